@@ -1,0 +1,155 @@
+#include "base/env.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+/// File systems on which fallocate only notes the space: it writes no zeros.
+bool reserves_for_free(int fd) {
+  struct statfs info;
+  if (fstatfs(fd, &info) != 0) return false;
+  constexpr long xfs_magic = 0x58465342;
+  return info.f_type == EXT4_SUPER_MAGIC || info.f_type == xfs_magic;
+}
+
+class PosixFile final : public File {
+ public:
+  PosixFile(int fd, std::string path, bool direct)
+      : fd_(fd), path_(std::move(path)), direct_(direct), reserves_(reserves_for_free(fd)) {}
+  ~PosixFile() override { ::close(fd_); }
+
+  Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const auto n = ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno_error(errno, fmt::format("read {} bytes at {} of {}", into.size(), offset, path_));
+      if (n == 0) break;
+      done += static_cast<std::size_t>(n);
+    }
+    return done;
+  }
+
+  Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) override {
+    std::vector<iovec> rest;  // only after a short write
+    while (!pieces.empty()) {
+      const auto n = ::pwritev(fd_, pieces.data(), static_cast<int>(pieces.size()), static_cast<off_t>(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno_error(errno, fmt::format("write at {} of {}", offset, path_));
+      if (n == 0) return make_error(Errc::io, "write at {} of {}: the kernel took no bytes", offset, path_);
+      offset += static_cast<std::uint64_t>(n);
+      pieces = advance(pieces, static_cast<std::size_t>(n), rest);
+    }
+    return {};
+  }
+
+  Result<void> sync() override {
+    if (::fdatasync(fd_) != 0) return errno_error(errno, fmt::format("sync {}", path_));
+    return {};
+  }
+
+  Result<void> truncate(std::uint64_t size) override {
+    if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)
+      return errno_error(errno, fmt::format("set the size of {} to {}", path_, size));
+    return {};
+  }
+
+  Result<void> reserve(std::uint64_t offset, std::uint64_t size) override {
+    if (reserves_) {
+      if (::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0) return {};
+      if (errno != EOPNOTSUPP) return errno_error(errno, fmt::format("reserve {} bytes at {} of {}", size, offset, path_));
+    }
+    PEN_ASSIGN(const auto now, this->size());
+    if (now >= offset + size) return {};
+    return truncate(offset + size);
+  }
+
+  Result<std::uint64_t> size() override {
+    struct stat info;
+    if (::fstat(fd_, &info) != 0) return errno_error(errno, fmt::format("stat {}", path_));
+    return static_cast<std::uint64_t>(info.st_size);
+  }
+
+  Result<void> lock(bool exclusive) override {
+    if (::flock(fd_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return {};
+    // Some network file systems have no locks; HDF5 itself goes on without in that case.
+    if (errno == ENOSYS || errno == EOPNOTSUPP) return {};
+    if (errno == EWOULDBLOCK)
+      return make_error(Errc::locked, "{} is in use by another process; stop that one or choose another file", path_);
+    return errno_error(errno, fmt::format("lock {}", path_));
+  }
+
+  Result<void> unlock() override {
+    if (::flock(fd_, LOCK_UN) == 0 || errno == ENOSYS || errno == EOPNOTSUPP) return {};
+    return errno_error(errno, fmt::format("unlock {}", path_));
+  }
+
+  bool direct() const override { return direct_; }
+
+ private:
+  static std::span<const iovec> advance(std::span<const iovec> pieces, std::size_t bytes, std::vector<iovec>& rest) {
+    while (!pieces.empty() && bytes >= pieces.front().iov_len) {
+      bytes -= pieces.front().iov_len;
+      pieces = pieces.subspan(1);
+    }
+    if (bytes == 0) return pieces;
+    std::vector<iovec> left(pieces.begin(), pieces.end());
+    left.front().iov_base = static_cast<std::byte*>(left.front().iov_base) + bytes;
+    left.front().iov_len -= bytes;
+    rest = std::move(left);
+    return rest;
+  }
+
+  const int fd_;
+  const std::string path_;
+  const bool direct_;
+  const bool reserves_;
+};
+
+class PosixEnv final : public Env {
+ public:
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
+    int flags = O_CLOEXEC;
+    switch (options.mode) {
+      case OpenOptions::Mode::read: flags |= O_RDONLY; break;
+      case OpenOptions::Mode::create_new: flags |= O_RDWR | O_CREAT | O_EXCL; break;
+      case OpenOptions::Mode::create_or_truncate: flags |= O_RDWR | O_CREAT | O_TRUNC; break;
+      case OpenOptions::Mode::update: flags |= O_RDWR; break;
+    }
+    bool direct = options.direct;
+    int fd = ::open(path.c_str(), flags | (direct ? O_DIRECT : 0), 0666);
+    if (fd < 0 && direct && errno == EINVAL) {
+      // The file system has no direct I/O. Linux may have created the file before it said so.
+      direct = false;
+      fd = ::open(path.c_str(), flags & ~O_EXCL, 0666);
+    }
+    if (fd < 0) return errno_error(errno, fmt::format("open {}", path));
+    return std::shared_ptr<File>(std::make_shared<PosixFile>(fd, path, direct));
+  }
+
+  Result<std::uint64_t> free_bytes(const std::string& path) override {
+    struct statvfs info;
+    if (::statvfs(path.c_str(), &info) != 0) return errno_error(errno, fmt::format("free space of {}", path));
+    return std::uint64_t{info.f_bavail} * info.f_frsize;
+  }
+};
+
+}  // namespace
+
+Env& posix_env() {
+  static PosixEnv env;
+  return env;
+}
+
+}  // namespace penstock

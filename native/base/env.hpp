@@ -1,0 +1,65 @@
+/// The seam to the operating system's files.
+///
+/// All file access of the store goes through `Env`, so that tests can fill the disk, cut the power,
+/// tear writes and slow the storage.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace penstock {
+
+struct OpenOptions {
+  enum class Mode { read, create_new, create_or_truncate, update };
+  Mode mode = Mode::read;
+  /// Bypass the page cache where the file system can; `File::direct()` tells what came of it.
+  bool direct = false;
+};
+
+/// An open file. All calls are safe from several threads at once.
+class File {
+ public:
+  virtual ~File() = default;
+
+  /// Reads up to `into.size()` bytes; fewer only at the end of the file.
+  virtual Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) = 0;
+  /// Writes all of `pieces`, whatever the kernel does in one call. At most IOV_MAX pieces. On a
+  /// direct file, `offset`, each piece's address and each piece's size are multiples of 4096.
+  virtual Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) = 0;
+  /// Until this returns, what was written may be lost with the machine's power.
+  virtual Result<void> sync() = 0;
+  virtual Result<void> truncate(std::uint64_t size) = 0;
+  /// Reserves space for [offset, offset + size) where the file system does that at no cost per byte
+  /// (ext4, xfs); grows the file to that end at least. `no_space` if there is none.
+  virtual Result<void> reserve(std::uint64_t offset, std::uint64_t size) = 0;
+  virtual Result<std::uint64_t> size() = 0;
+  /// Takes an advisory lock without waiting: shared for readers, exclusive for the one writer.
+  virtual Result<void> lock(bool exclusive) = 0;
+  virtual Result<void> unlock() = 0;
+  virtual bool direct() const = 0;
+};
+
+class Env {
+ public:
+  virtual ~Env() = default;
+  virtual Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) = 0;
+  /// Bytes that an ordinary user can still write to the file system that holds `path`.
+  virtual Result<std::uint64_t> free_bytes(const std::string& path) = 0;
+};
+
+/// The real one; lives as long as the program.
+Env& posix_env();
+
+inline Result<void> write_at(File& file, Bytes data, std::uint64_t offset) {
+  const iovec piece{const_cast<std::byte*>(data.data()), data.size()};
+  return file.write_at(std::span(&piece, 1), offset);
+}
+
+}  // namespace penstock

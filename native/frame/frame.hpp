@@ -1,0 +1,43 @@
+/// One exposure on its way from the network to the file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "frame/array.hpp"
+#include "frame/encoding.hpp"
+
+namespace penstock {
+
+/// Place of a frame in its series, from 0; fixes its place in the dataset.
+enum class FrameNumber : std::uint64_t {};
+constexpr std::uint64_t value(FrameNumber number) { return static_cast<std::uint64_t>(number); }
+
+/// One value of per-frame metadata.
+using MetaValue = std::variant<std::int64_t, std::uint64_t, double, std::string>;
+
+struct Frame {
+  std::string series_unique_id;
+  FrameNumber number{};
+  std::uint32_t channel = 0;   ///< index into Series::channels
+  ArraySpec spec;              ///< of the decoded pixels
+  Encoding encoding = Encoding::none;
+  Bytes payload;               ///< in `encoding`; alive as long as `owner`
+  std::shared_ptr<const void> owner;
+
+  // From the source, nanoseconds since the series' date; -1 where the source told nothing.
+  std::int64_t exposure_start_ns = -1;
+  std::int64_t exposure_stop_ns = -1;
+  std::int64_t exposure_real_ns = -1;
+  // Realtime clock, nanoseconds since 1970.
+  std::int64_t received_ns = 0;
+
+  std::vector<std::pair<std::string, MetaValue>> metadata;
+};
+
+}  // namespace penstock

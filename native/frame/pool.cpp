@@ -1,0 +1,128 @@
+#include "frame/pool.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+namespace penstock {
+
+struct BufferPool::Shared {
+  struct Slab {
+    std::byte* data;
+    std::size_t capacity;
+  };
+
+  explicit Shared(std::size_t budget) : budget_bytes(budget) {}
+  ~Shared() {
+    for (auto& [capacity, slabs] : idle)
+      for (const auto& slab : slabs) ::munmap(slab.data, slab.capacity);
+  }
+
+  const std::size_t budget_bytes;
+  std::mutex mutex;
+  std::condition_variable room;
+  // guarded by mutex
+  std::map<std::size_t, std::vector<Slab>> idle;
+  std::size_t idle_bytes = 0;
+  std::size_t used_bytes = 0;
+  std::size_t used_bytes_max = 0;
+
+  void give_back(Slab slab) {
+    {
+      std::lock_guard lock(mutex);
+      idle[slab.capacity].push_back(slab);
+      idle_bytes += slab.capacity;
+      used_bytes -= slab.capacity;
+    }
+    room.notify_all();
+  }
+
+  /// Unmaps idle slabs of other sizes until `wanted` more bytes fit. Called with the mutex held.
+  void make_room(std::size_t wanted) {
+    while (used_bytes + idle_bytes + wanted > budget_bytes && idle_bytes > 0) {
+      auto largest = std::prev(idle.end());
+      const auto slab = largest->second.back();
+      largest->second.pop_back();
+      if (largest->second.empty()) idle.erase(largest);
+      idle_bytes -= slab.capacity;
+      ::munmap(slab.data, slab.capacity);
+    }
+  }
+};
+
+namespace {
+
+/// Size classes four to an octave: at most a quarter is wasted, and a stream whose frames differ a
+/// little in size keeps hitting the same class.
+std::size_t class_of(std::size_t size) {
+  const auto rounded = align_up(std::max<std::size_t>(size, 1), page_bytes);
+  const auto step = std::max<std::size_t>(std::bit_floor(rounded) / 4, page_bytes);
+  return align_up(rounded, step);
+}
+
+}  // namespace
+
+BufferPool::BufferPool(std::size_t budget_bytes) : shared_(std::make_shared<Shared>(budget_bytes)) {}
+
+Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds wait) {
+  if (size > shared_->budget_bytes)
+    return make_error(Errc::too_large, "a buffer of {} bytes does not fit the pool of {} bytes; enlarge the pool", size,
+                      shared_->budget_bytes);
+  // Near the budget's end a class may not fit where the plain size does.
+  const auto capacity = std::min(class_of(size), std::max(align_up(size, page_bytes), shared_->budget_bytes & ~(page_bytes - 1)));
+  Shared::Slab slab{nullptr, capacity};
+  {
+    std::unique_lock lock(shared_->mutex);
+    const auto fits = [&] { return shared_->used_bytes + capacity <= shared_->budget_bytes; };
+    if (!fits() && !shared_->room.wait_for(lock, wait, fits))
+      return make_error(Errc::timed_out, "no room for {} bytes: {} of the pool's {} bytes are in use", size,
+                        shared_->used_bytes, shared_->budget_bytes);
+    if (auto found = shared_->idle.find(capacity); found != shared_->idle.end()) {
+      slab = found->second.back();
+      found->second.pop_back();
+      if (found->second.empty()) shared_->idle.erase(found);
+      shared_->idle_bytes -= capacity;
+    } else {
+      shared_->make_room(capacity);
+    }
+    shared_->used_bytes += capacity;
+    shared_->used_bytes_max = std::max(shared_->used_bytes_max, shared_->used_bytes);
+  }
+  if (slab.data == nullptr) {
+    void* memory = ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      {
+        std::lock_guard lock(shared_->mutex);
+        shared_->used_bytes -= capacity;
+      }
+      shared_->room.notify_all();
+      return errno_error(errno, fmt::format("map {} bytes for the pool", capacity));
+    }
+    if (capacity >= (std::size_t{1} << 21)) ::madvise(memory, capacity, MADV_HUGEPAGE);
+    slab.data = static_cast<std::byte*>(memory);
+  }
+  auto buffer = BufferRef(new Buffer, [shared = shared_](Buffer* gone) {
+    shared->give_back({gone->data_, gone->capacity_});
+    delete gone;
+  });
+  buffer->data_ = slab.data;
+  buffer->size_ = size;
+  buffer->capacity_ = capacity;
+  return buffer;
+}
+
+std::size_t BufferPool::budget_bytes() const { return shared_->budget_bytes; }
+
+std::size_t BufferPool::used_bytes() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->used_bytes;
+}
+
+std::size_t BufferPool::used_bytes_max() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->used_bytes_max;
+}
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+/// The bounded memory that frames live in between the network and the storage.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <condition_variable>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+
+namespace penstock {
+
+/// Page-aligned memory from a pool; goes back to it when the last reference is dropped, from
+/// whichever thread. Its bytes are not cleared.
+class Buffer {
+ public:
+  MutableBytes bytes() { return {data_, size_}; }
+  Bytes bytes() const { return {data_, size_}; }
+  /// At least size(), a multiple of the page size; what lies beyond size() may be written and is rubbish.
+  std::size_t capacity() const { return capacity_; }
+
+ private:
+  friend class BufferPool;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+using BufferRef = std::shared_ptr<Buffer>;
+
+/// Hands out buffers up to a budget in bytes, and keeps freed ones for the next of their size, so
+/// that a steady stream causes no page faults. All calls are safe from several threads. Buffers
+/// keep the pool's memory alive: the pool object may go before them.
+class BufferPool {
+ public:
+  explicit BufferPool(std::size_t budget_bytes);
+
+  /// Waits up to `wait` for room; `timed_out` after that, `too_large` where `size` exceeds the whole
+  /// budget.
+  Result<BufferRef> acquire(std::size_t size, std::chrono::nanoseconds wait);
+
+  std::size_t budget_bytes() const;
+  /// Held by callers now; kept for reuse is not counted.
+  std::size_t used_bytes() const;
+  /// The most that was ever held.
+  std::size_t used_bytes_max() const;
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+/// What is known of one acquisition when it starts. Units are those of the file (SI unless the name says).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frame/array.hpp"
+
+namespace penstock {
+
+/// An array that a start message carries (mask, flat field, table), decoded, little-endian.
+struct NamedArray {
+  std::string channel;
+  ArraySpec spec;
+  std::vector<std::byte> data;
+};
+
+struct GoniometerAxis {
+  std::string name;         ///< "omega", "chi", "phi", "kappa", "two_theta"
+  double start = 0;         ///< degrees
+  double increment = 0;     ///< degrees a frame
+};
+
+/// The fields of Stream V2's start message; absent ones were not sent.
+struct Series {
+  std::uint64_t id = 0;
+  std::string unique_id;
+  std::string arm_date;                    ///< as sent, RFC 3339
+  std::uint64_t frames = 0;                ///< announced; 0 means open-ended
+  std::vector<std::string> channels;       ///< at least one once parsed
+  ArraySpec frame;                         ///< [rows, columns] and type, of one channel
+
+  std::optional<double> beam_center_x;     ///< pixels
+  std::optional<double> beam_center_y;
+  std::optional<double> count_time_s;
+  std::optional<double> frame_time_s;
+  std::optional<double> incident_energy_ev;
+  std::optional<double> incident_wavelength_angstrom;
+  std::optional<double> pixel_size_x_m;
+  std::optional<double> pixel_size_y_m;
+  std::optional<double> sensor_thickness_m;
+  std::optional<std::uint64_t> saturation_value;
+  std::optional<std::array<double, 3>> detector_translation_m;
+  std::optional<std::string> detector_description;
+  std::optional<std::string> detector_serial_number;
+  std::optional<std::string> sensor_material;
+  std::optional<bool> countrate_correction_enabled;
+  std::optional<bool> flatfield_enabled;
+  std::optional<bool> pixel_mask_enabled;
+  std::optional<bool> virtual_pixel_interpolation_enabled;
+  std::map<std::string, double> threshold_energy_ev;   ///< by channel
+  std::vector<GoniometerAxis> goniometer;
+  std::vector<NamedArray> pixel_mask;
+  std::vector<NamedArray> flatfield;
+  std::optional<NamedArray> countrate_correction_table;
+
+  /// `user_data` and every field not named above, as JSON text.
+  std::optional<std::string> user_data_json;
+  std::map<std::string, std::string> unknown_json;
+};
+
+struct SeriesEnd {
+  std::uint64_t id = 0;
+  std::string unique_id;
+};
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+/// Where a source delivers what it received.
+#pragma once
+
+#include "base/result.hpp"
+#include "frame/frame.hpp"
+#include "frame/pool.hpp"
+#include "frame/series.hpp"
+
+namespace penstock {
+
+/// Told when frames have reached the storage under the recorder's durability; called from any thread.
+class AckListener {
+ public:
+  virtual ~AckListener() = default;
+  /// Every frame of the series below `below` that was put through the session is safe.
+  virtual void safe_below(const std::string& series_unique_id, FrameNumber below) = 0;
+  /// The series' file is complete and closed, or failed with `problem` (empty if not).
+  virtual void closed(const std::string& series_unique_id, const std::string& problem) = 0;
+};
+
+/// What the recorder offers to each source. An error concerns that message only: the source reports
+/// it to its peer where the protocol can, and goes on. Calls may come from several sources' threads.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+
+  /// Opens a series. `acks` may be null; otherwise it is held until the series is closed.
+  virtual Result<void> begin(Series series, std::shared_ptr<AckListener> acks) = 0;
+  /// Takes the frame; waits while the recorder is full where its policy is to hold sources back.
+  virtual Result<void> put(Frame frame) = 0;
+  virtual Result<void> end(const SeriesEnd& end) = 0;
+
+  /// Counts and logs a message that could not be understood.
+  virtual void reject(std::string_view source, const Error& why) = 0;
+
+  /// Memory for payloads; sources receive into it.
+  virtual BufferPool& pool() = 0;
+};
+
+/// A source runs on threads of its own from start() until stop() or its destruction.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual Result<void> start(FrameSink& sink) = 0;
+  /// Stops taking messages and joins the threads; what was taken has been put into the sink.
+  virtual void stop() = 0;
+  /// For logs: "tcp://127.0.0.1:9900"; with the port that was really bound.
+  virtual std::string address() const = 0;
+};
+
+}  // namespace penstock

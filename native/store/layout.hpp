@@ -1,0 +1,85 @@
+/// The tree of a file as data: what the indexer creates before the first frame. Knows no HDF5.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codec/codec.hpp"
+#include "frame/array.hpp"
+
+namespace penstock::store {
+
+/// A scalar or array (row-major; an empty shape is a scalar).
+struct ArrayValue {
+  ArraySpec spec;
+  std::vector<std::byte> data;
+};
+
+/// Strings are written as variable-length ASCII, which all readers in the field understand.
+using Value = std::variant<std::string, std::vector<std::string>, ArrayValue>;
+
+template <typename T>
+Value scalar(ElementType type, T number) {
+  ArrayValue value{{type, {}}, std::vector<std::byte>(sizeof number)};
+  std::memcpy(value.data.data(), &number, sizeof number);
+  return value;
+}
+inline Value scalar(double number) { return scalar(ElementType::f64, number); }
+inline Value scalar(std::int64_t number) { return scalar(ElementType::i64, number); }
+inline Value scalar(std::uint64_t number) { return scalar(ElementType::u64, number); }
+Value vector_of(const std::vector<double>& numbers);
+
+struct Attribute {
+  std::string name;
+  Value value;
+};
+
+/// Paths are absolute ("/entry/data"); parents that no node names are created as plain groups.
+struct GroupNode {
+  std::string path;
+  std::vector<Attribute> attributes;
+};
+
+/// A dataset that is complete when the file is created.
+struct ValueNode {
+  std::string path;
+  Value value;
+  std::vector<Attribute> attributes;
+};
+
+/// A second name for an object.
+struct LinkNode {
+  std::string path;
+  std::string target;
+};
+
+/// A dataset whose chunks come through the store's segments. Its first dimension grows.
+struct ChunkedNode {
+  std::string path;
+  ElementType type = ElementType::u16;
+  std::vector<std::uint64_t> frame_shape;   ///< the other dimensions
+  std::uint64_t frames_max = 0;             ///< announced number of frames; 0 is unlimited
+  std::vector<FilterSpec> filters;
+  std::vector<std::byte> fill;              ///< one element; empty is 0
+  std::vector<Attribute> attributes;
+};
+
+/// One value a frame; written in batches of rows.
+struct ColumnNode {
+  std::string path;
+  ElementType type = ElementType::u64;
+  std::vector<std::byte> fill;              ///< one element; empty is 0
+  std::vector<Attribute> attributes;
+};
+
+struct FileLayout {
+  std::vector<GroupNode> groups;
+  std::vector<ValueNode> values;
+  std::vector<ChunkedNode> chunked;         ///< the position here is the DatasetId
+  std::vector<ColumnNode> columns;          ///< the position here is the ColumnId
+  std::vector<LinkNode> links;              ///< made last
+};
+
+}  // namespace penstock::store

@@ -1,0 +1,145 @@
+/// One HDF5 file that many threads fill with chunks, near the speed of the storage.
+///
+/// Writers own stretches of the file and fill segments with chunks; a full segment goes to storage
+/// in one large write; only then do its chunks enter HDF5's index, on one thread that owns every
+/// HDF5 handle. A segment describes itself (docs/reference/format.md), so what the index lacks
+/// after a crash is found again.
+///
+/// Life of a store: create → make_writer per thread → put … → writer.flush → finish.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/env.hpp"
+#include "base/result.hpp"
+#include "store/layout.hpp"
+
+namespace penstock::store {
+
+enum class DatasetId : std::uint16_t {};
+enum class ColumnId : std::uint16_t {};
+
+enum class Durability {
+  none,      ///< safe from the recorder's death once written; not from the machine's
+  interval,  ///< synced every sync_interval; chunks count as safe after that
+  segment,   ///< each segment is synced before its chunks count as safe
+};
+
+struct StoreOptions {
+  std::uint64_t segment_bytes = 8 << 20;       ///< a segment is sealed at this size
+  std::uint64_t extent_bytes = 128 << 20;      ///< file space leased at a time
+  std::uint64_t alignment_bytes = 4096;        ///< of segments: stripe or block; a power of two ≥ 4096
+  std::uint64_t buffer_bytes = 128 << 20;      ///< budget for segment buffers
+  unsigned write_threads = 4;                  ///< segments on their way to storage at once
+  bool direct = true;                          ///< bypass the page cache where the file system can
+  bool overwrite = false;                      ///< replace a file that is there
+  bool swmr = true;                            ///< readers may open the file while it grows
+  Durability durability = Durability::none;
+  std::chrono::milliseconds sync_interval{1000};
+  std::chrono::milliseconds flush_interval{1000};   ///< readers see new frames after at most this
+};
+
+/// A chunk that a writer hands over. With one frame a chunk, `index` is the frame number.
+struct ChunkHead {
+  DatasetId dataset{};
+  std::uint64_t index = 0;
+  std::uint32_t filter_mask = 0;
+  std::int64_t received_ns = 0;     ///< realtime; kept in the segment
+  std::uint64_t cookie = 0;         ///< comes back in PlacedChunk
+};
+
+/// A chunk that is on storage and in the index.
+struct PlacedChunk {
+  ChunkHead head;
+  std::uint64_t address = 0;        ///< in the file
+  std::uint32_t size = 0;
+  std::uint32_t crc = 0;
+  std::int64_t written_ns = 0;      ///< realtime, when its segment was on storage (or in the page cache)
+};
+
+/// Writes rows of columns; only inside Listener::placed and finish, on the indexer's thread.
+class RowWriter {
+ public:
+  virtual ~RowWriter() = default;
+  /// Values of rows [first, first + n): `data` has n elements of the column's type.
+  virtual Result<void> put(ColumnId column, std::uint64_t first, Bytes data) = 0;
+};
+
+/// Called on the indexer's thread; must not block.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  /// These chunks are on storage (under the durability chosen) and in the index.
+  virtual void placed(std::span<const PlacedChunk> chunks, RowWriter& rows) = 0;
+  /// A segment could not be written: these chunks are lost. The store goes on with the next ones
+  /// (the disk may have space again).
+  virtual void lost(std::span<const PlacedChunk> chunks, const Error& why) = 0;
+  /// About every flush_interval, also when nothing was placed: time to put pending rows.
+  virtual void tick(RowWriter& rows) = 0;
+};
+
+/// Fills segments; belongs to one thread. Destroy it, or flush it, before Store::finish.
+class ChunkWriter {
+ public:
+  virtual ~ChunkWriter() = default;
+  /// At least `bound` bytes inside the current segment (a new one where it does not fit; waits for a
+  /// segment buffer), for a codec to write into. Followed by commit() or by another reserve().
+  virtual Result<MutableBytes> reserve(std::size_t bound) = 0;
+  /// The first `size` bytes of what reserve() gave are this chunk.
+  virtual Result<void> commit(const ChunkHead& head, std::size_t size) = 0;
+  /// A chunk that is complete already. Large ones are written from where they are (`owner` keeps
+  /// `data` alive until then; null makes it copy); small ones are copied. `capacity` is how many
+  /// bytes may be read from data.data(): at least data.size(), more where the memory is padded.
+  virtual Result<void> put(const ChunkHead& head, Bytes data, std::shared_ptr<const void> owner,
+                           std::size_t capacity) = 0;
+  /// Sends a partly filled segment on its way.
+  virtual Result<void> flush() = 0;
+  /// Chunks that wait in a partly filled segment since the returned monotonic time; 0 if none.
+  virtual std::int64_t oldest_ns() const = 0;
+};
+
+struct StoreStats {
+  std::uint64_t chunks = 0;            ///< in the index
+  std::uint64_t chunk_bytes = 0;
+  std::uint64_t segments = 0;
+  std::uint64_t written_bytes = 0;     ///< segments with headers and padding
+  std::uint64_t lost_chunks = 0;
+  std::int64_t write_ns = 0;           ///< summed over write threads
+  std::int64_t write_ns_max = 0;       ///< slowest single write
+  std::int64_t sync_ns = 0;
+  std::int64_t index_ns = 0;           ///< inside HDF5 for chunks
+  std::int64_t row_ns = 0;             ///< inside HDF5 for columns
+  std::int64_t flush_ns = 0;
+  std::uint64_t queue_segments = 0;    ///< waiting for a write thread now
+};
+
+/// Values that are known only at the end; written after SWMR mode has ended, before the file closes.
+struct FinalValues {
+  std::vector<ValueNode> values;                                   ///< created or, where there, replaced
+  std::vector<std::pair<std::string, Attribute>> attributes;       ///< object path and attribute
+  /// The dataset's first dimension grows to this at least (frames that never came read as fill).
+  std::uint64_t frames = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// Creates the file with all of `layout` in it and starts the threads. `listener` may be null and
+  /// outlives the store. Errors: `already_exists` unless options.overwrite, `locked` when another
+  /// process writes it, `no_space`, `permission`, `not_found` (the folder), `hdf5`.
+  static Result<std::unique_ptr<Store>> create(Env& env, const std::string& path, const FileLayout& layout,
+                                               const StoreOptions& options, Listener* listener);
+
+  virtual std::unique_ptr<ChunkWriter> make_writer() = 0;
+  virtual StoreStats stats() const = 0;
+  /// Waits for all segments, writes the final values, closes the file and cuts what was leased and
+  /// not used. Without it (or on error) the file stays as a crash would leave it: recoverable.
+  virtual Result<void> finish(const FinalValues& values) = 0;
+};
+
+}  // namespace penstock::store

@@ -1,0 +1,57 @@
+#include "frame/pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(BufferPool, GivesPageAlignedBuffersOfAtLeastTheSize) {
+  BufferPool pool(10 << 20);
+  for (std::size_t size : {1, 4096, 4097, 1 << 20, 3'000'001}) {
+    auto buffer = pool.acquire(size, 0ns).value();
+    EXPECT_EQ(buffer->bytes().size(), size);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->bytes().data()) % page_bytes, 0u);
+    EXPECT_EQ(buffer->capacity() % page_bytes, 0u);
+    EXPECT_GE(buffer->capacity(), size);
+  }
+  EXPECT_EQ(pool.used_bytes(), 0u);
+}
+
+TEST(BufferPool, HoldsItsBudget) {
+  BufferPool pool(4 << 20);
+  auto first = pool.acquire(3 << 20, 0ns).value();
+  auto second = pool.acquire(2 << 20, 1ms);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Errc::timed_out);
+  EXPECT_EQ(pool.acquire(5 << 20, 1ms).error().code(), Errc::too_large);
+  first.reset();
+  EXPECT_TRUE(pool.acquire(4 << 20, 0ns).ok());
+  EXPECT_LE(pool.used_bytes_max(), pool.budget_bytes());
+}
+
+TEST(BufferPool, WaiterWakesWhenABufferComesBack) {
+  BufferPool pool(1 << 20);
+  auto held = pool.acquire(1 << 20, 0ns).value();
+  std::thread releaser([&] {
+    std::this_thread::sleep_for(20ms);
+    held.reset();
+  });
+  EXPECT_TRUE(pool.acquire(1 << 20, 5s).ok());
+  releaser.join();
+}
+
+TEST(BufferPool, BuffersOutliveThePool) {
+  BufferRef buffer;
+  {
+    BufferPool pool(1 << 20);
+    buffer = pool.acquire(100, 0ns).value();
+  }
+  buffer->bytes()[99] = std::byte{1};
+}
+
+}  // namespace
+}  // namespace penstock
