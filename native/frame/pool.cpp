@@ -113,6 +113,29 @@ Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds
   return buffer;
 }
 
+Result<std::shared_ptr<const void>> BufferPool::reserve(std::size_t size, std::chrono::nanoseconds wait) {
+  if (size > shared_->budget_bytes)
+    return make_error(Errc::too_large, "{} bytes do not fit the pool of {} bytes; enlarge the pool", size,
+                      shared_->budget_bytes);
+  {
+    std::unique_lock lock(shared_->mutex);
+    const auto fits = [&] { return shared_->used_bytes + size <= shared_->budget_bytes; };
+    if (!fits() && !shared_->room.wait_for(lock, wait, fits))
+      return make_error(Errc::timed_out, "no room for {} bytes: {} of the pool's {} bytes are in use", size,
+                        shared_->used_bytes, shared_->budget_bytes);
+    shared_->make_room(size);
+    shared_->used_bytes += size;
+    shared_->used_bytes_max = std::max(shared_->used_bytes_max, shared_->used_bytes);
+  }
+  return std::shared_ptr<const void>(this, [shared = shared_, size](const void*) {
+    {
+      std::lock_guard lock(shared->mutex);
+      shared->used_bytes -= size;
+    }
+    shared->room.notify_all();
+  });
+}
+
 std::size_t BufferPool::budget_bytes() const { return shared_->budget_bytes; }
 
 std::size_t BufferPool::used_bytes() const {

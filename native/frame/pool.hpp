@@ -43,6 +43,10 @@ class BufferPool {
   /// budget.
   Result<BufferRef> acquire(std::size_t size, std::chrono::nanoseconds wait);
 
+  /// Counts `size` bytes of memory that lives elsewhere (a library's own buffer) against the budget
+  /// until the last copy of the returned pointer is dropped. Waits and fails as acquire() does.
+  Result<std::shared_ptr<const void>> reserve(std::size_t size, std::chrono::nanoseconds wait);
+
   std::size_t budget_bytes() const;
   /// Held by callers now; kept for reuse is not counted.
   std::size_t used_bytes() const;

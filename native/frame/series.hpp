@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,14 +10,16 @@
 #include <vector>
 
 #include "frame/array.hpp"
+#include "frame/encoding.hpp"
 
 namespace penstock {
 
-/// An array that a start message carries (mask, flat field, table), decoded, little-endian.
+/// An array that a start message carries (mask, flat field, table), little-endian.
 struct NamedArray {
   std::string channel;
-  ArraySpec spec;
-  std::vector<std::byte> data;
+  ArraySpec spec;               ///< once decoded
+  std::vector<std::byte> data;  ///< in `encoding`, as it was sent
+  Encoding encoding = Encoding::none;
 };
 
 struct GoniometerAxis {

@@ -33,6 +33,20 @@ TEST(BufferPool, HoldsItsBudget) {
   EXPECT_LE(pool.used_bytes_max(), pool.budget_bytes());
 }
 
+TEST(BufferPool, ReservedBytesCountUntilTheLastCopyGoes) {
+  BufferPool pool(1 << 20);
+  auto reserved = pool.reserve(1'000'000, 0ns).value();
+  auto copy = reserved;
+  reserved.reset();
+  EXPECT_EQ(pool.used_bytes(), 1'000'000u);
+  EXPECT_EQ(pool.acquire(100'000, 1ms).error().code(), Errc::timed_out);
+  EXPECT_EQ(pool.reserve(100'000, 1ms).error().code(), Errc::timed_out);
+  EXPECT_EQ(pool.reserve(2 << 20, 1ms).error().code(), Errc::too_large);
+  copy.reset();
+  EXPECT_EQ(pool.used_bytes(), 0u);
+  EXPECT_TRUE(pool.acquire(100'000, 0ns).ok());
+}
+
 TEST(BufferPool, WaiterWakesWhenABufferComesBack) {
   BufferPool pool(1 << 20);
   auto held = pool.acquire(1 << 20, 0ns).value();

@@ -1,0 +1,82 @@
+/// Stream V2 messages (docs/reference/stream-v2.md): start, image and end, from bytes and back.
+///
+/// Parsing performs no I/O and allocates nothing on the word of a length that the bytes do not bear
+/// out. Every error names the field and the value. Views in a parsed message point into the bytes
+/// that were parsed and live as long as those.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "frame/array.hpp"
+#include "frame/encoding.hpp"
+#include "frame/frame.hpp"
+#include "frame/series.hpp"
+
+namespace penstock::stream {
+
+struct MessageLimits {
+  std::uint64_t frame_bytes_max = std::uint64_t{1} << 30;  ///< of one array, decoded; also of its encoded bytes
+  std::size_t channels_max = 64;
+  std::size_t dimensions_max = 8;
+  std::size_t identifier_bytes_max = 256;                  ///< series_unique_id, channel names
+  std::size_t text_bytes_max = 1 << 20;                    ///< any other text, and user_data as JSON
+  int nesting_max = 16;
+};
+
+/// The pixels of one channel (a threshold, say) of one exposure.
+struct ChannelImage {
+  std::string channel;
+  ArraySpec spec;                      ///< of the decoded pixels, [rows, columns]
+  Encoding encoding = Encoding::none;
+  Bytes payload;
+};
+
+struct ImageMessage {
+  std::uint64_t series_id = 0;
+  std::string series_unique_id;
+  std::uint64_t image_id = 0;          ///< the frame number
+  std::string series_date;             ///< RFC 3339, empty where not sent
+  // Nanoseconds since series_date, rounded to the nearest; -1 where not sent.
+  std::int64_t start_ns = -1;
+  std::int64_t stop_ns = -1;
+  std::int64_t real_ns = -1;           ///< a duration
+  std::vector<ChannelImage> channels;  ///< at least one
+  /// Scalars of a user_data map by key; values that are no scalars, and a user_data that is no map
+  /// (under "user_data"), as JSON text. Unknown top-level fields likewise.
+  std::vector<std::pair<std::string, MetaValue>> metadata;
+};
+
+using Message = std::variant<Series, ImageMessage, SeriesEnd>;
+
+/// A whole message, as one ZeroMQ part carries it.
+Result<Message> parse_message(Bytes message, const MessageLimits& limits);
+
+/// A message whose pixel byte strings stand apart: each is replaced by [offset, bytes], a range of
+/// `pixels` (docs/reference/tcp.md).
+Result<Message> parse_detached(Bytes message, Bytes pixels, const MessageLimits& limits);
+
+std::vector<std::byte> encode_start(const Series& series);
+std::vector<std::byte> encode_end(const SeriesEnd& end);
+
+/// An image message cut where its pixels belong, so that a sender need not copy them:
+/// text[0, cuts[0]), payload of channel 0, text[cuts[0], cuts[1]), payload of channel 1, …
+/// Nothing follows the last payload.
+struct ImagePieces {
+  std::vector<std::byte> text;
+  std::vector<std::size_t> cuts;
+};
+
+/// Replaces the contents of `into`, reusing its memory.
+void encode_image_around(const ImageMessage& image, ImagePieces& into);
+/// The message for parse_detached, with the payloads one after another in the pixel part.
+void encode_image_detached(const ImageMessage& image, std::vector<std::byte>& into);
+/// In one piece, pixels copied.
+std::vector<std::byte> encode_image(const ImageMessage& image);
+
+}  // namespace penstock::stream

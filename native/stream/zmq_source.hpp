@@ -1,0 +1,27 @@
+/// Receives Stream V2 messages over ZeroMQ PULL.
+///
+/// Frames point into the message that ZeroMQ received, with no copy; its bytes are counted against
+/// the sink's pool, and while the pool is full nothing more is taken from the network. What cannot
+/// be understood is rejected and the next message is read: no message ends the source.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "frame/sink.hpp"
+#include "stream/message.hpp"
+
+namespace penstock::stream {
+
+struct ZmqSourceOptions {
+  std::string endpoint = "tcp://127.0.0.1:31001";
+  bool bind = false;           ///< a detector binds and its receivers connect
+  int messages_max = 2;        ///< that ZeroMQ may hold besides the pool, each at most frame_bytes_max + 64 KiB
+  MessageLimits limits;
+};
+
+/// The source listens or connects in start(); address() tells the port only after that.
+Result<std::unique_ptr<Source>> make_zmq_source(const ZmqSourceOptions& options);
+
+}  // namespace penstock::stream
