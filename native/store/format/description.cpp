@@ -1,0 +1,145 @@
+#include "store/format/description.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace penstock::store::format {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t nodes_max = 65536;
+constexpr std::size_t dimensions_max = 31;  // of a frame; HDF5 has 32 with the first
+constexpr std::size_t filters_max = 32;
+constexpr std::size_t filter_values_max = 256;
+
+std::string hex_of(const std::vector<std::byte>& bytes) {
+  std::string hex;
+  for (const auto byte : bytes) hex += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  return hex;
+}
+
+json to_json(const ChunkedNode& node) {
+  auto filters = json::array();
+  for (const auto& filter : node.filters) filters.push_back({{"id", filter.id}, {"values", filter.values}});
+  auto chunk = json::array({1});
+  for (const auto extent : node.frame_shape) chunk.push_back(extent);
+  return {{"path", node.path},        {"type", name(node.type)},       {"frame_shape", node.frame_shape},
+          {"chunk", chunk},           {"frames_max", node.frames_max}, {"filters", filters},
+          {"fill", hex_of(node.fill)}};
+}
+
+Error bad(std::string_view what) { return make_error(Errc::malformed, "description: {}", what); }
+
+Result<std::string> text_at(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return bad(fmt::format("'{}' is missing or no text", key));
+  return found->get<std::string>();
+}
+
+template <typename T>
+Result<std::vector<T>> numbers_at(const json& object, const char* key, std::size_t count_max) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array() || found->size() > count_max)
+    return bad(fmt::format("'{}' is missing or not a list of up to {} numbers", key, count_max));
+  std::vector<T> numbers;
+  for (const auto& item : *found) {
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() > std::numeric_limits<T>::max())
+      return bad(fmt::format("'{}' holds {}", key, item.dump(-1, ' ', false, json::error_handler_t::replace)));
+    numbers.push_back(item.get<T>());
+  }
+  return numbers;
+}
+
+Result<std::vector<std::byte>> bytes_at(const json& object, const char* key) {
+  PEN_ASSIGN(const auto hex, text_at(object, key));
+  if (hex.size() % 2 != 0 || hex.size() > 16 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return bad(fmt::format("'{}' is not up to 16 hexadecimal digits", key));
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+/// What datasets and columns have in common.
+template <typename Node>
+Result<Node> parse_common(const json& object) {
+  if (!object.is_object()) return bad("a dataset is not an object");
+  Node node;
+  PEN_ASSIGN(node.path, text_at(object, "path"));
+  if (node.path.empty() || node.path.front() != '/') return bad(fmt::format("path '{}' is not absolute", node.path));
+  PEN_ASSIGN(const auto type, text_at(object, "type"));
+  const auto known = element_type_of(type);
+  if (!known) return bad(fmt::format("type '{}' of {} is unknown", type, node.path));
+  node.type = *known;
+  PEN_ASSIGN(node.fill, bytes_at(object, "fill"));
+  if (!node.fill.empty() && node.fill.size() != size_of(node.type))
+    return bad(fmt::format("fill of {} has {} bytes instead of {}", node.path, node.fill.size(), size_of(node.type)));
+  return node;
+}
+
+Result<ChunkedNode> parse_dataset(const json& object) {
+  PEN_ASSIGN(auto node, parse_common<ChunkedNode>(object));
+  PEN_ASSIGN(node.frame_shape, numbers_at<std::uint64_t>(object, "frame_shape", dimensions_max));
+  const auto frames = object.find("frames_max");
+  if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames_max' is missing or no number");
+  node.frames_max = frames->get<std::uint64_t>();
+  const auto filters = object.find("filters");
+  if (filters == object.end() || !filters->is_array() || filters->size() > filters_max)
+    return bad("'filters' is missing or no list");
+  for (const auto& item : *filters) {
+    if (!item.is_object()) return bad("a filter is not an object");
+    const auto id = item.find("id");
+    if (id == item.end() || !id->is_number_unsigned() || id->get<std::uint64_t>() > 65535)
+      return bad("a filter's 'id' is missing or above 65535");
+    PEN_ASSIGN(auto values, numbers_at<unsigned>(item, "values", filter_values_max));
+    node.filters.push_back({id->get<int>(), std::move(values)});
+  }
+  return node;
+}
+
+template <typename Node, typename Parse>
+Result<std::vector<Node>> parse_list(const json& document, const char* key, Parse parse) {
+  const auto found = document.find(key);
+  if (found == document.end() || !found->is_array() || found->size() > nodes_max)
+    return bad(fmt::format("'{}' is missing or no list of up to {}", key, nodes_max));
+  std::vector<Node> nodes;
+  for (const auto& item : *found) {
+    PEN_ASSIGN(auto node, parse(item), "{} {}", key, nodes.size());
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::string describe(const FileLayout& layout) {
+  auto datasets = json::array();
+  for (const auto& node : layout.chunked) datasets.push_back(to_json(node));
+  auto columns = json::array();
+  for (const auto& node : layout.columns)
+    columns.push_back({{"path", node.path}, {"type", name(node.type)}, {"fill", hex_of(node.fill)}});
+  const json document = {{"format", "penstock"}, {"datasets", datasets}, {"columns", columns}};
+  return document.dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+Result<Description> parse_description(std::string_view text) {
+  // Deep nesting would exhaust the stack of the parser's result; a description has four levels.
+  bool deep = false;
+  const auto document = json::parse(
+      text,
+      [&deep](int depth, json::parse_event_t, json&) {
+        deep = deep || depth > 8;
+        return !deep;
+      },
+      false);
+  if (deep) return bad("nested too deeply");
+  if (document.is_discarded() || !document.is_object()) return bad("not a JSON object");
+  PEN_ASSIGN(const auto format, text_at(document, "format"));
+  if (format != "penstock") return bad(fmt::format("'format' is '{}'", format));
+  Description description;
+  PEN_ASSIGN(description.datasets, parse_list<ChunkedNode>(document, "datasets", parse_dataset));
+  PEN_ASSIGN(description.columns, parse_list<ColumnNode>(document, "columns", parse_common<ColumnNode>));
+  return description;
+}
+
+}  // namespace penstock::store::format

@@ -1,0 +1,66 @@
+#include "store/format/description.hpp"
+
+#include <gtest/gtest.h>
+
+namespace penstock::store::format {
+namespace {
+
+FileLayout example() {
+  FileLayout layout;
+  layout.chunked.push_back(
+      {"/entry/data/data", ElementType::u16, {512, 1028}, 100, {{32008, {0, 4, 2, 0, 2}}}, {}, {}});
+  layout.chunked.push_back(
+      {"/entry/other", ElementType::i32, {}, 0, {}, {std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0xff}}, {}});
+  layout.columns.push_back({"/entry/received", ElementType::i64, {}, {}});
+  return layout;
+}
+
+TEST(Description, RoundTrip) {
+  const auto text = describe(example());
+  const auto back = parse_description(text);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  ASSERT_EQ(back->datasets.size(), 2u);
+  EXPECT_EQ(back->datasets[0].path, "/entry/data/data");
+  EXPECT_EQ(back->datasets[0].type, ElementType::u16);
+  EXPECT_EQ(back->datasets[0].frame_shape, (std::vector<std::uint64_t>{512, 1028}));
+  EXPECT_EQ(back->datasets[0].frames_max, 100u);
+  ASSERT_EQ(back->datasets[0].filters.size(), 1u);
+  EXPECT_EQ(back->datasets[0].filters[0].id, 32008);
+  EXPECT_EQ(back->datasets[0].filters[0].values, (std::vector<unsigned>{0, 4, 2, 0, 2}));
+  EXPECT_EQ(back->datasets[1].fill, example().chunked[1].fill);
+  ASSERT_EQ(back->columns.size(), 1u);
+  EXPECT_EQ(back->columns[0].type, ElementType::i64);
+}
+
+TEST(Description, HostileTextIsAnError) {
+  const std::string good = describe(example());
+  EXPECT_FALSE(parse_description("").ok());
+  EXPECT_FALSE(parse_description("[]").ok());
+  EXPECT_FALSE(parse_description("{}").ok());
+  EXPECT_FALSE(parse_description(std::string(1'000'000, '[')).ok());
+  EXPECT_FALSE(parse_description(good.substr(0, good.size() / 2)).ok());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    auto text = good;
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return parse_description(text.replace(at, from.size(), to));
+  };
+  EXPECT_FALSE(with("uint16", "uint17").ok());
+  EXPECT_FALSE(with("\"/entry/data/data\"", "\"data\"").ok());
+  EXPECT_FALSE(with("32008", "-1").ok());
+  EXPECT_FALSE(with("32008", "99999").ok());
+  EXPECT_FALSE(with("[512,1028]", "[-512,1028]").ok());
+  EXPECT_FALSE(with("[512,1028]", "\"wide\"").ok());
+  EXPECT_FALSE(with("010000ff", "0100").ok());
+  EXPECT_FALSE(with("010000ff", "xyxyxyxy").ok());
+  // Every truncation and every single changed character: an error or a description, never a crash.
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    auto text = good;
+    text[i] = '"';
+    (void)parse_description(text);
+    (void)parse_description(good.substr(0, i));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::store::format
