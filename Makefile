@@ -1,0 +1,63 @@
+# Everything that one does with a checkout, by name. `make help` lists it. The work itself is in
+# scripts/ and tools/, which can be called alone.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+python := .venv/bin/python
+# pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup build debug tsan test test-quick lint format check-headers demo bench fuzz wheel clean distclean
+
+help: ## This list
+	@echo "Penstock: make <target>"
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Install what is missing: Debian packages, and Python packages into .venv (quick when nothing changed)
+	@scripts/setup
+
+build: setup ## Build the native programs (build/release)
+	@scripts/build release
+
+debug: setup ## Build with the address and undefined-behaviour sanitizers (build/debug)
+	@scripts/build debug
+
+tsan: setup ## Build with the thread sanitizer (build/tsan)
+	@scripts/build tsan
+
+test: setup ## Everything that continuous integration checks; a table of results at the end
+	@$(python) tools/run_tests.py
+
+test-quick: setup ## The release build's native tests and the Python tests
+	@$(python) tools/run_tests.py --only release --only python
+
+lint: setup ## Formatting, tidy rules, ruff, mypy, clang-tidy
+	@$(python) tools/run_tests.py --only lint
+
+format: setup ## Format C++ and Python in place
+	@scripts/format
+
+check-headers: setup ## Compile each native header alone
+	@scripts/build --configure-only release
+	@$(python) tools/check_headers.py
+
+demo: build ## The main job on real input: detector to NeXus file, checked, with pictures in demo-out/
+	@$(python) -m penstock demo
+
+bench: build ## Measure Penstock beside its peers; results go into docs/benchmarks.md
+	@scripts/bench
+
+fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)
+	@scripts/build fuzz
+	@$(python) tools/run_fuzz.py --seconds "$${FUZZ_SECONDS:-300}"
+
+wheel: setup ## A wheel with the native programs in dist/
+	@$(python) -m build --wheel --no-isolation --outdir dist .
+
+clean: ## Remove what was built
+	@rm -rf build dist
+
+distclean: clean ## Remove what was built and what setup made in the checkout; recorded files stay
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

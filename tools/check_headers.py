@@ -1,0 +1,61 @@
+"""Compiles each header of native/ alone, as the sources beside it are compiled.
+
+A header that leans on what another one happened to include breaks at the next reordering; this
+finds it now. Needs a configured build/release (scripts/build --configure-only release).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from native_sources import DATABASE, ROOT, compile_commands, headers
+
+
+def arguments_for(header: Path, commands: dict[Path, list[str]]) -> list[str]:
+    """Those of a source in the header's folder or the nearest one above; any source's as a last resort."""
+    folder = header.parent
+    while folder != ROOT:
+        for source, arguments in sorted(commands.items()):
+            if source.is_relative_to(folder):
+                return arguments
+        folder = folder.parent
+    return next(iter(commands.values()))
+
+
+def check(header: Path, commands: dict[Path, list[str]]) -> str:
+    language = "c" if header.suffix == ".h" else "c++"
+    arguments = arguments_for(header, commands)
+    if language == "c":
+        arguments = ["cc", "-Wall", "-Wextra", "-Werror", *(a for a in arguments if a.startswith("-I"))]
+    # A file that only includes the header: `#pragma once` in a main file is a warning.
+    done = subprocess.run(
+        [*arguments, "-fsyntax-only", "-x", language, "-"],
+        input=f'#include "{header}"\n',
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return "" if done.returncode == 0 else f"{header.relative_to(ROOT)} does not compile alone:\n{done.stderr}"
+
+
+def main() -> int:
+    if not DATABASE.exists():
+        print(f"check_headers: {DATABASE} is missing; run scripts/build --configure-only release", file=sys.stderr)
+        return 2
+    commands = compile_commands()
+    found = headers()
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        problems = [problem for problem in pool.map(lambda header: check(header, commands), found) if problem]
+    for problem in problems:
+        print(problem)
+    print(f"{len(found)} headers, {len(problems)} do not compile alone")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

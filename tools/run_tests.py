@@ -1,0 +1,216 @@
+"""Runs the whole test suite, step after step, and tells at the end what each step found and took.
+
+A step that fails does not keep the later ones from running. Results are read from the JUnit files
+that ctest and pytest write, never from their texts. What each step printed stays in
+build/test-results/<step>.log. `--only STEP` (repeatable) runs some of the steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "build" / "test-results"
+JOBS = str(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
+FUZZ_SECONDS_EACH = "10"
+
+# A sanitizer's finding must end the test with a failure, whatever the code under test catches.
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions='{ROOT}/tests/native/tsan.supp'",
+}
+
+
+@dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
+        )
+
+    def __str__(self) -> str:
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+@dataclass
+class Outcome:
+    """What one step did: its commands in order with their time, and the tests that they counted."""
+
+    step: str
+    timings: list[tuple[str, float, bool]] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+
+    @property
+    def ok(self) -> bool:
+        return self.counts.failed == 0 and all(ok for _, _, ok in self.timings)
+
+
+def read_junit(path: Path) -> Counts:
+    """Sums the test cases of a JUnit file; a missing or broken file counts as one failure."""
+    try:
+        tree = ElementTree.parse(path)
+    except (OSError, ElementTree.ParseError) as problem:
+        print(f"run_tests: no results in {path}: {problem}", file=sys.stderr)
+        return Counts(failed=1)
+    counts = Counts()
+    for case in tree.iter("testcase"):
+        kinds = {child.tag for child in case}
+        status = case.get("status", "run")
+        if "failure" in kinds or "error" in kinds or status == "fail":
+            counts.failed += 1
+        elif "skipped" in kinds or status in ("notrun", "disabled"):
+            counts.skipped += 1
+        else:
+            counts.passed += 1
+    return counts
+
+
+class Runner:
+    """Runs the commands of one step, with their output on the terminal and in the step's log."""
+
+    def __init__(self, step: str) -> None:
+        self.outcome = Outcome(step)
+        self.log = RESULTS / f"{step}.log"
+        self.log.write_bytes(b"")
+
+    def run(self, what: str, *command: str, environment: dict[str, str] | None = None) -> bool:
+        print(f"\n== {self.outcome.step}: {what}", flush=True)
+        started = time.monotonic()
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **(environment or {})},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            assert process.stdout is not None
+            for line in process.stdout:
+                log.write(line)
+                sys.stdout.buffer.write(line)
+                sys.stdout.buffer.flush()
+        ok = process.wait() == 0
+        self.outcome.timings.append((what, time.monotonic() - started, ok))
+        if not ok:
+            print(f"run_tests: {self.outcome.step}: {what} failed: {' '.join(command)}", flush=True)
+        return ok
+
+    def fail_without_tests(self) -> None:
+        """A failure that no test case stands for (a build, a linter) counts as one."""
+        if self.outcome.counts.failed == 0 and not self.outcome.ok:
+            self.outcome.counts.failed = 1
+
+
+def native_step(preset: str) -> Callable[[Runner], None]:
+    def step(runner: Runner) -> None:
+        targets = [] if preset == "release" else ["native-tests"]
+        if not runner.run("build", "scripts/build", preset, *targets):
+            return
+        junit = RESULTS / f"{preset}.xml"
+        # fmt: off
+        runner.run(
+            "tests", "ctest", "--test-dir", f"build/{preset}", "-j", JOBS, "--output-on-failure",
+            "--progress", "--timeout", "300", "--no-tests=error", "--output-junit", str(junit),
+            environment=SANITIZER_OPTIONS,
+        )
+        # fmt: on
+        runner.outcome.counts += read_junit(junit)
+
+    return step
+
+
+def python_step(runner: Runner) -> None:
+    if not runner.run("build", "scripts/build", "release"):
+        return
+    junit = RESULTS / "python.xml"
+    folders = [str(folder) for folder in ("tests/python", "tests/system") if (ROOT / folder).is_dir()]
+    runner.run("tests", sys.executable, "-m", "pytest", "-q", f"--junitxml={junit}", *folders)
+    runner.outcome.counts += read_junit(junit)
+
+
+def fuzz_step(runner: Runner) -> None:
+    if not runner.run("build", "scripts/build", "fuzz"):
+        return
+    junit = RESULTS / "fuzz.xml"
+    # fmt: off
+    runner.run(
+        "run", sys.executable, "tools/run_fuzz.py", "--seconds", FUZZ_SECONDS_EACH, "--junit", str(junit),
+    )
+    # fmt: on
+    runner.outcome.counts += read_junit(junit)
+
+
+def lint_step(runner: Runner) -> None:
+    python_folders = [name for name in ("python", "tests", "tools", "benchmarks") if (ROOT / name).is_dir()]
+    runner.run("configure", "scripts/build", "--configure-only", "release")
+    runner.run("format", "scripts/format", "--check")
+    runner.run("tidy", sys.executable, "tools/tidy.py")
+    runner.run("ruff", sys.executable, "-m", "ruff", "check", *python_folders)
+    runner.run("mypy", sys.executable, "-m", "mypy")
+    runner.run("headers", sys.executable, "tools/check_headers.py")
+    runner.run("clang-tidy", sys.executable, "tools/run_clang_tidy.py")
+
+
+STEPS: dict[str, Callable[[Runner], None]] = {
+    "release": native_step("release"),
+    "python": python_step,
+    "lint": lint_step,
+    "debug": native_step("debug"),
+    "tsan": native_step("tsan"),
+    "fuzz": fuzz_step,
+}
+
+
+def table(outcomes: list[Outcome]) -> str:
+    lines = [f"{'step':<10} {'part':<12} {'seconds':>8}  result"]
+    total = 0.0
+    for outcome in outcomes:
+        for what, seconds, ok in outcome.timings:
+            total += seconds
+            lines.append(f"{outcome.step:<10} {what:<12} {seconds:>8.1f}  {'ok' if ok else 'FAILED'}")
+        lines.append(f"{outcome.step:<10} {'':<12} {'':>8}  {outcome.counts}")
+    lines.append(f"{'all':<10} {'':<12} {total:>8.1f}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=sorted(STEPS), help="run this step only; repeatable")
+    chosen = parser.parse_args().only or list(STEPS)
+
+    shutil.rmtree(RESULTS, ignore_errors=True)
+    RESULTS.mkdir(parents=True)
+    outcomes = []
+    for name in chosen:
+        runner = Runner(name)
+        STEPS[name](runner)
+        runner.fail_without_tests()
+        outcomes.append(runner.outcome)
+
+    counts = sum((outcome.counts for outcome in outcomes), Counts())
+    print(f"\n{table(outcomes)}\n")
+    failed = [outcome.step for outcome in outcomes if not outcome.ok]
+    if failed:
+        print("failed: " + ", ".join(f"{step} (build/test-results/{step}.log)" for step in failed))
+    (RESULTS / "closing-line").write_text(f"{counts}\n")
+    print(counts, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
