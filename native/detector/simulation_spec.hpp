@@ -1,0 +1,64 @@
+/// What a simulated detector sees, as numbers: all that it takes to make the same frames again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "frame/array.hpp"
+
+namespace penstock::detector {
+
+/// Pixels [row, row + rows) × [column, column + columns) that are no pixels: between modules.
+struct Gap {
+  std::uint64_t row = 0;
+  std::uint64_t column = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  bool operator==(const Gap&) const = default;
+};
+
+/// Lengths in pixels, counts in photons a pixel and frame. docs: detectors/README.md.
+struct SimulationSpec {
+  ElementType type = ElementType::u16;  ///< u8, u16, u32, i16 or i32
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  std::vector<Gap> gaps;
+  std::int64_t gap_value = 0;         ///< by default the largest of an unsigned type, -1 of a signed one
+  std::int64_t saturation_value = 0;  ///< no count is higher; by default the largest, less one where unsigned
+
+  std::uint64_t seed = 1;
+  std::uint64_t distinct_frames = 16;  ///< frame n shows image n mod distinct_frames
+  bool stamp = false;                  ///< the frame number stands in the first 8 bytes, little-endian
+
+  double beam_row = 0;  ///< by default the centre
+  double beam_column = 0;
+  double background_mean = 0;    ///< counts a pixel, averaged over the frame's area without gaps
+  double background_radius = 0;  ///< where it has fallen to half; 0.2 of the diagonal by default
+  double background_floor = 0;   ///< what is left of it far out, as a share of the centre's
+  double ring_radius = 0;        ///< of the ice or solvent ring
+  double ring_width = 0;
+  double ring_strength = 0;  ///< height over the background at the beam, as a share of the latter
+  std::uint64_t spots = 0;   ///< Bragg spots, about so many a frame
+  double spot_sigma = 1;
+  double spot_counts = 0;  ///< photons in a spot, on average
+  std::uint64_t hot_pixels = 0;
+  std::uint64_t dead_pixels = 0;
+
+  bool operator==(const SimulationSpec&) const = default;
+
+  /// Fields that are absent take their defaults; unknown ones are errors.
+  static Result<SimulationSpec> from_json(std::string_view json);
+  /// With every field, so that from_json gives the same again.
+  std::string to_json() const;
+
+  ArraySpec frame() const { return {type, {rows, columns}}; }
+  std::uint64_t frame_bytes() const { return rows * columns * size_of(type); }
+};
+
+/// The least and the largest value of a type that a detector counts in; false for another type.
+bool counting_range(ElementType type, std::int64_t& least, std::int64_t& largest);
+
+}  // namespace penstock::detector
