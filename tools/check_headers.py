@@ -16,13 +16,18 @@ from native_sources import DATABASE, ROOT, compile_commands, headers
 
 
 def arguments_for(header: Path, commands: dict[Path, list[str]]) -> list[str]:
-    """Those of a source in the header's folder or the nearest one above; any source's as a last resort."""
-    folder = header.parent
-    while folder != ROOT:
+    """Those of a source that includes the header; else of one in its folder, or in the nearest above.
+
+    The first kind comes first because some sources are compiled for one instruction set.
+    """
+    include = f'#include "{header.relative_to(ROOT / "native")}"'
+    for source, arguments in sorted(commands.items()):
+        if include in source.read_text(encoding="utf-8", errors="replace"):
+            return arguments
+    for folder in header.parents:
         for source, arguments in sorted(commands.items()):
             if source.is_relative_to(folder):
                 return arguments
-        folder = folder.parent
     return next(iter(commands.values()))
 
 
@@ -31,7 +36,7 @@ def check(header: Path, commands: dict[Path, list[str]]) -> str:
     arguments = arguments_for(header, commands)
     if language == "c":
         arguments = ["cc", "-Wall", "-Wextra", "-Werror", *(a for a in arguments if a.startswith("-I"))]
-    # A file that only includes the header: `#pragma once` in a main file is a warning.
+    # Through a file that only includes it: `#pragma once` in a main file is a warning.
     done = subprocess.run(
         [*arguments, "-fsyntax-only", "-x", language, "-"],
         input=f'#include "{header}"\n',

@@ -139,5 +139,5 @@ class [[nodiscard]] Result<void> {
 
 namespace penstock::detail {
 inline Error in_context(Error error) { return error; }
-inline Error in_context(Error error, const std::string& context) { return error.with_context(context); }
+inline Error in_context(const Error& error, const std::string& context) { return error.with_context(context); }
 }  // namespace penstock::detail

@@ -1,0 +1,263 @@
+"""House rules that no compiler checks; run by `make lint`.
+
+Each rule is a function from the tree to findings, "path:line: sentence". An `error` fails the run, a
+`warning` only tells. The rules see the files that git knows or would add, so that what is ignored
+(build folders, recordings) is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LINES_MAX = 600
+LINES_WARNING = 350
+
+# From each folder of native/ to those it may include: the arrows of docs/explanation/architecture.md.
+ARROWS: dict[str, set[str]] = {
+    "base": set(),
+    "frame": {"base"},
+    "stream": {"base", "frame"},
+    "codec": {"base", "frame"},
+    "store": {"base", "frame", "codec"},
+    "recorder": {"base", "frame", "stream", "codec", "store"},
+    "detector": {"base", "frame", "stream", "codec", "store"},
+    "check": {"base", "frame", "codec", "store", "detector"},
+    "programs": {"base", "frame", "stream", "codec", "store", "recorder", "detector", "check"},
+}
+HDF5_FOLDER = "native/store/hdf5/"
+
+SOURCE_SUFFIXES = {".cpp", ".hpp", ".c", ".h", ".py", ".pyi", ".cmake", ".sh"}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".toml", ".yaml", ".yml", ".json", ".xml"}
+
+# Spelt in two parts, so that this file passes its own rule.
+UNFINISHED = re.compile(r"\b(" + "TO" + "DO|FIX" + r"ME|XX" + r"X)\b")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
+HOME_PATH = re.compile(r"(?<![\w.])/(?:home|root|work|Users)/[\w.-]+")
+REQUIREMENT_ROW = re.compile(r"^\|\s*([A-Z]\d+)\s*\|")
+
+# Every ID that the project answers for; docs/requirements.md has a row for each.
+REQUIREMENT_IDS = [
+    *(f"W{n}" for n in range(1, 20)),
+    *(f"D{n}" for n in range(1, 5)),
+    *(f"B{n}" for n in range(1, 16)),
+    *(f"L{n}" for n in range(1, 5)),
+    *(f"P{n}" for n in range(1, 6)),
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    path: str
+    line: int
+    sentence: str
+    warning: bool = False
+
+    def __str__(self) -> str:
+        kind = "warning" if self.warning else "error"
+        return f"{self.path}:{self.line}: {kind}: {self.sentence}"
+
+
+@dataclass(frozen=True)
+class Tree:
+    root: Path
+    paths: tuple[str, ...]
+
+    @classmethod
+    def of_git(cls, root: Path) -> Tree:
+        listing = subprocess.run(
+            # The checkout may belong to somebody else than the one who runs this, as in a container.
+            ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=root,
+            capture_output=True,
+            check=True,
+        )
+        names = sorted({name.decode() for name in listing.stdout.split(b"\0") if name})
+        return cls(root, tuple(name for name in names if (root / name).is_file()))
+
+    def lines(self, path: str) -> list[str]:
+        return (self.root / path).read_text(encoding="utf-8", errors="replace").splitlines()
+
+    def texts(self, suffixes: set[str]) -> Iterator[tuple[str, list[str]]]:
+        for path in self.paths:
+            if Path(path).suffix in suffixes and not path.startswith("tests/corpus/"):
+                yield path, self.lines(path)
+
+
+def check_arrows(tree: Tree) -> Iterator[Finding]:
+    """Folders of native/ include only what their arrow allows, by path from native/."""
+    for path, lines in tree.texts({".cpp", ".hpp", ".c", ".h"}):
+        parts = Path(path).parts
+        if len(parts) < 3 or parts[0] != "native":
+            continue
+        folder = parts[1]
+        if folder not in ARROWS:
+            yield Finding(path, 1, f"native/{folder} has no row in ARROWS of tools/tidy.py")
+            continue
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if not match or match[1] != '"':
+                continue
+            to = Path(match[2]).parts[0]
+            if ".." in Path(match[2]).parts:
+                yield Finding(path, number, f"include {match[2]!r} by its path from native/")
+            elif to in ARROWS and to != folder and to not in ARROWS[folder]:
+                allowed = ", ".join(sorted(ARROWS[folder])) or "nothing"
+                yield Finding(path, number, f"{folder} may not include {to}; it may include {allowed}")
+
+
+def check_hdf5(tree: Tree) -> Iterator[Finding]:
+    """HDF5's headers are included in one folder only."""
+    for path, lines in tree.texts({".cpp", ".hpp", ".c", ".h"}):
+        if not path.startswith("native/") or path.startswith(HDF5_FOLDER):
+            continue
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if match and re.match(r"(hdf5/|H5|hdf5)", match[2]):
+                yield Finding(path, number, f"{match[2]} may be included in {HDF5_FOLDER} only")
+
+
+def check_pragma_once(tree: Tree) -> Iterator[Finding]:
+    for path, lines in tree.texts({".hpp"}):
+        if "#pragma once" not in lines:
+            yield Finding(path, 1, "a header has #pragma once")
+
+
+def check_length(tree: Tree) -> Iterator[Finding]:
+    for path, lines in tree.texts({".cpp", ".hpp", ".c", ".h", ".py"}):
+        if len(lines) > LINES_MAX:
+            yield Finding(path, 1, f"{len(lines)} lines; split what exceeds {LINES_MAX}")
+        elif len(lines) > LINES_WARNING:
+            yield Finding(path, 1, f"{len(lines)} lines; more than {LINES_WARNING} want a reason", warning=True)
+
+
+def check_unfinished(tree: Tree) -> Iterator[Finding]:
+    for path, lines in tree.texts(TEXT_SUFFIXES):
+        for number, line in enumerate(lines, 1):
+            if match := UNFINISHED.search(line):
+                yield Finding(path, number, f"{match[0]}: finish it, or write it down where users see it")
+
+
+def check_white_space(tree: Tree) -> Iterator[Finding]:
+    for path, lines in tree.texts(TEXT_SUFFIXES):
+        for number, line in enumerate(lines, 1):
+            if "\t" in line:
+                yield Finding(path, number, "a tab; indent with spaces")
+            elif line != line.rstrip():
+                yield Finding(path, number, "white space at the end of the line")
+
+
+def check_home_paths(tree: Tree) -> Iterator[Finding]:
+    """A checkout lies anywhere; nothing in it names somebody's folder."""
+    for path, lines in tree.texts(TEXT_SUFFIXES):
+        for number, line in enumerate(lines, 1):
+            if match := HOME_PATH.search(line):
+                yield Finding(path, number, f"the absolute path {match[0]} is of one machine")
+
+
+def anchor(heading: str) -> str:
+    """The fragment that a rendered heading gets: lower case, punctuation dropped, spaces as hyphens."""
+    words = re.sub(r"[^\w\- ]", "", re.sub(r"`|\*", "", heading).lower())
+    return words.replace(" ", "-")
+
+
+def without_code(lines: list[str]) -> Iterator[tuple[int, str]]:
+    fenced = False
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, re.sub(r"`[^`]*`", "``", line)
+
+
+def anchors(lines: list[str]) -> set[str]:
+    fenced = False
+    found = set()
+    for line in lines:
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and (match := HEADING.match(line)):
+            found.add(anchor(match[1]))
+    return found
+
+
+def check_links(tree: Tree) -> Iterator[Finding]:
+    """Relative links of the documentation lead to a file, and to a heading in it where they name one."""
+    for path, lines in tree.texts({".md"}):
+        for number, line in without_code(lines):
+            for match in LINK.finditer(line):
+                link = match[1] or match[2]
+                if re.match(r"[a-z][a-z0-9+.-]*:", link):
+                    continue
+                name, _, fragment = link.partition("#")
+                target = (tree.root / path).parent / name if name else tree.root / path
+                if not target.exists():
+                    yield Finding(path, number, f"the link {link} leads nowhere")
+                elif fragment and target.suffix == ".md":
+                    if fragment not in anchors(target.read_text(encoding="utf-8").splitlines()):
+                        yield Finding(path, number, f"{name or path} has no heading for #{fragment}")
+
+
+def check_requirements(tree: Tree) -> Iterator[Finding]:
+    """docs/requirements.md has one row for each ID, five cells each, and names files that exist."""
+    path = "docs/requirements.md"
+    if path not in tree.paths:
+        yield Finding(path, 1, "is missing")
+        return
+    seen: dict[str, int] = {}
+    for number, line in enumerate(tree.lines(path), 1):
+        match = REQUIREMENT_ROW.match(line)
+        if not match:
+            continue
+        if match[1] in seen:
+            yield Finding(path, number, f"{match[1]} has a row already in line {seen[match[1]]}")
+        seen[match[1]] = number
+        cells = line.strip().strip("|").split("|")
+        if len(cells) != 5:
+            yield Finding(path, number, f"{match[1]} has {len(cells)} cells instead of 5")
+            continue
+        for name in re.findall(r"`((?:tests|benchmarks|native|docs)/[^`\s]+)`", cells[3] + cells[4]):
+            if not (tree.root / name).exists():
+                yield Finding(path, number, f"{match[1]} names {name}, which does not exist")
+    for identifier in REQUIREMENT_IDS:
+        if identifier not in seen:
+            yield Finding(path, 1, f"{identifier} has no row")
+    for identifier, number in seen.items():
+        if identifier not in REQUIREMENT_IDS:
+            yield Finding(path, number, f"{identifier} is no requirement")
+
+
+RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
+    check_arrows,
+    check_hdf5,
+    check_pragma_once,
+    check_length,
+    check_unfinished,
+    check_white_space,
+    check_home_paths,
+    check_links,
+    check_requirements,
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
+    tree = Tree.of_git(parser.parse_args().root)
+    findings = [finding for rule in RULES for finding in rule(tree)]
+    for finding in findings:
+        print(finding)
+    errors = sum(not finding.warning for finding in findings)
+    print(f"tidy: {len(tree.paths)} files, {errors} errors, {len(findings) - errors} warnings")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
