@@ -68,7 +68,8 @@ class PosixFile final : public File {
   Result<void> reserve(std::uint64_t offset, std::uint64_t size) override {
     if (reserves_) {
       if (::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0) return {};
-      if (errno != EOPNOTSUPP) return errno_error(errno, fmt::format("reserve {} bytes at {} of {}", size, offset, path_));
+      if (errno != EOPNOTSUPP)
+        return errno_error(errno, fmt::format("reserve {} bytes at {} of {}", size, offset, path_));
     }
     PEN_ASSIGN(const auto now, this->size());
     if (now >= offset + size) return {};

@@ -56,9 +56,7 @@ class [[nodiscard]] Error {
   const std::string& message() const { return message_; }
 
   /// The same error with what the caller was doing in front of it.
-  Error with_context(std::string_view context) const {
-    return Error(code_, fmt::format("{}: {}", context, message_));
-  }
+  Error with_context(std::string_view context) const { return Error(code_, fmt::format("{}: {}", context, message_)); }
 
  private:
   Errc code_;
@@ -119,22 +117,20 @@ class [[nodiscard]] Result<void> {
 
 /// Runs an expression of type Result<void>; on error returns it, with context where given:
 /// `PEN_TRY(file.sync(), "segment {}", id);`
-#define PEN_TRY(expression, ...)                                                     \
-  do {                                                                               \
-    if (auto pen_result_ = (expression); !pen_result_.ok())                          \
-      return ::penstock::detail::in_context(                                         \
-          std::move(pen_result_).error() __VA_OPT__(, fmt::format(__VA_ARGS__)));    \
+#define PEN_TRY(expression, ...)                                                                                    \
+  do {                                                                                                              \
+    if (auto pen_result_ = (expression); !pen_result_.ok())                                                         \
+      return ::penstock::detail::in_context(std::move(pen_result_).error() __VA_OPT__(, fmt::format(__VA_ARGS__))); \
   } while (false)
 
 /// The same for Result<T>, declaring `target` with the value:
 /// `PEN_ASSIGN(auto file, env.open(path), "target {}", path);`
 #define PEN_ASSIGN(target, expression, ...) \
   PEN_ASSIGN_INNER(PEN_CONCAT(pen_result_, __COUNTER__), target, expression __VA_OPT__(, ) __VA_ARGS__)
-#define PEN_ASSIGN_INNER(temporary, target, expression, ...)                         \
-  auto temporary = (expression);                                                     \
-  if (!temporary.ok())                                                               \
-    return ::penstock::detail::in_context(                                           \
-        std::move(temporary).error() __VA_OPT__(, fmt::format(__VA_ARGS__)));        \
+#define PEN_ASSIGN_INNER(temporary, target, expression, ...)                                                    \
+  auto temporary = (expression);                                                                                \
+  if (!temporary.ok())                                                                                          \
+    return ::penstock::detail::in_context(std::move(temporary).error() __VA_OPT__(, fmt::format(__VA_ARGS__))); \
   target = std::move(temporary).value()
 
 namespace penstock::detail {

@@ -1,9 +1,9 @@
 #include "frame/array.hpp"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <utility>
-
-#include <fmt/ranges.h>
 
 namespace penstock {
 namespace {

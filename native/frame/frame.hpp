@@ -18,16 +18,19 @@ namespace penstock {
 enum class FrameNumber : std::uint64_t {};
 constexpr std::uint64_t value(FrameNumber number) { return static_cast<std::uint64_t>(number); }
 
+class AckListener;
+
 /// One value of per-frame metadata.
 using MetaValue = std::variant<std::int64_t, std::uint64_t, double, std::string>;
 
 struct Frame {
   std::string series_unique_id;
   FrameNumber number{};
-  std::uint32_t channel = 0;   ///< index into Series::channels
-  ArraySpec spec;              ///< of the decoded pixels
+  std::uint32_t channel = 0;  ///< index into Series::channels
+  ArraySpec spec;             ///< of the decoded pixels
   Encoding encoding = Encoding::none;
-  Bytes payload;               ///< in `encoding`; alive as long as `owner`
+  Bytes payload;             ///< in `encoding`; alive as long as `owner`
+  std::size_t capacity = 0;  ///< bytes that may be read from payload.data() on; 0: payload.size()
   std::shared_ptr<const void> owner;
 
   // From the source, nanoseconds since the series' date; -1 where the source told nothing.
@@ -38,6 +41,9 @@ struct Frame {
   std::int64_t received_ns = 0;
 
   std::vector<std::pair<std::string, MetaValue>> metadata;
+
+  /// Whom to tell when the frame is safe: what the source gave to FrameSink::begin; null for nobody.
+  std::shared_ptr<AckListener> session;
 };
 
 }  // namespace penstock

@@ -71,7 +71,8 @@ Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds
     return make_error(Errc::too_large, "a buffer of {} bytes does not fit the pool of {} bytes; enlarge the pool", size,
                       shared_->budget_bytes);
   // Near the budget's end a class may not fit where the plain size does.
-  const auto capacity = std::min(class_of(size), std::max(align_up(size, page_bytes), shared_->budget_bytes & ~(page_bytes - 1)));
+  const auto capacity =
+      std::min(class_of(size), std::max(align_up(size, page_bytes), shared_->budget_bytes & ~(page_bytes - 1)));
   Shared::Slab slab{nullptr, capacity};
   {
     std::unique_lock lock(shared_->mutex);

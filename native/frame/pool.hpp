@@ -2,11 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <condition_variable>
 #include <vector>
 
 #include "base/bytes.hpp"

@@ -23,21 +23,21 @@ struct NamedArray {
 };
 
 struct GoniometerAxis {
-  std::string name;         ///< "omega", "chi", "phi", "kappa", "two_theta"
-  double start = 0;         ///< degrees
-  double increment = 0;     ///< degrees a frame
+  std::string name;      ///< "omega", "chi", "phi", "kappa", "two_theta"
+  double start = 0;      ///< degrees
+  double increment = 0;  ///< degrees a frame
 };
 
 /// The fields of Stream V2's start message; absent ones were not sent.
 struct Series {
   std::uint64_t id = 0;
   std::string unique_id;
-  std::string arm_date;                    ///< as sent, RFC 3339
-  std::uint64_t frames = 0;                ///< announced; 0 means open-ended
-  std::vector<std::string> channels;       ///< at least one once parsed
-  ArraySpec frame;                         ///< [rows, columns] and type, of one channel
+  std::string arm_date;               ///< as sent, RFC 3339
+  std::uint64_t frames = 0;           ///< announced; 0 means open-ended
+  std::vector<std::string> channels;  ///< at least one once parsed
+  ArraySpec frame;                    ///< [rows, columns] and type, of one channel
 
-  std::optional<double> beam_center_x;     ///< pixels
+  std::optional<double> beam_center_x;  ///< pixels
   std::optional<double> beam_center_y;
   std::optional<double> count_time_s;
   std::optional<double> frame_time_s;
@@ -55,7 +55,7 @@ struct Series {
   std::optional<bool> flatfield_enabled;
   std::optional<bool> pixel_mask_enabled;
   std::optional<bool> virtual_pixel_interpolation_enabled;
-  std::map<std::string, double> threshold_energy_ev;   ///< by channel
+  std::map<std::string, double> threshold_energy_ev;  ///< by channel
   std::vector<GoniometerAxis> goniometer;
   std::vector<NamedArray> pixel_mask;
   std::vector<NamedArray> flatfield;

@@ -12,7 +12,8 @@ namespace penstock {
 class AckListener {
  public:
   virtual ~AckListener() = default;
-  /// Every frame of the series below `below` that was put through the session is safe.
+  /// Every frame below `below` that was put with this listener as its session is safe, if the
+  /// session put its frames in ascending order. Must not block.
   virtual void safe_below(const std::string& series_unique_id, FrameNumber below) = 0;
   /// The series' file is complete and closed, or failed with `problem` (empty if not).
   virtual void closed(const std::string& series_unique_id, const std::string& problem) = 0;
@@ -29,6 +30,14 @@ class FrameSink {
   /// Takes the frame; waits while the recorder is full where its policy is to hold sources back.
   virtual Result<void> put(Frame frame) = 0;
   virtual Result<void> end(const SeriesEnd& end) = 0;
+
+  /// Whether a source waits for room in the pool; if not, it discards a frame for which there is
+  /// none and says so with drop().
+  virtual bool holds_back() const { return true; }
+  /// A frame came for which there was no room; it goes into the ledger.
+  virtual void drop(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
+  /// A frame came that could not be understood, though its number could.
+  virtual void damage(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
 
   /// Counts and logs a message that could not be understood.
   virtual void reject(std::string_view source, const Error& why) = 0;

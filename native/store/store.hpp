@@ -30,17 +30,17 @@ enum class Durability {
 };
 
 struct StoreOptions {
-  std::uint64_t segment_bytes = 8 << 20;       ///< a segment is sealed at this size
-  std::uint64_t extent_bytes = 128 << 20;      ///< file space leased at a time
-  std::uint64_t alignment_bytes = 4096;        ///< of segments: stripe or block; a power of two ≥ 4096
-  std::uint64_t buffer_bytes = 128 << 20;      ///< budget for segment buffers
-  unsigned write_threads = 4;                  ///< segments on their way to storage at once
-  bool direct = true;                          ///< bypass the page cache where the file system can
-  bool overwrite = false;                      ///< replace a file that is there
-  bool swmr = true;                            ///< readers may open the file while it grows
+  std::uint64_t segment_bytes = 8 << 20;   ///< a segment is sealed at this size
+  std::uint64_t extent_bytes = 128 << 20;  ///< file space leased at a time
+  std::uint64_t alignment_bytes = 4096;    ///< of segments: stripe or block; a power of two ≥ 4096
+  std::uint64_t buffer_bytes = 128 << 20;  ///< budget for segment buffers
+  unsigned write_threads = 4;              ///< segments on their way to storage at once
+  bool direct = true;                      ///< bypass the page cache where the file system can
+  bool overwrite = false;                  ///< replace a file that is there
+  bool swmr = true;                        ///< readers may open the file while it grows
   Durability durability = Durability::none;
   std::chrono::milliseconds sync_interval{1000};
-  std::chrono::milliseconds flush_interval{1000};   ///< readers see new frames after at most this
+  std::chrono::milliseconds flush_interval{1000};  ///< readers see new frames after at most this
 };
 
 /// A chunk that a writer hands over. With one frame a chunk, `index` is the frame number.
@@ -48,17 +48,18 @@ struct ChunkHead {
   DatasetId dataset{};
   std::uint64_t index = 0;
   std::uint32_t filter_mask = 0;
-  std::int64_t received_ns = 0;     ///< realtime; kept in the segment
-  std::uint64_t cookie = 0;         ///< comes back in PlacedChunk
+  std::int64_t received_ns = 0;  ///< realtime; kept in the segment
+  std::uint64_t cookie = 0;      ///< comes back in PlacedChunk
+  std::int64_t encoded_ns = 0;   ///< realtime; comes back in PlacedChunk
 };
 
 /// A chunk that is on storage and in the index.
 struct PlacedChunk {
   ChunkHead head;
-  std::uint64_t address = 0;        ///< in the file
+  std::uint64_t address = 0;  ///< in the file
   std::uint32_t size = 0;
   std::uint32_t crc = 0;
-  std::int64_t written_ns = 0;      ///< realtime, when its segment was on storage (or in the page cache)
+  std::int64_t written_ns = 0;  ///< realtime, when its segment was on storage (or in the page cache)
 };
 
 /// Writes rows of columns; only inside Listener::placed and finish, on the indexer's thread.
@@ -69,7 +70,8 @@ class RowWriter {
   virtual Result<void> put(ColumnId column, std::uint64_t first, Bytes data) = 0;
 };
 
-/// Called on the indexer's thread; must not block.
+/// Called on the indexer's thread; must not block. Every chunk that a writer took comes back exactly
+/// once, as placed or as lost; one for which put() or commit() returned an error was not taken.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -78,7 +80,8 @@ class Listener {
   /// A segment could not be written: these chunks are lost. The store goes on with the next ones
   /// (the disk may have space again).
   virtual void lost(std::span<const PlacedChunk> chunks, const Error& why) = 0;
-  /// About every flush_interval, also when nothing was placed: time to put pending rows.
+  /// About every flush_interval, also when nothing was placed, and a last time in finish() after the
+  /// last chunk: time to put pending rows.
   virtual void tick(RowWriter& rows) = 0;
 };
 
@@ -103,25 +106,26 @@ class ChunkWriter {
 };
 
 struct StoreStats {
-  std::uint64_t chunks = 0;            ///< in the index
+  std::uint64_t chunks = 0;  ///< in the index
   std::uint64_t chunk_bytes = 0;
   std::uint64_t segments = 0;
-  std::uint64_t written_bytes = 0;     ///< segments with headers and padding
+  std::uint64_t written_bytes = 0;  ///< segments with headers and padding
   std::uint64_t lost_chunks = 0;
-  std::int64_t write_ns = 0;           ///< summed over write threads
-  std::int64_t write_ns_max = 0;       ///< slowest single write
+  std::int64_t write_ns = 0;      ///< summed over write threads
+  std::int64_t write_ns_max = 0;  ///< slowest single write
   std::int64_t sync_ns = 0;
-  std::int64_t index_ns = 0;           ///< inside HDF5 for chunks
-  std::int64_t row_ns = 0;             ///< inside HDF5 for columns
+  std::int64_t index_ns = 0;  ///< inside HDF5 for chunks
+  std::int64_t row_ns = 0;    ///< inside HDF5 for columns
   std::int64_t flush_ns = 0;
-  std::uint64_t queue_segments = 0;    ///< waiting for a write thread now
+  std::uint64_t queue_segments = 0;  ///< waiting for a write thread now
 };
 
 /// Values that are known only at the end; written after SWMR mode has ended, before the file closes.
 struct FinalValues {
-  std::vector<ValueNode> values;                                   ///< created or, where there, replaced
-  std::vector<std::pair<std::string, Attribute>> attributes;       ///< object path and attribute
-  /// The dataset's first dimension grows to this at least (frames that never came read as fill).
+  std::vector<ValueNode> values;                              ///< created or, where there, replaced
+  std::vector<std::pair<std::string, Attribute>> attributes;  ///< object path and attribute
+  /// The first dimension of datasets and columns grows to this at least (frames that never came
+  /// read as fill).
   std::uint64_t frames = 0;
 };
 

@@ -1,0 +1,212 @@
+#include "recorder/config.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace penstock::recorder {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t mebibyte = 1 << 20;
+
+/// Reads the fields of one JSON object, remembers which were asked for and refuses the rest.
+class Fields {
+ public:
+  static Result<Fields> of(const json& object, std::string where) {
+    if (!object.is_object())
+      return make_error(Errc::invalid_argument, "{}: an object is expected, not {}", where, object.dump());
+    return Fields(object, std::move(where));
+  }
+
+  Result<void> text(const char* name, std::string& into) {
+    const json* field = find(name);
+    if (field == nullptr) return {};
+    if (!field->is_string()) return wrong(name, *field, "a string");
+    into = field->get<std::string>();
+    return {};
+  }
+
+  Result<void> flag(const char* name, bool& into) {
+    const json* field = find(name);
+    if (field == nullptr) return {};
+    if (!field->is_boolean()) return wrong(name, *field, "true or false");
+    into = field->get<bool>();
+    return {};
+  }
+
+  Result<void> real(const char* name, double& into, double low, double high) {
+    const json* field = find(name);
+    if (field == nullptr) return {};
+    if (!field->is_number() || !(field->get<double>() >= low && field->get<double>() <= high))
+      return wrong(name, *field, fmt::format("a number from {} to {}", low, high));
+    into = field->get<double>();
+    return {};
+  }
+
+  template <typename Integer>
+  Result<void> integer(const char* name, Integer& into, std::uint64_t low, std::uint64_t high) {
+    const json* field = find(name);
+    if (field == nullptr) return {};
+    const bool in_range =
+        field->is_number_unsigned() && field->get<std::uint64_t>() >= low && field->get<std::uint64_t>() <= high;
+    if (!in_range) return wrong(name, *field, fmt::format("a whole number from {} to {}", low, high));
+    into = static_cast<Integer>(field->get<std::uint64_t>());
+    return {};
+  }
+
+  template <typename Enum>
+  Result<void> choice(const char* name, Enum& into, std::initializer_list<std::pair<std::string_view, Enum>> choices) {
+    const json* field = find(name);
+    if (field == nullptr) return {};
+    std::string allowed;
+    for (const auto& [text, value] : choices) {
+      if (field->is_string() && field->get_ref<const std::string&>() == text) {
+        into = value;
+        return {};
+      }
+      allowed += fmt::format("{}\"{}\"", allowed.empty() ? "" : ", ", text);
+    }
+    return wrong(name, *field, "one of " + allowed);
+  }
+
+  const json* find(const char* name) {
+    asked_.insert(name);
+    const auto field = object_->find(name);
+    return field == object_->end() || field->is_null() ? nullptr : &*field;
+  }
+
+  Result<void> refuse_others() const {
+    for (const auto& [name, field] : object_->items())
+      if (!asked_.contains(name))
+        return make_error(Errc::invalid_argument, "{}: there is no field \"{}\"", where_, name);
+    return {};
+  }
+
+ private:
+  Fields(const json& object, std::string where) : object_(&object), where_(std::move(where)) {}
+
+  Error wrong(const char* name, const json& field, std::string_view expected) const {
+    return make_error(Errc::invalid_argument, "{}.{} is {}; it must be {}", where_, name, field.dump(), expected);
+  }
+
+  const json* object_;
+  std::string where_;
+  std::set<std::string> asked_;
+};
+
+Result<SourceConfig> source_from(const json& object, std::size_t position) {
+  SourceConfig source;
+  PEN_ASSIGN(auto fields, Fields::of(object, fmt::format("sources[{}]", position)));
+  PEN_TRY(fields.choice("kind", source.kind, {{"tcp", SourceConfig::Kind::tcp}, {"zmq", SourceConfig::Kind::zmq}}));
+  if (source.kind == SourceConfig::Kind::tcp) {
+    PEN_TRY(fields.text("host", source.host));
+    PEN_TRY(fields.integer("port", source.port, 0, 65535));
+    std::string token;
+    PEN_TRY(fields.text("token", token));
+    if (!token.empty()) source.token = token;
+  } else {
+    PEN_TRY(fields.text("endpoint", source.endpoint));
+    PEN_TRY(fields.flag("bind", source.bind));
+    if (source.endpoint.empty())
+      return make_error(Errc::invalid_argument, "sources[{}].endpoint is missing; for example tcp://127.0.0.1:31001",
+                        position);
+  }
+  PEN_TRY(fields.refuse_others());
+  return source;
+}
+
+Result<CodecSpec> codec_from(const json& object) {
+  CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
+  PEN_ASSIGN(auto fields, Fields::of(object, "codec"));
+  PEN_TRY(fields.choice("encoding", codec.encoding,
+                        {{"none", Encoding::none},
+                         {"bslz4", Encoding::bitshuffle_lz4},
+                         {"bszstd", Encoding::bitshuffle_zstd},
+                         {"lz4", Encoding::lz4},
+                         {"zstd", Encoding::zstd},
+                         {"deflate", Encoding::deflate}}));
+  PEN_TRY(fields.integer("level", codec.level, 0, codec.encoding == Encoding::deflate ? 9 : 19));
+  PEN_TRY(fields.integer("block_bytes", codec.block_bytes, 0, mebibyte));
+  if (codec.block_bytes % 64 != 0)
+    return make_error(Errc::invalid_argument, "codec.block_bytes is {}; it must be a multiple of 64",
+                      codec.block_bytes);
+  PEN_TRY(fields.refuse_others());
+  return codec;
+}
+
+Result<store::StoreOptions> store_from(const json& object) {
+  store::StoreOptions options;
+  PEN_ASSIGN(auto fields, Fields::of(object, "store"));
+  PEN_TRY(fields.integer("segment_bytes", options.segment_bytes, 64 << 10, 1 << 30));
+  PEN_TRY(fields.integer("extent_bytes", options.extent_bytes, mebibyte, std::uint64_t{1} << 40));
+  PEN_TRY(fields.integer("alignment_bytes", options.alignment_bytes, 4096, 1 << 30));
+  PEN_TRY(fields.integer("write_threads", options.write_threads, 1, 64));
+  PEN_TRY(fields.flag("direct", options.direct));
+  PEN_TRY(fields.flag("swmr", options.swmr));
+  PEN_TRY(fields.choice("durability", options.durability,
+                        {{"none", store::Durability::none},
+                         {"interval", store::Durability::interval},
+                         {"segment", store::Durability::segment}}));
+  auto sync_ms = static_cast<std::uint64_t>(options.sync_interval.count());
+  auto flush_ms = static_cast<std::uint64_t>(options.flush_interval.count());
+  PEN_TRY(fields.integer("sync_interval_ms", sync_ms, 1, 3'600'000));
+  PEN_TRY(fields.integer("flush_interval_ms", flush_ms, 1, 3'600'000));
+  options.sync_interval = std::chrono::milliseconds(sync_ms);
+  options.flush_interval = std::chrono::milliseconds(flush_ms);
+  if ((options.alignment_bytes & (options.alignment_bytes - 1)) != 0)
+    return make_error(Errc::invalid_argument, "store.alignment_bytes is {}; it must be a power of two",
+                      options.alignment_bytes);
+  if (options.extent_bytes < options.segment_bytes)
+    return make_error(Errc::invalid_argument, "store.extent_bytes is {}; it must be at least segment_bytes ({})",
+                      options.extent_bytes, options.segment_bytes);
+  PEN_TRY(fields.refuse_others());
+  return options;
+}
+
+}  // namespace
+
+Result<Config> Config::from_json(const json& plan) {
+  Config config;
+  PEN_ASSIGN(auto fields, Fields::of(plan, "plan"));
+  PEN_TRY(fields.text("folder", config.folder));
+  if (config.folder.empty()) return make_error(Errc::invalid_argument, "plan.folder is missing: where the files go");
+  PEN_TRY(fields.text("file_name", config.file_name));
+  if (const auto* sources = fields.find("sources"); sources != nullptr) {
+    if (!sources->is_array()) return make_error(Errc::invalid_argument, "plan.sources must be a list");
+    for (std::size_t i = 0; i < sources->size(); ++i) {
+      PEN_ASSIGN(auto source, source_from((*sources)[i], i));
+      config.sources.push_back(std::move(source));
+    }
+  }
+  if (config.sources.empty())
+    return make_error(Errc::invalid_argument, "plan.sources is empty; for example [{{\"kind\": \"tcp\"}}]");
+  if (const auto* codec = fields.find("codec"); codec != nullptr) {
+    PEN_ASSIGN(config.codec, codec_from(*codec));
+  }
+  if (const auto* options = fields.find("store"); options != nullptr) {
+    PEN_ASSIGN(config.store, store_from(*options));
+  }
+  PEN_TRY(fields.flag("overwrite", config.store.overwrite));
+  PEN_TRY(fields.integer("threads", config.threads, 1, 1024));
+  PEN_TRY(fields.integer("pool_bytes", config.pool_bytes, 64 * mebibyte, std::uint64_t{1} << 44));
+  PEN_TRY(fields.choice("when_full", config.when_full, {{"hold", WhenFull::hold}, {"drop", WhenFull::drop}}));
+  PEN_TRY(fields.integer("frame_bytes_max", config.frame_bytes_max, 1, std::uint64_t{0xFFFF'0000}));
+  PEN_TRY(fields.integer("series_limit", config.series_limit, 0, std::uint64_t{1} << 62));
+  PEN_TRY(fields.real("end_timeout_s", config.end_timeout_s, 0.0, 86400.0));
+  PEN_TRY(
+      fields.choice<std::string>("log_level", config.log_level,
+                                 {{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}));
+  PEN_TRY(fields.refuse_others());
+  config.frame_bytes_max = std::min(config.frame_bytes_max, config.frame_pool_bytes());
+  return config;
+}
+
+std::uint64_t Config::frame_pool_bytes() const { return pool_bytes / 2; }
+std::uint64_t Config::segment_pool_bytes() const { return pool_bytes / 2 / max_open_series; }
+
+}  // namespace penstock::recorder

@@ -1,0 +1,55 @@
+/// The recorder's configuration, as its plan gives it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "codec/codec.hpp"
+#include "store/store.hpp"
+
+namespace penstock::recorder {
+
+struct SourceConfig {
+  enum class Kind { tcp, zmq };
+  Kind kind = Kind::tcp;
+  std::string host = "127.0.0.1";    ///< tcp: where to listen
+  std::uint16_t port = 9900;         ///< tcp: 0 lets the system choose
+  std::optional<std::string> token;  ///< tcp: required beyond loopback
+  std::string endpoint;              ///< zmq
+  bool bind = false;                 ///< zmq: bind instead of connect
+};
+
+/// What happens to a frame for which the pool has no room.
+enum class WhenFull { hold, drop };
+
+struct Config {
+  std::string folder;
+  std::string file_name = "{series_unique_id}.h5";  ///< also {series_id} and {date}
+  std::vector<SourceConfig> sources;
+  CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
+  unsigned threads = 2;                ///< that compress
+  std::uint64_t pool_bytes = 1 << 30;  ///< for frames and segments together
+  WhenFull when_full = WhenFull::hold;
+  std::uint64_t frame_bytes_max = 1 << 30;  ///< uncompressed
+  std::uint64_t series_limit = 0;           ///< stop after so many; 0 goes on
+  double end_timeout_s = 2.0;               ///< for frames that the end message overtook
+  store::StoreOptions store;
+  std::string log_level = "info";
+
+  /// An error names the field, the value and what is allowed.
+  static Result<Config> from_json(const nlohmann::json& plan);
+
+  /// How pool_bytes is divided: memory for frames in flight …
+  std::uint64_t frame_pool_bytes() const;
+  /// … and for the segments of each of max_open_series files.
+  std::uint64_t segment_pool_bytes() const;
+};
+
+/// Series that may be open at once; more are refused.
+constexpr unsigned max_open_series = 4;
+
+}  // namespace penstock::recorder

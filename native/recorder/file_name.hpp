@@ -1,0 +1,18 @@
+/// The name of a series' file.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "frame/series.hpp"
+
+namespace penstock::recorder {
+
+/// The path for `series`: `folder` and the template with {series_unique_id}, {series_id} and {date}
+/// (YYYYMMDD-HHMMSS, UTC, of `now_ns`) filled in. What comes from the network never leaves the folder: a value
+/// with a path separator, or a name that would be hidden, is refused; characters that are awkward in
+/// file names become underscores.
+Result<std::string> file_path(const std::string& folder, const std::string& name_template, const Series& series,
+                              std::int64_t now_ns);
+
+}  // namespace penstock::recorder

@@ -1,0 +1,111 @@
+#include "recorder/ledger.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace penstock::recorder {
+
+Ledger::Ledger(unsigned channels) : all_channels_(channels >= 32 ? 0xFFFF'FFFFu : (1u << channels) - 1) {}
+
+Ledger::Entry& Ledger::entry(std::uint64_t number) {
+  auto& block = blocks_[number / block_frames];
+  if (!block) block = std::make_unique<Block>();
+  return (*block)[number % block_frames];
+}
+
+Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t channel, const Session& session) {
+  std::lock_guard lock(mutex_);
+  const auto n = value(number);
+  const std::uint32_t bit = 1u << channel;
+  auto& frame = entry(n);
+  if (session) {
+    auto& sent = sessions_[session];
+    sent.end = std::max(sent.end, n + 1);
+    if (!(frame.safe & bit)) sent.waiting.emplace(n, channel);
+  }
+  if (frame.received & bit) {
+    ++counts_.duplicate;
+    return Admission::duplicate;
+  }
+  if (n + 1 < counts_.end) ++counts_.late;
+  counts_.end = std::max(counts_.end, n + 1);
+  frame.received |= bit;
+  if (frame.received == all_channels_) ++counts_.received;
+  return Admission::take;
+}
+
+void Ledger::blemish(std::uint64_t number, FrameState state) {
+  counts_.end = std::max(counts_.end, number + 1);
+  entry(number).state = state;
+  blemished_.push_back(number);
+}
+
+void Ledger::damaged(FrameNumber number) {
+  std::lock_guard lock(mutex_);
+  ++counts_.damaged;
+  blemish(value(number), FrameState::damaged);
+}
+
+void Ledger::dropped(FrameNumber number) {
+  std::lock_guard lock(mutex_);
+  ++counts_.dropped;
+  blemish(value(number), FrameState::dropped);
+}
+
+void Ledger::settle(const Item& item) {
+  for (auto& [session, sent] : sessions_) sent.waiting.erase({value(item.number), item.channel});
+}
+
+void Ledger::placed(std::span<const Item> items) {
+  std::lock_guard lock(mutex_);
+  for (const auto& item : items) {
+    entry(value(item.number)).safe |= 1u << item.channel;
+    settle(item);
+  }
+}
+
+void Ledger::lost(std::span<const Item> items) {
+  std::lock_guard lock(mutex_);
+  for (const auto& item : items) {
+    auto& frame = entry(value(item.number));
+    if (frame.received == all_channels_) --counts_.received;
+    frame.received &= ~(1u << item.channel);
+    ++counts_.lost;
+    blemish(value(item.number), FrameState::lost);
+    // It stays in the sessions' waiting sets, so that no acknowledgement passes it.
+  }
+}
+
+std::vector<Ledger::Notice> Ledger::take_notices() {
+  std::lock_guard lock(mutex_);
+  std::vector<Notice> notices;
+  for (auto& [session, sent] : sessions_) {
+    const auto below = sent.waiting.empty() ? sent.end : sent.waiting.begin()->first;
+    if (below <= sent.told) continue;
+    sent.told = below;
+    notices.push_back({session, FrameNumber{below}});
+  }
+  return notices;
+}
+
+LedgerCounts Ledger::counts() const {
+  std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::vector<std::pair<FrameNumber, FrameState>> Ledger::take_blemishes() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::pair<FrameNumber, FrameState>> blemishes;
+  for (const auto number : blemished_)
+    if (const auto& frame = entry(number); frame.received != all_channels_)
+      blemishes.emplace_back(FrameNumber{number}, frame.state);
+  blemished_.clear();
+  return blemishes;
+}
+
+std::uint64_t Ledger::end() const {
+  std::lock_guard lock(mutex_);
+  return counts_.end;
+}
+
+}  // namespace penstock::recorder

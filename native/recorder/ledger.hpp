@@ -1,0 +1,108 @@
+/// What became of each frame of a series, and what each session may be told about it.
+///
+/// Invariants, for each frame: safe channels ⊆ received channels; a frame counts as received when
+/// all of its channels are. All calls are safe from several threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "frame/frame.hpp"
+#include "frame/sink.hpp"
+
+namespace penstock::recorder {
+
+/// As stored in the file, one byte a frame.
+enum class FrameState : std::uint8_t {
+  missing = 0,   ///< never came; reads as the fill value
+  received = 1,  ///< in the file
+  damaged = 2,   ///< came, but could not be understood; reads as the fill value
+  dropped = 3,   ///< came when there was no room for it
+  lost = 4,      ///< came, but the storage did not take it
+};
+
+struct LedgerCounts {
+  std::uint64_t received = 0;   ///< frames of which every channel came, duplicates not counted
+  std::uint64_t duplicate = 0;  ///< copies that came and were not written again
+  std::uint64_t late = 0;       ///< came after a frame with a higher number
+  std::uint64_t damaged = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t end = 0;  ///< one past the highest frame number that came
+
+  bool operator==(const LedgerCounts&) const = default;
+};
+
+/// A connection that wants to know when its frames are safe; compared by address.
+using Session = std::shared_ptr<AckListener>;
+
+class Ledger {
+ public:
+  /// `channels` from 1 to 32.
+  explicit Ledger(unsigned channels);
+
+  enum class Admission { take, duplicate };
+  /// A good frame came in. `duplicate` if it is there already or on its way; the session is told
+  /// when that one is safe.
+  Admission receive(FrameNumber number, std::uint32_t channel, const Session& session);
+  void damaged(FrameNumber number);
+  void dropped(FrameNumber number);
+
+  struct Item {
+    FrameNumber number;
+    std::uint32_t channel;
+  };
+  /// These are on storage.
+  void placed(std::span<const Item> items);
+  /// These could not be written; if they come again they are taken.
+  void lost(std::span<const Item> items);
+
+  struct Notice {
+    Session session;
+    FrameNumber below;  ///< every frame below it that the session sent is safe
+  };
+  /// What sessions have not been told yet.
+  std::vector<Notice> take_notices();
+
+  /// Frames whose state became damaged, dropped or lost since the last call and that are not
+  /// received by now.
+  std::vector<std::pair<FrameNumber, FrameState>> take_blemishes();
+
+  LedgerCounts counts() const;
+  /// One past the highest number that came; 0 if none.
+  std::uint64_t end() const;
+
+ private:
+  struct Entry {
+    std::uint32_t received = 0;  ///< bit a channel
+    std::uint32_t safe = 0;
+    FrameState state = FrameState::missing;  ///< of a frame that is not wholly received
+  };
+  static constexpr std::uint64_t block_frames = 4096;
+  using Block = std::array<Entry, block_frames>;
+  struct Sent {
+    std::set<std::pair<std::uint64_t, std::uint32_t>> waiting;  ///< put and not safe yet
+    std::uint64_t end = 0;                                      ///< one past the highest number that this session put
+    std::uint64_t told = 0;
+  };
+
+  Entry& entry(std::uint64_t number);
+  void settle(const Item& item);
+  void blemish(std::uint64_t number, FrameState state);
+
+  const std::uint32_t all_channels_;
+  mutable std::mutex mutex_;
+  // guarded by mutex_
+  std::map<std::uint64_t, std::unique_ptr<Block>> blocks_;
+  std::map<Session, Sent> sessions_;
+  std::vector<std::uint64_t> blemished_;
+  LedgerCounts counts_;
+};
+
+}  // namespace penstock::recorder

@@ -1,0 +1,51 @@
+/// The NeXus tree of a series: NXmx, with the frames at /entry/data/data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "frame/frame.hpp"
+#include "frame/series.hpp"
+#include "recorder/ledger.hpp"
+#include "store/layout.hpp"
+#include "store/store.hpp"
+
+namespace penstock::recorder {
+
+/// A column of per-frame metadata, as the first frame brought it.
+struct MetaColumn {
+  std::string name;
+  ElementType type;
+};
+
+/// Columns that every file has, at these positions of FileLayout::columns; metadata follows.
+/// Times are nanoseconds: exposure_* since the series' arm date as the source told them (-1: not
+/// told), the others since 1970-01-01 UTC by the recorder's clock.
+enum class Column : std::uint16_t {
+  state,
+  exposure_start,
+  exposure_stop,
+  exposure_real,
+  received,  ///< the last byte of the frame had come from the network
+  encoded,   ///< compressed, and laid into its segment
+  written,   ///< its segment was on storage
+};
+constexpr std::size_t fixed_columns = 7;
+
+/// The numeric columns that `metadata` (of the first frame) gives rise to; text is kept out.
+std::vector<MetaColumn> meta_columns(const std::vector<std::pair<std::string, MetaValue>>& metadata);
+
+/// Everything that is known at the start. Dataset i is channel i of the series; `fill` is one
+/// element of the fill value, as are the bytes of missing frames.
+store::FileLayout nexus_layout(const Series& series, const CodecSpec& codec, const std::vector<MetaColumn>& columns);
+
+/// What is known at the end.
+store::FinalValues final_values(const Series& series, const LedgerCounts& counts, std::uint64_t frames,
+                                std::int64_t end_ns);
+
+/// The value of a frame that never came: the highest one of unsigned types (which detectors use for
+/// pixels without data), -1 of signed ones, NaN of floating point.
+std::vector<std::byte> fill_value(ElementType type);
+
+}  // namespace penstock::recorder

@@ -1,0 +1,303 @@
+#include "recorder/recorder.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "recorder/file_name.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+constexpr std::size_t queue_frames = 4096;
+constexpr std::int64_t tick_ns = 50'000'000;
+constexpr std::int64_t progress_interval_ns = 500'000'000;
+constexpr std::int64_t segment_age_max_ns = 200'000'000;
+constexpr unsigned rejects_a_second = 10;
+
+double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+}  // namespace
+
+Recorder::Recorder(Env& env, Config config, Events& events)
+    : env_(env), config_(std::move(config)), events_(events), pool_(config_.frame_pool_bytes()), queue_(queue_frames) {}
+
+Recorder::~Recorder() { stop(); }
+
+Result<void> Recorder::start() {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(config_.folder, ignored))
+    return make_error(Errc::not_found, "folder {} does not exist; make it first, or choose another with `folder`",
+                      config_.folder);
+  PEN_ASSIGN(const auto free, env_.free_bytes(config_.folder));
+  if (free < config_.store.extent_bytes)
+    spdlog::warn("folder {} has only {} MB free", config_.folder, free / 1'000'000);
+  for (unsigned i = 0; i < config_.threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  timekeeper_ = std::thread([this] { keep_time(); });
+  return {};
+}
+
+void Recorder::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (timekeeper_.joinable()) timekeeper_.join();
+  close_ready(monotonic_ns(), true);
+  reap(true);
+  queue_.close();
+  for (auto& worker : workers_) worker.join();
+  workers_.clear();
+}
+
+bool Recorder::wait_for_limit(std::chrono::milliseconds wait) {
+  std::unique_lock lock(mutex_);
+  if (config_.series_limit == 0) {
+    changed_.wait_for(lock, wait);
+    return false;
+  }
+  return changed_.wait_for(lock, wait, [&] { return closed_series_ >= config_.series_limit; });
+}
+
+std::shared_ptr<SeriesFile> Recorder::find(const std::string& series_unique_id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find(series_unique_id);
+  return found == open_.end() ? nullptr : found->second.file;
+}
+
+/// Masks and tables may come compressed; the file holds them plain.
+void Recorder::decode_maps(Series& series) {
+  CodecScratch scratch;
+  const auto plain = [&](NamedArray& array, std::string_view field) {
+    if (array.encoding == Encoding::none) return true;
+    auto bytes = array.spec.bytes(config_.frame_bytes_max);
+    Result<void> decoded = bytes.ok() ? Result<void>{} : Result<void>(bytes.error());
+    std::vector<std::byte> raw(bytes.ok() ? *bytes : 0);
+    if (decoded.ok()) decoded = decode(array.encoding, array.data, size_of(array.spec.type), raw, scratch);
+    if (!decoded.ok()) {
+      reject("start", decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
+      return false;
+    }
+    array.data = std::move(raw);
+    array.encoding = Encoding::none;
+    return true;
+  };
+  std::erase_if(series.pixel_mask, [&](auto& array) { return !plain(array, "pixel_mask"); });
+  std::erase_if(series.flatfield, [&](auto& array) { return !plain(array, "flatfield"); });
+  if (series.countrate_correction_table &&
+      !plain(*series.countrate_correction_table, "countrate_correction_lookup_table"))
+    series.countrate_correction_table.reset();
+}
+
+Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
+  if (auto already = find(series.unique_id)) {
+    const auto& first = already->series();
+    const bool same = acks && first.id == series.id && first.frame == series.frame && first.frames == series.frames;
+    if (!same) return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", series.unique_id);
+    already->attach(std::move(acks));
+    spdlog::info("{}: its source is back", already->path());
+    return {};
+  }
+  PEN_ASSIGN(const auto path, file_path(config_.folder, config_.file_name, series, realtime_ns()));
+  decode_maps(series);
+  const std::string unique_id = series.unique_id;
+  std::lock_guard lock(mutex_);
+  if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
+  if (open_.contains(unique_id))
+    return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
+  if (open_.size() >= max_open_series)
+    return make_error(Errc::refused, "series \"{}\": {} series are open already; end one first", unique_id,
+                      open_.size());
+  auto file = SeriesFile::create(env_, config_, std::move(series), path);
+  if (!file.ok()) return std::move(file).error().with_context(fmt::format("series \"{}\"", unique_id));
+  (*file)->attach(std::move(acks));
+  const auto now = monotonic_ns();
+  open_.emplace(unique_id, Open{.file = *file, .started_ns = now, .progress_ns = now});
+  spdlog::info("series \"{}\" goes into {}", unique_id, path);
+  events_.emit("series_start", {{"series_unique_id", unique_id},
+                                {"series_id", (*file)->series().id},
+                                {"file", path},
+                                {"frames", (*file)->series().frames}});
+  return {};
+}
+
+Result<void> Recorder::put(Frame frame) {
+  auto series = find(frame.series_unique_id);
+  if (!series)
+    return make_error(Errc::out_of_order, "image {} belongs to series \"{}\", which has not started",
+                      value(frame.number), frame.series_unique_id);
+  PEN_ASSIGN(auto task, series->admit(std::move(frame)));
+  if (!task) return {};
+  queue_.push({std::move(series), std::move(*task)});
+  return {};
+}
+
+Result<void> Recorder::end(const SeriesEnd& end) {
+  auto series = find(end.unique_id);
+  if (!series) return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
+  const bool open_ended = series->series().frames == 0;
+  const auto patience = open_ended ? 0 : static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
+  series->set_ending(monotonic_ns() + std::max<std::int64_t>(patience, 1));
+  changed_.notify_all();
+  return {};
+}
+
+void Recorder::drop(const std::string& series_unique_id, FrameNumber number) {
+  if (auto series = find(series_unique_id)) series->drop(number);
+}
+
+void Recorder::damage(const std::string& series_unique_id, FrameNumber number) {
+  if (auto series = find(series_unique_id)) series->damage(number);
+}
+
+void Recorder::reject(std::string_view source, const Error& why) {
+  ++rejected_;
+  {
+    std::lock_guard lock(mutex_);
+    const auto now = monotonic_ns();
+    if (now - reject_window_ns_ > 1'000'000'000) {
+      reject_window_ns_ = now;
+      rejects_in_window_ = 0;
+    }
+    if (++rejects_in_window_ > rejects_a_second) return;  // counted, but a flood does not fill the log
+  }
+  spdlog::warn("{}: {}", source, why.message());
+  events_.emit("rejected", {{"source", source}, {"code", name(why.code())}, {"message", why.message()}});
+}
+
+void Recorder::work(unsigned worker) {
+  CodecScratch scratch;
+  while (auto work = queue_.pop()) work->series->encode(std::move(work->task), worker, scratch);
+}
+
+void Recorder::keep_time() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, std::chrono::nanoseconds(tick_ns), [&] { return stopping_; });
+      if (stopping_) return;
+    }
+    const auto now = monotonic_ns();
+    std::vector<std::shared_ptr<SeriesFile>> files;
+    {
+      std::lock_guard lock(mutex_);
+      for (const auto& [id, open] : open_) files.push_back(open.file);
+    }
+    for (const auto& file : files) file->flush_older_than(now - segment_age_max_ns);
+    report_progress(now);
+    close_ready(now, false);
+    reap(false);
+  }
+}
+
+void Recorder::report_progress(std::int64_t now_ns) {
+  std::lock_guard lock(mutex_);
+  for (auto& [id, open] : open_) {
+    const auto since = now_ns - open.progress_ns;
+    if (since < progress_interval_ns) continue;
+    const auto stats = open.file->stats();
+    events_.emit(
+        "progress",
+        {{"series_unique_id", id},
+         {"frames_received", stats.ledger.received},
+         {"frames_written", stats.chunks_written / open.file->series().channels.size()},
+         {"frames_announced", open.file->series().frames},
+         {"raw_bytes", stats.raw_bytes},
+         {"stored_bytes", stats.stored_bytes},
+         {"pool_used_bytes", pool_.used_bytes()},
+         {"pool_bytes", pool_.budget_bytes()},
+         {"rejected", rejected_.load()},
+         {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - open.raw_bytes_before) / seconds(since)},
+         {"stored_bytes_per_s", static_cast<double>(stats.stored_bytes - open.stored_bytes_before) / seconds(since)}});
+    open.raw_bytes_before = stats.raw_bytes;
+    open.stored_bytes_before = stats.stored_bytes;
+    open.progress_ns = now_ns;
+  }
+}
+
+void Recorder::close_ready(std::int64_t now_ns, bool all) {
+  std::vector<Open> ready;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto it = open_.begin(); it != open_.end();) {
+      if (!all && !it->second.file->ready_to_close(now_ns)) {
+        ++it;
+        continue;
+      }
+      ready.push_back(std::move(it->second));
+      it = open_.erase(it);
+    }
+  }
+  for (auto& open : ready) {
+    auto closing = std::make_unique<Closing>();
+    closing->series = open.file;
+    closing->thread = std::thread([this, open = std::move(open), done = &closing->done]() mutable {
+      close_one(std::move(open));
+      *done = true;
+    });
+    closing_.push_back(std::move(closing));
+  }
+}
+
+void Recorder::close_one(Open open) {
+  const auto closed = open.file->close();
+  const std::string problem = open.file->problem();
+  if (!closed.ok() || !problem.empty()) ++failed_series_;
+  report_end(open, problem);
+  for (const auto& session : open.file->sessions()) session->closed(open.file->series().unique_id, problem);
+  std::lock_guard lock(mutex_);
+  ++closed_series_;
+  changed_.notify_all();
+}
+
+void Recorder::report_end(const Open& open, const std::string& problem) {
+  const auto stats = open.file->stats();
+  const auto& series = open.file->series();
+  const auto frames = std::max(series.frames, stats.ledger.end);
+  const auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
+  spdlog::info("{} is complete: {} of {} frames, {:.1f} MB{}", open.file->path(), stats.ledger.received, frames,
+               static_cast<double>(stats.stored_bytes) * 1e-6, problem.empty() ? "" : "; with a problem: " + problem);
+  events_.emit("series_end", {{"series_unique_id", series.unique_id},
+                              {"file", open.file->path()},
+                              {"problem", problem.empty() ? nlohmann::json() : nlohmann::json(problem)},
+                              {"frames_announced", series.frames},
+                              {"frames_received", stats.ledger.received},
+                              {"frames_written", stats.chunks_written / series.channels.size()},
+                              {"missing", frames - std::min(frames, stats.ledger.received)},
+                              {"duplicate", stats.ledger.duplicate},
+                              {"late", stats.ledger.late},
+                              {"damaged", stats.ledger.damaged},
+                              {"dropped", stats.ledger.dropped},
+                              {"lost", stats.ledger.lost},
+                              {"rejected", rejected_.load()},
+                              {"raw_bytes", stats.raw_bytes},
+                              {"stored_bytes", stats.stored_bytes},
+                              {"pool_used_bytes_max", pool_.used_bytes_max()},
+                              {"seconds", seconds(monotonic_ns() - open.started_ns)},
+                              {"latency_ms",
+                               {{"p50", ms(stats.latency.quantile_ns(0.5))},
+                                {"p90", ms(stats.latency.quantile_ns(0.9))},
+                                {"p99", ms(stats.latency.quantile_ns(0.99))},
+                                {"max", ms(stats.latency.max_ns())}}},
+                              {"stage_seconds",
+                               {{"compress", seconds(stats.encode_ns)},
+                                {"write", seconds(stats.store.write_ns)},
+                                {"sync", seconds(stats.store.sync_ns)},
+                                {"index", seconds(stats.store.index_ns)},
+                                {"rows", seconds(stats.store.row_ns)},
+                                {"flush", seconds(stats.store.flush_ns)}}}});
+}
+
+void Recorder::reap(bool all) {
+  std::erase_if(closing_, [&](auto& closing) {
+    if (!all && !closing->done) return false;
+    closing->thread.join();
+    return true;
+  });
+}
+
+}  // namespace penstock::recorder

@@ -1,0 +1,59 @@
+/// Per-frame values on their way to the file's columns.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "frame/frame.hpp"
+#include "recorder/nexus.hpp"
+#include "store/store.hpp"
+
+namespace penstock::recorder {
+
+/// One frame's line in all columns.
+struct Row {
+  std::uint64_t number = 0;
+  std::uint32_t channel = 0;
+  std::int64_t exposure_start_ns = -1;
+  std::int64_t exposure_stop_ns = -1;
+  std::int64_t exposure_real_ns = -1;
+  std::int64_t received_ns = -1;
+  std::int64_t encoded_ns = -1;
+  std::int64_t written_ns = -1;
+  std::vector<std::pair<std::string, MetaValue>> metadata;
+};
+
+/// Rows of frames that are between the network and the index, by a number that travels with the
+/// chunk. All calls are safe from several threads.
+class RowSlots {
+ public:
+  std::uint64_t put(Row row);
+  Row take(std::uint64_t slot);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Row> slots_;           // guarded by mutex_
+  std::vector<std::uint64_t> free_;  // guarded by mutex_
+};
+
+/// Gathers rows and writes them in runs of neighbours, one HDF5 call a column and run. For the
+/// indexer's thread.
+class RowBatch {
+ public:
+  explicit RowBatch(std::vector<MetaColumn> columns) : columns_(std::move(columns)) {}
+
+  void add(Row row) { rows_.push_back(std::move(row)); }
+  std::size_t size() const { return rows_.size(); }
+  /// Writes what was gathered and forgets it, also on an error.
+  Result<void> write(store::RowWriter& out);
+
+ private:
+  Result<void> write_run(std::size_t first, std::size_t last, store::RowWriter& out);
+  Result<void> write_metadata(std::size_t first, std::size_t last, std::size_t column, store::RowWriter& out);
+
+  const std::vector<MetaColumn> columns_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace penstock::recorder

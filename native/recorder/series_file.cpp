@@ -1,0 +1,341 @@
+#include "recorder/series_file.hpp"
+
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+/// An open-ended series may leave this many numbers out; more is taken for a wrong number.
+constexpr std::uint64_t gap_frames_max = 1'000'000;
+constexpr std::uint64_t frames_max = std::uint64_t{1} << 40;
+constexpr std::size_t rows_a_batch = 8192;
+
+store::ChunkHead head_of(const Frame& frame, std::uint64_t slot) {
+  return {.dataset = store::DatasetId{static_cast<std::uint16_t>(frame.channel)},
+          .index = value(frame.number),
+          .filter_mask = 0,
+          .received_ns = frame.received_ns,
+          .cookie = slot};
+}
+
+}  // namespace
+
+SeriesFile::SeriesFile(Env& env, const Config& config, Series series, std::string path)
+    : env_(env),
+      config_(config),
+      series_(std::move(series)),
+      path_(std::move(path)),
+      codec_(config.codec),
+      ledger_(static_cast<unsigned>(series_.channels.size())) {}
+
+SeriesFile::~SeriesFile() = default;
+
+Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& config, Series series,
+                                                       std::string path) {
+  if (series.channels.empty() || series.channels.size() > 32)
+    return make_error(Errc::unsupported, "channels has {} entries; from 1 to 32 are possible", series.channels.size());
+  if (series.frame.shape.empty() || series.frame.shape.size() > 3)
+    return make_error(Errc::unsupported, "frames have {} dimensions; 1 to 3 are possible", series.frame.shape.size());
+  if (series.frames > frames_max)
+    return make_error(Errc::too_large, "number_of_images is {}; at most {} are possible", series.frames, frames_max);
+  PEN_ASSIGN(const auto bytes, series.frame.bytes(config.frame_bytes_max), "frame");
+  std::shared_ptr<SeriesFile> file(new SeriesFile(env, config, std::move(series), std::move(path)));
+  file->raw_bytes_a_frame_ = bytes;
+  PEN_TRY(file->open_store(config.codec.encoding, {}, false));
+  return file;
+}
+
+Result<void> SeriesFile::open_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace) {
+  writers_.clear();
+  store_.reset();
+  codec_.encoding = encoding;
+  batch_ = std::make_unique<RowBatch>(columns);
+  auto options = config_.store;
+  options.buffer_bytes = config_.segment_pool_bytes();
+  options.overwrite = options.overwrite || replace;
+  PEN_ASSIGN(store_, store::Store::create(env_, path_, nexus_layout(series_, codec_, columns), options, this));
+  for (unsigned i = 0; i < config_.threads; ++i) {
+    writers_.push_back(std::make_unique<WriterSlot>());
+    writers_.back()->writer = store_->make_writer();
+  }
+  return {};
+}
+
+/// Only the first frame tells how the detector compresses and which metadata it sends; where that
+/// is not what the file was made for, the file (which holds no frame yet) is made again.
+Result<void> SeriesFile::fit_to_first_frame(const Frame& frame) {
+  if (fitted_.load(std::memory_order_acquire)) return {};
+  std::lock_guard lock(first_mutex_);
+  if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
+  first_seen_ = true;
+  const auto columns = meta_columns(frame.metadata);
+  const auto encoding = frame.encoding == Encoding::none ? codec_.encoding : frame.encoding;
+  if (encoding != codec_.encoding || !columns.empty()) {
+    if (auto opened = open_store(encoding, columns, true); !opened.ok()) {
+      fail(opened.error());
+      return opened;
+    }
+  }
+  fitted_.store(true, std::memory_order_release);
+  return {};
+}
+
+Result<void> SeriesFile::check(const Frame& frame, std::uint64_t raw_bytes) const {
+  const auto number = value(frame.number);
+  if (series_.frames > 0 && number >= series_.frames)
+    return make_error(Errc::malformed, "image_id is {}; the series has {} frames", number, series_.frames);
+  if (series_.frames == 0 && number > ledger_.end() + gap_frames_max)
+    return make_error(Errc::malformed, "image_id is {}; the highest so far is below {} and at most {} may be left out",
+                      number, ledger_.end(), gap_frames_max);
+  if (frame.channel >= series_.channels.size())
+    return make_error(Errc::malformed, "channel is {}; the series has {}", frame.channel, series_.channels.size());
+  if (!(frame.spec == series_.frame))
+    return make_error(Errc::mismatch, "image {} has shape [{}] of {}; the series has [{}] of {}", number,
+                      fmt::join(frame.spec.shape, ", "), name(frame.spec.type), fmt::join(series_.frame.shape, ", "),
+                      name(series_.frame.type));
+  if (frame.encoding == Encoding::none && frame.payload.size() != raw_bytes)
+    return make_error(Errc::mismatch, "image {} has {} bytes; its shape and type need {}", number, frame.payload.size(),
+                      raw_bytes);
+  return {};
+}
+
+Result<std::optional<Task>> SeriesFile::admit(Frame frame) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closing_)
+      return make_error(Errc::out_of_order, "image {} came after the series was closed", value(frame.number));
+    ++tasks_;
+  }
+  auto task = admit_open(std::move(frame));
+  if (!task.ok() || !*task) release_task();
+  return task;
+}
+
+Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
+  PEN_TRY(check(frame, raw_bytes_a_frame_));
+  if (frame.encoding != Encoding::none) {
+    auto framing = check_framing(frame.encoding, frame.payload, size_of(frame.spec.type), raw_bytes_a_frame_);
+    if (!framing.ok()) {
+      ledger_.damaged(frame.number);
+      return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
+    }
+  }
+  PEN_TRY(fit_to_first_frame(frame));
+  if (ledger_.receive(frame.number, frame.channel, frame.session) == Ledger::Admission::duplicate) {
+    notify_sessions();
+    return std::optional<Task>();
+  }
+  raw_bytes_ += raw_bytes_a_frame_;
+  const auto slot = slots_.put({.number = value(frame.number),
+                                .channel = frame.channel,
+                                .exposure_start_ns = frame.exposure_start_ns,
+                                .exposure_stop_ns = frame.exposure_stop_ns,
+                                .exposure_real_ns = frame.exposure_real_ns,
+                                .received_ns = frame.received_ns,
+                                .metadata = std::move(frame.metadata)});
+  {
+    std::lock_guard lock(mutex_);
+    ++unsettled_;
+  }
+  return std::optional<Task>(Task{std::move(frame), slot});
+}
+
+void SeriesFile::drop(FrameNumber number) {
+  if (series_.frames == 0 || value(number) < series_.frames) ledger_.dropped(number);
+}
+
+void SeriesFile::damage(FrameNumber number) {
+  if (series_.frames == 0 || value(number) < series_.frames) ledger_.damaged(number);
+}
+
+void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
+  const auto started = monotonic_ns();
+  auto head = head_of(task.frame, task.slot);
+  head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
+  if (auto written = write(task.frame, head, worker, scratch); !written.ok()) {
+    const store::PlacedChunk chunk{.head = head};
+    lost(std::span(&chunk, 1), written.error());
+  }
+  encode_ns_ += monotonic_ns() - started;
+  task = {};  // the payload's memory goes back before the series may close
+  release_task();
+}
+
+Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head, unsigned worker,
+                               CodecScratch& scratch) {
+  auto& slot = *writers_[worker];
+  std::lock_guard lock(slot.mutex);
+  if (frame.encoding == codec_.encoding)
+    return slot.writer->put(head, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size()));
+  if (frame.encoding == Encoding::none) return write_encoded(frame, frame.payload, head, *slot.writer, scratch);
+  // Compressed otherwise than the first frame was: the file has one filter, so it is encoded again.
+  std::vector<std::byte> raw(raw_bytes_a_frame_);
+  PEN_TRY(decode(frame.encoding, frame.payload, size_of(frame.spec.type), raw, scratch), "image {}",
+          value(frame.number));
+  if (codec_.encoding == Encoding::none) return slot.writer->put(head, raw, nullptr, raw.size());
+  return write_encoded(frame, raw, head, *slot.writer, scratch);
+}
+
+Result<void> SeriesFile::write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head,
+                                       store::ChunkWriter& writer, CodecScratch& scratch) {
+  const auto element_bytes = size_of(frame.spec.type);
+  PEN_ASSIGN(const auto room, writer.reserve(encoded_bound(codec_, raw.size(), element_bytes)));
+  PEN_ASSIGN(const auto size, penstock::encode(codec_, raw, element_bytes, room, scratch));
+  auto encoded = head;
+  encoded.encoded_ns = realtime_ns();
+  return writer.commit(encoded, size);
+}
+
+void SeriesFile::release_task() {
+  std::lock_guard lock(mutex_);
+  if (--tasks_ == 0) idle_.notify_all();
+}
+
+/// With mutex_ held.
+void SeriesFile::settle(std::uint64_t chunks) {
+  unsettled_ -= chunks;
+  if (unsettled_ == 0) idle_.notify_all();
+}
+
+void SeriesFile::fail(const Error& why) {
+  std::lock_guard lock(mutex_);
+  if (!problem_.empty()) return;
+  problem_ = why.message();
+  spdlog::error("{}: {}", path_, why.message());
+}
+
+void SeriesFile::attach(Session session) {
+  std::lock_guard lock(mutex_);
+  if (session && std::find(sessions_.begin(), sessions_.end(), session) == sessions_.end())
+    sessions_.push_back(std::move(session));
+}
+
+std::vector<Session> SeriesFile::sessions() const {
+  std::lock_guard lock(mutex_);
+  return sessions_;
+}
+
+void SeriesFile::flush_older_than(std::int64_t before_ns) {
+  if (!fitted_) return;
+  for (auto& slot : writers_) {
+    std::unique_lock lock(slot->mutex, std::try_to_lock);  // a busy writer fills its segment by itself
+    if (!lock || !slot->writer) continue;
+    const auto oldest = slot->writer->oldest_ns();
+    if (oldest == 0 || oldest >= before_ns) continue;
+    if (auto flushed = slot->writer->flush(); !flushed.ok()) fail(flushed.error());
+  }
+}
+
+void SeriesFile::set_ending(std::int64_t deadline_ns) {
+  std::int64_t none = 0;
+  ending_deadline_ns_.compare_exchange_strong(none, deadline_ns);
+}
+
+bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
+  const auto deadline = ending_deadline_ns_.load();
+  if (deadline == 0) return false;
+  const bool complete = series_.frames > 0 && ledger_.counts().received == series_.frames;
+  return complete || now_ns >= deadline;
+}
+
+Result<void> SeriesFile::close() {
+  {
+    std::unique_lock lock(mutex_);
+    closing_ = true;
+    idle_.wait(lock, [&] { return tasks_ == 0; });
+  }
+  for (auto& slot : writers_) {
+    std::lock_guard lock(slot->mutex);
+    if (auto flushed = slot->writer->flush(); !flushed.ok()) fail(flushed.error());
+    slot->writer.reset();
+  }
+  if (!store_) return make_error(Errc::io, "{}", problem());
+  const auto frames = std::max(series_.frames, ledger_.end());
+  {
+    // What became of the last segments' frames belongs into the final counts.
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] { return unsettled_ == 0; });
+  }
+  const auto finished = store_->finish(final_values(series_, ledger_.counts(), frames, realtime_ns()));
+  if (!finished.ok()) fail(finished.error());
+  return finished;
+}
+
+void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) {
+  std::vector<Ledger::Item> items;
+  items.reserve(chunks.size());
+  const auto now = realtime_ns();
+  std::vector<std::int64_t> latencies;
+  latencies.reserve(chunks.size());
+  std::uint64_t bytes = 0;
+  for (const auto& chunk : chunks) {
+    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
+    auto row = slots_.take(chunk.head.cookie);
+    row.encoded_ns = chunk.head.encoded_ns;
+    row.written_ns = chunk.written_ns;
+    latencies.push_back(now - row.received_ns);
+    bytes += chunk.size;
+    batch_->add(std::move(row));
+  }
+  ledger_.placed(items);
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto latency : latencies) latency_.add(latency);
+    chunks_written_ += chunks.size();
+    stored_bytes_ += bytes;
+    settle(chunks.size());
+  }
+  if (batch_->size() >= rows_a_batch)
+    if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
+  notify_sessions();
+}
+
+void SeriesFile::lost(std::span<const store::PlacedChunk> chunks, const Error& why) {
+  std::vector<Ledger::Item> items;
+  for (const auto& chunk : chunks) {
+    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
+    slots_.take(chunk.head.cookie);
+  }
+  ledger_.lost(items);
+  fail(why);
+  std::lock_guard lock(mutex_);
+  settle(chunks.size());
+}
+
+void SeriesFile::tick(store::RowWriter& rows) {
+  if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
+  for (const auto& [number, state] : ledger_.take_blemishes()) {
+    const auto byte = static_cast<std::byte>(state);
+    auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, value(number), Bytes(&byte, 1));
+    if (!put.ok()) fail(put.error());
+  }
+}
+
+void SeriesFile::notify_sessions() {
+  for (const auto& notice : ledger_.take_notices()) notice.session->safe_below(series_.unique_id, notice.below);
+}
+
+SeriesStats SeriesFile::stats() const {
+  SeriesStats stats;
+  stats.ledger = ledger_.counts();
+  stats.raw_bytes = raw_bytes_;
+  stats.encode_ns = encode_ns_;
+  if (fitted_ && store_) stats.store = store_->stats();
+  std::lock_guard lock(mutex_);
+  stats.chunks_written = chunks_written_;
+  stats.stored_bytes = stored_bytes_;
+  stats.latency = latency_;
+  return stats;
+}
+
+std::string SeriesFile::problem() const {
+  std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+}  // namespace penstock::recorder

@@ -1,0 +1,138 @@
+/// One series on its way into one file: checks, ledger, columns, and the store beneath.
+///
+/// Frames come in through admit() on the sources' threads, are encoded by encode() on the
+/// recorder's workers, and are settled by the store's indexer thread. close() is called once, after
+/// which nothing else is.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "recorder/config.hpp"
+#include "recorder/histogram.hpp"
+#include "recorder/ledger.hpp"
+#include "recorder/rows.hpp"
+
+namespace penstock::recorder {
+
+/// A frame between admission and its segment.
+struct Task {
+  Frame frame;
+  std::uint64_t slot = 0;
+};
+
+/// Numbers for people and for events; taken at any time.
+struct SeriesStats {
+  LedgerCounts ledger;
+  std::uint64_t raw_bytes = 0;       ///< of admitted frames, uncompressed
+  std::uint64_t chunks_written = 0;  ///< on storage and in the index
+  std::uint64_t stored_bytes = 0;    ///< of those chunks
+  std::int64_t encode_ns = 0;        ///< summed over workers
+  store::StoreStats store;
+  Histogram latency;  ///< from received to written, a frame
+};
+
+class SeriesFile final : private store::Listener {
+ public:
+  /// Creates the file. `env` outlives it.
+  static Result<std::shared_ptr<SeriesFile>> create(Env& env, const Config& config, Series series, std::string path);
+  ~SeriesFile() override;
+
+  const Series& series() const { return series_; }
+  const std::string& path() const { return path_; }
+
+  /// Checks a frame against the series and enters it into the ledger. A task if the frame is to be
+  /// written, nothing if it is a duplicate, an error (field and value) if it cannot be right.
+  Result<std::optional<Task>> admit(Frame frame);
+  void drop(FrameNumber number);
+  void damage(FrameNumber number);
+  /// Encodes an admitted frame into a segment of worker `worker` and lets go of it.
+  void encode(Task task, unsigned worker, CodecScratch& scratch);
+
+  /// Another session wants to hear of this series, as after a lost connection.
+  void attach(Session session);
+  std::vector<Session> sessions() const;
+
+  /// Sends partly filled segments on their way if their first chunk has waited since before `before_ns`.
+  void flush_older_than(std::int64_t before_ns);
+
+  /// The end message came; late frames are waited for until `deadline_ns` (monotonic).
+  void set_ending(std::int64_t deadline_ns);
+  /// Whether it is time to close: every announced frame is there and the end came, or the deadline passed.
+  bool ready_to_close(std::int64_t now_ns) const;
+
+  /// Waits for admitted frames, writes what is known at the end, and closes the file.
+  Result<void> close();
+
+  SeriesStats stats() const;
+  /// The first failure of the storage since the start, empty if there was none.
+  std::string problem() const;
+
+ private:
+  SeriesFile(Env& env, const Config& config, Series series, std::string path);
+
+  Result<void> open_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
+  Result<std::optional<Task>> admit_open(Frame frame);
+  Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
+  Result<void> fit_to_first_frame(const Frame& frame);
+  Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch);
+  Result<void> write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, store::ChunkWriter& writer,
+                             CodecScratch& scratch);
+  void settle(std::uint64_t chunks);
+  void fail(const Error& why);
+  void release_task();
+
+  void placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) override;
+  void lost(std::span<const store::PlacedChunk> chunks, const Error& why) override;
+  void tick(store::RowWriter& rows) override;
+  void notify_sessions();
+
+  struct WriterSlot {
+    std::mutex mutex;
+    std::unique_ptr<store::ChunkWriter> writer;  // guarded by mutex
+  };
+
+  // Constant after creation.
+  Env& env_;
+  const Config config_;
+  Series series_;
+  const std::string path_;
+  std::uint64_t raw_bytes_a_frame_ = 0;
+
+  // Settled by the first frame, before any task exists.
+  CodecSpec codec_;
+  std::vector<std::unique_ptr<WriterSlot>> writers_;
+  std::unique_ptr<store::Store> store_;
+  std::mutex first_mutex_;
+  bool first_seen_ = false;  // guarded by first_mutex_
+  std::atomic<bool> fitted_{false};
+
+  // Synchronise themselves.
+  Ledger ledger_;
+  RowSlots slots_;
+  std::atomic<std::uint64_t> raw_bytes_{0};
+  std::atomic<std::int64_t> encode_ns_{0};
+  std::atomic<std::int64_t> ending_deadline_ns_{0};  // 0: no end message yet
+
+  // The indexer's thread only.
+  std::unique_ptr<RowBatch> batch_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  // guarded by mutex_
+  std::vector<Session> sessions_;
+  bool closing_ = false;
+  std::uint64_t tasks_ = 0;      ///< frames inside admit(), in the recorder's queue or inside encode()
+  std::uint64_t unsettled_ = 0;  ///< admitted chunks that are neither placed nor lost
+  std::string problem_;
+  Histogram latency_;
+  std::uint64_t chunks_written_ = 0;
+  std::uint64_t stored_bytes_ = 0;
+};
+
+}  // namespace penstock::recorder
