@@ -1,0 +1,38 @@
+/// Arrays within Stream V2 messages: RFC 8746 typed arrays, their shape (tag 40) and compressed byte
+/// strings (tag 56500).
+#pragma once
+
+#include <optional>
+
+#include "stream/cbor.hpp"
+#include "stream/message.hpp"
+
+namespace penstock::stream {
+
+constexpr std::uint64_t tag_self_described = 55799;
+constexpr std::uint64_t tag_date_time = 0;
+constexpr std::uint64_t tag_row_major = 40;
+constexpr std::uint64_t tag_column_major = 1040;
+constexpr std::uint64_t tag_compressed = 56500;
+
+/// The little-endian typed array tag of an element type.
+std::uint64_t typed_array_tag(ElementType type);
+
+struct ArrayContext {
+  const MessageLimits& limits;
+  /// Where [offset, bytes] points, in messages whose pixels stand apart.
+  std::optional<Bytes> pixels;
+};
+
+/// An array as it stands in the message. `payload` points into the message or the pixels.
+struct ArrayField {
+  ArraySpec spec;
+  Encoding encoding = Encoding::none;
+  Bytes payload;
+};
+
+/// Takes one array. With no compression its size is that of shape × type; otherwise the claim of
+/// shape × type is within the limits, and whether the payload expands to it is for the codec to tell.
+Result<ArrayField> read_array(CborReader& reader, const ArrayContext& context);
+
+}  // namespace penstock::stream

@@ -1,0 +1,57 @@
+/// What the readers of start and image messages share.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "stream/array_field.hpp"
+#include "stream/cbor.hpp"
+#include "stream/message.hpp"
+
+namespace penstock::stream {
+
+inline Result<std::string> read_text(CborReader& reader, std::size_t bytes_max) {
+  std::string scratch;
+  PEN_ASSIGN(const auto text, reader.text(scratch));
+  if (text.size() > bytes_max)
+    return make_error(Errc::too_large, "text of {} bytes exceeds the limit of {}", text.size(), bytes_max);
+  return std::string(text);
+}
+
+/// Text that names something: not empty.
+inline Result<std::string> read_identifier(CborReader& reader, const MessageLimits& limits) {
+  PEN_ASSIGN(auto text, read_text(reader, limits.identifier_bytes_max));
+  if (text.empty()) return make_error(Errc::malformed, "empty");
+  return text;
+}
+
+/// A date and time, with its tag or without.
+inline Result<std::string> read_date(CborReader& reader, const MessageLimits& limits) {
+  if (reader.peek() == CborKind::tag) {
+    PEN_ASSIGN(const auto tag, reader.tag());
+    if (tag != tag_date_time) return make_error(Errc::malformed, "tag {} where a date (tag 0) is expected", tag);
+  }
+  return read_text(reader, limits.identifier_bytes_max);
+}
+
+/// Calls `read(key)` for each entry of a map; `read` takes the entry's value.
+template <typename Read>
+Result<void> for_each_entry(CborReader& reader, Read read) {
+  PEN_ASSIGN(auto map, reader.enter_map());
+  std::string scratch;
+  for (;;) {
+    PEN_ASSIGN(const bool another, reader.more(map));
+    if (!another) return {};
+    PEN_ASSIGN(const auto key, reader.text(scratch));
+    PEN_TRY(read(key), "\"{}\"", key.substr(0, 64));
+  }
+}
+
+// Each kind of message reads its fields from behind `type` to the end of the map.
+Result<Series> read_start(CborReader& reader, CborContainer& fields, const MessageLimits& limits);
+Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const ArrayContext& context);
+Result<SeriesEnd> read_end(CborReader& reader, CborContainer& fields, const MessageLimits& limits);
+
+}  // namespace penstock::stream

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <array>
+
+#include "stream/cbor_json.hpp"
+#include "stream/message_fields.hpp"
+
+namespace penstock::stream {
+namespace {
+
+enum Field : unsigned { series_id, series_unique_id, image_id, data, start_time, stop_time, real_time, series_date,
+                        user_data, field_count };
+constexpr std::array<std::string_view, field_count> field_names{
+    "series_id", "series_unique_id", "image_id", "data", "start_time", "stop_time", "real_time", "series_date",
+    "user_data"};
+constexpr std::array required{series_id, series_unique_id, image_id, data};
+
+/// [numerator, denominator] in seconds, as nanoseconds rounded to the nearest.
+Result<std::int64_t> read_time_ns(CborReader& reader) {
+  PEN_ASSIGN(auto pair, reader.enter_array());
+  std::uint64_t numbers[2] = {0, 0};
+  std::size_t count = 0;
+  for (;;) {
+    PEN_ASSIGN(const bool another, reader.more(pair));
+    if (!another) break;
+    if (count == 2) return make_error(Errc::malformed, "more than [numerator, denominator]");
+    PEN_ASSIGN(numbers[count++], reader.unsigned_integer());
+  }
+  if (count != 2) return make_error(Errc::malformed, "{} numbers, not [numerator, denominator]", count);
+  const auto [numerator, denominator] = numbers;
+  if (denominator == 0) return make_error(Errc::malformed, "[{}, 0] has no value", numerator);
+  __extension__ using Wide = unsigned __int128;
+  const Wide scaled = Wide{numerator} * 1'000'000'000 + denominator / 2;
+  const Wide ns = scaled / denominator;
+  if (ns > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return make_error(Errc::too_large, "[{}, {}] seconds exceed 292 years", numerator, denominator);
+  return static_cast<std::int64_t>(ns);
+}
+
+Result<void> read_data(CborReader& reader, const ArrayContext& context, ImageMessage& image) {
+  return for_each_entry(reader, [&](std::string_view key) -> Result<void> {
+    if (key.size() > context.limits.identifier_bytes_max)
+      return make_error(Errc::too_large, "a channel's name of {} bytes", key.size());
+    if (image.channels.size() == context.limits.channels_max)
+      return make_error(Errc::too_large, "more than {} channels", context.limits.channels_max);
+    if (std::any_of(image.channels.begin(), image.channels.end(), [&](const auto& c) { return c.channel == key; }))
+      return make_error(Errc::malformed, "twice");
+    ChannelImage channel;
+    channel.channel = key;
+    PEN_ASSIGN(auto array, read_array(reader, context));
+    channel.spec = std::move(array.spec);
+    channel.encoding = array.encoding;
+    channel.payload = array.payload;
+    image.channels.push_back(std::move(channel));
+    return {};
+  });
+}
+
+using MaybeValue = std::optional<MetaValue>;
+
+/// One value of per-frame metadata; nothing for null.
+Result<MaybeValue> read_scalar(CborReader& reader, const MessageLimits& limits) {
+  switch (reader.peek()) {
+    case CborKind::unsigned_integer: {
+      PEN_ASSIGN(const auto value, reader.unsigned_integer());
+      // Signed where it fits, so that a value that changes its sign keeps its type.
+      if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return MaybeValue(value);
+      return MaybeValue(static_cast<std::int64_t>(value));
+    }
+    case CborKind::negative_integer: {
+      PEN_ASSIGN(const auto value, reader.integer());
+      return MaybeValue(value);
+    }
+    case CborKind::floating: {
+      PEN_ASSIGN(const auto value, reader.number());
+      return MaybeValue(value);
+    }
+    case CborKind::boolean: {
+      PEN_ASSIGN(const bool value, reader.boolean());
+      return MaybeValue(std::int64_t{value ? 1 : 0});
+    }
+    case CborKind::null: {
+      PEN_TRY(reader.null());
+      return MaybeValue();
+    }
+    case CborKind::text: {
+      PEN_ASSIGN(auto value, read_text(reader, limits.text_bytes_max));
+      return MaybeValue(std::move(value));
+    }
+    default: {
+      PEN_ASSIGN(auto json, read_as_json(reader, limits.text_bytes_max));
+      return MaybeValue(std::move(json));
+    }
+  }
+}
+
+Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std::string_view key,
+                           ImageMessage& image) {
+  if (key.size() > limits.identifier_bytes_max)
+    return make_error(Errc::too_large, "a name of {} bytes", key.size());
+  if (image.metadata.size() == limits.metadata_max)
+    return make_error(Errc::too_large, "more than {} values of metadata", limits.metadata_max);
+  if (std::any_of(image.metadata.begin(), image.metadata.end(), [&](const auto& held) { return held.first == key; }))
+    return make_error(Errc::malformed, "twice");
+  PEN_ASSIGN(auto value, read_scalar(reader, limits));
+  if (value) image.metadata.emplace_back(key, std::move(*value));
+  return {};
+}
+
+Result<void> read_field(CborReader& reader, unsigned field, const ArrayContext& context, ImageMessage& image) {
+  switch (field) {
+    case series_id: {
+      PEN_ASSIGN(image.series_id, reader.unsigned_integer());
+      return {};
+    }
+    case series_unique_id: {
+      PEN_ASSIGN(image.series_unique_id, read_identifier(reader, context.limits));
+      return {};
+    }
+    case image_id: {
+      PEN_ASSIGN(image.image_id, reader.unsigned_integer());
+      return {};
+    }
+    case data: return read_data(reader, context, image);
+    case start_time: {
+      PEN_ASSIGN(image.start_ns, read_time_ns(reader));
+      return {};
+    }
+    case stop_time: {
+      PEN_ASSIGN(image.stop_ns, read_time_ns(reader));
+      return {};
+    }
+    case real_time: {
+      PEN_ASSIGN(image.real_ns, read_time_ns(reader));
+      return {};
+    }
+    case series_date: {
+      PEN_ASSIGN(image.series_date, read_date(reader, context.limits));
+      return {};
+    }
+    default: break;
+  }
+  if (reader.peek() != CborKind::map) return read_metadata(reader, context.limits, field_names[user_data], image);
+  return for_each_entry(
+      reader, [&](std::string_view key) { return read_metadata(reader, context.limits, key, image); });
+}
+
+}  // namespace
+
+Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const ArrayContext& context) {
+  ImageMessage image;
+  unsigned seen = 0;
+  std::string scratch;
+  for (;;) {
+    PEN_ASSIGN(const bool another, reader.more(fields));
+    if (!another) break;
+    PEN_ASSIGN(const auto key, reader.text(scratch));
+    const auto field =
+        static_cast<unsigned>(std::find(field_names.begin(), field_names.end(), key) - field_names.begin());
+    if (field == field_count) {
+      PEN_TRY(read_metadata(reader, context.limits, key, image), "\"{}\"", std::string(key.substr(0, 64)));
+      continue;
+    }
+    if ((seen & 1u << field) != 0) return make_error(Errc::malformed, "{}: twice", field_names[field]);
+    seen |= 1u << field;
+    PEN_TRY(read_field(reader, field, context, image), "{}", field_names[field]);
+  }
+  for (const auto field : required)
+    if ((seen & 1u << field) == 0) return make_error(Errc::malformed, "{}: missing", field_names[field]);
+  if (image.channels.empty()) return make_error(Errc::malformed, "data: no channel");
+  return image;
+}
+
+}  // namespace penstock::stream
