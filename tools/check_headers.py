@@ -45,12 +45,17 @@ def check(header: Path, commands: dict[Path, list[str]]) -> str:
         text=True,
         check=False,
     )
-    return "" if done.returncode == 0 else f"{header.relative_to(ROOT)} does not compile alone:\n{done.stderr}"
+    return (
+        "" if done.returncode == 0 else f"{header.relative_to(ROOT)} does not compile alone:\n{done.stderr}"
+    )
 
 
 def main() -> int:
     if not DATABASE.exists():
-        print(f"check_headers: {DATABASE} is missing; run scripts/build --configure-only release", file=sys.stderr)
+        print(
+            f"check_headers: {DATABASE} is missing; run scripts/build --configure-only release",
+            file=sys.stderr,
+        )
         return 2
     commands = compile_commands()
     found = headers()

@@ -80,7 +80,10 @@ def main() -> int:
     failures = 0
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for file, seconds, problem in pool.map(lambda file: lint(file, extra), todo):
-            print(f"{file.relative_to(ROOT)}: {'FINDINGS' if problem else 'ok'} ({seconds:.0f} s)\n{problem}", end="")
+            print(
+                f"{file.relative_to(ROOT)}: {'FINDINGS' if problem else 'ok'} ({seconds:.0f} s)\n{problem}",
+                end="",
+            )
             if problem:
                 failures += 1
             else:

@@ -12,9 +12,9 @@ import os
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
@@ -52,7 +52,9 @@ def write_junit(path: Path, outcomes: list[tuple[Path, float, str]]) -> None:
     for target, seconds, problem in outcomes:
         case = ElementTree.SubElement(suite, "testcase", name=target.name, time=f"{seconds:.1f}")
         if problem:
-            ElementTree.SubElement(case, "failure", message="the target failed").text = problem.replace("\x00", "")
+            ElementTree.SubElement(case, "failure", message="the target failed").text = problem.replace(
+                "\x00", ""
+            )
     ElementTree.ElementTree(suite).write(path)
 
 
@@ -70,7 +72,9 @@ def main() -> int:
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for outcome in pool.map(lambda target: run(target, options.seconds), found):
             target, seconds, problem = outcome
-            print(f"{target.name}: {'FAILED' if problem else 'ok'} after {seconds:.0f} s\n{problem}", flush=True)
+            print(
+                f"{target.name}: {'FAILED' if problem else 'ok'} after {seconds:.0f} s\n{problem}", flush=True
+            )
             outcomes.append(outcome)
     if options.junit:
         write_junit(options.junit, outcomes)

@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
@@ -38,9 +38,7 @@ class Counts:
     skipped: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
-        )
+        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
 
     def __str__(self) -> str:
         skipped = f", {self.skipped} skipped" if self.skipped else ""
@@ -162,6 +160,8 @@ def lint_step(runner: Runner) -> None:
     runner.run("tidy", sys.executable, "tools/tidy.py")
     runner.run("ruff", sys.executable, "-m", "ruff", "check", *python_folders)
     runner.run("mypy", sys.executable, "-m", "mypy")
+    runner.run("mypy tools", sys.executable, "-m", "mypy", "tools", environment={"MYPYPATH": "tools"})
+    runner.run("layers", str(Path(sys.executable).parent / "lint-imports"))
     runner.run("headers", sys.executable, "tools/check_headers.py")
     runner.run("clang-tidy", sys.executable, "tools/run_clang_tidy.py")
 
@@ -190,7 +190,9 @@ def table(outcomes: list[Outcome]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", action="append", choices=sorted(STEPS), help="run this step only; repeatable")
+    parser.add_argument(
+        "--only", action="append", choices=sorted(STEPS), help="run this step only; repeatable"
+    )
     chosen = parser.parse_args().only or list(STEPS)
 
     shutil.rmtree(RESULTS, ignore_errors=True)

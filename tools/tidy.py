@@ -135,7 +135,9 @@ def check_length(tree: Tree) -> Iterator[Finding]:
         if len(lines) > LINES_MAX:
             yield Finding(path, 1, f"{len(lines)} lines; split what exceeds {LINES_MAX}")
         elif len(lines) > LINES_WARNING:
-            yield Finding(path, 1, f"{len(lines)} lines; more than {LINES_WARNING} want a reason", warning=True)
+            yield Finding(
+                path, 1, f"{len(lines)} lines; more than {LINES_WARNING} want a reason", warning=True
+            )
 
 
 def check_unfinished(tree: Tree) -> Iterator[Finding]:
@@ -177,10 +179,11 @@ def without_code(lines: list[str]) -> Iterator[tuple[int, str]]:
             yield number, re.sub(r"`[^`]*`", "``", line)
 
 
-def anchors(lines: list[str]) -> set[str]:
+def headings(page: Path) -> set[str]:
+    """The fragments that links may name in a page."""
     fenced = False
     found = set()
-    for line in lines:
+    for line in page.read_text(encoding="utf-8").splitlines():
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced and (match := HEADING.match(line)):
@@ -200,9 +203,8 @@ def check_links(tree: Tree) -> Iterator[Finding]:
                 target = (tree.root / path).parent / name if name else tree.root / path
                 if not target.exists():
                     yield Finding(path, number, f"the link {link} leads nowhere")
-                elif fragment and target.suffix == ".md":
-                    if fragment not in anchors(target.read_text(encoding="utf-8").splitlines()):
-                        yield Finding(path, number, f"{name or path} has no heading for #{fragment}")
+                elif fragment and target.suffix == ".md" and fragment not in headings(target):
+                    yield Finding(path, number, f"{name or path} has no heading for #{fragment}")
 
 
 def check_requirements(tree: Tree) -> Iterator[Finding]:

@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def load() -> ModuleType:
     spec = importlib.util.spec_from_file_location("tidy", ROOT / "tools" / "tidy.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["tidy"] = module
     spec.loader.exec_module(module)
@@ -35,9 +36,27 @@ def findings(tmp_path: Path, rule: str, files: dict[str, str]) -> list[str]:
 
 # One row a rule: the file that breaks it, the file that keeps it, and a word of the sentence.
 CASES = [
-    ("check_arrows", "native/codec/a.hpp", '#include "store/store.hpp"\n', '#include "frame/frame.hpp"\n', "may not"),
-    ("check_arrows", "native/base/a.hpp", '#include "frame/frame.hpp"\n', '#include "base/bytes.hpp"\n', "nothing"),
-    ("check_arrows", "native/base/a.hpp", '#include "../frame/frame.hpp"\n', "#include <vector>\n", "by its path"),
+    (
+        "check_arrows",
+        "native/codec/a.hpp",
+        '#include "store/store.hpp"\n',
+        '#include "frame/frame.hpp"\n',
+        "may not",
+    ),
+    (
+        "check_arrows",
+        "native/base/a.hpp",
+        '#include "frame/frame.hpp"\n',
+        '#include "base/bytes.hpp"\n',
+        "nothing",
+    ),
+    (
+        "check_arrows",
+        "native/base/a.hpp",
+        '#include "../frame/frame.hpp"\n',
+        "#include <vector>\n",
+        "by its path",
+    ),
     ("check_arrows", "native/stray/a.hpp", "\n", "", "no row"),
     ("check_hdf5", "native/store/a.cpp", "#include <hdf5.h>\n", "#include <fmt/format.h>\n", "hdf5.h"),
     ("check_hdf5", "native/store/a.cpp", "#include <H5FDdevelop.h>\n", "", "H5FDdevelop.h"),
@@ -47,18 +66,25 @@ CASES = [
     ("check_unfinished", "tools/a.py", "# TO" + "DO later\n", "# todos are fine as a word\n", "finish"),
     ("check_white_space", "tools/a.py", "\tpass\n", "    pass\n", "tab"),
     ("check_white_space", "tools/a.py", "pass  \n", "pass\n", "white space"),
-    ("check_home_paths", "docs/a.md", "see /ho" + "me/user/penstock\n", "see /dev/shm and ~/x\n", "one machine"),
+    (
+        "check_home_paths",
+        "docs/a.md",
+        "see /ho" + "me/user/penstock\n",
+        "see /dev/shm and ~/x\n",
+        "one machine",
+    ),
     ("check_links", "docs/a.md", "[there](nowhere.md)\n", "[here](a.md)\n", "nowhere"),
     ("check_links", "docs/a.md", "# Title\n[x](#other)\n", "# Title one\n[x](#title-one)\n", "no heading"),
 ]
 
 
-@pytest.mark.parametrize(("rule", "name", "broken", "clean", "word"), CASES)
-def test_rule_finds_its_fault_only(
-    tmp_path: Path, rule: str, name: str, broken: str, clean: str, word: str
-) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[4]}")
+def test_rule_finds_its_fault_only(tmp_path: Path, case: tuple[str, str, str, str, str]) -> None:
+    rule, name, broken, clean, word = case
     found = findings(tmp_path, rule, {name: broken})
-    assert len(found) == 1 and word in found[0] and found[0].startswith(name)
+    assert len(found) == 1
+    assert word in found[0]
+    assert found[0].startswith(name)
     if clean:
         assert findings(tmp_path, rule, {name: clean}) == []
 
@@ -85,4 +111,5 @@ def test_requirements_need_a_row_each(tmp_path: Path) -> None:
     found = findings(tmp_path, "check_requirements", {name: complete + rows(["W1", "Z9"])})
     assert len(found) == 2
     found = findings(tmp_path, "check_requirements", {name: rows(tidy.REQUIREMENT_IDS, "`tests/none.cpp`")})
-    assert len(found) == len(tidy.REQUIREMENT_IDS) and "does not exist" in found[0]
+    assert len(found) == len(tidy.REQUIREMENT_IDS)
+    assert "does not exist" in found[0]
