@@ -59,10 +59,10 @@ struct LinkNode {
 struct ChunkedNode {
   std::string path;
   ElementType type = ElementType::u16;
-  std::vector<std::uint64_t> frame_shape;   ///< the other dimensions
-  std::uint64_t frames_max = 0;             ///< announced number of frames; 0 is unlimited
+  std::vector<std::uint64_t> frame_shape;  ///< the other dimensions
+  std::uint64_t frames_max = 0;            ///< announced number of frames; 0 is unlimited
   std::vector<FilterSpec> filters;
-  std::vector<std::byte> fill;              ///< one element; empty is 0
+  std::vector<std::byte> fill;  ///< one element; empty is 0
   std::vector<Attribute> attributes;
 };
 
@@ -70,16 +70,16 @@ struct ChunkedNode {
 struct ColumnNode {
   std::string path;
   ElementType type = ElementType::u64;
-  std::vector<std::byte> fill;              ///< one element; empty is 0
+  std::vector<std::byte> fill;  ///< one element; empty is 0
   std::vector<Attribute> attributes;
 };
 
 struct FileLayout {
   std::vector<GroupNode> groups;
   std::vector<ValueNode> values;
-  std::vector<ChunkedNode> chunked;         ///< the position here is the DatasetId
-  std::vector<ColumnNode> columns;          ///< the position here is the ColumnId
-  std::vector<LinkNode> links;              ///< made last
+  std::vector<ChunkedNode> chunked;  ///< the position here is the DatasetId
+  std::vector<ColumnNode> columns;   ///< the position here is the ColumnId
+  std::vector<LinkNode> links;       ///< made last
 };
 
 }  // namespace penstock::store

@@ -1,0 +1,147 @@
+#include "store/hdf5/driver.hpp"
+
+#include <limits>
+#include <new>
+
+namespace penstock::store::hdf5 {
+namespace {
+
+/// What HDF5 holds of an open file; its own part comes first.
+struct OpenFile {
+  H5FD_t library_part;
+  DriverContext* context;
+};
+
+/// What a property list carries; HDF5 copies it byte by byte.
+struct DriverInfo {
+  DriverContext* context;
+};
+
+DriverContext& context_of(const H5FD_t* file) { return *reinterpret_cast<const OpenFile*>(file)->context; }
+
+/// HDF5's entry stack needs an entry of ours, or it would report a stale reason.
+herr_t fail(DriverContext& context, Error error) {
+  context.failure.emplace(std::move(error));
+  return -1;
+}
+
+H5FD_t* open_file(const char*, unsigned, hid_t access, haddr_t) {
+  const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access));
+  if (info == nullptr) return nullptr;
+  auto* file = new (std::nothrow) OpenFile{};
+  if (file == nullptr) return nullptr;
+  file->context = info->context;
+  return &file->library_part;
+}
+
+herr_t close_file(H5FD_t* file) {
+  delete reinterpret_cast<OpenFile*>(file);
+  return 0;
+}
+
+int compare(const H5FD_t* one, const H5FD_t* other) {
+  const auto a = reinterpret_cast<std::uintptr_t>(&context_of(one));
+  const auto b = reinterpret_cast<std::uintptr_t>(&context_of(other));
+  return a < b ? -1 : (a > b ? 1 : 0);
+}
+
+herr_t query(const H5FD_t*, unsigned long* flags) {
+  // No aggregation: each address is the space's to choose. The bytes are those of any HDF5 file.
+  if (flags != nullptr)
+    *flags = H5FD_FEAT_SUPPORTS_SWMR_IO | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE | H5FD_FEAT_ACCUMULATE_METADATA;
+  return 0;
+}
+
+haddr_t allocate(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
+  auto& context = context_of(file);
+  if (type == H5FD_MEM_DRAW && context.placement) {
+    if (context.placement->taken || context.placement->bytes != size) {
+      (void)fail(context, make_error(Errc::internal, "HDF5 asked for {} bytes of a chunk of {}", size,
+                                     context.placement->bytes));
+      return HADDR_UNDEF;
+    }
+    context.placement->taken = true;
+    return context.placement->address;
+  }
+  auto address = context.space.take_metadata(size);
+  if (!address.ok()) {
+    (void)fail(context, std::move(address).error());
+    return HADDR_UNDEF;
+  }
+  return *address;
+}
+
+/// Space that HDF5 gives up is not used again: a reader may still follow an old reference to it.
+herr_t free_nothing(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, hsize_t) { return 0; }
+
+haddr_t end_of_space(const H5FD_t* file, H5FD_mem_t) { return context_of(file).space.end(); }
+
+/// HDF5 tells what it read from the superblock; the space knows better.
+herr_t keep_end_of_space(H5FD_t*, H5FD_mem_t, haddr_t) { return 0; }
+
+herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void* into) {
+  auto& context = context_of(file);
+  const MutableBytes bytes(static_cast<std::byte*>(into), size);
+  auto count = context.file->read_at(bytes, address);
+  if (!count.ok()) return fail(context, std::move(count).error());
+  // What was never written reads as zeros.
+  std::memset(bytes.data() + *count, 0, size - *count);
+  return 0;
+}
+
+herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, size_t size, const void* from) {
+  auto& context = context_of(file);
+  if (type == H5FD_MEM_DRAW && context.placement) return 0;
+  auto written = write_at(*context.file, {static_cast<const std::byte*>(from), size}, address);
+  return written.ok() ? 0 : fail(context, std::move(written).error());
+}
+
+/// The store cuts the file when HDF5 has closed it.
+herr_t truncate_nothing(H5FD_t*, hid_t, hbool_t) { return 0; }
+
+/// Both must be there, or HDF5 does not mark the superblock as open for writing.
+herr_t lock_nothing(H5FD_t*, hbool_t) { return 0; }
+herr_t unlock_nothing(H5FD_t*) { return 0; }
+
+H5FD_class_t make_class() {
+  H5FD_class_t driver{};
+#if H5_VERSION_GE(1, 13, 2)
+  driver.version = H5FD_CLASS_VERSION;
+  driver.value = static_cast<H5FD_class_value_t>(601);  // of the range that is free for anybody
+#endif
+  driver.name = "penstock";
+  driver.maxaddr = std::numeric_limits<std::int64_t>::max();
+  driver.fc_degree = H5F_CLOSE_STRONG;
+  driver.fapl_size = sizeof(DriverInfo);
+  driver.open = open_file;
+  driver.close = close_file;
+  driver.cmp = compare;
+  driver.query = query;
+  driver.alloc = allocate;
+  driver.free = free_nothing;
+  driver.get_eoa = end_of_space;
+  driver.set_eoa = keep_end_of_space;
+  driver.get_eof = end_of_space;
+  driver.read = read;
+  driver.write = write;
+  driver.truncate = truncate_nothing;
+  driver.lock = lock_nothing;
+  driver.unlock = unlock_nothing;
+  constexpr H5FD_mem_t free_lists[] = H5FD_FLMAP_DEFAULT;
+  std::copy(std::begin(free_lists), std::end(free_lists), driver.fl_map);
+  return driver;
+}
+
+}  // namespace
+
+Result<Handle> register_driver() {
+  static const auto driver = make_class();
+  return owned(H5FDregister(&driver), H5FDunregister, "register the file driver");
+}
+
+Result<void> use_driver(hid_t access, hid_t driver, DriverContext& context) {
+  const DriverInfo info{&context};
+  return done(H5Pset_driver(access, driver, &info), "set the file driver");
+}
+
+}  // namespace penstock::store::hdf5

@@ -1,0 +1,223 @@
+#include "store/hdf5/index_file.hpp"
+
+#include <algorithm>
+
+#include "store/hdf5/driver.hpp"
+#include "store/hdf5/tree.hpp"
+#include "store/hdf5/values.hpp"
+
+namespace penstock::store::hdf5 {
+namespace {
+
+constexpr std::uint64_t rows_max = std::uint64_t{1} << 40;
+constexpr const char* any_name = "penstock";  // the driver ignores it
+
+/// A dataset that grows in its first dimension.
+struct Growing {
+  std::string path;
+  ElementType type = ElementType::u8;
+  std::vector<hsize_t> dimensions;
+  Handle dataset;
+
+  Result<void> grow(std::uint64_t rows) {
+    if (rows <= dimensions[0]) return {};
+    auto wanted = dimensions;
+    wanted[0] = rows;
+    PEN_TRY(done(H5Dset_extent(dataset.get(), wanted.data()), fmt::format("grow {} to {} rows", path, rows)));
+    dimensions = std::move(wanted);
+    return {};
+  }
+};
+
+Result<Handle> access_list(hid_t driver, DriverContext& context) {
+  PEN_ASSIGN(auto access, owned(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make a file access list"));
+  PEN_TRY(use_driver(access.get(), driver, context));
+  PEN_TRY(done(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110), "set the file's version"));
+  PEN_TRY(done(H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG), "set the close degree"));
+  return access;
+}
+
+/// Space is taken from the driver for each object and never reused.
+Result<Handle> creation_list() {
+  PEN_ASSIGN(auto creation, owned(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "make a file creation list"));
+  PEN_TRY(
+      done(H5Pset_file_space_strategy(creation.get(), H5F_FSPACE_STRATEGY_NONE, false, 1), "set the space strategy"));
+  return creation;
+}
+
+class IndexFileOfHdf5 final : public IndexFile {
+ public:
+  IndexFileOfHdf5(std::shared_ptr<File> file, Space& space) : context_{std::move(file), space, {}, {}} {}
+
+  ~IndexFileOfHdf5() override {
+    LibraryLock lock;
+    close_datasets();
+    (void)file_.close();
+    (void)access_.close();
+    (void)driver_.close();
+  }
+
+  Result<void> make(const FileLayout& layout, const format::FileId& id) {
+    LibraryLock lock;
+    return explained(make_all(layout, id));
+  }
+
+  Result<void> start(bool swmr) override {
+    LibraryLock lock;
+    return explained(start_all(swmr));
+  }
+
+  Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) override {
+    LibraryLock lock;
+    std::vector<std::size_t> refused;
+    PEN_TRY(explained(put_all(chunks, refused)));
+    return refused;
+  }
+
+  Result<void> put_rows(ColumnId column, std::uint64_t first, Bytes data) override {
+    LibraryLock lock;
+    return explained(put_all_rows(column, first, data));
+  }
+
+  Result<void> flush() override {
+    LibraryLock lock;
+    return explained(done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file"));
+  }
+
+  Result<void> finish(const FinalValues& values) override {
+    LibraryLock lock;
+    auto finished = explained(finish_all(values));
+    close_datasets();
+    if (!file_.close() && finished.ok()) finished = context_.explain(library_error("close the file"));
+    return finished;
+  }
+
+ private:
+  Result<void> explained(Result<void> result) {
+    if (result.ok()) {
+      context_.failure.reset();
+      return result;
+    }
+    return context_.explain(std::move(result).error());
+  }
+
+  Result<void> make_all(const FileLayout& layout, const format::FileId& id) {
+    PEN_ASSIGN(driver_, register_driver());
+    PEN_ASSIGN(access_, access_list(driver_.get(), context_));
+    PEN_ASSIGN(const auto creation, creation_list());
+    PEN_ASSIGN(file_,
+               owned(H5Fcreate(any_name, H5F_ACC_TRUNC, creation.get(), access_.get()), H5Fclose, "create the file"));
+    PEN_TRY(make_tree(file_.get(), layout));
+    const Attribute marks[] = {{"penstock_file_id", format::to_hex(id)},
+                               {"penstock_format", scalar(std::uint64_t{format::version})}};
+    PEN_TRY(write_attributes(file_.get(), "/", marks));
+    for (const auto& node : layout.chunked) {
+      std::vector<hsize_t> dimensions{0};
+      dimensions.insert(dimensions.end(), node.frame_shape.begin(), node.frame_shape.end());
+      chunked_.push_back({node.path, node.type, std::move(dimensions), {}});
+    }
+    for (const auto& node : layout.columns) columns_.push_back({node.path, node.type, {0}, {}});
+    return done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
+  }
+
+  Result<void> start_all(bool swmr) {
+    if (swmr) PEN_TRY(done(H5Fstart_swmr_write(file_.get()), "let readers in"));
+    return open_datasets();
+  }
+
+  Result<void> open_datasets() {
+    for (auto& node : chunked_) {
+      PEN_ASSIGN(node.dataset, open_chunked(file_.get(), node.path));
+    }
+    for (auto& node : columns_) {
+      PEN_ASSIGN(node.dataset, open_column(file_.get(), node.path));
+    }
+    return {};
+  }
+
+  void close_datasets() {
+    for (auto& node : chunked_) (void)node.dataset.close();
+    for (auto& node : columns_) (void)node.dataset.close();
+  }
+
+  /// The extents first, once for all chunks.
+  Result<void> put_all(std::span<const PlacedChunk> chunks, std::vector<std::size_t>& refused) {
+    for (std::size_t i = 0; i < chunked_.size(); ++i) {
+      std::uint64_t rows = 0;
+      for (const auto& chunk : chunks)
+        if (static_cast<std::size_t>(chunk.head.dataset) == i) rows = std::max(rows, chunk.head.index + 1);
+      PEN_TRY(chunked_[i].grow(rows));
+    }
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      PEN_ASSIGN(const bool entered, put_chunk(chunks[i]));
+      if (!entered) refused.push_back(i);
+    }
+    return {};
+  }
+
+  Result<bool> put_chunk(const PlacedChunk& chunk) {
+    auto& node = chunked_[static_cast<std::size_t>(chunk.head.dataset)];
+    hsize_t offset[H5S_MAX_RANK] = {chunk.head.index};
+    context_.placement = DriverContext::Placement{chunk.address, chunk.size, false};
+    // The bytes are on storage: HDF5 hands this pointer through to the driver, which drops it.
+    static const std::byte nothing{};
+    const auto status =
+        H5Dwrite_chunk(node.dataset.get(), H5P_DEFAULT, chunk.head.filter_mask, offset, chunk.size, &nothing);
+    const bool entered = context_.placement->taken;
+    context_.placement.reset();
+    if (status < 0) return library_error(fmt::format("enter chunk {} of {}", chunk.head.index, node.path));
+    return entered;
+  }
+
+  Result<void> put_all_rows(ColumnId column, std::uint64_t first, Bytes data) {
+    const auto position = static_cast<std::size_t>(column);
+    if (position >= columns_.size())
+      return make_error(Errc::invalid_argument, "column {} of {}", position, columns_.size());
+    auto& node = columns_[position];
+    const auto element_bytes = size_of(node.type);
+    if (data.size() % element_bytes != 0 || first > rows_max)
+      return make_error(Errc::invalid_argument, "{} bytes for rows from {} of {}", data.size(), first, node.path);
+    const hsize_t start[] = {first};
+    const hsize_t count[] = {data.size() / element_bytes};
+    if (count[0] == 0) return {};
+    PEN_TRY(node.grow(first + count[0]));
+    PEN_ASSIGN(const auto in_memory, owned(H5Screate_simple(1, count, nullptr), H5Sclose, "make a dataspace"));
+    PEN_ASSIGN(const auto in_file, owned(H5Dget_space(node.dataset.get()), H5Sclose, "get a dataspace"));
+    PEN_TRY(done(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start, nullptr, count, nullptr), "select rows"));
+    return done(
+        H5Dwrite(node.dataset.get(), type_of(node.type), in_memory.get(), in_file.get(), H5P_DEFAULT, data.data()),
+        fmt::format("write rows of {}", node.path));
+  }
+
+  /// Closing and opening again is the only way out of SWMR.
+  Result<void> finish_all(const FinalValues& values) {
+    close_datasets();
+    if (!file_.close()) return library_error("close the file");
+    PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file again"));
+    PEN_TRY(open_datasets());
+    for (auto& node : chunked_) PEN_TRY(node.grow(values.frames));
+    for (auto& node : columns_) PEN_TRY(node.grow(values.frames));
+    for (const auto& node : values.values) PEN_TRY(write_value(file_.get(), node));
+    for (const auto& [path, attribute] : values.attributes)
+      PEN_TRY(write_attributes(file_.get(), path, std::span(&attribute, 1)));
+    return {};
+  }
+
+  DriverContext context_;
+  Handle driver_;
+  Handle access_;
+  Handle file_;
+  std::vector<Growing> chunked_;
+  std::vector<Growing> columns_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<IndexFile>> IndexFile::create(std::shared_ptr<File> file, Space& space, const FileLayout& layout,
+                                                     const format::FileId& id) {
+  auto created = std::make_unique<IndexFileOfHdf5>(std::move(file), space);
+  PEN_TRY(created->make(layout, id));
+  return std::unique_ptr<IndexFile>(std::move(created));
+}
+
+}  // namespace penstock::store::hdf5

@@ -1,0 +1,39 @@
+/// The HDF5 side of a store's file: its tree, its chunk index and its columns.
+///
+/// Calls come from one thread at a time. The File and the Space outlive it. Destroying it closes
+/// what is open and ignores errors.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "store/format/segment.hpp"
+#include "store/space/space.hpp"
+#include "store/store.hpp"
+
+namespace penstock::store::hdf5 {
+
+class IndexFile {
+ public:
+  virtual ~IndexFile() = default;
+
+  /// Writes a new HDF5 file with `layout` in it into the empty `file`. Its first bytes are at 0.
+  static Result<std::unique_ptr<IndexFile>> create(std::shared_ptr<File> file, Space& space, const FileLayout& layout,
+                                                   const format::FileId& id);
+
+  /// Ends the making of objects: from here on chunks and rows can be put. With `swmr` readers may
+  /// open the file from now on.
+  virtual Result<void> start(bool swmr) = 0;
+
+  /// Grows the datasets and enters the chunks into their index. Returns the positions of those that
+  /// were refused, because a chunk with their index and size is there already.
+  virtual Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) = 0;
+  virtual Result<void> put_rows(ColumnId column, std::uint64_t first, Bytes data) = 0;
+  /// Readers see what was put.
+  virtual Result<void> flush() = 0;
+  /// Ends SWMR, writes the values and closes. Nothing can be put after it.
+  virtual Result<void> finish(const FinalValues& values) = 0;
+};
+
+}  // namespace penstock::store::hdf5

@@ -1,0 +1,53 @@
+/// The one thread that owns the HDF5 file from Store::create to Store::finish.
+///
+/// Takes segments that are on storage, enters their chunks into the index, tells the listener, and
+/// flushes every `flush_interval`. After an error of HDF5 it goes on taking segments and reports
+/// their chunks as lost with that error: the bytes are in the file, and a scan finds them.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/queue.hpp"
+#include "store/hdf5/index_file.hpp"
+#include "store/pipeline.hpp"
+
+namespace penstock::store::hdf5 {
+
+class Indexer final : private RowWriter {
+ public:
+  /// `file` has been started. `listener` may be null; it and `counters` outlive the indexer.
+  Indexer(std::unique_ptr<IndexFile> file, const StoreOptions& options, Listener* listener, Counters& counters);
+  ~Indexer() override;
+
+  /// Waits while the indexer is far behind.
+  void push(WrittenSegment segment) { (void)inbox_.push(std::move(segment)); }
+  /// Indexes what was pushed, lets the listener put its last rows, and joins the thread. Returns the
+  /// first error of HDF5, if there was one.
+  Result<void> drain();
+  /// After drain().
+  Result<void> finish(const FinalValues& values) { return file_->finish(values); }
+
+ private:
+  void run();
+  void index(WrittenSegment segment);
+  void report_lost(std::span<const PlacedChunk> chunks, const Error& why);
+  void report_refused(std::vector<PlacedChunk>& chunks, const std::vector<std::size_t>& refused);
+  void flush();
+  Result<void> put(ColumnId column, std::uint64_t first, Bytes data) override;
+  void fail(const Error& error);
+
+  const std::unique_ptr<IndexFile> file_;
+  const std::chrono::milliseconds flush_interval_;
+  Listener* const listener_;
+  Counters& counters_;
+
+  BoundedQueue<WrittenSegment> inbox_;
+  // of the indexer's thread until it is joined
+  std::optional<Error> failure_;
+  bool changed_ = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::store::hdf5

@@ -1,0 +1,91 @@
+#include "store/hdf5/tree.hpp"
+
+#include "store/hdf5/values.hpp"
+
+namespace penstock::store::hdf5 {
+namespace {
+
+Result<Handle> make_properties(hid_t kind) { return owned(H5Pcreate(kind), H5Pclose, "make a property list"); }
+
+/// A filter that this process does not know is declared optional, with its full parameters: readers
+/// find it by its number, and a mandatory one would be refused here. Those that every HDF5 has are
+/// mandatory.
+Result<void> declare_filter(hid_t properties, const FilterSpec& filter) {
+  const auto flag = filter.id < 256 ? H5Z_FLAG_MANDATORY : H5Z_FLAG_OPTIONAL;
+  return done(
+      H5Pset_filter(properties, filter.id, static_cast<unsigned>(flag), filter.values.size(), filter.values.data()),
+      fmt::format("declare filter {}", filter.id));
+}
+
+Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<std::byte>& fill) {
+  if (fill.empty()) return {};
+  if (fill.size() != size_of(type))
+    return make_error(Errc::invalid_argument, "the fill value has {} bytes; {} has {}", fill.size(), name(type),
+                      size_of(type));
+  return done(H5Pset_fill_value(properties, type_of(type), fill.data()), "set a fill value");
+}
+
+Result<void> make_growing(hid_t file, const std::string& path, ElementType type, const std::vector<hsize_t>& chunk,
+                          hid_t properties) {
+  PEN_TRY(make_parents(file, path));
+  const auto rank = static_cast<int>(chunk.size());
+  auto dimensions = chunk;
+  dimensions[0] = 0;
+  auto dimensions_max = chunk;
+  dimensions_max[0] = H5S_UNLIMITED;
+  PEN_TRY(done(H5Pset_chunk(properties, rank, chunk.data()), "set the chunk's shape"));
+  PEN_ASSIGN(const auto space, owned(H5Screate_simple(rank, dimensions.data(), dimensions_max.data()), H5Sclose,
+                                     "make a growing dataspace"));
+  PEN_ASSIGN(const auto dataset,
+             owned(H5Dcreate2(file, path.c_str(), type_of(type), space.get(), H5P_DEFAULT, properties, H5P_DEFAULT),
+                   H5Dclose, "create the dataset"));
+  return {};
+}
+
+Result<void> make_chunked(hid_t file, const ChunkedNode& node) {
+  if (node.frame_shape.size() + 1 > H5S_MAX_RANK)
+    return make_error(Errc::invalid_argument, "frames have {} dimensions; at most {} are possible",
+                      node.frame_shape.size(), H5S_MAX_RANK - 1);
+  std::vector<hsize_t> chunk{1};
+  chunk.insert(chunk.end(), node.frame_shape.begin(), node.frame_shape.end());
+  PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
+  PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
+  for (const auto& filter : node.filters) PEN_TRY(declare_filter(properties.get(), filter));
+  PEN_TRY(make_growing(file, node.path, node.type, chunk, properties.get()));
+  return write_attributes(file, node.path, node.attributes);
+}
+
+Result<void> make_column(hid_t file, const ColumnNode& node) {
+  PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
+  PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
+  PEN_TRY(make_growing(file, node.path, node.type, {column_chunk_rows}, properties.get()));
+  return write_attributes(file, node.path, node.attributes);
+}
+
+Result<Handle> open_with_cache(hid_t file, const std::string& path, std::size_t slots, std::size_t bytes) {
+  PEN_ASSIGN(const auto access, make_properties(H5P_DATASET_ACCESS));
+  PEN_TRY(done(H5Pset_chunk_cache(access.get(), slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), "set a chunk cache"));
+  return owned(H5Dopen2(file, path.c_str(), access.get()), H5Dclose, fmt::format("open {}", path));
+}
+
+}  // namespace
+
+Result<void> make_tree(hid_t file, const FileLayout& layout) {
+  for (const auto& group : layout.groups) {
+    PEN_TRY(make_group(file, group.path));
+    PEN_TRY(write_attributes(file, group.path, group.attributes));
+  }
+  for (const auto& node : layout.values) PEN_TRY(write_value(file, node));
+  for (const auto& node : layout.chunked) PEN_TRY(make_chunked(file, node), "dataset {}", node.path);
+  for (const auto& node : layout.columns) PEN_TRY(make_column(file, node), "column {}", node.path);
+  for (const auto& node : layout.links) PEN_TRY(make_link(file, node));
+  return {};
+}
+
+Result<Handle> open_chunked(hid_t file, const std::string& path) { return open_with_cache(file, path, 1, 0); }
+
+Result<Handle> open_column(hid_t file, const std::string& path) {
+  return open_with_cache(file, path, 13, 4 * column_chunk_rows * sizeof(double));
+}
+
+}  // namespace penstock::store::hdf5

@@ -1,0 +1,20 @@
+/// Creates the tree of a FileLayout, with its chunked datasets and columns empty. Only for files in
+/// this folder.
+#pragma once
+
+#include "store/hdf5/handles.hpp"
+#include "store/layout.hpp"
+
+namespace penstock::store::hdf5 {
+
+/// Rows of a chunk of a column.
+constexpr hsize_t column_chunk_rows = 4096;
+
+Result<void> make_tree(hid_t file, const FileLayout& layout);
+
+/// Opens one of the layout's chunked datasets for its index alone: no chunk cache.
+Result<Handle> open_chunked(hid_t file, const std::string& path);
+/// Opens a column with a cache for the chunks that are being filled.
+Result<Handle> open_column(hid_t file, const std::string& path);
+
+}  // namespace penstock::store::hdf5

@@ -1,0 +1,24 @@
+/// Writes values, attributes and links of a layout through HDF5. Only for files in this folder.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "store/hdf5/handles.hpp"
+#include "store/layout.hpp"
+
+namespace penstock::store::hdf5 {
+
+/// Creates the group and its parents; one that is there already is kept.
+Result<void> make_group(hid_t file, const std::string& path);
+/// Creates all parents of `path` as groups.
+Result<void> make_parents(hid_t file, const std::string& path);
+
+/// Creates the dataset, in place of one that has its name.
+Result<void> write_value(hid_t file, const ValueNode& node);
+/// Sets attributes of the object at `path`, in place of those that have their names.
+Result<void> write_attributes(hid_t file, const std::string& path, std::span<const Attribute> attributes);
+/// A hard link: both names are equal.
+Result<void> make_link(hid_t file, const LinkNode& node);
+
+}  // namespace penstock::store::hdf5

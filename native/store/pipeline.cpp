@@ -1,0 +1,175 @@
+#include "store/pipeline.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/clock.hpp"
+#include "base/crc32c.hpp"
+
+namespace penstock::store {
+namespace {
+
+constexpr std::size_t unsynced_max = 1024;
+
+void raise_to(std::atomic<std::int64_t>& highest, std::int64_t value) {
+  auto seen = highest.load();
+  while (seen < value && !highest.compare_exchange_weak(seen, value)) {
+  }
+}
+
+alignas(page_bytes) const std::byte zeros[page_bytes] = {};
+
+}  // namespace
+
+/// Page-aligned memory for header regions; grows and is kept.
+struct Pipeline::HeaderBuffer {
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> memory;
+  std::size_t capacity = 0;
+
+  Result<MutableBytes> region(std::size_t bytes) {
+    if (bytes > capacity) {
+      const auto wanted = align_up(bytes, 16 * page_bytes);
+      memory.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, wanted)));
+      capacity = memory ? wanted : 0;
+      if (!memory) return make_error(Errc::out_of_memory, "no memory for a header region of {} bytes", wanted);
+    }
+    return MutableBytes(memory.get(), bytes);
+  }
+};
+
+Pipeline::Pipeline(std::shared_ptr<File> file, Space& space, const format::FileId& id, const StoreOptions& options,
+                   Counters& counters, std::function<void(WrittenSegment)> deliver)
+    : file_(std::move(file)),
+      space_(space),
+      id_(id),
+      options_(options),
+      counters_(counters),
+      deliver_(std::move(deliver)),
+      filled_(2 * options.write_threads),
+      unsynced_(unsynced_max),
+      sequence_(1) {
+  for (unsigned i = 0; i < options.write_threads; ++i)
+    writers_.emplace_back([this] {
+      pthread_setname_np(pthread_self(), "pen-write");
+      write_loop();
+    });
+  if (options.durability != Durability::none)
+    syncer_ = std::thread([this] {
+      pthread_setname_np(pthread_self(), "pen-sync");
+      sync_loop();
+    });
+}
+
+Pipeline::~Pipeline() { drain(); }
+
+Result<void> Pipeline::push(FilledSegment&& segment) {
+  if (!filled_.push(std::move(segment)))
+    return make_error(Errc::cancelled, "the store takes no more chunks: it is being finished");
+  return {};
+}
+
+void Pipeline::drain() {
+  filled_.close();
+  for (auto& thread : writers_)
+    if (thread.joinable()) thread.join();
+  unsynced_.close();
+  if (syncer_.joinable()) syncer_.join();
+}
+
+void Pipeline::write_loop() {
+  HeaderBuffer header;
+  while (auto segment = filled_.pop()) {
+    const auto started = monotonic_ns();
+    auto address = write_segment(*segment, header);
+    const auto took = monotonic_ns() - started;
+    counters_.write_ns += took;
+    raise_to(counters_.write_ns_max, took);
+    auto next =
+        address.ok() ? written(*segment, *address, std::nullopt) : written(*segment, 0, std::move(address).error());
+    segment.reset();  // its memory is free for the writers before the index gets to it
+    if (options_.durability == Durability::none || next.failure)
+      deliver_(std::move(next));
+    else
+      unsynced_.push(std::move(next));
+  }
+}
+
+/// Gives the segment its place, writes it, and returns its address; its records' offsets are final then.
+Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuffer& buffer) {
+  for (const auto& [record, data] : segment.unsummed)
+    segment.records[record].crc = crc32c({data, segment.records[record].size});
+  const auto header_bytes = format::header_region_bytes(segment.records.size() * format::record_size_bytes);
+  const auto data_bytes = align_up(segment.data_bytes, page_bytes);
+  for (auto& record : segment.records) record.offset += static_cast<std::uint32_t>(header_bytes);
+  PEN_ASSIGN(const auto region, buffer.region(header_bytes));
+  const auto segment_bytes = header_bytes + data_bytes;
+  PEN_ASSIGN(const auto address, space_.take_segment(segment_bytes));
+
+  format::SegmentHeader header;
+  header.file_id = id_;
+  header.sequence = sequence_++;
+  header.segment_bytes = segment_bytes;
+  header.writer = segment.writer;
+  header.created_ns = realtime_ns();
+  header.address = address;
+  format::encode_chunks(header, segment.records, region);
+
+  std::vector<iovec> pieces{{region.data(), region.size()}};
+  pieces.insert(pieces.end(), segment.pieces.begin(), segment.pieces.end());
+  if (data_bytes > segment.data_bytes)
+    pieces.push_back({const_cast<std::byte*>(zeros), data_bytes - segment.data_bytes});
+  if (auto result = file_->write_at(pieces, address); !result.ok()) {
+    // Where the disk was full the place is as good as before. After another error it is not tried again.
+    if (result.error().code() == Errc::no_space) space_.give_back(address, segment_bytes);
+    return std::move(result).error();
+  }
+  counters_.written_bytes += segment_bytes;
+  ++counters_.segments;
+  return address;
+}
+
+WrittenSegment Pipeline::written(const FilledSegment& segment, std::uint64_t address,
+                                 std::optional<Error> failure) const {
+  WrittenSegment done;
+  done.chunks.reserve(segment.records.size());
+  const auto now = realtime_ns();
+  for (std::size_t i = 0; i < segment.records.size(); ++i) {
+    const auto& record = segment.records[i];
+    const ChunkHead head{static_cast<DatasetId>(record.dataset), record.chunk_index, record.filter_mask,
+                         record.received_ns, segment.cookies[i]};
+    done.chunks.push_back({head, failure ? 0 : address + record.offset, record.size, record.crc, now});
+  }
+  done.failure = std::move(failure);
+  return done;
+}
+
+void Pipeline::sync_loop() {
+  auto last = std::chrono::steady_clock::now();
+  while (auto first = unsynced_.pop()) {
+    if (options_.durability == Durability::interval) {
+      // Meanwhile more segments are written; the queue's end cuts the wait short.
+      const auto due = last + options_.sync_interval;
+      while (!unsynced_.closed() && std::chrono::steady_clock::now() < due)
+        std::this_thread::sleep_for(
+            std::min<std::chrono::nanoseconds>(due - std::chrono::steady_clock::now(), std::chrono::milliseconds(20)));
+    }
+    std::vector<WrittenSegment> batch;
+    batch.push_back(std::move(*first));
+    while (auto more = unsynced_.pop_for(std::chrono::seconds(0))) batch.push_back(std::move(*more));
+    const auto started = monotonic_ns();
+    const auto synced = file_->sync();
+    counters_.sync_ns += monotonic_ns() - started;
+    last = std::chrono::steady_clock::now();
+    for (auto& segment : batch) {
+      if (!synced.ok()) segment.failure.emplace(synced.error());
+      deliver_(std::move(segment));
+    }
+  }
+}
+
+}  // namespace penstock::store

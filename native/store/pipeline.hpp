@@ -1,0 +1,74 @@
+/// The way of segments: filled → written → (synced) → indexed.
+///
+/// `options.write_threads` threads give a segment its place and write it. Under durability
+/// `interval` and `segment` one more thread syncs what was written before the indexer hears of it;
+/// all segments that were written meanwhile share a sync. Nothing here waits for the indexer's
+/// success: segments that fail travel on with the reason, so no thread can be left waiting.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "base/queue.hpp"
+#include "store/segment.hpp"
+#include "store/space/space.hpp"
+
+namespace penstock::store {
+
+/// Counters that several threads add to; each is independent of the others.
+struct Counters {
+  std::atomic<std::uint64_t> chunks{0};
+  std::atomic<std::uint64_t> chunk_bytes{0};
+  std::atomic<std::uint64_t> segments{0};
+  std::atomic<std::uint64_t> written_bytes{0};
+  std::atomic<std::uint64_t> lost_chunks{0};
+  std::atomic<std::int64_t> write_ns{0};
+  std::atomic<std::int64_t> write_ns_max{0};
+  std::atomic<std::int64_t> sync_ns{0};
+  std::atomic<std::int64_t> index_ns{0};
+  std::atomic<std::int64_t> row_ns{0};
+  std::atomic<std::int64_t> flush_ns{0};
+};
+
+class Pipeline {
+ public:
+  /// `deliver` takes segments in the order in which they are done; it is called from the pipeline's
+  /// threads, waits where the indexer is behind, and outlives the pipeline.
+  Pipeline(std::shared_ptr<File> file, Space& space, const format::FileId& id, const StoreOptions& options,
+           Counters& counters, std::function<void(WrittenSegment)> deliver);
+  ~Pipeline();
+
+  /// Waits while the queue is full; `cancelled` once drain() was called.
+  Result<void> push(FilledSegment&& segment);
+  /// Refuses new segments, waits until all have been delivered, and joins the threads.
+  void drain();
+
+  std::size_t waiting() const { return filled_.size(); }
+  /// Writes that go past the page cache need aligned pieces.
+  bool direct() const { return file_->direct(); }
+
+ private:
+  struct HeaderBuffer;
+
+  void write_loop();
+  void sync_loop();
+  Result<std::uint64_t> write_segment(FilledSegment& segment, HeaderBuffer& header);
+  WrittenSegment written(const FilledSegment& segment, std::uint64_t address, std::optional<Error> failure) const;
+
+  const std::shared_ptr<File> file_;
+  Space& space_;
+  const format::FileId id_;
+  const StoreOptions options_;
+  Counters& counters_;
+  const std::function<void(WrittenSegment)> deliver_;
+
+  BoundedQueue<FilledSegment> filled_;
+  BoundedQueue<WrittenSegment> unsynced_;
+  std::atomic<std::uint64_t> sequence_;
+
+  std::vector<std::thread> writers_;
+  std::thread syncer_;
+};
+
+}  // namespace penstock::store

@@ -1,0 +1,97 @@
+#include "store/recovery/scan.hpp"
+
+#include <algorithm>
+
+namespace penstock::store {
+namespace {
+
+constexpr std::size_t read_min_bytes = page_bytes;
+constexpr std::size_t read_max_bytes = std::size_t{1} << 20;
+constexpr std::size_t damaged_kept_max = 1000;
+
+Result<std::vector<std::byte>> read_region(File& file, const format::SegmentHeader& header) {
+  std::vector<std::byte> region(header.header_bytes);
+  PEN_ASSIGN(const auto count, file.read_at(region, header.address));
+  if (count != region.size())
+    return make_error(Errc::truncated, "segment at {}: the file ends {} bytes into its header of {} bytes",
+                      header.address, count, region.size());
+  return region;
+}
+
+}  // namespace
+
+SegmentScanner::SegmentScanner(File& file, ScanOptions options, std::uint64_t end)
+    : file_(&file),
+      options_(std::move(options)),
+      end_(end),
+      position_(align_up(options_.begin, format::walk_step_bytes)),
+      window_(read_max_bytes),
+      read_size_(read_min_bytes) {}
+
+Result<SegmentScanner> SegmentScanner::create(File& file, ScanOptions options) {
+  PEN_ASSIGN(const auto size, file.size());
+  // Addresses are added to below; no real file comes near this.
+  if (size > std::uint64_t{1} << 62) return make_error(Errc::too_large, "a file of {} bytes", size);
+  const auto end = std::min(size, options.end);
+  options.begin = std::min(options.begin, end);
+  return SegmentScanner(file, std::move(options), end);
+}
+
+/// The bytes at the position, from the window or read anew; fewer than a header's only at the end.
+Result<Bytes> SegmentScanner::header_bytes() {
+  const bool inside = position_ >= window_at_ && position_ + format::header_size_bytes <= window_at_ + window_size_;
+  if (!inside) {
+    const bool walks_on = window_size_ > 0 && position_ == window_at_ + window_size_;
+    read_size_ = walks_on ? std::min(read_size_ * 2, read_max_bytes) : read_min_bytes;
+    PEN_ASSIGN(window_size_, file_->read_at(MutableBytes(window_).first(read_size_), position_));
+    window_at_ = position_;
+  }
+  const auto from = static_cast<std::size_t>(position_ - window_at_);
+  return Bytes(window_).first(window_size_).subspan(std::min(from, window_size_));
+}
+
+Result<std::optional<format::SegmentHeader>> SegmentScanner::next() {
+  while (position_ < end_) {
+    if (options_.cancelled && options_.cancelled()) break;
+    PEN_ASSIGN(const auto bytes, header_bytes());
+    const auto address = position_;
+    position_ += format::walk_step_bytes;
+    if (!format::starts_segment(bytes)) continue;
+    const auto header = format::decode_header(bytes.first(std::min(bytes.size(), format::header_size_bytes)), address);
+    if (!header.ok()) {
+      ++damaged_count_;
+      if (damaged_.size() < damaged_kept_max) damaged_.push_back({address, header.error().message()});
+      continue;
+    }
+    if (!options_.file_id) options_.file_id = header->file_id;
+    if (header->file_id != *options_.file_id) {
+      ++foreign_count_;
+      continue;
+    }
+    position_ = address + header->segment_bytes;
+    return std::optional(*header);
+  }
+  return std::optional<format::SegmentHeader>();
+}
+
+Result<std::vector<format::ChunkRecord>> read_records(File& file, const format::SegmentHeader& header) {
+  PEN_ASSIGN(const auto region, read_region(file, header));
+  PEN_ASSIGN(auto records, format::decode_records(header, region));
+  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    const auto& before = records[i - 1];
+    if (std::uint64_t{before.offset} + before.size > records[i].offset)
+      return make_error(Errc::corrupt, "segment at {}: chunk {} of dataset {} at offset {} overlaps chunk {} before it",
+                        header.address, records[i].chunk_index, records[i].dataset, records[i].offset,
+                        before.chunk_index);
+  }
+  return records;
+}
+
+Result<std::string> read_description(File& file, const format::SegmentHeader& header) {
+  PEN_ASSIGN(const auto region, read_region(file, header));
+  PEN_ASSIGN(const auto text, format::decode_description(header, region));
+  return std::string(text);
+}
+
+}  // namespace penstock::store

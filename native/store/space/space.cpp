@@ -1,0 +1,84 @@
+#include "store/space/space.hpp"
+
+#include <algorithm>
+
+namespace penstock::store {
+namespace {
+
+// A lease of metadata is a quarter of what was leased before, so that long recordings do not
+// scatter their index and short ones do not grow by it.
+constexpr std::uint64_t metadata_lease_bytes_min = 64 << 10;
+constexpr std::uint64_t metadata_lease_bytes_max = 4 << 20;
+constexpr std::uint64_t metadata_alignment_bytes = 8;
+constexpr std::uint64_t metadata_guard_bytes = 8;
+
+}  // namespace
+
+Result<std::uint64_t> Space::take_segment(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  const auto fits = [&](const Hole& hole) { return hole.bytes >= bytes; };
+  if (const auto hole = std::find_if(holes_.begin(), holes_.end(), fits); hole != holes_.end()) {
+    const auto address = hole->address;
+    const auto used = align_up(bytes, options_.alignment_bytes);
+    if (hole->bytes > used)
+      *hole = {address + used, hole->bytes - used};
+    else
+      holes_.erase(hole);
+    return address;
+  }
+  PEN_ASSIGN(const auto address, take(bytes, options_.alignment_bytes));
+  end_ = std::max(end_, address + bytes);
+  return address;
+}
+
+void Space::give_back(std::uint64_t address, std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  holes_.push_back({address, bytes});
+}
+
+Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  const auto wanted = align_up(bytes, metadata_alignment_bytes);
+  if (metadata_next_ + wanted + metadata_guard_bytes > metadata_end_) {
+    const auto usual = std::clamp(metadata_leased_ / 4, metadata_lease_bytes_min, metadata_lease_bytes_max);
+    const auto lease = std::max(usual, align_up(wanted + metadata_guard_bytes, page_bytes));
+    PEN_ASSIGN(metadata_next_, take(lease, page_bytes));
+    metadata_end_ = metadata_next_ + lease;
+    metadata_leased_ += lease;
+  }
+  const auto address = metadata_next_;
+  metadata_next_ += wanted;
+  end_ = std::max(end_, metadata_next_ + metadata_guard_bytes);
+  return address;
+}
+
+std::uint64_t Space::end() const {
+  std::lock_guard lock(mutex_);
+  return end_;
+}
+
+Result<std::uint64_t> Space::take(std::uint64_t bytes, std::uint64_t alignment) {
+  auto address = align_up(next_, alignment);
+  if (address + bytes > extent_end_) {
+    PEN_TRY(lease_extent(address + bytes - extent_end_));
+  }
+  next_ = address + bytes;
+  return address;
+}
+
+/// The system call happens with the mutex held: whoever comes meanwhile needs the extent too.
+Result<void> Space::lease_extent(std::uint64_t bytes) {
+  const auto least = align_up(bytes, page_bytes);
+  // A disk that is nearly full may not have a whole extent left, but still this segment.
+  for (auto wanted = std::max(align_up(options_.extent_bytes, page_bytes), least);;
+       wanted = std::max(wanted / 2, least)) {
+    auto reserved = file_->reserve(extent_end_, align_up(wanted, page_bytes));
+    if (reserved.ok()) {
+      extent_end_ += align_up(wanted, page_bytes);
+      return {};
+    }
+    if (reserved.error().code() != Errc::no_space || wanted <= least) return reserved;
+  }
+}
+
+}  // namespace penstock::store

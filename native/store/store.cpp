@@ -1,0 +1,171 @@
+#include "store/store.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <bit>
+
+#include "base/clock.hpp"
+#include "store/format/description.hpp"
+#include "store/hdf5/indexer.hpp"
+#include "store/writer.hpp"
+
+namespace penstock::store {
+namespace {
+
+constexpr std::uint64_t chunk_bytes_max = (std::uint64_t{1} << 32) - 1;
+constexpr std::uint64_t segment_bytes_limit = std::uint64_t{1} << 30;
+
+Result<void> check_options(const StoreOptions& options) {
+  const auto bad = [](std::string_view field, std::uint64_t value, std::string_view rule) {
+    return make_error(Errc::invalid_argument, "store option {} is {}; {}", field, value, rule);
+  };
+  if (options.segment_bytes < 2 * page_bytes || options.segment_bytes > segment_bytes_limit)
+    return bad("segment_bytes", options.segment_bytes, "from 8192 to 1073741824 is possible");
+  if (options.extent_bytes < options.segment_bytes || options.extent_bytes > (std::uint64_t{1} << 40))
+    return bad("extent_bytes", options.extent_bytes, "it must be at least segment_bytes and at most 2^40");
+  if (options.alignment_bytes < page_bytes || !std::has_single_bit(options.alignment_bytes) ||
+      options.alignment_bytes > segment_bytes_limit)
+    return bad("alignment_bytes", options.alignment_bytes, "it must be a power of two from 4096 to 1073741824");
+  if (options.buffer_bytes < 2 * options.segment_bytes)
+    return bad("buffer_bytes", options.buffer_bytes, "it must be at least twice segment_bytes");
+  if (options.write_threads < 1 || options.write_threads > 256)
+    return bad("write_threads", options.write_threads, "from 1 to 256 is possible");
+  if (options.flush_interval.count() < 1) return bad("flush_interval", 0, "it must be at least a millisecond");
+  if (options.sync_interval.count() < 1) return bad("sync_interval", 0, "it must be at least a millisecond");
+  return {};
+}
+
+Result<void> check_layout(const FileLayout& layout) {
+  if (layout.chunked.size() > 65535)
+    return make_error(Errc::invalid_argument, "{} chunked datasets; at most 65535 are possible", layout.chunked.size());
+  for (const auto& node : layout.chunked) {
+    if (node.filters.size() > 32)
+      return make_error(Errc::invalid_argument, "{} has {} filters; at most 32 are possible", node.path,
+                        node.filters.size());
+    const auto bytes = ArraySpec{node.type, node.frame_shape}.bytes(chunk_bytes_max);
+    if (!bytes.ok()) return bytes.error().with_context(fmt::format("a chunk of {}", node.path));
+  }
+  return {};
+}
+
+/// The file, empty and locked. Nothing of a file that is there is touched before its lock is held.
+Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool overwrite) {
+  auto created = env.open(path, {.mode = OpenOptions::Mode::create_new});
+  if (created.ok()) {
+    PEN_TRY((*created)->lock(true));
+    return created;
+  }
+  if (created.error().code() != Errc::already_exists) return created;
+  if (!overwrite)
+    return make_error(Errc::already_exists, "{} is there already; choose another name or allow overwriting", path);
+  PEN_ASSIGN(auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
+  PEN_TRY(file->lock(true));
+  PEN_TRY(file->truncate(0));
+  return file;
+}
+
+Result<void> write_description(File& file, Space& space, const format::FileId& id, const FileLayout& layout) {
+  const auto text = format::describe(layout);
+  std::vector<std::byte> region(format::header_region_bytes(text.size()));
+  if (region.size() > format::header_region_bytes_max)
+    return make_error(Errc::too_large, "the description of the file has {} bytes", text.size());
+  PEN_ASSIGN(const auto address, space.take_segment(region.size()));
+  format::SegmentHeader header;
+  header.file_id = id;
+  header.created_ns = realtime_ns();
+  header.address = address;
+  format::encode_description(header, text, region);
+  return write_at(file, region, address);
+}
+
+class LogStore final : public Store {
+ public:
+  LogStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked)
+      : options_(options),
+        file_(std::move(locked)),
+        space_(file_, {options.extent_bytes, options.alignment_bytes}),
+        shared_(std::make_shared<WriterShared>(options, layout)) {}
+
+  ~LogStore() override {
+    if (shared_->pipeline) shared_->pipeline->drain();
+    indexer_.reset();
+  }
+
+  Result<void> start(Env& env, const std::string& path, const FileLayout& layout, Listener* listener) {
+    const auto id = format::make_file_id();
+    PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, id));
+    PEN_TRY(write_description(*file_, space_, id, layout));
+    PEN_TRY(index->start(options_.swmr));
+    // Readers lock the file as well, shared; another writer is still kept out.
+    if (options_.swmr) PEN_TRY(file_->lock(false));
+    if (options_.durability != Durability::none) PEN_TRY(file_->sync());
+    // HDF5's small writes go through the page cache, the segments past it: they never share a page.
+    auto data = file_;
+    if (options_.direct) {
+      PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
+    }
+    indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);
+    shared_->pipeline =
+        std::make_unique<Pipeline>(std::move(data), space_, id, options_, counters_,
+                                   [this](WrittenSegment segment) { indexer_->push(std::move(segment)); });
+    return {};
+  }
+
+  std::unique_ptr<ChunkWriter> make_writer() override { return make_chunk_writer(shared_); }
+
+  StoreStats stats() const override {
+    StoreStats stats;
+    stats.chunks = counters_.chunks;
+    stats.chunk_bytes = counters_.chunk_bytes;
+    stats.segments = counters_.segments;
+    stats.written_bytes = counters_.written_bytes;
+    stats.lost_chunks = counters_.lost_chunks;
+    stats.write_ns = counters_.write_ns;
+    stats.write_ns_max = counters_.write_ns_max;
+    stats.sync_ns = counters_.sync_ns;
+    stats.index_ns = counters_.index_ns;
+    stats.row_ns = counters_.row_ns;
+    stats.flush_ns = counters_.flush_ns;
+    stats.queue_segments = shared_->pipeline->waiting();
+    return stats;
+  }
+
+  Result<void> finish(const FinalValues& values) override {
+    if (finished_) return make_error(Errc::invalid_argument, "the store is finished already");
+    finished_ = true;
+    shared_->pipeline->drain();
+    auto indexed = indexer_->drain();
+    // Also after an error the file is closed as well as it can be.
+    auto closed = indexer_->finish(values);
+    if (!indexed.ok()) return indexed;
+    PEN_TRY(closed);
+    PEN_TRY(file_->truncate(space_.end()));
+    const auto started = monotonic_ns();
+    PEN_TRY(file_->sync());
+    counters_.sync_ns += monotonic_ns() - started;
+    return file_->unlock();
+  }
+
+ private:
+  const StoreOptions options_;
+  const std::shared_ptr<File> file_;  ///< buffered; holds the lock
+  Space space_;
+  Counters counters_;
+  const std::shared_ptr<WriterShared> shared_;
+  std::unique_ptr<hdf5::Indexer> indexer_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, const FileLayout& layout,
+                                             const StoreOptions& options, Listener* listener) {
+  PEN_TRY(check_options(options));
+  PEN_TRY(check_layout(layout));
+  PEN_ASSIGN(auto file, claim(env, path, options.overwrite));
+  auto store = std::make_unique<LogStore>(options, layout, std::move(file));
+  PEN_TRY(store->start(env, path, layout, listener), "create {}", path);
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace penstock::store

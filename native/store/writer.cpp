@@ -1,0 +1,223 @@
+#include "store/writer.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/crc32c.hpp"
+
+namespace penstock::store {
+namespace {
+
+/// The kernel takes at most 1024 pieces in one call; header and padding need two.
+constexpr std::size_t pieces_max = 1000;
+/// Bounds the header region (40 bytes each).
+constexpr std::size_t records_max = 1 << 16;
+/// HDF5's chunk index for one growing dimension has 2^32 places.
+constexpr std::uint64_t chunk_index_max = (std::uint64_t{1} << 32) - 2;
+constexpr std::uint64_t chunk_bytes_max = (std::uint64_t{1} << 32) - 1;
+/// A piece costs the kernel about as much as copying this many bytes.
+constexpr std::size_t gather_bytes_min = 16 << 10;
+/// Copied in steps that stay in the cache between checksum and copy.
+constexpr std::size_t copy_step_bytes = 64 << 10;
+
+alignas(8) constexpr std::byte zeros[8] = {};
+
+std::uint32_t copy_with_crc(std::byte* to, Bytes from) {
+  std::uint32_t crc = 0;
+  for (std::size_t at = 0; at < from.size(); at += copy_step_bytes) {
+    const auto step = from.subspan(at, std::min(copy_step_bytes, from.size() - at));
+    crc = crc32c(step, crc);
+    std::memcpy(to + at, step.data(), step.size());
+  }
+  return crc;
+}
+
+class SegmentWriter final : public ChunkWriter {
+ public:
+  explicit SegmentWriter(std::shared_ptr<WriterShared> shared)
+      : shared_(std::move(shared)), number_(shared_->writers++), direct_(shared_->pipeline->direct()) {}
+  ~SegmentWriter() override { (void)flush(); }
+
+  Result<MutableBytes> reserve(std::size_t bound) override {
+    if (bound > chunk_bytes_max)
+      return make_error(Errc::too_large, "a chunk of up to {} bytes; HDF5 has at most {}", bound, chunk_bytes_max);
+    PEN_TRY(make_staging(bound));
+    return segment_.staging->bytes().subspan(staged_, bound);
+  }
+
+  Result<void> commit(const ChunkHead& head, std::size_t size) override {
+    PEN_TRY(check(head, size));
+    if (!segment_.staging || size > segment_.staging->bytes().size() - staged_)
+      return make_error(Errc::invalid_argument, "commit of {} bytes without a reserve of as many", size);
+    const auto crc = crc32c(segment_.staging->bytes().subspan(staged_, size));
+    add_record(head, size, crc);
+    add_staged(size);
+    return seal_if_full(size);
+  }
+
+  Result<void> put(const ChunkHead& head, Bytes data, std::shared_ptr<const void> owner,
+                   std::size_t capacity) override {
+    PEN_TRY(check(head, data.size()));
+    PEN_TRY(make_room(data.size()));
+    if (owner && can_gather(data, capacity)) {
+      gather(head, data, std::move(owner));
+    } else {
+      PEN_TRY(make_staging(data.size()));
+      const auto crc = copy_with_crc(segment_.staging->bytes().data() + staged_, data);
+      add_record(head, data.size(), crc);
+      add_staged(data.size());
+    }
+    return seal_if_full(data.size());
+  }
+
+  Result<void> flush() override { return segment_.records.empty() ? Result<void>{} : seal(); }
+
+  std::int64_t oldest_ns() const override { return segment_.oldest_ns; }
+
+ private:
+  Result<void> check(const ChunkHead& head, std::size_t size) const {
+    const auto position = static_cast<std::size_t>(head.dataset);
+    if (position >= shared_->datasets.size())
+      return make_error(Errc::invalid_argument, "a chunk of dataset {} of {}", position, shared_->datasets.size());
+    const auto& dataset = shared_->datasets[position];
+    if (head.index > chunk_index_max)
+      return make_error(Errc::too_large, "chunk {} of {}; at most {} is possible", head.index, dataset.path,
+                        chunk_index_max);
+    if (size == 0 || size > chunk_bytes_max)
+      return make_error(Errc::invalid_argument, "chunk {} of {} has {} bytes", head.index, dataset.path, size);
+    const auto all_skipped = (std::uint64_t{1} << dataset.filters) - 1;
+    if ((head.filter_mask & all_skipped) == all_skipped && size != dataset.raw_bytes)
+      return make_error(Errc::mismatch, "chunk {} of {} has {} bytes and no filter; {} are needed", head.index,
+                        dataset.path, size, dataset.raw_bytes);
+    return {};
+  }
+
+  bool can_gather(Bytes data, std::size_t capacity) const {
+    if (data.size() < gather_bytes_min) return false;
+    return !direct_ || (reinterpret_cast<std::uintptr_t>(data.data()) % page_bytes == 0 &&
+                        capacity >= align_up(data.size(), page_bytes));
+  }
+
+  /// Seals first where a small chunk would lead over the segment's size, so that segments keep to
+  /// it; a large one may end behind it rather than leave the segment half full.
+  Result<void> make_room(std::size_t size) {
+    const auto target = shared_->options.segment_bytes;
+    const bool small = size <= target / 16;
+    if (small && !segment_.records.empty() && segment_bytes_with(1) + align_up(size, 8) > target) return seal();
+    return {};
+  }
+
+  std::uint64_t segment_bytes_with(std::size_t more_records) const {
+    return format::header_region_bytes((segment_.records.size() + more_records) * format::record_size_bytes) +
+           segment_.data_bytes;
+  }
+
+  Result<void> seal_if_full(std::size_t last_size) {
+    const bool full = segment_bytes_with(0) + std::min<std::uint64_t>(last_size, 512) > shared_->options.segment_bytes;
+    return full || segment_.pieces.size() >= pieces_max || segment_.records.size() >= records_max ? seal()
+                                                                                                  : Result<void>{};
+  }
+
+  /// Makes sure that `size` bytes fit behind what is staged.
+  Result<void> make_staging(std::size_t size) {
+    const auto wanted = align_up(size, page_bytes) + page_bytes;
+    if (segment_.staging && staged_ + wanted <= segment_.staging->capacity()) return {};
+    if (!segment_.records.empty()) PEN_TRY(seal());
+    segment_.staging.reset();
+    const auto target = shared_->options.segment_bytes;
+    auto capacity = target + 2 * page_bytes + (size > target / 16 ? wanted : 0);
+    if (capacity > shared_->staging.budget_bytes() / 2)
+      capacity =
+          std::max<std::uint64_t>(wanted, std::min<std::uint64_t>(capacity, shared_->staging.budget_bytes() / 2));
+    while (true) {
+      auto buffer = shared_->staging.acquire(capacity, std::chrono::seconds(1));
+      if (buffer.ok()) {
+        segment_.staging = std::move(*buffer);
+        staged_ = 0;
+        return {};
+      }
+      // The write threads give buffers back whatever happens to the storage, so waiting has an end.
+      if (buffer.error().code() != Errc::timed_out) return std::move(buffer).error();
+    }
+  }
+
+  void add_record(const ChunkHead& head, std::size_t size, std::uint32_t crc) {
+    if (segment_.records.empty()) segment_.oldest_ns = monotonic_ns();
+    segment_.records.push_back({head.index, head.received_ns, static_cast<std::uint32_t>(segment_.data_bytes),
+                                static_cast<std::uint32_t>(size), crc, head.filter_mask,
+                                static_cast<std::uint16_t>(head.dataset), 0});
+    segment_.cookies.push_back(head.cookie);
+  }
+
+  /// The next `size` bytes of the staging buffer belong to the segment, with padding.
+  void add_staged(std::size_t size) {
+    auto* from = segment_.staging->bytes().data() + staged_;
+    const auto padded = align_up(size, format::chunk_alignment_bytes);
+    std::memset(from + size, 0, padded - size);
+    append_staged(from, padded);
+  }
+
+  void append_staged(std::byte* from, std::size_t bytes) {
+    auto& pieces = segment_.pieces;
+    if (!pieces.empty() && static_cast<std::byte*>(pieces.back().iov_base) + pieces.back().iov_len == from)
+      pieces.back().iov_len += bytes;
+    else
+      pieces.push_back({from, bytes});
+    staged_ += bytes;
+    segment_.data_bytes += bytes;
+  }
+
+  /// Fills the page that the staged chunks end in, so that the next piece starts at a page.
+  void pad_to_page() {
+    const auto padded = align_up(segment_.data_bytes, page_bytes);
+    const auto gap = padded - segment_.data_bytes;
+    if (gap == 0) return;
+    auto* from = segment_.staging->bytes().data() + staged_;
+    std::memset(from, 0, gap);
+    append_staged(from, gap);
+  }
+
+  void gather(const ChunkHead& head, Bytes data, std::shared_ptr<const void> owner) {
+    if (direct_) pad_to_page();
+    add_record(head, data.size(), 0);
+    segment_.unsummed.push_back({segment_.records.size() - 1, data.data()});
+    const auto padded = align_up(data.size(), direct_ ? page_bytes : format::chunk_alignment_bytes);
+    auto* base = const_cast<std::byte*>(data.data());
+    segment_.pieces.push_back({base, direct_ ? padded : data.size()});
+    if (!direct_ && padded > data.size())
+      segment_.pieces.push_back({const_cast<std::byte*>(zeros), padded - data.size()});
+    segment_.data_bytes += padded;
+    segment_.owners.push_back(std::move(owner));
+  }
+
+  Result<void> seal() {
+    if (direct_) pad_to_page();
+    segment_.writer = number_;
+    auto full = std::exchange(segment_, {});
+    staged_ = 0;
+    return shared_->pipeline->push(std::move(full));
+  }
+
+  const std::shared_ptr<WriterShared> shared_;
+  const std::uint32_t number_;
+  const bool direct_;
+  FilledSegment segment_;
+  std::size_t staged_ = 0;  ///< bytes of the staging buffer that are taken
+};
+
+}  // namespace
+
+WriterShared::WriterShared(const StoreOptions& options_of_store, const FileLayout& layout)
+    : options(options_of_store), staging(options_of_store.buffer_bytes) {
+  for (const auto& node : layout.chunked) {
+    std::uint64_t bytes = size_of(node.type);
+    for (const auto extent : node.frame_shape) bytes *= extent;
+    datasets.push_back({node.path, bytes, node.filters.size()});
+  }
+}
+
+std::unique_ptr<ChunkWriter> make_chunk_writer(std::shared_ptr<WriterShared> shared) {
+  return std::make_unique<SegmentWriter>(std::move(shared));
+}
+
+}  // namespace penstock::store

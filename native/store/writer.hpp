@@ -1,0 +1,29 @@
+/// The ChunkWriter of a store: lays chunks one after another into segments.
+#pragma once
+
+#include <atomic>
+
+#include "store/pipeline.hpp"
+
+namespace penstock::store {
+
+/// What the writers of a store share; lives until the last of them is gone.
+struct WriterShared {
+  WriterShared(const StoreOptions& options_of_store, const FileLayout& layout);
+
+  const StoreOptions options;
+  BufferPool staging;
+  /// By dataset: the size of a chunk that no filter changes, and whether there are filters.
+  struct Dataset {
+    std::string path;
+    std::uint64_t raw_bytes = 0;
+    std::size_t filters = 0;
+  };
+  std::vector<Dataset> datasets;
+  std::atomic<std::uint32_t> writers{0};
+  std::unique_ptr<Pipeline> pipeline;  ///< set once, before the first writer
+};
+
+std::unique_ptr<ChunkWriter> make_chunk_writer(std::shared_ptr<WriterShared> shared);
+
+}  // namespace penstock::store
