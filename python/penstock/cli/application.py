@@ -1,0 +1,83 @@
+"""The command tree."""
+
+from typing import Annotated
+
+import typer
+
+from penstock import __version__
+from penstock.cli.check import check_command
+from penstock.cli.common import EXIT_CODES, examples
+from penstock.cli.demo import demo_command
+from penstock.cli.detectors import detectors_command
+from penstock.cli.info import info_command
+from penstock.cli.record import record_command
+from penstock.cli.simulate import simulate_command
+
+application = typer.Typer(
+    name="penstock",
+    help="Record detectors into NeXus HDF5 files at the speed of the storage.",
+    epilog=EXIT_CODES + " `penstock COMMAND --help` tells more about each command.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+
+
+@application.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    pass
+
+
+application.command(
+    "record",
+    epilog=examples(
+        "penstock record --folder data",
+        "penstock record beamline.yaml --dry-run",
+        "penstock record --zmq tcp://10.1.2.3:31001 --folder /data --series 1",
+        "penstock record --listen 0.0.0.0:9900 --token-file token.txt --folder /data",
+    ),
+)(record_command)
+application.command(
+    "simulate",
+    epilog=examples(
+        "penstock simulate pilatus-6m --frames 250",
+        "penstock simulate eiger2-16m --rate max --encoding bslz4 --to tcp://127.0.0.1:9900",
+        "penstock simulate custom --rows 512 --columns 512 --type uint32 --frames 1000 --rate 100",
+        "penstock simulate pilatus-6m --replay images/ --rate 25",
+        "penstock simulate pilatus-6m --frames 100 --to 'files:out?format=cbf'",
+    ),
+)(simulate_command)
+application.command(
+    "detectors",
+    epilog=examples("penstock detectors", "penstock detectors pilatus-6m", "penstock detectors --json"),
+)(detectors_command)
+application.command("info", epilog=examples("penstock info series.h5", "penstock info series.h5 --json"))(
+    info_command
+)
+application.command(
+    "check",
+    epilog=examples(
+        "penstock check series.h5",
+        "penstock check series.h5 --against recorded",
+        "penstock check series.h5 --against images/",
+    ),
+)(check_command)
+application.command(
+    "demo", epilog=examples("penstock demo", "penstock demo --quick", "PENSTOCK_DATA=images/ penstock demo")
+)(demo_command)
+
+
+def main() -> None:
+    """The entry point of the `penstock` command."""
+    application()

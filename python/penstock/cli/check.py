@@ -1,0 +1,65 @@
+"""`penstock check`"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.common import err, out, print_json, reports_errors, size_option
+from penstock.files.hdf5 import require_file
+from penstock.files.replay import replay_file
+from penstock.model.errors import ExitCode, UsageError
+from penstock.model.events import CheckReport
+from penstock.programs.check import check, check_plan
+from penstock.report.progress import ProgressView, show
+from penstock.report.tables import findings_table, report_line
+
+
+@reports_errors
+def check_command(
+    file: Annotated[Path, typer.Argument(help="The file to check.")],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="recorded|PATH",
+            help="Compare pixel by pixel: `recorded` makes the frames of a simulated series again; a path names"
+            " the images (a folder, image files, .npy) that were replayed.",
+        ),
+    ] = None,
+    replay_memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Of images read for --against.")
+    ] = "2GiB",
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads that check.")] = 2,
+    json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
+) -> None:
+    """Check a file: every chunk's checksum, every frame accounted for, the NeXus structure."""
+    require_file(file)
+    with ProgressView(err()) as view:
+
+        def run(source: dict[str, Any] | None) -> CheckReport:
+            return check(check_plan(file, source, threads), lambda event: show(view, event), view.say)
+
+        if against is None or against == "recorded":
+            report = run({"recorded": True} if against else None)
+        else:
+            memory = size_option(replay_memory, "--replay-memory")
+            if not Path(against).exists():
+                raise UsageError(
+                    f"--against {against} is not there",
+                    "name the images, or `recorded` for a simulated series",
+                )
+            reading = "reading images"
+            with replay_file(
+                [Path(against)], memory, 1 << 31, lambda n, of: view.update(reading, n, of, f"{n} of {of}")
+            ) as replay:
+                view.finish(reading, f"{replay.frames} images")
+                report = run({"npy": str(replay.path)})
+    if json:
+        print_json(report)
+    else:
+        if report.findings:
+            out().print(findings_table(report.findings))
+        out().print(report_line(report), markup=False, soft_wrap=True)
+        out().print("[bold green]fine[/]" if report.ok else "[bold red]damage found[/]")
+    if not report.ok:
+        raise typer.Exit(int(ExitCode.FAILED))

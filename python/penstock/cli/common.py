@@ -1,0 +1,81 @@
+"""What all commands share: consoles, errors, JSON output."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.markup import escape
+
+from penstock.model.errors import ExitCode, PenstockError, UsageError
+from penstock.model.units import parse_size
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+EXIT_CODES = "Exit code: 0 fine, 1 failed or damage found, 2 wrong usage."
+
+
+def out() -> Console:
+    """For results."""
+    return Console(highlight=False)
+
+
+def err() -> Console:
+    """For progress, logs and errors, so that results can be piped."""
+    return Console(stderr=True, highlight=False)
+
+
+def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Turns a PenstockError into a message and an exit code."""
+
+    @functools.wraps(command)
+    def run(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return command(*arguments, **options)
+        except PenstockError as error:
+            fail(error)
+        except KeyboardInterrupt:
+            fail(PenstockError("interrupted"))
+        except BrokenPipeError:
+            sys.stderr.close()  # whoever read the output is gone; there is nobody to tell
+            raise typer.Exit(ExitCode.FAILED) from None
+
+    return run
+
+
+def fail(error: PenstockError) -> NoReturn:
+    console = err()
+    console.print(f"[bold red]error:[/] {escape(error.message)}", soft_wrap=True)
+    if error.remedy:
+        console.print(f"[bold]what to do:[/] {escape(error.remedy)}", soft_wrap=True)
+    raise typer.Exit(int(error.code))
+
+
+def print_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:
+    """One JSON document, for machines."""
+    data = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    typer.echo(json.dumps(data, indent=2))
+
+
+def print_json_line(value: BaseModel) -> None:
+    """One JSON document on one line, at once, for machines that follow."""
+    sys.stdout.write(value.model_dump_json() + "\n")
+    sys.stdout.flush()
+
+
+def size_option(text: str, name: str) -> int:
+    """The bytes of an option such as --pool 1GiB."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
+def examples(*lines: str) -> str:
+    """Shown below a command's help, a line each."""
+    return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines) + f"\n\n{EXIT_CODES}"

@@ -1,0 +1,29 @@
+"""`penstock detectors`"""
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.common import out, print_json, reports_errors
+from penstock.model.catalogue import find_detector, read_catalogue
+from penstock.programs.locate import detectors_folder
+from penstock.report.tables import detector_sheet, detector_table
+
+
+@reports_errors
+def detectors_command(
+    name: Annotated[str | None, typer.Argument(help="One detector, in full.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
+) -> None:
+    """The catalogue of detectors that can be simulated."""
+    catalogue = read_catalogue(detectors_folder())
+    if name is not None:
+        detector = find_detector(catalogue, name)
+        if json:
+            print_json(detector)
+        else:
+            out().print(detector_sheet(detector))
+    elif json:
+        print_json({key: detector.model_dump(mode="json") for key, detector in catalogue.items()})
+    else:
+        out().print(detector_table(catalogue))

@@ -1,0 +1,136 @@
+"""`penstock record`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.common import err, print_json, print_json_line, reports_errors
+from penstock.model.errors import PenstockError
+from penstock.model.events import Event
+from penstock.model.overrides import RecordOptions, configuration_from
+from penstock.model.plans import RecorderPlan
+from penstock.programs.locate import find_program
+from penstock.programs.record import record
+from penstock.report.progress import ProgressView, show
+from penstock.report.tables import plan_table
+
+
+@reports_errors
+def record_command(
+    configuration: Annotated[
+        Path | None,
+        typer.Argument(help="YAML file; options below override it. See docs/reference/configuration.md."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the files go; it must be there. [default: .]")
+    ] = None,
+    file_name: Annotated[
+        str | None, typer.Option(help="Template with {series_unique_id}, {series_id}, {date}.")
+    ] = None,
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Listen for senders of the TCP protocol; repeatable. Beyond loopback a token is required."
+            " [default: 127.0.0.1:9900]",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the token that senders must show; otherwise the variable PENSTOCK_TOKEN."
+        ),
+    ] = None,
+    zmq: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ENDPOINT",
+            help="Pull Stream V2 from a detector, for example tcp://127.0.0.1:31001; repeatable.",
+        ),
+    ] = None,
+    codec: Annotated[
+        str | None, typer.Option(help="none, bslz4, bszstd, lz4, zstd or deflate. [default: bslz4]")
+    ] = None,
+    level: Annotated[
+        int | None, typer.Option(help="Of bszstd, zstd (1-19) and deflate (1-9); 0: the codec's default.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads that compress. [default: 2]")] = None,
+    pool: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Memory for frames and segments. [default: 1 GiB]")
+    ] = None,
+    when_full: Annotated[
+        str | None,
+        typer.Option(help="hold the source back, or drop frames, when the pool is full. [default: hold]"),
+    ] = None,
+    durability: Annotated[
+        str | None, typer.Option(help="Force data to storage: none, interval or segment. [default: none]")
+    ] = None,
+    series: Annotated[
+        int | None, typer.Option(help="End after so many series; 0 goes on. [default: 0]")
+    ] = None,
+    overwrite: Annotated[
+        bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="debug, info, warning or error. [default: info]")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Events as JSON lines (with --dry-run: the plan).")
+    ] = False,
+) -> None:
+    """Record series after series, each into its own NeXus HDF5 file.
+
+    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete.
+    """
+    plan = configuration_from(
+        configuration,
+        RecordOptions(
+            folder=folder,
+            file_name=file_name,
+            listen=listen or [],
+            token_file=token_file,
+            zmq=zmq or [],
+            codec=codec,
+            level=level,
+            threads=threads,
+            pool=pool,
+            when_full=when_full,
+            durability=durability,
+            series=series,
+            overwrite=overwrite,
+            log_level=log_level,
+        ),
+    ).plan()
+    if dry_run:
+        _show_plan(plan, json)
+        return
+    _record(plan, json)
+
+
+def _show_plan(plan: RecorderPlan, json: bool) -> None:
+    hidden = plan.without_tokens()
+    if json:
+        print_json(hidden)
+        return
+    err().print(plan_table(hidden))
+    err().print(f"program: {find_program('penstock-recorder')}", markup=False)
+
+
+def _record(plan: RecorderPlan, json: bool) -> None:
+    with ProgressView(err()) as view:
+
+        def on_event(event: Event) -> None:
+            if json:
+                print_json_line(event)
+            else:
+                show(view, event)
+
+        recording = record(plan, on_event, view.say)
+    if recording.problems:
+        names = "; ".join(f"{series.series_unique_id}: {series.problem}" for series in recording.problems)
+        raise PenstockError(
+            f"{len(recording.problems)} series had problems: {names}",
+            "`penstock check FILE` tells what a file holds",
+        )

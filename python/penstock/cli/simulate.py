@@ -1,0 +1,129 @@
+"""`penstock simulate`"""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
+from penstock.files.replay import Replay, replay_file
+from penstock.model.catalogue import CUSTOM, custom_detector, find_detector, read_catalogue
+from penstock.model.configuration import read_token
+from penstock.model.errors import UsageError
+from penstock.model.events import Event
+from penstock.model.plans import DetectorPlan
+from penstock.programs.locate import detectors_folder
+from penstock.programs.simulate import detector_plan, parse_rate, parse_target, simulate, simulation_from
+from penstock.report.progress import ProgressView, show
+from penstock.report.tables import simulation_table
+
+
+@reports_errors
+def simulate_command(
+    detector: Annotated[str, typer.Argument(help="A name from `penstock detectors`, or `custom`.")],
+    frames: Annotated[int, typer.Option(min=1, help="How many to send.")] = 100,
+    rate: Annotated[
+        str, typer.Option(metavar="HZ|max", help="Frames a second. [default: the detector's own]")
+    ] = "",
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="TARGET",
+            help="tcp://HOST:PORT; zmq://HOST:PORT (binds, as a detector does);"
+            " files:FOLDER?format=cbf|tiff|hdf5 (one file a frame).",
+        ),
+    ] = "tcp://127.0.0.1:9900",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same frames.")] = 1,
+    distinct_frames: Annotated[
+        int, typer.Option(min=1, help="Different images; they come round again.")
+    ] = 16,
+    ratio: Annotated[
+        float | None, typer.Option(min=1.0, help="Make frames that bslz4 compresses about so much.")
+    ] = None,
+    encoding: Annotated[
+        str, typer.Option(help="As the detector sends: none, bslz4, bszstd, lz4, zstd.")
+    ] = "none",
+    replay: Annotated[
+        list[Path] | None,
+        typer.Option(help="Send these images (file or folder: CBF, CBF.bz2, TIFF, HDF5, npy); repeatable."),
+    ] = None,
+    replay_memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Read no more images than fit.")
+    ] = "2GiB",
+    stamp: Annotated[
+        bool, typer.Option(help="Write the frame number into the first pixels of simulated frames.")
+    ] = True,
+    rows: Annotated[int | None, typer.Option(help="Of a custom detector.")] = None,
+    columns: Annotated[int | None, typer.Option(help="Of a custom detector.")] = None,
+    type_: Annotated[
+        str | None,
+        typer.Option(
+            "--type", help="Of a custom detector: uint8, uint16, uint32, int16, int32. [default: uint16]"
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the recorder's token; otherwise PENSTOCK_TOKEN.")
+    ] = None,
+    series_id: Annotated[int, typer.Option(min=0, help="Number of the series.")] = 1,
+    series_name: Annotated[
+        str, typer.Option(help="series_unique_id. [default: made from detector and time]")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and end.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Events as JSON lines (with --dry-run: the plan).")
+    ] = False,
+) -> None:
+    """Simulate a detector, or replay real images as one."""
+    if detector == CUSTOM:
+        chosen = custom_detector(rows, columns, type_)
+    elif (rows, columns, type_) != (None, None, None):
+        raise UsageError(
+            "--rows, --columns and --type are for a custom detector", "penstock simulate custom --rows …"
+        )
+    else:
+        chosen = find_detector(read_catalogue(detectors_folder()), detector)
+    target = parse_target(to, read_token(token_file, os.environ))
+    simulation = simulation_from(
+        frames=frames,
+        rate_hz=parse_rate(rate, chosen),
+        seed=seed,
+        distinct_frames=distinct_frames,
+        ratio=ratio,
+        stamp=stamp,
+        encoding=encoding,
+        series_id=series_id,
+        series_unique_id=series_name,
+    )
+    memory = size_option(replay_memory, "--replay-memory")
+    with ProgressView(err()) as view, contextlib.ExitStack() as stack:
+        images: Replay | None = None
+        if replay:
+            reading = "reading images"
+            images = stack.enter_context(
+                replay_file(replay, memory, frames, lambda n, of: view.update(reading, n, of, f"{n} of {of}"))
+            )
+            view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
+        plan = detector_plan(chosen, simulation, target, images)
+        if dry_run:
+            _show_plan(plan, view, json)
+        else:
+            _simulate(plan, view, json)
+
+
+def _show_plan(plan: DetectorPlan, view: ProgressView, json: bool) -> None:
+    if json:
+        print_json(plan.without_tokens())
+    else:
+        view.console.print(simulation_table(plan))
+
+
+def _simulate(plan: DetectorPlan, view: ProgressView, json: bool) -> None:
+    def on_event(event: Event) -> None:
+        if json:
+            print_json_line(event)
+        else:
+            show(view, event)
+
+    simulate(plan, on_event, view.say)

@@ -1,0 +1,260 @@
+"""Runs the demonstration: two series through one recorder, then the check, the summary and the pictures."""
+
+import contextlib
+import queue
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.demo.summary import PhaseResult, Summary
+from penstock.files.hdf5 import open_for_reading
+from penstock.files.replay import Replay, image_files, replay_file
+from penstock.files.space import require_space
+from penstock.files.timing import rate_curve, stage_percentiles
+from penstock.model.catalogue import Detector, find_detector, frames_for, read_catalogue, replayed_detector
+from penstock.model.configuration import Configuration, TcpSource
+from penstock.model.errors import PenstockError
+from penstock.model.events import (
+    DetectorSeriesEnd,
+    Listening,
+    RecorderProgress,
+    RecorderSeriesEnd,
+)
+from penstock.model.plans import GIB, MIB, DetectorPlan, TcpTarget
+from penstock.model.units import split_address
+from penstock.programs.check import check, check_plan
+from penstock.programs.locate import detectors_folder, find_program
+from penstock.programs.process import Message, Program, forwarding_signals, wait_for
+from penstock.programs.simulate import Simulation, detector_plan
+from penstock.report.pictures import Phase, draw_frame, draw_throughput
+from penstock.report.progress import ProgressView, show
+
+MARKER = "penstock-demo"
+_EXPECTED_RATIO = 4.0
+_START_TIMEOUT_S = 20.0
+_SILENCE_TIMEOUT_S = 120.0
+_REPLAY_MEMORY_BYTES = GIB
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """What to demonstrate. `frames_fast` frames go as fast as they can."""
+
+    folder: Path
+    detector: str = "pilatus-6m"
+    data: Path | None = None
+    rate_hz: float = 25.0
+    seconds: float = 10.0
+    frames_fast: int = 400
+    threads: int = 2
+
+    @property
+    def frames_paced(self) -> int:
+        return frames_for(self.seconds, self.rate_hz)
+
+
+def demo_options(folder: Path, detector: str, data: Path | None, threads: int, *, quick: bool) -> DemoOptions:
+    """The usual demonstration, or a quick one."""
+    size = {"seconds": 3.0, "frames_fast": 100} if quick else {"seconds": 10.0, "frames_fast": 400}
+    return DemoOptions(
+        folder=folder,
+        detector=detector,
+        data=data,
+        threads=threads,
+        seconds=size["seconds"],
+        frames_fast=int(size["frames_fast"]),
+    )
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the detector shows."""
+
+    detector: Detector
+    replay: Replay | None
+    source: str
+
+
+@dataclass(frozen=True)
+class RecordedSeries:
+    """One series, as the detector and the recorder tell."""
+
+    title: str
+    asked_hz: float
+    sent: DetectorSeriesEnd
+    recorded: RecorderSeriesEnd
+
+    @property
+    def file(self) -> Path:
+        return Path(self.recorded.file)
+
+
+def run_demo(options: DemoOptions, view: ProgressView) -> Summary:
+    """Leaves files, summary.json and pictures in options.folder. A PenstockError tells what failed."""
+    for program in ("penstock-recorder", "penstock-detector", "penstock-check"):
+        find_program(program)
+    base = find_detector(read_catalogue(detectors_folder()), options.detector)
+    prepare_folder(options.folder)
+    with open_input(options, base, view) as shown:
+        frames = options.frames_paced + options.frames_fast
+        need = int(frames * shown.detector.frame_bytes / _EXPECTED_RATIO) + 256 * MIB
+        require_space(options.folder, need, "the demonstration")
+        series = _record_phases(options, shown, view)
+        against = {"npy": str(shown.replay.path)} if shown.replay else {"recorded": True}
+        phases = [_checked(each, against, options.threads, view) for each in series]
+    summary = Summary(
+        source=shown.source, detector=shown.detector.description or shown.detector.name, phases=phases
+    )
+    (options.folder / "summary.json").write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    _draw(options.folder, series)
+    return summary
+
+
+def prepare_folder(folder: Path) -> None:
+    """Makes the folder, or empties it if an earlier demonstration made it. Never touches any other."""
+    marker = folder / MARKER
+    if folder.exists() and any(folder.iterdir()) and not marker.is_file():
+        raise PenstockError(
+            f"{folder} has files that no demonstration made",
+            "choose another folder with --folder, or empty it",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.is_file() and path.suffix in (".h5", ".png", ".json"):
+            path.unlink()
+    marker.write_text(
+        "Made by `penstock demo`, which replaces the files here when it runs again.\n", encoding="utf-8"
+    )
+
+
+@contextlib.contextmanager
+def open_input(options: DemoOptions, base: Detector, view: ProgressView) -> Iterator[Input]:
+    """Real images where options.data has some, simulated ones otherwise."""
+    if options.data is None or not options.data.is_dir() or not _has_images(options.data):
+        why = "no folder of images was named" if options.data is None else f"{options.data} has no images"
+        yield Input(base, None, f"simulated frames ({why})")
+        return
+    reading = "reading images"
+    with replay_file(
+        [options.data],
+        _REPLAY_MEMORY_BYTES,
+        options.frames_paced,
+        lambda n, of: view.update(reading, n, of, f"{n} of {of}"),
+    ) as replay:
+        view.finish(reading, f"{replay.frames} images of {replay.rows} x {replay.columns} {replay.type}")
+        shape = replayed_detector(base, replay.rows, replay.columns, replay.type)
+        yield Input(shape, replay, f"{replay.frames} real images, replayed again and again")
+
+
+def _has_images(folder: Path) -> bool:
+    try:
+        return bool(image_files([folder]))
+    except PenstockError:
+        return False
+
+
+def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> list[RecordedSeries]:
+    """Both series through one recorder, which listens on a port that the system chooses."""
+    configuration = Configuration(
+        folder=options.folder,
+        sources=[TcpSource(listen="127.0.0.1:0")],
+        threads=options.threads,
+        log_level="warning",
+    )
+    inbox: queue.Queue[Message] = queue.Queue()
+    recorder = Program("penstock-recorder", configuration.plan({}), on_log=view.say, inbox=inbox)
+    with recorder, forwarding_signals(recorder):
+        target = _await_listening(recorder, inbox)
+        series = []
+        for number, (title, rate, frames) in enumerate(
+            (
+                (f"at {options.rate_hz:g} Hz", options.rate_hz, options.frames_paced),
+                ("as fast as it goes", 0.0, options.frames_fast),
+            ),
+            start=1,
+        ):
+            simulation = Simulation(
+                frames=frames, rate_hz=rate, series_id=number, series_unique_id=f"phase-{number}"
+            )
+            job = detector_plan(shown.detector, simulation, target, shown.replay)
+            view.say(f"phase {number}, {title}: {frames} frames")
+            series.append(_record_one(title, job, recorder, view))
+        recorder.require_success(recorder.stop())
+    return series
+
+
+def _await_listening(recorder: Program, inbox: "queue.Queue[Message]") -> TcpTarget:
+    listening = wait_for(inbox, Listening, _START_TIMEOUT_S)
+    if not isinstance(listening, Listening) or not listening.sources:
+        recorder.require_success(recorder.wait(_START_TIMEOUT_S))
+        raise PenstockError("the recorder ended before it listened", "see its log above")
+    host, port = split_address(listening.sources[0].removeprefix("tcp://"), 0)
+    return TcpTarget(host=host, port=port)
+
+
+def _record_one(title: str, job: DetectorPlan, recorder: Program, view: ProgressView) -> RecordedSeries:
+    """One series: both programs' events come through the recorder's inbox."""
+    sent: DetectorSeriesEnd | None = None
+    recorded: RecorderSeriesEnd | None = None
+    with Program("penstock-detector", job, on_log=view.say, inbox=recorder.inbox) as detector:
+        detector_done = False
+        while recorded is None or not detector_done:
+            message = _next_message(recorder.inbox)
+            match message.event:
+                case None if message.program is detector:
+                    detector_done = True
+                    detector.require_success(detector.wait(_START_TIMEOUT_S))
+                case None:
+                    recorder.require_success(recorder.wait(_START_TIMEOUT_S))
+                    raise PenstockError(
+                        "the recorder was stopped before the demonstration was done", "run it again"
+                    )
+                case DetectorSeriesEnd() as end:
+                    sent = end
+                case RecorderSeriesEnd() as end:
+                    recorded = end
+                case RecorderProgress() as progress:
+                    show(view, progress)
+                case _:
+                    pass
+    if sent is None:
+        raise PenstockError("the detector ended without telling how many frames it sent", "see its log above")
+    show(view, recorded)
+    return RecordedSeries(title, job.rate_hz, sent, recorded)
+
+
+def _next_message(inbox: "queue.Queue[Message]") -> Message:
+    try:
+        return inbox.get(timeout=_SILENCE_TIMEOUT_S)
+    except queue.Empty as error:
+        raise PenstockError(
+            f"nothing happened for {_SILENCE_TIMEOUT_S:g} s", "is the storage stuck?"
+        ) from error
+
+
+def _checked(
+    series: RecordedSeries, against: dict[str, Any], threads: int, view: ProgressView
+) -> PhaseResult:
+    report = check(check_plan(series.file, against, threads), lambda event: show(view, event), view.say)
+    with open_for_reading(series.file) as file:
+        timing = stage_percentiles(file)
+    return PhaseResult(
+        title=series.title,
+        asked_hz=series.asked_hz,
+        sent=series.sent,
+        recorded=series.recorded,
+        timing=timing,
+        check=report,
+    )
+
+
+def _draw(folder: Path, series: list[RecordedSeries]) -> None:
+    curves = []
+    for each in series:
+        with open_for_reading(each.file) as file:
+            curves.append(Phase(each.title, rate_curve(file)))
+    draw_throughput(curves, folder / "throughput.png")
+    with open_for_reading(series[0].file) as file:
+        frame = file["/entry/data/data"][0]
+    draw_frame(frame, f"frame 0 of {series[0].file.name}", folder / "frame.png")

@@ -1,0 +1,138 @@
+"""Small helpers around h5py: foreign files hold anything, so every reading is guarded."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import hdf5plugin  # noqa: F401  (registers the filters)
+import numpy
+
+from penstock.model.errors import PenstockError, UsageError
+
+FILTER_NAMES = {
+    1: "deflate",
+    2: "shuffle",
+    3: "fletcher32",
+    4: "szip",
+    32000: "lzf",
+    32001: "blosc",
+    32004: "lz4",
+    32008: "bitshuffle",
+    32015: "zstd",
+    32026: "blosc2",
+}
+
+
+def require_file(path: Path) -> None:
+    """A UsageError unless `path` is a file."""
+    if not path.exists():
+        raise UsageError(f"{path} is not there", "check the path")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", "name one file")
+
+
+@contextlib.contextmanager
+def open_for_reading(path: Path) -> Iterator[h5py.File]:
+    """The file, also while it is being written. Errors say what is wrong with it and what to do."""
+    require_file(path)
+    try:
+        file = _open(path)
+    except OSError as error:
+        raise _explain(path, error) from error
+    with file:
+        yield file
+
+
+def _open(path: Path) -> h5py.File:
+    try:
+        return h5py.File(path, "r", locking=False)
+    except OSError as error:
+        if not _is_marked_open(error):
+            raise
+    return h5py.File(path, "r", swmr=True, locking=False)
+
+
+def _is_marked_open(error: OSError) -> bool:
+    return "already open for" in str(error) or "file is open for" in str(error).lower()
+
+
+def _explain(path: Path, error: OSError) -> PenstockError:
+    text = str(error)
+    if "signature not found" in text:
+        return PenstockError(
+            f"{path} is no HDF5 file", "name a file that `penstock record` or another program wrote as HDF5"
+        )
+    if _is_marked_open(error):
+        return PenstockError(
+            f"{path} was never closed: a program writes it now, or died while it did",
+            f"wait for the writer; if it died, `penstock check {path}` tells what the file holds",
+        )
+    if "truncated file" in text:
+        return PenstockError(f"{path} is cut off: {text}", "copy it again from where it was written")
+    return PenstockError(
+        f"{path} cannot be opened: {text}", "check its permissions, and that it is a whole HDF5 file"
+    )
+
+
+def value_of(group: h5py.Group, path: str) -> Any:
+    """A small dataset's value as Python data, None where it is absent or unreadable."""
+    try:
+        dataset = group.get(path)
+        if not isinstance(dataset, h5py.Dataset) or dataset.size is None or dataset.size > 64:
+            return None
+        return plain(dataset[()])
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError):
+        return None
+
+
+def attribute_of(item: Any, name: str) -> Any:
+    """An attribute as Python data, None where it is absent or unreadable."""
+    try:
+        return plain(item.attrs[name]) if name in item.attrs else None
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError):
+        return None
+
+
+def plain(value: Any) -> Any:
+    """h5py's value as str, int, float, bool or a list of them."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, numpy.ndarray):
+        listed = [plain(element) for element in value.ravel().tolist()]
+        return listed[0] if value.ndim == 0 else listed
+    if isinstance(value, numpy.generic):
+        return plain(value.item())
+    return value
+
+
+def item_at(file: h5py.Group, path: str) -> Any:
+    """The object at `path`; None where there is none, or behind a link that leads nowhere."""
+    try:
+        return file.get(path)
+    except (OSError, RuntimeError, KeyError, ValueError):
+        return None
+
+
+def children_of_class(group: h5py.Group, nx_class: str) -> list[tuple[str, h5py.Group]]:
+    """The direct child groups with that NX_class, in the order of their names."""
+    found = []
+    for name in sorted(group):
+        child = item_at(group, name)
+        if isinstance(child, h5py.Group) and attribute_of(child, "NX_class") == nx_class:
+            found.append((name, child))
+    return found
+
+
+def filters_of(dataset: h5py.Dataset) -> list[str]:
+    """The filter pipeline in words: "bitshuffle-lz4"."""
+    properties = dataset.id.get_create_plist()
+    names = []
+    for position in range(properties.get_nfilters()):
+        number, _, parameters, _ = properties.get_filter(position)
+        name = FILTER_NAMES.get(number, f"filter {number}")
+        if number == 32008 and len(parameters) >= 5:
+            name += {2: "-lz4", 3: "-zstd"}.get(parameters[4], "")
+        names.append(name)
+    return names

@@ -1,0 +1,196 @@
+"""What is in an HDF5 file, in a screenful."""
+
+import bisect
+from pathlib import Path
+from typing import Any
+
+import h5py
+from pydantic import BaseModel
+
+from penstock.files.hdf5 import attribute_of, filters_of, item_at, open_for_reading, value_of
+from penstock.files.timing import Percentiles, stage_percentiles
+
+LEDGER = "/entry/penstock/frame_state"
+LEDGER_COUNTS = ("received", "missing", "late", "duplicate", "damaged", "dropped", "lost")
+_TREE_LINES_MAX = 30
+_DETECTOR_FIELDS = (
+    "sensor_material",
+    "sensor_thickness",
+    "x_pixel_size",
+    "y_pixel_size",
+    "count_time",
+    "frame_time",
+    "serial_number",
+)
+_UNFINISHED_LEDGER = "frame counts: the recorder writes them when a series ends"
+
+
+class FrameData(BaseModel):
+    """The dataset that holds the frames."""
+
+    path: str
+    shape: list[int]
+    dtype: str
+    chunks: list[int] | None
+    filters: list[str]
+    raw_bytes: int
+    stored_bytes: int
+
+    @property
+    def ratio(self) -> float | None:
+        return self.raw_bytes / self.stored_bytes if self.stored_bytes else None
+
+
+class FileInfo(BaseModel):
+    """What `penstock info` tells."""
+
+    file: str
+    bytes: int
+    definition: str | None = None
+    detector: str | None = None
+    detector_fields: dict[str, str] = {}
+    start_time: str | None = None
+    end_time: str | None = None
+    wavelength: str | None = None
+    series_unique_id: str | None = None
+    frames_announced: int | None = None
+    data: FrameData | None = None
+    ledger: dict[str, int] = {}
+    timing: list[Percentiles] = []
+    tree: list[str] = []
+    missing: list[str] = []
+
+
+def inspect_file(path: Path) -> FileInfo:
+    """Reads the file's structure and timing, no pixels. Works on any HDF5 file."""
+    with open_for_reading(path) as file:
+        info = FileInfo(file=str(path), bytes=path.stat().st_size, tree=tree_of(file))
+        data = main_dataset(file)
+        if data is not None:
+            info.data = _frame_data(data)
+        else:
+            info.missing.append("frames: no NXdata with a signal, and no dataset of three dimensions")
+        _describe(file, info)
+        _account(file, info)
+        return info
+
+
+def main_dataset(file: h5py.File) -> h5py.Dataset | None:
+    """The dataset with the frames: by the @default chain, by NeXus' usual place, or the largest stack."""
+    for path in (_default_signal(file), "/entry/data/data", "/entry/instrument/detector/data"):
+        dataset = item_at(file, path) if path else None
+        if isinstance(dataset, h5py.Dataset):
+            return dataset
+    stacks: list[h5py.Dataset] = []
+
+    def collect(_name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.ndim >= 2 and item.dtype.kind in "uif":
+            stacks.append(item)
+
+    file.visititems(collect)
+    return max(stacks, key=lambda item: (item.ndim >= 3, item.size), default=None)
+
+
+def _default_signal(file: h5py.File) -> str | None:
+    group: Any = file
+    for _ in range(8):
+        signal, default = attribute_of(group, "signal"), attribute_of(group, "default")
+        if isinstance(signal, str):
+            return f"{group.name.rstrip('/')}/{signal}"
+        if not isinstance(default, str):
+            return None
+        group = item_at(group, default)
+        if not isinstance(group, h5py.Group):
+            return None
+    return None
+
+
+def _frame_data(dataset: h5py.Dataset) -> FrameData:
+    return FrameData(
+        path=dataset.name,
+        shape=list(dataset.shape),
+        dtype=dataset.dtype.name,
+        chunks=list(dataset.chunks) if dataset.chunks else None,
+        filters=filters_of(dataset),
+        raw_bytes=int(dataset.size * dataset.dtype.itemsize),
+        stored_bytes=int(dataset.id.get_storage_size()),
+    )
+
+
+def _describe(file: h5py.File, info: FileInfo) -> None:
+    entry = item_at(file, "/entry")
+    if not isinstance(entry, h5py.Group):
+        info.missing.append("/entry: this is no NeXus file of the usual shape")
+        return
+    info.definition = _text(value_of(entry, "definition"))
+    info.start_time = _text(value_of(entry, "start_time"))
+    info.end_time = _text(value_of(entry, "end_time"))
+    info.series_unique_id = _text(value_of(entry, "penstock/series_unique_id"))
+    announced = value_of(entry, "penstock/frames_announced")
+    info.frames_announced = announced if isinstance(announced, int) else None
+    info.detector = _text(value_of(entry, "instrument/detector/description"))
+    info.wavelength = _with_units(entry, "instrument/beam/incident_wavelength")
+    for name in _DETECTOR_FIELDS:
+        text = _with_units(entry, f"instrument/detector/{name}")
+        if text is not None:
+            info.detector_fields[name] = text
+    if info.end_time is None:
+        info.missing.append("end_time: the series was not finished, or its writer does not tell")
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value if isinstance(value, str) else None
+
+
+def _with_units(group: h5py.Group, path: str) -> str | None:
+    value = value_of(group, path)
+    if value is None:
+        return None
+    units = attribute_of(item_at(group, path), "units")
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{text} {units}" if isinstance(units, str) else text
+
+
+def _account(file: h5py.File, info: FileInfo) -> None:
+    """The ledger and the timing; foreign files have neither."""
+    ledger = item_at(file, LEDGER)
+    if not isinstance(ledger, h5py.Dataset):
+        info.missing.append("ledger: not written by penstock")
+        return
+    for name in LEDGER_COUNTS:
+        count = attribute_of(ledger, name)
+        if isinstance(count, int):
+            info.ledger[name] = count
+    if not info.ledger:
+        info.missing.append(_UNFINISHED_LEDGER)
+    info.timing = stage_percentiles(file)
+    if not info.timing:
+        info.missing.append("timing: no frame has its times yet")
+
+
+def tree_of(file: h5py.File) -> list[str]:
+    """The groups and datasets, one a line, down to what fits a screen."""
+    lines: list[tuple[tuple[str, ...], str]] = []
+
+    def describe(name: str, item: Any) -> None:
+        parts = tuple(name.split("/"))
+        label = "  " * (len(parts) - 1) + parts[-1]
+        nx_class = attribute_of(item, "NX_class")
+        if isinstance(item, h5py.Dataset):
+            shape = " x ".join(map(str, item.shape)) if item.shape else "scalar"
+            label += f"  {shape} {item.dtype.name if item.dtype.kind != 'O' else 'text'}"
+        elif isinstance(nx_class, str):
+            label += f"/  {nx_class}"
+        else:
+            label += "/"
+        bisect.insort(lines, (parts, label))
+
+    file.visititems(describe)
+    depth = 6
+    while depth > 1 and sum(len(parts) <= depth for parts, _ in lines) > _TREE_LINES_MAX:
+        depth -= 1
+    shown = [label for parts, label in lines if len(parts) <= depth]
+    hidden = len(lines) - min(len(shown), _TREE_LINES_MAX)
+    return shown[:_TREE_LINES_MAX] + ([f"… and {hidden} more"] if hidden else [])

@@ -1,0 +1,17 @@
+"""Free space, before something large is written."""
+
+import shutil
+from pathlib import Path
+
+from penstock.model.errors import PenstockError
+from penstock.model.units import human_bytes
+
+
+def require_space(folder: Path, needed_bytes: int, what: str) -> None:
+    """A PenstockError unless the file system of `folder` has `needed_bytes` free."""
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        raise PenstockError(
+            f"{what} needs about {human_bytes(needed_bytes)} in {folder}, and {human_bytes(free)} are free",
+            "free some space, or choose another folder",
+        )

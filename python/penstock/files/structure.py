@@ -1,0 +1,269 @@
+"""Whether a file is the NeXus file that readers expect (NXmx), judged with h5py."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_for_reading, value_of
+from penstock.files.inspect import LEDGER
+from penstock.files.timing import TIMING
+from penstock.model.findings import Finding, Level
+
+_REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
+_REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
+_ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
+_DIRECTIONS = ("fast_pixel_direction", "slow_pixel_direction")
+_VECTOR_ATTRIBUTES = ("transformation_type", "vector", "offset", "depends_on")
+
+
+def check_structure(path: Path) -> list[Finding]:
+    """All findings about the file's structure; empty where there is nothing to say."""
+    with open_for_reading(path) as file:
+        entries = children_of_class(file, "NXentry")
+        if not entries:
+            return [
+                _finding("error", "no NXentry", "/", "a group with NX_class NXentry", "none", _REMEDY_WRITER)
+            ]
+        findings = list(_default_chain(file))
+        for name, entry in entries:
+            findings += _entry(f"/{name}", entry)
+        findings += _columns(file)
+        return findings
+
+
+def _finding(level: Level, what: str, where: str, expected: str, actual: str, remedy: str) -> Finding:
+    return Finding(level=level, what=what, where=where, expected=expected, actual=actual, remedy=remedy)
+
+
+def _default_chain(file: h5py.File) -> Iterator[Finding]:
+    """@default leads from the root to an NXdata with a @signal, so that viewers show the frames."""
+    group: Any = file
+    for _ in range(8):
+        if attribute_of(group, "NX_class") == "NXdata":
+            yield from _signal(group)
+            return
+        default = attribute_of(group, "default")
+        if not isinstance(default, str):
+            yield _finding("error", "no @default", group.name, "the name of a group", "none", _REMEDY_WRITER)
+            return
+        target = item_at(group, default)
+        if not isinstance(target, h5py.Group):
+            yield _finding(
+                "error", "@default leads nowhere", group.name, "a group", f'"{default}"', _REMEDY_WRITER
+            )
+            return
+        group = target
+    yield _finding("error", "@default goes round in circles", group.name, "an NXdata", "none", _REMEDY_WRITER)
+
+
+def _signal(group: h5py.Group) -> Iterator[Finding]:
+    where = group.name
+    signal = attribute_of(group, "signal")
+    data = item_at(group, signal) if isinstance(signal, str) else None
+    if not isinstance(data, h5py.Dataset):
+        yield _finding(
+            "error", "@signal names no dataset", where, "a dataset's name", f"{signal!r}", _REMEDY_WRITER
+        )
+        return
+    if data.ndim < 3:
+        yield _finding(
+            "error", "too few dimensions", data.name, "frame, row, column", f"{data.ndim}", _REMEDY_WRITER
+        )
+    axes = attribute_of(group, "axes")
+    if axes is None:
+        return
+    names = [axes] if isinstance(axes, str) else list(axes)
+    if len(names) != data.ndim:
+        yield _finding(
+            "error", "@axes does not fit the signal", where, f"{data.ndim} names", f"{names}", _REMEDY_WRITER
+        )
+        return
+    for dimension, name in enumerate(names):
+        if name == ".":
+            continue
+        axis = item_at(group, name)
+        if not isinstance(axis, h5py.Dataset):
+            yield _finding(
+                "error", "an axis is absent", f"{where}/{name}", "a dataset", "none", _REMEDY_WRITER
+            )
+        elif axis.ndim != 1 or axis.shape[0] not in (data.shape[dimension], data.shape[dimension] + 1):
+            expected = f"{data.shape[dimension]} values"
+            yield _finding(
+                "error", "an axis does not fit", axis.name, expected, f"{axis.shape}", _REMEDY_WRITER
+            )
+
+
+def _entry(path: str, entry: h5py.Group) -> Iterator[Finding]:
+    definition = value_of(entry, "definition")
+    if definition != "NXmx":
+        yield _finding(
+            "warning",
+            "not NXmx",
+            f"{path}/definition",
+            "NXmx",
+            f"{definition!r}",
+            "readers of the field look for NXmx",
+        )
+        return
+    for name in _ENTRY_FIELDS:
+        yield from _required(entry, path, name)
+    if "end_time" not in entry:
+        yield _finding(
+            "warning", "the series is not finished", f"{path}/end_time", "a time", "absent", _REMEDY_WRITER
+        )
+    yield from _groups(path, entry)
+
+
+def _groups(path: str, entry: h5py.Group) -> Iterator[Finding]:
+    for nx_class, fields in (("NXdata", ()), ("NXsample", ("name", "depends_on")), ("NXsource", ("name",))):
+        found = children_of_class(entry, nx_class)
+        if not found:
+            yield _finding(
+                "error", f"no {nx_class}", path, f"a group of class {nx_class}", "none", _REMEDY_WRITER
+            )
+        for name, group in found:
+            for field in fields:
+                yield from _required(group, f"{path}/{name}", field)
+            yield from _chain(entry.file, f"{path}/{name}", value_of(group, "depends_on"))
+    instruments = children_of_class(entry, "NXinstrument")
+    if not instruments:
+        yield _finding(
+            "error", "no NXinstrument", path, "a group of class NXinstrument", "none", _REMEDY_WRITER
+        )
+    for name, instrument in instruments:
+        yield from _instrument(f"{path}/{name}", instrument)
+
+
+def _instrument(path: str, instrument: h5py.Group) -> Iterator[Finding]:
+    yield from _required(instrument, path, "name")
+    beams = children_of_class(instrument, "NXbeam")
+    if not beams:
+        yield _finding("error", "no NXbeam", path, "a group of class NXbeam", "none", _REMEDY_WRITER)
+    for name, beam in beams:
+        yield from _required(beam, f"{path}/{name}", "incident_wavelength", "warning", _REMEDY_SOURCE)
+    detectors = children_of_class(instrument, "NXdetector")
+    if not detectors:
+        yield _finding("error", "no NXdetector", path, "a group of class NXdetector", "none", _REMEDY_WRITER)
+    for name, detector in detectors:
+        yield from _detector(f"{path}/{name}", detector)
+
+
+def _detector(path: str, detector: h5py.Group) -> Iterator[Finding]:
+    yield from _required(detector, path, "sensor_material")
+    yield from _required(detector, path, "sensor_thickness", "warning", _REMEDY_SOURCE)
+    yield from _chain(detector.file, path, value_of(detector, "depends_on"))
+    modules = children_of_class(detector, "NXdetector_module")
+    if not modules:
+        yield _finding("error", "no NXdetector_module", path, "a group of that class", "none", _REMEDY_WRITER)
+    data = item_at(detector, "data")
+    for name, module in modules:
+        yield from _module(f"{path}/{name}", module, data if isinstance(data, h5py.Dataset) else None)
+    mask = item_at(detector, "pixel_mask")
+    if isinstance(mask, h5py.Dataset) and isinstance(data, h5py.Dataset) and mask.shape != data.shape[1:]:
+        yield _finding(
+            "error",
+            "the mask does not fit the frames",
+            mask.name,
+            f"{data.shape[1:]}",
+            f"{mask.shape}",
+            _REMEDY_SOURCE,
+        )
+
+
+def _module(path: str, module: h5py.Group, data: h5py.Dataset | None) -> Iterator[Finding]:
+    for field in ("data_origin", "data_size"):
+        yield from _required(module, path, field)
+    origin, size = value_of(module, "data_origin"), value_of(module, "data_size")
+    if data is not None and isinstance(origin, list) and isinstance(size, list) and data.ndim >= 3:
+        ends = [first + count for first, count in zip(origin[-2:], size[-2:], strict=False)]
+        if any(end > limit for end, limit in zip(ends, data.shape[-2:], strict=False)):
+            yield _finding(
+                "error",
+                "the module reaches beyond the frame",
+                path,
+                f"within {data.shape[-2:]}",
+                f"{ends}",
+                _REMEDY_SOURCE,
+            )
+    for field in _DIRECTIONS:
+        yield from _required(module, path, field)
+        direction = item_at(module, field)
+        for attribute in _VECTOR_ATTRIBUTES if direction is not None else ():
+            if attribute_of(direction, attribute) is None:
+                yield _finding(
+                    "error", f"no @{attribute}", f"{path}/{field}", "an attribute", "none", _REMEDY_WRITER
+                )
+        yield from _chain(module.file, f"{path}/{field}", attribute_of(direction, "depends_on"))
+
+
+def _required(
+    group: h5py.Group, path: str, name: str, level: Level = "error", remedy: str = _REMEDY_WRITER
+) -> Iterator[Finding]:
+    item = item_at(group, name)
+    if not isinstance(item, h5py.Dataset):
+        yield _finding(
+            level, "a required field is absent", f"{path}/{name}", "a value (NXmx)", "none", remedy
+        )
+        return
+    value = value_of(group, name)
+    if isinstance(value, float) and not math.isfinite(value):
+        yield _finding(
+            level, "a required field has no value", f"{path}/{name}", "a finite number", f"{value}", remedy
+        )
+
+
+def _chain(file: h5py.File, where: str, depends_on: Any) -> Iterator[Finding]:
+    """A depends_on chain ends at "." and each step is there."""
+    seen: set[str] = set()
+    while isinstance(depends_on, str) and depends_on != ".":
+        if depends_on in seen:
+            yield _finding(
+                "error",
+                "depends_on goes round in circles",
+                where,
+                'a chain that ends at "."',
+                depends_on,
+                _REMEDY_WRITER,
+            )
+            return
+        seen.add(depends_on)
+        path = depends_on if depends_on.startswith("/") else f"{where.rpartition('/')[0]}/{depends_on}"
+        step = item_at(file, path)
+        if step is None and not depends_on.startswith("/"):
+            path = f"{where}/{depends_on}"
+            step = item_at(file, path)
+        if step is None:
+            yield _finding(
+                "error",
+                "depends_on leads nowhere",
+                where,
+                "a transformation",
+                f'"{depends_on}"',
+                _REMEDY_WRITER,
+            )
+            return
+        where, depends_on = path, attribute_of(step, "depends_on")
+
+
+def _columns(file: h5py.File) -> Iterator[Finding]:
+    """The ledger and the times have one value a frame."""
+    data, ledger = item_at(file, "/entry/data/data"), item_at(file, LEDGER)
+    if not isinstance(data, h5py.Dataset) or not isinstance(ledger, h5py.Dataset):
+        return
+    timing = item_at(file, TIMING)
+    columns = [ledger, *(timing.values() if isinstance(timing, h5py.Group) else ())]
+    metadata = item_at(file, "/entry/metadata")
+    columns += list(metadata.values()) if isinstance(metadata, h5py.Group) else []
+    for column in columns:
+        if isinstance(column, h5py.Dataset) and column.ndim == 1 and column.shape[0] != data.shape[0]:
+            yield _finding(
+                "error",
+                "lengths disagree",
+                column.name,
+                f"{data.shape[0]} values, one a frame",
+                f"{column.shape[0]}",
+                _REMEDY_WRITER,
+            )

@@ -1,0 +1,131 @@
+"""Detectors: the catalogue of real ones, and custom ones."""
+
+import math
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+import numpy
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from penstock.model.errors import UsageError
+from penstock.model.plans import ElementType
+from penstock.model.yaml_file import read_yaml
+
+CUSTOM = "custom"
+
+
+class Gap(BaseModel):
+    """A rectangle of pixels without a sensor."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    row: int = Field(ge=0)
+    column: int = Field(ge=0)
+    rows: int = Field(ge=1)
+    columns: int = Field(ge=1)
+
+
+class Detector(BaseModel):
+    """One detector, as detectors/README.md describes it. Further fields are kept for the simulator."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    description: str = ""
+    rows: int = Field(ge=1, le=1 << 20)
+    columns: int = Field(ge=1, le=1 << 20)
+    type: ElementType
+    rate_hz: float = Field(0.0, ge=0, description="the detector's highest frame rate; 0 when not known")
+    pixel_size_m: tuple[float, float] = Field((75e-6, 75e-6), description="[y, x]")
+    sensor_material: str = "Si"
+    sensor_thickness_m: float = Field(450e-6, gt=0)
+    gaps: list[Gap] = []
+    gap_value: int | None = None
+    saturation_value: int | None = None
+
+    @model_validator(mode="after")
+    def _gaps_inside(self) -> Self:
+        for number, gap in enumerate(self.gaps):
+            if gap.row + gap.rows > self.rows or gap.column + gap.columns > self.columns:
+                raise ValueError(f"gaps[{number}] reaches beyond the {self.rows} x {self.columns} pixels")
+        return self
+
+    @property
+    def frame_bytes(self) -> int:
+        return self.rows * self.columns * numpy.dtype(self.type).itemsize
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.frame_bytes * self.rate_hz
+
+    @property
+    def megapixels(self) -> float:
+        return self.rows * self.columns / 1e6
+
+    def for_plan(self) -> dict[str, Any]:
+        """The fields that the simulator reads."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"rate_hz"})
+
+
+def read_catalogue(folder: Path) -> dict[str, Detector]:
+    """All detectors in `folder`, by the name of their file, sorted by the bytes of a frame."""
+    found = {path.stem: read_yaml(path, Detector) for path in sorted(folder.glob("*.yaml"))}
+    return dict(sorted(found.items(), key=lambda item: (item[1].frame_bytes, item[0])))
+
+
+def key_of(name: str) -> str:
+    """Names are found whatever their case and separators: "PILATUS 6M" is pilatus-6m."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def find_detector(catalogue: dict[str, Detector], name: str) -> Detector:
+    """The detector of that name. The error lists close names."""
+    for key, detector in catalogue.items():
+        if key_of(name) in (key_of(key), key_of(detector.name)):
+            return detector
+    near = get_close_matches(name.lower(), catalogue, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}? " if near else ""
+    raise UsageError(
+        f'there is no detector "{name}" in the catalogue',
+        f"{hint}`penstock detectors` lists all; `custom` with --rows, --columns and --type makes any other",
+    )
+
+
+def custom_detector(rows: int | None, columns: int | None, kind: str | None) -> Detector:
+    """A detector of any shape, without gaps."""
+    if rows is None or columns is None:
+        raise UsageError(
+            "a custom detector needs --rows and --columns", "for example --rows 512 --columns 1028"
+        )
+    if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
+        raise UsageError(f"{rows} x {columns} pixels is not possible", "rows and columns are 1 to 1048576")
+    try:
+        return Detector.model_validate(
+            {
+                "name": CUSTOM,
+                "description": "custom detector",
+                "rows": rows,
+                "columns": columns,
+                "type": kind or "uint16",
+            }
+        )
+    except ValueError as error:
+        raise UsageError(
+            f'the type "{kind}" is not known',
+            "one of uint8, uint16, uint32, uint64, int8 … int64, float32, float64",
+        ) from error
+
+
+def replayed_detector(base: Detector, rows: int, columns: int, kind: str) -> Detector:
+    """`base` with the shape and type of replayed images; its gaps only where its shape is theirs."""
+    same = (rows, columns) == (base.rows, base.columns)
+    changes: dict[str, Any] = {"rows": rows, "columns": columns, "type": kind}
+    if not same:
+        changes["gaps"] = []
+    return Detector.model_validate(base.model_dump() | changes)
+
+
+def frames_for(seconds: float, rate_hz: float) -> int:
+    """How many frames a detector takes in a time, at least one."""
+    return max(1, math.ceil(seconds * rate_hz))

@@ -1,0 +1,174 @@
+"""The configuration of `penstock record`, as its YAML file gives it."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from penstock.model.errors import UsageError
+from penstock.model.plans import (
+    GIB,
+    MIB,
+    CodecPlan,
+    LogLevel,
+    Plan,
+    RecorderPlan,
+    StorePlan,
+    TcpSourcePlan,
+    ZmqSourcePlan,
+)
+from penstock.model.units import Size, format_size, is_loopback, split_address
+
+TOKEN_VARIABLE = "PENSTOCK_TOKEN"
+TCP_PORT = 9900
+_PLACEHOLDERS = ("series_unique_id", "series_id", "date")
+
+
+class TcpSource(Plan):
+    """Listens for senders of Penstock's own TCP protocol."""
+
+    kind: Literal["tcp"] = "tcp"
+    listen: str = Field("127.0.0.1:9900", description="HOST:PORT; port 0 lets the system choose")
+    token_file: Path | None = Field(
+        None,
+        description=f"file with the token that senders must show; otherwise the variable {TOKEN_VARIABLE}",
+    )
+
+    @field_validator("listen")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        split_address(value, TCP_PORT)
+        return value
+
+    def plan(self, environment: Mapping[str, str]) -> TcpSourcePlan:
+        host, port = split_address(self.listen, TCP_PORT)
+        token = read_token(self.token_file, environment)
+        if token is None and not is_loopback(host):
+            raise UsageError(
+                f"{self.listen} is reachable from other machines, so senders must show a token",
+                f"put a token of your own into a file and give --token-file FILE, or set {TOKEN_VARIABLE};"
+                " or listen on 127.0.0.1",
+            )
+        return TcpSourcePlan(host=host, port=port, token=token)
+
+
+class ZmqSource(Plan):
+    """Pulls Stream V2 from a detector."""
+
+    kind: Literal["zmq"]
+    endpoint: str = Field(description="for example tcp://127.0.0.1:31001")
+    bind: bool = Field(False, description="bind instead of connect; only on loopback, ZeroMQ has no token")
+
+    @model_validator(mode="after")
+    def _allowed(self) -> Self:
+        scheme, separator, rest = self.endpoint.partition("://")
+        if not separator or scheme not in ("tcp", "ipc") or not rest:
+            raise ValueError(f'"{self.endpoint}" is not an endpoint; write for example tcp://127.0.0.1:31001')
+        if self.bind and scheme == "tcp" and not is_loopback(rest.rpartition(":")[0].strip("[]")):
+            raise ValueError(
+                f'"{self.endpoint}" would accept anybody: a ZeroMQ source binds on loopback only;'
+                " use bind: false, or a tcp source with a token"
+            )
+        return self
+
+    def plan(self, _environment: Mapping[str, str]) -> ZmqSourcePlan:
+        return ZmqSourcePlan(endpoint=self.endpoint, bind=self.bind)
+
+
+def _default_sources() -> list[TcpSource | ZmqSource]:
+    return [TcpSource()]
+
+
+class Configuration(Plan):
+    """What `penstock record` does. Sizes take units: 4096, 8 MiB, 1.5 GB."""
+
+    folder: Path = Field(Path(), description="where the files go; it must be there")
+    file_name: str = Field(
+        "{series_unique_id}.h5",
+        description="template: {series_unique_id}, {series_id} and {date} are filled in",
+    )
+    overwrite: bool = Field(False, description="replace a file that is there")
+    sources: list[Annotated[TcpSource | ZmqSource, Field(discriminator="kind")]] = Field(
+        default_factory=_default_sources, min_length=1, description="where frames come from"
+    )
+    codec: CodecPlan = Field(default_factory=lambda: CodecPlan.model_validate({}), description="compression")
+    threads: int = Field(2, ge=1, le=1024, description="that compress")
+    pool_bytes: Size = Field(
+        GIB, ge=64 * MIB, le=2**44, description="memory for frames and segments together"
+    )
+    when_full: Literal["hold", "drop"] = Field(
+        "hold",
+        description="when the pool is full: hold the source back, or drop frames (they enter the ledger)",
+    )
+    frame_bytes_max: Size = Field(
+        GIB, ge=1, le=0xFFFF_0000, description="larger frames are refused (uncompressed)"
+    )
+    series_limit: int = Field(0, ge=0, le=2**62, description="stop after so many series; 0 goes on")
+    end_timeout_s: float = Field(
+        10.0, ge=0, le=86400, description="wait so long for frames after the end message"
+    )
+    store: StorePlan = Field(
+        default_factory=lambda: StorePlan.model_validate({}), description="how files are written"
+    )
+    log_level: LogLevel = Field("info", description="what the recorder tells")
+
+    @field_validator("file_name")
+    @classmethod
+    def _template(cls, value: str) -> str:
+        bare = value
+        for placeholder in _PLACEHOLDERS:
+            bare = bare.replace(f"{{{placeholder}}}", "x")
+        if "{" in bare or "}" in bare:
+            raise ValueError("known placeholders are " + ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS))
+        if "/" in bare or "\0" in bare or bare.startswith(".") or not bare:
+            raise ValueError("it must be a plain name without a folder (that is `folder`) and not hidden")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        store, codec = self.store, self.codec
+        if store.alignment_bytes & (store.alignment_bytes - 1):
+            raise ValueError(f"store.alignment_bytes is {store.alignment_bytes}; it must be a power of two")
+        if store.extent_bytes < store.segment_bytes:
+            raise ValueError(
+                f"store.extent_bytes ({format_size(store.extent_bytes)}) must be at least"
+                f" store.segment_bytes ({format_size(store.segment_bytes)})"
+            )
+        if codec.encoding == "deflate" and codec.level > 9:
+            raise ValueError(f"codec.level is {codec.level}; deflate has levels 1 to 9")
+        return self
+
+    def plan(self, environment: Mapping[str, str] = os.environ) -> RecorderPlan:
+        """The recorder's plan; reads the token."""
+        return RecorderPlan(
+            folder=str(self.folder.absolute()),
+            file_name=self.file_name,
+            overwrite=self.overwrite,
+            sources=[source.plan(environment) for source in self.sources],
+            codec=self.codec,
+            threads=self.threads,
+            pool_bytes=self.pool_bytes,
+            when_full=self.when_full,
+            frame_bytes_max=self.frame_bytes_max,
+            series_limit=self.series_limit,
+            end_timeout_s=self.end_timeout_s,
+            store=self.store,
+            log_level=self.log_level,
+        )
+
+
+def read_token(token_file: Path | None, environment: Mapping[str, str]) -> str | None:
+    """The token in the file or in the environment; None where there is neither."""
+    if token_file is None:
+        return environment.get(TOKEN_VARIABLE) or None
+    try:
+        token = token_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the token file {token_file} cannot be read: {error}", "check its path and permissions"
+        ) from error
+    if not token:
+        raise UsageError(f"the token file {token_file} is empty", "put the token into it, on one line")
+    return token

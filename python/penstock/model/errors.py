@@ -1,0 +1,28 @@
+"""The one error that a user may see, and the exit codes."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What every command answers with."""
+
+    FINE = 0
+    FAILED = 1
+    USAGE = 2
+
+
+class PenstockError(Exception):
+    """Something that the user can act on: what is wrong, and what to do about it."""
+
+    def __init__(self, message: str, remedy: str = "", code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.code = code
+
+
+class UsageError(PenstockError):
+    """The options or the configuration are wrong."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy, ExitCode.USAGE)

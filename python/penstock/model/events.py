@@ -1,0 +1,133 @@
+"""What the native programs report on their standard output, one JSON document a line."""
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from penstock.model.findings import Finding
+
+
+class Event(BaseModel):
+    """Any event. Fields that a newer program adds are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    event: str
+    time: float = 0.0
+
+
+class Listening(Event):
+    sources: list[str] = []
+
+
+class SeriesStart(Event):
+    series_unique_id: str = ""
+    series_id: int = 0
+    file: str = ""
+    frames: int = 0
+
+
+class RecorderProgress(Event):
+    series_unique_id: str = ""
+    frames_received: int = 0
+    frames_written: int = 0
+    frames_announced: int = 0
+    raw_bytes: int = 0
+    stored_bytes: int = 0
+    pool_used_bytes: int = 0
+    pool_bytes: int = 0
+    rejected: int = 0
+    raw_bytes_per_s: float = 0.0
+    stored_bytes_per_s: float = 0.0
+
+
+class Latency(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    p50: float = 0.0
+    p90: float = 0.0
+    p99: float = 0.0
+    max: float = 0.0
+
+
+class RecorderSeriesEnd(Event):
+    series_unique_id: str = ""
+    file: str = ""
+    problem: str | None = None
+    frames_announced: int = 0
+    frames_received: int = 0
+    frames_written: int = 0
+    missing: int = 0
+    duplicate: int = 0
+    late: int = 0
+    damaged: int = 0
+    dropped: int = 0
+    raw_bytes: int = 0
+    stored_bytes: int = 0
+    seconds: float = 0.0
+    latency_ms: Latency = Field(default_factory=Latency)
+    stage_seconds: dict[str, float] = {}
+
+
+class Rejected(Event):
+    source: str = ""
+    code: str = ""
+    message: str = ""
+
+
+class DetectorProgress(Event):
+    frames_sent: int = 0
+    frames: int = 0
+    bytes: int = 0
+    rate_hz: float = 0.0
+    late: int = 0
+    bytes_per_s: float = 0.0
+
+
+class DetectorSeriesEnd(Event):
+    frames_sent: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+    late: int = 0
+    late_max_ms: float = 0.0
+    acknowledged: int | None = None
+    problem: str | None = None
+
+
+class CheckProgress(Event):
+    done: int = 0
+    total: int = 0
+    what: str = ""
+
+
+class CheckReport(Event):
+    ok: bool
+    findings: list[Finding] = []
+    chunks: int = 0
+    frames: int = 0
+    missing: int = 0
+    segments: int = 0
+    bytes: int = 0
+    compared_frames: int = 0
+    different_frames: int = 0
+    seconds: float = 0.0
+
+
+_COMMON: dict[str, type[Event]] = {"listening": Listening, "series_start": SeriesStart, "rejected": Rejected}
+_BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
+    "penstock-recorder": {"progress": RecorderProgress, "series_end": RecorderSeriesEnd},
+    "penstock-detector": {"progress": DetectorProgress, "series_end": DetectorSeriesEnd},
+    "penstock-check": {"progress": CheckProgress, "report": CheckReport},
+}
+
+
+def parse_event(program: str, line: str) -> Event:
+    """The event in one line of a program's output. A ValueError names the program and the line."""
+    try:
+        plain = Event.model_validate_json(line)
+        kind = (_COMMON | _BY_PROGRAM.get(program, {})).get(plain.event)
+        return plain if kind is None else kind.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ValueError(
+            f"{program} wrote an event that is not understood ({where}: {first['msg']}): {line!r}"
+        ) from error

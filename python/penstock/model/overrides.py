@@ -1,0 +1,93 @@
+"""The options of `penstock record` laid over its configuration file."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from penstock.model.configuration import Configuration
+from penstock.model.errors import UsageError
+from penstock.model.yaml_file import describe_problem, read_yaml
+
+_OPTION_OF = {
+    "pool_bytes": "--pool",
+    "series_limit": "--series",
+    "codec.encoding": "--codec",
+    "codec.level": "--level",
+    "store.durability": "--durability",
+}
+
+
+@dataclass
+class RecordOptions:
+    """What was given on the command line; None and empty lists were not."""
+
+    folder: Path | None = None
+    file_name: str | None = None
+    listen: list[str] = field(default_factory=list)
+    token_file: Path | None = None
+    zmq: list[str] = field(default_factory=list)
+    codec: str | None = None
+    level: int | None = None
+    threads: int | None = None
+    pool: str | None = None
+    when_full: str | None = None
+    durability: str | None = None
+    series: int | None = None
+    overwrite: bool | None = None
+    log_level: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """As configuration fields, those that were given."""
+        named = {
+            "folder": self.folder,
+            "file_name": self.file_name,
+            "threads": self.threads,
+            "pool_bytes": self.pool,
+            "when_full": self.when_full,
+            "series_limit": self.series,
+            "overwrite": self.overwrite,
+            "log_level": self.log_level,
+            "codec": _given({"encoding": self.codec, "level": self.level}),
+            "store": _given({"durability": self.durability}),
+            "sources": self._sources(),
+        }
+        return {name: value for name, value in named.items() if value not in (None, {}, [])}
+
+    def _sources(self) -> list[dict[str, Any]]:
+        tcp = [{"kind": "tcp", "listen": address, "token_file": self.token_file} for address in self.listen]
+        return tcp + [{"kind": "zmq", "endpoint": endpoint} for endpoint in self.zmq]
+
+
+def configuration_from(path: Path | None, options: RecordOptions) -> Configuration:
+    """The file (or the defaults) with the options laid over it. A UsageError names the option or the line."""
+    base = read_yaml(path, Configuration) if path is not None else Configuration()
+    values = base.model_dump()
+    for name, value in options.fields().items():
+        values[name] = values[name] | value if isinstance(value, dict) else value
+    if options.token_file is not None and not options.listen:
+        for source in values["sources"]:
+            if source["kind"] == "tcp":
+                source["token_file"] = options.token_file
+    try:
+        return Configuration.model_validate(values)
+    except ValidationError as error:
+        problems = [f"{_option(problem)}{_message(problem)}" for problem in error.errors()]
+        raise UsageError("\n".join(problems), "`penstock record --help` lists all options") from error
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _option(problem: Any) -> str:
+    location = [part for part in problem["loc"] if part not in ("tcp", "zmq")]
+    if location[:1] == ["sources"]:
+        return "--listen: " if "tcp" in problem["loc"] else "--zmq: "
+    path = ".".join(str(part) for part in location)
+    return f"{_OPTION_OF.get(path, '--' + path.replace('_', '-'))}: " if path else ""
+
+
+def _message(problem: Any) -> str:
+    return describe_problem({**problem, "loc": ()}, "", None).removeprefix(": ")

@@ -1,0 +1,150 @@
+"""The plans that the native programs run, exactly as they read them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.model.units import Size
+
+KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
+
+Encoding = Literal["none", "bslz4", "bszstd", "lz4", "zstd", "deflate"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+ElementType = Literal[
+    "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64"
+]
+
+
+class Plan(BaseModel):
+    """Base of everything that is checked on the way in: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", validate_default=True)
+
+
+class CodecPlan(Plan):
+    """How frames are compressed on the way into the file. Frames that arrive compressed stay as they are."""
+
+    encoding: Encoding = Field("bslz4", description="bslz4 is what most readers of the field expect")
+    level: int = Field(
+        0, ge=0, le=19, description="for bszstd, zstd (1-19) and deflate (1-9); 0 is the codec's default"
+    )
+    block_bytes: Size = Field(
+        0, ge=0, le=MIB, multiple_of=64, description="bitshuffle's block; 0 is the default (8 KiB)"
+    )
+
+
+class StorePlan(Plan):
+    """How the file is written."""
+
+    segment_bytes: Size = Field(8 * MIB, ge=64 * KIB, le=GIB, description="one large write to storage")
+    extent_bytes: Size = Field(128 * MIB, ge=MIB, le=TIB, description="file space leased at a time")
+    alignment_bytes: Size = Field(
+        4096, ge=4096, le=GIB, description="of segments: the file system's stripe or block; a power of two"
+    )
+    write_threads: int = Field(4, ge=1, le=64, description="segments on their way to storage at once")
+    direct: bool = Field(True, description="bypass the page cache where the file system can")
+    swmr: bool = Field(True, description="readers may open the file while it grows")
+    durability: Literal["none", "interval", "segment"] = Field(
+        "none",
+        description="when data is forced to storage: never, every sync_interval_ms, or with each segment",
+    )
+    sync_interval_ms: int = Field(1000, ge=1, le=3_600_000, description="for durability: interval")
+    flush_interval_ms: int = Field(
+        1000, ge=1, le=3_600_000, description="readers see new frames after at most this"
+    )
+
+
+class TcpSourcePlan(Plan):
+    kind: Literal["tcp"] = "tcp"
+    host: str = "127.0.0.1"
+    port: int = Field(9900, ge=0, le=65535)
+    token: str | None = None
+
+
+class ZmqSourcePlan(Plan):
+    kind: Literal["zmq"] = "zmq"
+    endpoint: str
+    bind: bool = False
+
+
+class RecorderPlan(Plan):
+    """The job of penstock-recorder."""
+
+    folder: str
+    file_name: str
+    overwrite: bool
+    sources: list[Annotated[TcpSourcePlan | ZmqSourcePlan, Field(discriminator="kind")]]
+    codec: CodecPlan
+    threads: int
+    pool_bytes: int
+    when_full: Literal["hold", "drop"]
+    frame_bytes_max: int
+    series_limit: int
+    end_timeout_s: float
+    store: StorePlan
+    log_level: LogLevel
+
+    def without_tokens(self) -> "RecorderPlan":
+        """For people's eyes and logs."""
+        hidden = [
+            source.model_copy(update={"token": "(hidden)"})
+            if isinstance(source, TcpSourcePlan) and source.token
+            else source
+            for source in self.sources
+        ]
+        return self.model_copy(update={"sources": hidden})
+
+
+class TcpTarget(Plan):
+    kind: Literal["tcp"] = "tcp"
+    host: str
+    port: int
+    token: str | None = None
+
+
+class ZmqTarget(Plan):
+    kind: Literal["zmq"] = "zmq"
+    endpoint: str
+
+
+class FilesTarget(Plan):
+    kind: Literal["files"] = "files"
+    folder: str
+    format: Literal["cbf", "tiff", "hdf5"] = "cbf"
+    rename: bool = True
+
+
+Target = Annotated[TcpTarget | ZmqTarget | FilesTarget, Field(discriminator="kind")]
+
+
+class DetectorPlan(Plan):
+    """The job of penstock-detector."""
+
+    detector: dict[str, Any]
+    frames: int
+    rate_hz: float
+    seed: int
+    distinct_frames: int
+    ratio: float | None
+    replay: str | None
+    stamp: bool
+    encoding: Encoding
+    to: Target
+    series_id: int
+    series_unique_id: str
+    connect_timeout_s: float
+    log_level: LogLevel
+
+    def without_tokens(self) -> "DetectorPlan":
+        """For people's eyes and logs."""
+        if not isinstance(self.to, TcpTarget) or self.to.token is None:
+            return self
+        return self.model_copy(update={"to": self.to.model_copy(update={"token": "(hidden)"})})
+
+
+class CheckPlan(Plan):
+    """The job of penstock-check."""
+
+    file: str
+    against: dict[str, Any] | None
+    threads: int

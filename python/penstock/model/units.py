@@ -1,0 +1,91 @@
+"""Sizes, rates and addresses as people write them."""
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+_SIZE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[kKMGTP]i?B|B)?")
+_DECIMAL = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
+_BINARY = {"KiB": 2**10, "kiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+_UNITS = _DECIMAL | _BINARY
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "1 GiB", "8MiB", "1.5 GB" or "4096". A ValueError says what is allowed."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f'"{text}" is not a size; write for example 1 GiB, 8 MiB, 1.5 GB or 4096')
+    try:
+        count = Decimal(match["number"]) * _UNITS[match["unit"] or "B"]
+    except InvalidOperation as error:
+        raise ValueError(f'"{text}" is not a size: the number is too long') from error
+    if count >= 2**63:
+        raise ValueError(f'"{text}" is too large: sizes are below 8388608 TiB')
+    if count != int(count):
+        raise ValueError(f'"{text}" is {count.normalize():f} bytes; a size is a whole number of bytes')
+    return int(count)
+
+
+def format_size(count: int) -> str:
+    """The shortest text that parse_size reads as exactly `count`."""
+    for unit in ("PiB", "TiB", "GiB", "MiB", "KiB"):
+        if count and count % _BINARY[unit] == 0:
+            return f"{count // _BINARY[unit]} {unit}"
+    return f"{count} B"
+
+
+def human_bytes(count: float) -> str:
+    """Rounded for people: "24.9 MB"."""
+    for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(count) >= size:
+            return f"{count / size:.3g} {unit}" if abs(count) < 999.5 * size else f"{count / size:.0f} {unit}"
+    return f"{count:.0f} B"
+
+
+def human_rate(bytes_per_s: float) -> str:
+    """Rounded for people: "622 MB/s"."""
+    return f"{human_bytes(bytes_per_s)}/s"
+
+
+def human_seconds(seconds: float) -> str:
+    """Rounded for people: "12.3 s", "4.1 ms", "2 h 05 min"."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _size(value: Any) -> Any:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(_size),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}], "description": "size"}),
+]
+"""A number of bytes; text with a unit is understood."""
+
+
+def split_address(text: str, default_port: int) -> tuple[str, int]:
+    """Host and port of "HOST:PORT", "HOST", ":PORT" or "[IPv6]:PORT"."""
+    match = re.fullmatch(
+        r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^:\[\]\s]*))(?::(?P<port>[0-9]+))?", text.strip()
+    )
+    if match is None:
+        raise ValueError(f'"{text}" is not an address; write HOST:PORT, for example 127.0.0.1:9900')
+    port = int(match["port"]) if match["port"] else default_port
+    if port > 65535:
+        raise ValueError(f'"{text}" has port {port}; ports are 0 to 65535 (0 lets the system choose)')
+    return match["v6"] or match["host"] or "127.0.0.1", port
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`; any name but localhost counts as reachable from outside."""
+    return host in {"localhost", "::1"} or re.fullmatch(r"127\.[0-9]+\.[0-9]+\.[0-9]+", host) is not None

@@ -1,0 +1,100 @@
+"""YAML files into pydantic models, with errors that point at the line."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from penstock.model.errors import UsageError
+
+Model = TypeVar("Model", bound=BaseModel)
+_FILE_BYTES_MAX = 1 << 20
+
+
+def read_yaml(path: Path, model: type[Model]) -> Model:
+    """The file as a `model`. A UsageError names the file, the line, the field and the value."""
+    try:
+        if path.stat().st_size > _FILE_BYTES_MAX:
+            raise UsageError(f"{path} is larger than 1 MiB; that is no configuration", "check the path")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", "check the path and its permissions") from error
+    return parse_yaml(text, model, str(path))
+
+
+def parse_yaml(text: str, model: type[Model], name: str) -> Model:
+    """As read_yaml, for text; `name` stands for the file in errors."""
+    try:
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageError(
+            f"{name} is not YAML: {error}", "see docs/reference/configuration.md for an example"
+        ) from error
+    if tree is not None:
+        _refuse_aliases_and_duplicates(tree, name)
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise UsageError(f"{name} must hold `field: value` lines", "see docs/reference/configuration.md")
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        lines = [describe_problem(problem, name, tree) for problem in error.errors()]
+        raise UsageError("\n".join(lines), "see docs/reference/configuration.md for all fields") from error
+
+
+def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
+    """One problem that pydantic found, as "file:line: field: what is wrong (value)"."""
+    location = [part for part in problem["loc"] if part not in ("tcp", "zmq")]
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    line = _line_of(tree, location)
+    where = f"{name}:{line}" if line else name
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        return f"{where}: there is no field `{field}`"
+    if problem["type"] == "missing":
+        return f"{where}: the field `{field}` is missing"
+    given = problem.get("input")
+    shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) or given is None else ""
+    return f"{where}: {field}: {message}{shown}" if field else f"{where}: {message}"
+
+
+def _line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None:
+    """The line of the deepest node on the way to `location`, from 1."""
+    node, line = tree, None
+    for part in location:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == part), None)
+            if found is None:
+                break
+            line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line
+
+
+def _refuse_aliases_and_duplicates(node: yaml.Node, name: str) -> None:
+    """YAML silently keeps the last of two equal keys, and aliases can make a small file huge."""
+    seen: set[int] = set()
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        line = node.start_mark.line + 1
+        if isinstance(node, yaml.CollectionNode):
+            if id(node) in seen:
+                raise UsageError(f"{name}:{line}: aliases (*name) are not supported", "write the value out")
+            seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            double = next((key for key in keys if keys.count(key) > 1), None)
+            if double is not None:
+                raise UsageError(f"{name}:{line}: the field `{double}` stands twice", "remove one of the two")
+            pending.extend(value for _, value in node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            pending.extend(node.value)

@@ -1,0 +1,1 @@
+"""Finds the native programs, runs them and reads their events."""

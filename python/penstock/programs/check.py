@@ -1,0 +1,43 @@
+"""Runs the integrity check of a file, and adds what its structure lacks."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.files.structure import check_structure
+from penstock.model.errors import ExitCode, PenstockError
+from penstock.model.events import CheckReport, Event
+from penstock.model.findings import is_clean
+from penstock.model.plans import CheckPlan
+from penstock.programs.process import LogLine, Program, forwarding_signals
+
+
+def check_plan(file: Path, against: dict[str, Any] | None, threads: int = 2) -> CheckPlan:
+    return CheckPlan(file=str(file.absolute()), against=against, threads=threads)
+
+
+def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None) -> CheckReport:
+    """Every chunk, every frame and the NeXus structure. Damage is in the report, not an exception."""
+    report: CheckReport | None = None
+    with Program("penstock-check", plan, on_log=on_log) as program, forwarding_signals(program):
+        for event in program.events():
+            if isinstance(event, CheckReport):
+                report = event
+            else:
+                on_event(event)
+        code = program.wait()
+        if report is None or code not in (ExitCode.FINE, ExitCode.FAILED):
+            program.require_success(code)
+            raise PenstockError("penstock-check ended without a report", "see its log above")
+    return with_structure(report, Path(plan.file))
+
+
+def with_structure(report: CheckReport, file: Path) -> CheckReport:
+    """The report with the findings about the NeXus structure; a file that h5py cannot open has none."""
+    try:
+        findings = [*report.findings, *check_structure(file)]
+    except PenstockError:
+        if report.ok:  # the native check opened it, so this is news
+            raise
+        findings = list(report.findings)
+    return report.model_copy(update={"findings": findings, "ok": report.ok and is_clean(findings)})

@@ -1,0 +1,49 @@
+"""Where the native programs and the catalogue of detectors are."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from penstock.model.errors import PenstockError
+
+BIN_VARIABLE = "PENSTOCK_BIN"
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def checkout() -> Path | None:
+    """The root of the development checkout that this package is part of, if it is."""
+    root = _PACKAGE.parent.parent
+    return root if (root / "CMakeLists.txt").is_file() and (root / "detectors").is_dir() else None
+
+
+def program_folders(environment: Mapping[str, str] = os.environ) -> list[Path]:
+    """Where programs are looked for, in order."""
+    if environment.get(BIN_VARIABLE):
+        return [Path(environment[BIN_VARIABLE])]
+    root = checkout()
+    built = [root / "build" / "release" / "native" / "programs"] if root else []
+    return [_PACKAGE / "bin", *built]
+
+
+def find_program(name: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """The path of a native program. The error tells where it was looked for and how to get it."""
+    folders = program_folders(environment)
+    for folder in folders:
+        if (folder / name).is_file() and os.access(folder / name, os.X_OK):
+            return (folder / name).absolute()
+    looked = ", ".join(str(folder) for folder in folders)
+    raise PenstockError(
+        f"the program {name} is not there (looked in {looked})",
+        f"in a checkout build it with `make build`; elsewhere set {BIN_VARIABLE} to the folder that has it",
+    )
+
+
+def detectors_folder() -> Path:
+    """The folder of the catalogue."""
+    root = checkout()
+    for folder in [_PACKAGE / "detectors", *([root / "detectors"] if root else [])]:
+        if folder.is_dir():
+            return folder
+    raise PenstockError(
+        "the catalogue of detectors is not there", "install the package again, or work in a checkout"
+    )

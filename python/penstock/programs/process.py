@@ -1,0 +1,196 @@
+"""A native program that runs: its plan goes in, its events come out.
+
+A thread reads the events into a queue, a second one the log; both end with the process. The program runs in a
+process group of its own, so that Ctrl-C reaches it once, through `forwarding_signals`.
+"""
+
+import contextlib
+import ctypes
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from pydantic import BaseModel
+
+from penstock.model.errors import ExitCode, PenstockError
+from penstock.model.events import Event, parse_event
+from penstock.programs.locate import find_program
+
+LogLine = Callable[[str], None]
+_LOG_LINES_KEPT = 40
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _follow_parent() -> None:
+    """In the child: ask for SIGTERM when the parent dies, so that no recorder stays behind unseen."""
+    _libc.prctl(_DIE_WITH_PARENT, int(signal.SIGTERM))
+
+
+@dataclass(frozen=True)
+class Message:
+    """An event of one program, or (event None) its end."""
+
+    program: "Program"
+    event: Event | None
+
+
+class Program:
+    """One run of a native program. Use as a context manager: leaving it ends the program."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: BaseModel,
+        *,
+        on_log: LogLine | None = None,
+        inbox: "queue.Queue[Message] | None" = None,
+    ) -> None:
+        self.name = name
+        self.inbox: queue.Queue[Message] = inbox if inbox is not None else queue.Queue()
+        self.log: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
+        self.garbled: str | None = None
+        self._on_log = on_log
+        path: Path = find_program(name)
+        try:
+            self._process = subprocess.Popen(
+                [str(path), "--plan", "-"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                process_group=0,
+                preexec_fn=_follow_parent,  # noqa: PLW1509 (one system call; no lock can be held)
+            )
+        except OSError as error:
+            raise PenstockError(
+                f"{path} cannot be started: {error}", "build it again for this machine"
+            ) from error
+        self._threads = [
+            threading.Thread(target=self._read_events, daemon=True),
+            threading.Thread(target=self._read_log, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+        self._send(plan)
+
+    def _send(self, plan: BaseModel) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended already; its exit code and log say why
+            pipe.write(plan.model_dump_json().encode())
+            pipe.close()
+
+    def _read_events(self) -> None:
+        pipe: IO[bytes] | None = self._process.stdout
+        assert pipe is not None
+        for line in pipe:
+            text = line.decode("utf-8", "replace").strip()
+            if not text:
+                continue
+            try:
+                self.inbox.put(Message(self, parse_event(self.name, text)))
+            except ValueError as error:
+                self.garbled = str(error)
+        self.inbox.put(Message(self, None))
+
+    def _read_log(self) -> None:
+        pipe: IO[bytes] | None = self._process.stderr
+        assert pipe is not None
+        for line in pipe:
+            text = line.decode("utf-8", "replace").rstrip()
+            self.log.append(text)
+            if self._on_log is not None:
+                self._on_log(text)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def signal(self, number: int) -> None:
+        """Passes a signal on; nothing happens when the program has ended."""
+        self._process.send_signal(number)
+
+    def events(self) -> Iterator[Event]:
+        """The events until the program ends. Only for a program with an inbox of its own."""
+        while (event := self.inbox.get().event) is not None:
+            yield event
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """The exit code; TimeoutError when it does not end in time."""
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"{self.name} has not ended within {timeout_s} s") from error
+        for thread in self._threads:
+            thread.join(10)
+        return code
+
+    def require_success(self, code: int, allowed: Iterable[int] = (0,)) -> None:
+        """A PenstockError with the program's own words unless `code` is allowed."""
+        if self.garbled is not None:
+            raise PenstockError(
+                self.garbled, "the program and the package differ in version: build both again"
+            )
+        if code in allowed:
+            return
+        log = "\n".join(self.log)
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        raise PenstockError(
+            f"{self.name} {how}" + (f"; its log:\n{log}" if log else ""),
+            "" if log else "look into the system's log (out of memory?)",
+            ExitCode.USAGE if code == ExitCode.USAGE else ExitCode.FAILED,
+        )
+
+    def stop(self, patience_s: float = 30.0) -> int:
+        """SIGTERM, and SIGKILL when it does not end in time."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        return self.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+@contextlib.contextmanager
+def forwarding_signals(*programs: Program) -> Iterator[None]:
+    """SIGINT and SIGTERM go to the programs instead of ending this one. For the main thread."""
+
+    def forward(number: int, _frame: object) -> None:
+        for program in programs:
+            program.signal(number)
+
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def wait_for(inbox: "queue.Queue[Message]", kind: type[Event], timeout_s: float) -> Event | None:
+    """The next event of `kind`; None when the program ended before, TimeoutError when none came in time."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            message = inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty as error:
+            raise TimeoutError(f"no {kind.__name__} event within {timeout_s} s") from error
+        if message.event is None or isinstance(message.event, kind):
+            return message.event

@@ -1,0 +1,31 @@
+"""Runs the recorder until it ends or is asked to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from penstock.model.events import Event, RecorderSeriesEnd
+from penstock.model.plans import RecorderPlan
+from penstock.programs.process import LogLine, Program, forwarding_signals
+
+
+@dataclass
+class Recording:
+    """The series that were recorded."""
+
+    ended: list[RecorderSeriesEnd] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[RecorderSeriesEnd]:
+        return [series for series in self.ended if series.problem is not None]
+
+
+def record(plan: RecorderPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None) -> Recording:
+    """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first."""
+    recording = Recording()
+    with Program("penstock-recorder", plan, on_log=on_log) as recorder, forwarding_signals(recorder):
+        for event in recorder.events():
+            if isinstance(event, RecorderSeriesEnd):
+                recording.ended.append(event)
+            on_event(event)
+        recorder.require_success(recorder.wait())
+    return recording

@@ -1,0 +1,159 @@
+"""Runs the simulated detector."""
+
+import math
+import re
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+from penstock.files.replay import Replay
+from penstock.model.catalogue import Detector, replayed_detector
+from penstock.model.errors import PenstockError, UsageError
+from penstock.model.events import DetectorSeriesEnd, Event
+from penstock.model.plans import DetectorPlan, Encoding, FilesTarget, LogLevel, Target, TcpTarget, ZmqTarget
+from penstock.model.units import split_address
+from penstock.programs.process import LogLine, Program, forwarding_signals
+
+_FORMATS = ("cbf", "tiff", "hdf5")
+_TARGET_HELP = "write tcp://127.0.0.1:9900, zmq://127.0.0.1:31001 or files:FOLDER?format=cbf"
+
+
+class Simulation(BaseModel):
+    """What is to be simulated, apart from the detector and the replay."""
+
+    frames: int = 100
+    rate_hz: float = 0.0
+    seed: int = 1
+    distinct_frames: int = 16
+    ratio: float | None = None
+    stamp: bool = True
+    encoding: Encoding = "none"
+    series_id: int = 1
+    series_unique_id: str = ""
+    connect_timeout_s: float = 10.0
+    log_level: LogLevel = "warning"
+
+
+def simulation_from(**values: Any) -> Simulation:
+    """A Simulation of options. A UsageError names the option."""
+    try:
+        return Simulation.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        option = "--" + str(problem["loc"][0]).removesuffix("_hz").replace("_", "-")
+        raise UsageError(
+            f"{option}: {problem['msg']} (given: {problem['input']!r})", "`penstock simulate --help`"
+        ) from error
+
+
+def parse_rate(text: str, detector: Detector) -> float:
+    """Frames a second of "25", "max" (0: as fast as it goes) or "" (the detector's own)."""
+    if text == "max":
+        return 0.0
+    if not text:
+        return detector.rate_hz
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate <= 1e7:
+        raise UsageError(
+            f'the rate "{text}" is not possible', "a number of frames a second up to 10 million, or max"
+        )
+    return rate
+
+
+def parse_target(text: str, token: str | None) -> Target:
+    """Where frames go: tcp://HOST:PORT, zmq://HOST:PORT (binds) or files:FOLDER?format=cbf|tiff|hdf5."""
+    if text.startswith("files:"):
+        return _files_target(text)
+    match = re.fullmatch(r"(tcp|zmq)://(?P<address>[^/?#]+)/?", text)
+    if match is None:
+        raise UsageError(f'"{text}" is no target', _TARGET_HELP)
+    try:
+        host, port = split_address(match["address"], 9900 if match[1] == "tcp" else 31001)
+    except ValueError as error:
+        raise UsageError(f"{text}: {error}", _TARGET_HELP) from error
+    if match[1] == "tcp":
+        return TcpTarget(host=host, port=port, token=token)
+    return ZmqTarget(endpoint=f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}")
+
+
+def _files_target(text: str) -> FilesTarget:
+    parts = urlsplit("x:" + text.removeprefix("files:"), allow_fragments=False)
+    options = parse_qs(parts.query, keep_blank_values=True)
+    folder = text.removeprefix("files:").partition("?")[0]
+    if not folder:
+        raise UsageError(f'"{text}" names no folder', _TARGET_HELP)
+    unknown = set(options) - {"format", "rename"}
+    kind = options.get("format", ["cbf"])[-1]
+    rename = options.get("rename", ["true"])[-1]
+    if unknown or kind not in _FORMATS or rename not in ("true", "false"):
+        raise UsageError(
+            f'"{text}" is not understood', f"format is {', '.join(_FORMATS)}; rename is true or false"
+        )
+    return FilesTarget.model_validate(
+        {"folder": str(Path(folder).absolute()), "format": kind, "rename": rename == "true"}
+    )
+
+
+def detector_plan(
+    detector: Detector, simulation: Simulation, target: Target, replay: Replay | None = None
+) -> DetectorPlan:
+    """The whole job. A replay gives the frames their shape and type."""
+    if replay is not None:
+        detector = replayed_detector(detector, replay.rows, replay.columns, replay.type)
+    values = simulation.model_dump()
+    values["series_unique_id"] = simulation.series_unique_id or new_series_name(detector)
+    values["detector"] = detector.for_plan()
+    values["replay"] = str(replay.path) if replay else None
+    values["stamp"] = simulation.stamp and replay is None
+    values["to"] = target.model_dump()
+    return DetectorPlan.model_validate(values)
+
+
+def new_series_name(detector: Detector) -> str:
+    """A name that no other series has, and that tells what it is."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", detector.name).strip("-").lower()
+    return f"{name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
+
+
+def simulate(
+    plan: DetectorPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None
+) -> DetectorSeriesEnd:
+    """Blocks until everything is sent (or SIGINT or SIGTERM ends it). A problem is a PenstockError."""
+    end: DetectorSeriesEnd | None = None
+    with Program("penstock-detector", plan, on_log=on_log) as program, forwarding_signals(program):
+        for event in program.events():
+            if isinstance(event, DetectorSeriesEnd):
+                end = event
+            on_event(event)
+        code = program.wait()
+        if end is not None and end.problem:
+            raise PenstockError(
+                f"{end.frames_sent} of {plan.frames} frames were sent: {end.problem}", _target_remedy(plan)
+            )
+        program.require_success(code)
+    if end is None:
+        raise PenstockError(
+            "penstock-detector ended without telling how many frames it sent", "see its log above"
+        )
+    return end
+
+
+def _target_remedy(plan: DetectorPlan) -> str:
+    match plan.to:
+        case TcpTarget():
+            return (
+                f"is a recorder listening on {plan.to.host}:{plan.to.port}? Start one with `penstock record`"
+            )
+        case ZmqTarget():
+            command = f"penstock record --zmq {plan.to.endpoint}"
+            return f"does a recorder pull from {plan.to.endpoint}? Start one with `{command}`"
+        case FilesTarget():
+            return f"is there space in {plan.to.folder}, and may it be written?"

@@ -1,0 +1,1 @@
+"""Shows things to people: progress, tables, summaries, pictures. Decides nothing."""

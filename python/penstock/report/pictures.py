@@ -1,0 +1,89 @@
+"""Pictures of a frame and of the throughput, as PNG files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy
+import numpy.typing
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from penstock.files.timing import RatePoint
+
+matplotlib.use("Agg")
+
+_Array = numpy.typing.NDArray[Any]
+_PICTURE_PIXELS_MAX = 2000
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One curve pair of the throughput picture."""
+
+    title: str
+    points: Sequence[RatePoint]
+
+
+def mask_of(frame: _Array) -> numpy.typing.NDArray[numpy.bool_]:
+    """Pixels without a value: negative ones, not-a-number, and the two highest of unsigned types."""
+    if frame.dtype.kind == "u":
+        return numpy.asarray(frame >= numpy.iinfo(frame.dtype).max - 1)
+    return numpy.asarray(~(frame >= 0))
+
+
+def shrink(
+    frame: numpy.typing.NDArray[numpy.float64], pixels_max: int
+) -> numpy.typing.NDArray[numpy.float64]:
+    """The highest value of each block of pixels, so that small spots survive; NaN only where all are."""
+    step = -(-max(frame.shape) // pixels_max)
+    if step <= 1:
+        return frame
+    rows, columns = (-(-side // step) * step for side in frame.shape)
+    padded = numpy.full((rows, columns), numpy.nan)
+    padded[: frame.shape[0], : frame.shape[1]] = frame
+    blocks = numpy.where(numpy.isnan(padded), -numpy.inf, padded).reshape(
+        rows // step, step, columns // step, step
+    )
+    highest = blocks.max(axis=(1, 3))
+    return numpy.where(numpy.isneginf(highest), numpy.nan, highest)
+
+
+def draw_frame(frame: _Array, title: str, path: Path) -> None:
+    """Logarithmic contrast between the 1st and the 99.9th percentile; pixels without a value are grey."""
+    values = shrink(numpy.where(mask_of(frame), numpy.nan, frame.astype(numpy.float64)), _PICTURE_PIXELS_MAX)
+    known = values[numpy.isfinite(values)]
+    low, high = (1.0, 2.0) if known.size == 0 else (float(v) for v in numpy.percentile(known, (1, 99.9)))
+    low = max(low, 0.5)
+    figure = Figure(figsize=(9, 9 * values.shape[0] / values.shape[1] + 0.8), layout="constrained")
+    axes = figure.add_subplot()
+    colours = matplotlib.colormaps["inferno"].with_extremes(bad="0.35", under="black")
+    shown = axes.imshow(
+        numpy.ma.masked_invalid(values),
+        norm=LogNorm(low, max(high, 2 * low)),
+        cmap=colours,
+        interpolation="nearest",
+        extent=(0, frame.shape[1], frame.shape[0], 0),
+    )
+    axes.set(title=title, xlabel="column", ylabel="row")
+    figure.colorbar(shown, ax=axes, label="counts", shrink=0.8, extend="both")
+    figure.savefig(path, dpi=150)
+
+
+def draw_throughput(phases: Sequence[Phase], path: Path) -> None:
+    """What came in and what went to storage, a panel a phase, both on a logarithmic scale."""
+    figure = Figure(figsize=(10, 3.6 * len(phases)), layout="constrained")
+    panels = figure.subplots(len(phases), 1, squeeze=False)[:, 0]
+    for axes, phase in zip(panels, phases, strict=True):
+        seconds = [point.seconds for point in phase.points]
+        for label, rates, colour in (
+            ("received (uncompressed)", [point.received_bytes_per_s for point in phase.points], "tab:blue"),
+            ("written to the file", [point.written_bytes_per_s for point in phase.points], "tab:orange"),
+        ):
+            axes.plot(seconds, [rate / 1e6 for rate in rates], marker=".", color=colour, label=label)
+        axes.set(title=phase.title, xlabel="seconds", ylabel="MB/s", yscale="log")
+        axes.grid(visible=True, which="both", alpha=0.3)
+        axes.legend()
+    figure.savefig(path, dpi=130)

@@ -1,0 +1,161 @@
+"""Progress: bars on a terminal, plain lines anywhere else."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from penstock.model.events import (
+    CheckProgress,
+    DetectorProgress,
+    DetectorSeriesEnd,
+    Event,
+    Listening,
+    RecorderProgress,
+    RecorderSeriesEnd,
+    Rejected,
+    SeriesStart,
+)
+from penstock.model.units import human_bytes, human_rate, human_seconds
+
+_LINE_INTERVAL_S = 5.0
+
+
+class ProgressView:
+    """Bars by key on a terminal; elsewhere a line a key at most every 5 s, and one when it is done."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self.console = console
+        self._clock = clock
+        self._tasks: dict[str, TaskID] = {}
+        self._last: dict[str, float] = {}
+        self._bars: Progress | None = None
+        if console.is_terminal:
+            self._bars = Progress(
+                TextColumn("[bold]{task.description}"),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[text]}"),
+                TimeElapsedColumn(),
+                console=console,
+            )
+
+    def update(self, key: str, done: int, total: int, text: str) -> None:
+        """`total` 0 means that the end is not known."""
+        if self._bars is not None:
+            if key not in self._tasks:
+                self._tasks[key] = self._bars.add_task(escape(key), text="", total=total or None)
+            self._bars.update(self._tasks[key], completed=done, total=total or None, text=escape(text))
+            return
+        now = self._clock()
+        if now - self._last.get(key, now - 2 * _LINE_INTERVAL_S) >= _LINE_INTERVAL_S:
+            self._last[key] = now
+            self.say(f"{key}: {text}")
+
+    def finish(self, key: str, text: str) -> None:
+        """The last word on `key`, which stays on the screen."""
+        if self._bars is not None and key in self._tasks:
+            self._bars.remove_task(self._tasks.pop(key))
+        self._last.pop(key, None)
+        self.say(f"{key}: {text}")
+
+    def say(self, text: str) -> None:
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        if self._bars is not None:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+
+def show(view: ProgressView, event: Event) -> None:
+    """One event of any of the programs, to people."""
+    match event:
+        case Listening():
+            view.say("listening on " + ", ".join(event.sources))
+        case SeriesStart():
+            frames = f"{event.frames} frames" if event.frames else "open end"
+            view.say(
+                f"series {event.series_unique_id} starts ({frames})"
+                + (f": {event.file}" if event.file else "")
+            )
+        case RecorderProgress():
+            view.update(
+                event.series_unique_id or "recording",
+                event.frames_written,
+                event.frames_announced,
+                recorder_line(event),
+            )
+        case RecorderSeriesEnd():
+            view.finish(event.series_unique_id or "series", recorder_summary(event))
+        case DetectorProgress():
+            view.update("sending", event.frames_sent, event.frames, detector_line(event))
+        case DetectorSeriesEnd():
+            view.finish("sent", detector_summary(event))
+        case CheckProgress():
+            view.update(event.what or "checking", event.done, event.total, f"{event.done} of {event.total}")
+        case Rejected():
+            view.say(f"refused from {event.source}: {event.message} ({event.code})")
+
+
+def recorder_line(event: RecorderProgress) -> str:
+    """ "120 of 250 frames, 622 MB/s in, 71 MB/s out, ratio 8.8, pool 3 %"."""
+    announced = f" of {event.frames_announced}" if event.frames_announced else ""
+    parts = [
+        f"{event.frames_written}{announced} frames",
+        f"{human_rate(event.raw_bytes_per_s)} in",
+        f"{human_rate(event.stored_bytes_per_s)} out",
+    ]
+    if event.stored_bytes:
+        parts.append(f"ratio {event.raw_bytes / event.stored_bytes:.1f}")
+    backlog = event.frames_received - event.frames_written
+    if backlog > 0:
+        parts.append(f"backlog {backlog}")
+    if event.pool_bytes:
+        parts.append(f"pool {100 * event.pool_used_bytes / event.pool_bytes:.0f} %")
+    if event.rejected:
+        parts.append(f"{event.rejected} refused")
+    return ", ".join(parts)
+
+
+def recorder_summary(event: RecorderSeriesEnd) -> str:
+    """What became of the series, in one line."""
+    text = f"{event.frames_written} frames in {event.file}, {human_bytes(event.stored_bytes)}"
+    if event.stored_bytes:
+        text += f" (ratio {event.raw_bytes / event.stored_bytes:.1f})"
+    if event.seconds > 0:
+        text += f", {human_seconds(event.seconds)}, {human_rate(event.raw_bytes / event.seconds)}"
+    amiss = [
+        f"{getattr(event, name)} {name}"
+        for name in ("missing", "duplicate", "late", "damaged", "dropped")
+        if getattr(event, name)
+    ]
+    if amiss:
+        text += "; " + ", ".join(amiss)
+    return text + (f"; PROBLEM: {event.problem}" if event.problem else "")
+
+
+def detector_line(event: DetectorProgress) -> str:
+    late = f", {event.late} late" if event.late else ""
+    rate = f"{event.rate_hz:.4g} Hz, {human_rate(event.bytes_per_s)}"
+    return f"{event.frames_sent} of {event.frames} frames, {rate}{late}"
+
+
+def detector_summary(event: DetectorSeriesEnd) -> str:
+    rate = event.frames_sent / event.seconds if event.seconds > 0 else 0.0
+    took = human_seconds(event.seconds)
+    text = f"{event.frames_sent} frames, {human_bytes(event.bytes)} in {took} ({rate:.4g} Hz)"
+    if event.acknowledged is not None:
+        text += f", {event.acknowledged} acknowledged"
+    if event.late:
+        text += f", {event.late} late (by {human_seconds(event.late_max_ms / 1e3)} at most)"
+    return text + (f"; PROBLEM: {event.problem}" if event.problem else "")

@@ -1,0 +1,188 @@
+"""Detectors, files and findings as tables."""
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from penstock.files.inspect import FileInfo, FrameData
+from penstock.model.catalogue import Detector
+from penstock.model.events import CheckReport
+from penstock.model.findings import Finding
+from penstock.model.plans import DetectorPlan, FilesTarget, RecorderPlan, TcpSourcePlan, TcpTarget
+from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
+
+_LEVEL_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+def detector_table(catalogue: dict[str, Detector]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title, right in (
+        ("name", False),
+        ("detector", False),
+        ("rows", True),
+        ("columns", True),
+        ("type", False),
+    ):
+        table.add_column(title, justify="right" if right else "left", no_wrap=title == "name")
+    for title in ("frame", "rate", "data rate"):
+        table.add_column(title, justify="right")
+    for key, detector in catalogue.items():
+        table.add_row(
+            key,
+            escape(detector.name),
+            str(detector.rows),
+            str(detector.columns),
+            detector.type,
+            human_bytes(detector.frame_bytes),
+            f"{detector.rate_hz:g} Hz" if detector.rate_hz else "",
+            human_rate(detector.bytes_per_s) if detector.rate_hz else "",
+        )
+    return table
+
+
+def detector_sheet(detector: Detector) -> Table:
+    y, x = (size * 1e6 for size in detector.pixel_size_m)
+    shape = f"{detector.rows} rows x {detector.columns} columns"
+    rows = {
+        "detector": detector.name,
+        "description": detector.description,
+        "pixels": f"{shape} ({detector.megapixels:.3g} megapixels), {detector.type}",
+        "frame": f"{human_bytes(detector.frame_bytes)} ({detector.frame_bytes} bytes)",
+        "rate": f"{detector.rate_hz:g} Hz, {human_rate(detector.bytes_per_s)}"
+        if detector.rate_hz
+        else "not known",
+        "pixel size": f"{y:g} x {x:g} µm",
+        "sensor": f"{detector.sensor_material}, {detector.sensor_thickness_m * 1e6:g} µm",
+        "gaps": f"{len(detector.gaps)} rectangles" if detector.gaps else "none",
+    }
+    if detector.gap_value is not None:
+        rows["gap value"] = str(detector.gap_value)
+    if detector.saturation_value is not None:
+        rows["saturation"] = str(detector.saturation_value)
+    rows |= {name: str(value) for name, value in (detector.model_extra or {}).items()}
+    return fact_table(rows)
+
+
+def fact_table(rows: dict[str, str]) -> Table:
+    """Two columns: what, and its value."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        if value:
+            table.add_row(name, escape(value))
+    return table
+
+
+def info_page(info: FileInfo) -> RenderableType:
+    rows = {
+        "file": f"{info.file}, {human_bytes(info.bytes)}"
+        + (f", {info.definition}" if info.definition else ""),
+        "series": info.series_unique_id or "",
+        "detector": info.detector or "",
+        **{name.replace("_", " "): value for name, value in info.detector_fields.items()},
+        "wavelength": info.wavelength or "",
+        "start": info.start_time or "",
+        "end": info.end_time or "",
+    }
+    if info.data is not None:
+        rows |= _data_rows(info.data, info.frames_announced)
+    if info.ledger:
+        rows["ledger"] = ", ".join(f"{count} {name}" for name, count in info.ledger.items())
+    for stage in info.timing:
+        p50, p99, worst = (human_seconds(value / 1e3) for value in (stage.p50_ms, stage.p99_ms, stage.max_ms))
+        rows[f"time to {stage.stage}" if stage.stage != "total" else "received to written"] = (
+            f"median {p50}, 99 % within {p99}, at most {worst}"
+        )
+    for number, text in enumerate(info.missing):
+        rows["not there" if number == 0 else " " * number] = text
+    return Group(fact_table(rows), Text(""), Text("\n".join(info.tree)))
+
+
+def _data_rows(data: FrameData, announced: int | None) -> dict[str, str]:
+    shape = " x ".join(map(str, data.shape))
+    ratio = f" of {human_bytes(data.raw_bytes)} (ratio {data.ratio:.2f})" if data.ratio else ""
+    return {
+        "frames": f"{shape} {data.dtype} at {data.path}" + (f", {announced} announced" if announced else ""),
+        "chunks": " x ".join(map(str, data.chunks)) if data.chunks else "contiguous",
+        "codec": ", ".join(data.filters) or "none",
+        "stored": human_bytes(data.stored_bytes) + ratio,
+    }
+
+
+def findings_table(findings: Iterable[Finding]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("level", "what", "where", "expected", "actual", "remedy"):
+        table.add_column(title, overflow="fold")
+    for finding in findings:
+        texts = (finding.what, finding.where, finding.expected, finding.actual, finding.remedy)
+        table.add_row(
+            Text(finding.level, style=_LEVEL_STYLE[finding.level]), *(escape(text) for text in texts)
+        )
+    return table
+
+
+def report_line(report: CheckReport) -> str:
+    """What the check looked at, in one line."""
+    text = f"{report.chunks} chunks in {report.segments} segments"
+    text += f", {report.frames} frames, {report.missing} missing"
+    text += f", {human_bytes(report.bytes)}"
+    if report.compared_frames:
+        text += (
+            f"; {report.compared_frames} frames compared pixel by pixel, {report.different_frames} different"
+        )
+    return f"{text} ({human_seconds(report.seconds)})"
+
+
+def plan_table(plan: RecorderPlan) -> Table:
+    """What `penstock record` would do."""
+    rows = {
+        "folder": plan.folder,
+        "file name": plan.file_name + (" (replaces files)" if plan.overwrite else " (never replaces a file)"),
+    }
+    for number, source in enumerate(plan.sources):
+        if isinstance(source, TcpSourcePlan):
+            text = f"listen on {source.host}:{source.port}" + (", token required" if source.token else "")
+        else:
+            text = f"{'bind' if source.bind else 'pull from'} {source.endpoint}"
+        rows[f"source {number + 1}"] = text
+    level = f" level {plan.codec.level}" if plan.codec.level else ""
+    rows["compression"] = f"{plan.codec.encoding}{level}, {plan.threads} threads"
+    rows["pool"] = f"{format_size(plan.pool_bytes)}; when it is full: {plan.when_full}"
+    rows["durability"] = plan.store.durability
+    rows["segments"] = (
+        f"{format_size(plan.store.segment_bytes)}, aligned to {format_size(plan.store.alignment_bytes)}"
+    )
+    rows["ends"] = f"after {plan.series_limit} series" if plan.series_limit else "with SIGINT or SIGTERM"
+    return fact_table(rows)
+
+
+def simulation_table(plan: DetectorPlan) -> Table:
+    """What `penstock simulate` would send."""
+    detector = Detector.model_validate(plan.detector)
+    total = plan.frames * detector.frame_bytes
+    rows = {
+        "detector": f"{detector.name}, {detector.rows} x {detector.columns} {detector.type}",
+        "frames": f"{plan.frames} of {human_bytes(detector.frame_bytes)}, {human_bytes(total)} uncompressed",
+        "images": f"replayed from {plan.replay}"
+        if plan.replay
+        else f"simulated, seed {plan.seed}, {plan.distinct_frames} different",
+        "sent as": plan.encoding,
+    }
+    if plan.rate_hz > 0:
+        seconds = human_seconds(plan.frames / plan.rate_hz)
+        rows["rate"] = f"{plan.rate_hz:g} Hz, {human_rate(plan.rate_hz * detector.frame_bytes)}, {seconds}"
+    else:
+        rows["rate"] = "as fast as it goes"
+    match plan.to:
+        case TcpTarget():
+            rows["to"] = f"tcp://{plan.to.host}:{plan.to.port}"
+        case FilesTarget():
+            rows["to"] = f"one {plan.to.format} file a frame in {plan.to.folder}"
+        case _:
+            rows["to"] = f"whoever pulls from {plan.to.endpoint}"
+    rows["series"] = plan.series_unique_id
+    return fact_table(rows)
