@@ -28,10 +28,15 @@ def main() -> None:
     everything = resolve(*(f"--requirement={HERE / name}.in" for name in NAMES))
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder) / "constraints.txt"
-        constraints.write_text("".join(f"{name}=={version}\n" for name, version in everything.items()), encoding="utf-8")
+        constraints.write_text(
+            "".join(f"{name}=={version}\n" for name, version in everything.items()), encoding="utf-8"
+        )
         for name in NAMES:
             pinned = resolve(f"--requirement={HERE / name}.in", f"--constraint={constraints}")
-            lines = [f"# Written by requirements/update.py from {name}.in.", *(f"{k}=={v}" for k, v in sorted(pinned.items()))]
+            lines = [
+                f"# Written by requirements/update.py from {name}.in.",
+                *(f"{k}=={v}" for k, v in sorted(pinned.items())),
+            ]
             (HERE / f"{name}.lock").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -22,7 +22,7 @@ def check_command(
         str | None,
         typer.Option(
             metavar="recorded|PATH",
-            help="Compare pixel by pixel: `recorded` makes the frames of a simulated series again; a path names"
+            help="Compare pixels: `recorded` makes the frames of a simulated series again; a path names"
             " the images (a folder, image files, .npy) that were replayed.",
         ),
     ] = None,

@@ -86,6 +86,7 @@ def _rows(phase: PhaseResult) -> dict[str, str]:
     late = (
         f", {sent.late} sent late (by {human_seconds(sent.late_max_ms / 1e3)} at most)" if sent.late else ""
     )
+    compared = f"{checked.compared_frames} frames, {checked.different_frames} different"
     return {
         "sent": f"{sent.frames_sent} frames, {human_bytes(recorded.raw_bytes)} in {took}",
         "rate": f"{phase.rate_hz:.4g} Hz{asked}, {human_rate(phase.raw_bytes_per_s)}{late}",
@@ -94,7 +95,7 @@ def _rows(phase: PhaseResult) -> dict[str, str]:
         "amiss": _amiss(recorded),
         "received to written": _latency(phase.timing),
         "where the time went": _stages(recorded.stage_seconds),
-        "compared with what was sent": f"{checked.compared_frames} frames, {checked.different_frames} different",
+        "compared with what was sent": compared,
         "check": "fine" if checked.ok else "FAILED",
         "file": recorded.file,
     }

@@ -89,8 +89,8 @@ def replay_file(paths: list[Path], memory_bytes: int, frames_max: int, on_image:
                 break
             if image.shape != first.shape or image.dtype != first.dtype:
                 raise PenstockError(
-                    f"image {number} is {image.shape} {image.dtype}, the first is {first.shape} {first.dtype}",
-                    "replay images of one shape and type at a time",
+                    f"image {number} is {image.shape} {image.dtype}, not {first.shape} {first.dtype}",
+                    "replay images of one shape and type at a time, that of the first",
                 )
             frames[number] = image
             on_image(number + 1, count)
