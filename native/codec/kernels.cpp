@@ -13,7 +13,8 @@ struct Supported {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     list[count++] = &sse2_kernels;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+        __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("lzcnt"))
       list[count++] = &avx2_kernels;
     else
       return;

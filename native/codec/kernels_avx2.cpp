@@ -4,6 +4,8 @@
 
 #include <immintrin.h>
 
+#include "codec/lz4_decoder.hpp"
+#include "codec/lz4_encoder.hpp"
 #include "codec/transpose_lanes.hpp"
 
 namespace penstock::codec {
@@ -51,9 +53,56 @@ struct Avx2 {
   }
 };
 
+/// The remainders of 0, 1, 2 … by each offset up to 15.
+struct alignas(32) PatternOrders {
+  std::uint8_t at[16][32];
+};
+
+constexpr PatternOrders pattern_orders() {
+  PatternOrders orders{};
+  for (std::size_t offset = 1; offset < 16; ++offset)
+    for (std::size_t i = 0; i < 32; ++i) orders.at[offset][i] = static_cast<std::uint8_t>(i % offset);
+  return orders;
+}
+
+constexpr PatternOrders orders_of_offsets = pattern_orders();
+
+struct Avx2Lz4 {
+  static constexpr std::size_t width = 32;
+
+  static __m256i load(const std::byte* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+  static unsigned equal_mask(const std::byte* a, const std::byte* b) {
+    return static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(load(a), load(b))));
+  }
+  static std::size_t equal_bytes(const std::byte* a, const std::byte* b) { return _tzcnt_u32(~equal_mask(a, b)); }
+  static std::size_t equal_bytes_before(const std::byte* a, const std::byte* b) {
+    return _lzcnt_u32(~equal_mask(a - width, b - width));
+  }
+  static unsigned repeats(const std::byte* at) {
+    return static_cast<unsigned>(_mm_popcnt_u32(equal_mask(at, at - 1)) +
+                                 _mm_popcnt_u32(equal_mask(at + width, at + width - 1)));
+  }
+
+  class Pattern {
+   public:
+    Pattern(const std::byte* to, std::size_t offset)
+        : bytes_(_mm256_shuffle_epi8(
+              _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(to - offset))),
+              _mm256_load_si256(reinterpret_cast<const __m256i*>(orders_of_offsets.at[offset])))),
+          period_(width - width % offset) {}
+    std::size_t period() const { return period_; }
+    void store(std::byte* to) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes_); }
+
+   private:
+    __m256i bytes_;
+    std::size_t period_;
+  };
+};
+
 }  // namespace
 
-const Kernels avx2_kernels{"avx2", transpose_with<Avx2>, untranspose_with<Avx2>};
+const Kernels avx2_kernels{"avx2", transpose_with<Avx2>, untranspose_with<Avx2>, lz4_encode_with<Avx2Lz4>,
+                           lz4_decode_with<Avx2Lz4>};
 
 }  // namespace penstock::codec
 

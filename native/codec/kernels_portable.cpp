@@ -1,4 +1,7 @@
 #include "codec/kernels.hpp"
+#include "codec/lz4_decoder.hpp"
+#include "codec/lz4_encoder.hpp"
+#include "codec/lz4_words.hpp"
 #include "codec/transpose_portable.hpp"
 
 namespace penstock::codec {
@@ -14,6 +17,6 @@ void untranspose(const std::byte* planes, std::byte* elements, std::size_t count
 
 }  // namespace
 
-const Kernels portable_kernels{"portable", transpose, untranspose};
+const Kernels portable_kernels{"portable", transpose, untranspose, lz4_encode_with<Words>, lz4_decode_with<Words>};
 
 }  // namespace penstock::codec

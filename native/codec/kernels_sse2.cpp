@@ -4,6 +4,9 @@
 
 #include <emmintrin.h>
 
+#include "codec/lz4_decoder.hpp"
+#include "codec/lz4_encoder.hpp"
+#include "codec/lz4_words.hpp"
 #include "codec/transpose_lanes.hpp"
 
 namespace penstock::codec {
@@ -40,9 +43,30 @@ struct Sse2 {
   }
 };
 
+struct Sse2Lz4 : Words {
+  static constexpr std::size_t width = 16;
+
+  static unsigned equal_mask(const std::byte* a, const std::byte* b) {
+    return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(Sse2::load(a, 0), Sse2::load(b, 0))));
+  }
+  static std::size_t equal_bytes(const std::byte* a, const std::byte* b) {
+    return static_cast<std::size_t>(__builtin_ctz(~equal_mask(a, b)));
+  }
+  static std::size_t equal_bytes_before(const std::byte* a, const std::byte* b) {
+    // The lowest bit that is set ends the count after 16 equal bytes.
+    return static_cast<std::size_t>(__builtin_clz((~equal_mask(a - width, b - width) << 16) | 0x8000u));
+  }
+  static unsigned repeats(const std::byte* at) {
+    int count = 0;
+    for (std::size_t i = 0; i < 64; i += width) count += __builtin_popcount(equal_mask(at + i, at + i - 1));
+    return static_cast<unsigned>(count);
+  }
+};
+
 }  // namespace
 
-const Kernels sse2_kernels{"sse2", transpose_with<Sse2>, untranspose_with<Sse2>};
+const Kernels sse2_kernels{"sse2", transpose_with<Sse2>, untranspose_with<Sse2>, lz4_encode_with<Sse2Lz4>,
+                           lz4_decode_with<Sse2Lz4>};
 
 }  // namespace penstock::codec
 
