@@ -1,0 +1,249 @@
+#include "detector/job.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "detector/feed.hpp"
+#include "detector/fields.hpp"
+#include "detector/file_sender.hpp"
+#include "detector/ratio.hpp"
+#include "detector/watcher.hpp"
+#include "stream/tcp.hpp"
+#include "stream/zmq_sender.hpp"
+
+namespace penstock::detector {
+namespace {
+
+/// Counters that the sending thread writes and progress reads.
+struct Counters {
+  std::atomic<std::uint64_t> frames{0};
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> late{0};
+  std::atomic<std::int64_t> late_max_ns{0};
+};
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+}
+
+Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& plan, Env& env) {
+  if (const auto* tcp = std::get_if<ToTcp>(&plan.to)) {
+    stream::TcpSenderOptions options;
+    options.host = tcp->host;
+    options.port = tcp->port;
+    options.token = tcp->token;
+    options.client = "penstock-detector " + plan.detector_name;
+    options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
+    PEN_ASSIGN(auto sender, stream::TcpSender::open(options));
+    return std::unique_ptr<stream::FrameSender>(std::move(sender));
+  }
+  if (const auto* zmq = std::get_if<ToZmq>(&plan.to)) {
+    stream::ZmqSenderOptions options;
+    options.endpoint = zmq->endpoint;
+    PEN_ASSIGN(auto sender, stream::ZmqSender::open(options));
+    return std::unique_ptr<stream::FrameSender>(std::move(sender));
+  }
+  return open_file_sender(env, std::get<ToFiles>(plan.to));
+}
+
+/// "prepare" events, a few a second and the last one.
+class PrepareEvents {
+ public:
+  explicit PrepareEvents(const EventSink& emit) : emit_(emit) {}
+
+  void tell(std::string_view what, std::uint64_t done, std::uint64_t total) {
+    const auto now_ns = monotonic_ns();
+    if (done != total && now_ns < next_ns_) return;
+    next_ns_ = now_ns + 200'000'000;
+    emit_("prepare", {{"what", what}, {"done", done}, {"total", total}});
+  }
+
+ private:
+  const EventSink& emit_;
+  std::int64_t next_ns_ = 0;
+};
+
+Result<std::unique_ptr<Feed>> simulate(DetectorPlan& plan, const FeedOptions& options, PrepareEvents& events) {
+  if (plan.ratio) {
+    events.tell("background", 0, 1);
+    PEN_ASSIGN(const auto fit, background_for_ratio(plan.simulation, *plan.ratio));
+    plan.simulation.background_mean = fit.background_mean;
+    spdlog::info("a background of {:.4g} counts a pixel compresses by {:.2f}", fit.background_mean, fit.ratio);
+    events.tell("background", 1, 1);
+  }
+  // Whoever checks the recording makes the same frames from this.
+  const auto description = Json::parse(plan.simulation.to_json());
+  plan.series.user_data_json = Json{{"penstock", {{"simulation", description}}}}.dump();
+  const Simulation simulation(plan.simulation);
+  auto with_stamp = options;
+  with_stamp.stamp = plan.simulation.stamp;
+  return Feed::simulated(simulation, with_stamp);
+}
+
+Result<std::unique_ptr<Feed>> replay(DetectorPlan& plan, const FeedOptions& options) {
+  PEN_ASSIGN(auto images, NpyImages::open(*plan.replay), "replay");
+  const auto& announced = plan.series.frame;
+  if (images->frame() != announced)
+    return make_error(Errc::mismatch, "replay: {} has images of {} × {} {}, the detector has {} × {} {}", *plan.replay,
+                      images->frame().shape[0], images->frame().shape[1], name(images->frame().type),
+                      announced.shape[0], announced.shape[1], name(announced.type));
+  plan.series.user_data_json = Json{{"penstock", {{"replay", {{"images", images->count()}}}}}}.dump();
+  return Feed::replayed(std::move(images), options);
+}
+
+Result<std::unique_ptr<Feed>> prepare(DetectorPlan& plan, const JobContext& context) {
+  PrepareEvents events(context.emit);
+  FeedOptions options;
+  options.encoding = plan.encoding;
+  options.threads = plan.threads;
+  options.stop = &context.stop;
+  options.progress = [&events](std::uint64_t done, std::uint64_t total) { events.tell("images", done, total); };
+  return plan.replay ? replay(plan, options) : simulate(plan, options, events);
+}
+
+/// The series on its way.
+class Sending {
+ public:
+  Sending(const DetectorPlan& plan, const JobContext& context, Feed& feed, stream::FrameSender& sender)
+      : plan_(plan),
+        context_(context),
+        feed_(feed),
+        sender_(sender),
+        pacer_(plan.rate_hz, context.clock),
+        watcher_(sender, context.stop, [this] { tell_progress(); }) {}
+
+  Result<void> run() {
+    tell_start();
+    start_ns_ = monotonic_ns();
+    auto sent = send();
+    watcher_.quiet();
+    tell_end(sent);
+    return sent;
+  }
+
+ private:
+  Result<void> send() {
+    watcher_.set_deadline(plan_.connect_timeout_s);
+    if (auto begun = sender_.begin(plan_.series); !begun) {
+      if (watcher_.expired())
+        return make_error(Errc::timed_out, "{}: nobody took the start message within {} s (connect_timeout_s)",
+                          sender_.address(), plan_.connect_timeout_s);
+      return begun;
+    }
+    watcher_.clear_deadline();
+    auto frames = send_frames();
+    // The receiver learns of the end even so: its file is complete but for the frames that are missing.
+    auto ended = sender_.end();
+    auto receipt = ended.ok() ? sender_.finish(milliseconds_of(plan_.finish_timeout_s)) : std::move(ended).error();
+    if (!frames) return frames;
+    if (!receipt) return std::move(receipt).error();
+    if (!receipt->problem.empty()) return make_error(Errc::io, "the receiver reports: {}", receipt->problem);
+    if (receipt->refused > 0)
+      return make_error(Errc::refused, "the receiver refused {} messages; the first: {}", receipt->refused,
+                        receipt->first_refusal);
+    return {};
+  }
+
+  Result<void> send_frames() {
+    const auto stopped = [this] { return context_.stop.load(); };
+    const auto exposure_ns = plan_.rate_hz > 0 ? static_cast<std::int64_t>(1e9 / plan_.rate_hz) : -1;
+    pacer_.start();
+    for (std::uint64_t number = 0; number < plan_.frames; ++number) {
+      if (!pacer_.wait_for(number, stopped))
+        return make_error(Errc::cancelled, "stopped after {} of {} frames", number, plan_.frames);
+      auto frame = feed_.frame(number);
+      if (exposure_ns >= 0) {
+        frame.exposure_start_ns = pacer_.due_ns(number) - pacer_.start_ns();
+        frame.exposure_stop_ns = frame.exposure_start_ns + exposure_ns;
+        frame.exposure_real_ns = exposure_ns;
+      }
+      PEN_TRY(sender_.put(frame), "frame {}", number);
+      if (plan_.rate_hz > 0) PEN_TRY(sender_.flush(), "frame {}", number);
+      counters_.frames = number + 1;
+      counters_.bytes += frame.payload.size();
+      counters_.late = pacer_.stats().late;
+      counters_.late_max_ns = pacer_.stats().late_max_ns;
+    }
+    return sender_.flush();
+  }
+
+  void tell_start() const {
+    const auto& series = plan_.series;
+    context_.emit("series_start", {{"series_unique_id", series.unique_id},
+                                   {"series_id", series.id},
+                                   {"frames", plan_.frames},
+                                   {"rate_hz", plan_.rate_hz},
+                                   {"rows", series.frame.shape[0]},
+                                   {"columns", series.frame.shape[1]},
+                                   {"type", std::string(name(series.frame.type))},
+                                   {"encoding", std::string(name(plan_.encoding))},
+                                   {"to", sender_.address()}});
+  }
+
+  void tell_progress() {
+    const auto now_ns = monotonic_ns();
+    const auto frames = counters_.frames.load();
+    const auto bytes = counters_.bytes.load();
+    const auto since_s = std::max(1e-9, static_cast<double>(now_ns - last_ns_) * 1e-9);
+    const bool first = last_ns_ == 0;
+    context_.emit("progress", {{"series_unique_id", plan_.series.unique_id},
+                               {"frames_sent", frames},
+                               {"frames", plan_.frames},
+                               {"bytes", bytes},
+                               {"rate_hz", first ? 0.0 : static_cast<double>(frames - last_frames_) / since_s},
+                               {"bytes_per_s", first ? 0.0 : static_cast<double>(bytes - last_bytes_) / since_s},
+                               {"late", counters_.late.load()}});
+    last_ns_ = now_ns;
+    last_frames_ = frames;
+    last_bytes_ = bytes;
+  }
+
+  void tell_end(const Result<void>& sent) const {
+    const auto receipt = sender_.receipt();
+    const bool acknowledges = !std::holds_alternative<ToZmq>(plan_.to);
+    const auto seconds = static_cast<double>(monotonic_ns() - start_ns_) * 1e-9;
+    context_.emit("series_end", {{"series_unique_id", plan_.series.unique_id},
+                                 {"frames_sent", counters_.frames.load()},
+                                 {"frames", plan_.frames},
+                                 {"seconds", seconds},
+                                 {"bytes", counters_.bytes.load()},
+                                 {"late", counters_.late.load()},
+                                 {"late_max_ms", static_cast<double>(counters_.late_max_ns.load()) * 1e-6},
+                                 {"acknowledged", acknowledges ? Json(receipt.safe_below) : Json()},
+                                 {"confirmed", acknowledges ? Json(receipt.confirmed) : Json()},
+                                 {"refused", receipt.refused},
+                                 {"ratio", feed_.ratio()},
+                                 {"problem", sent.ok() ? Json() : Json(sent.error().message())}});
+  }
+
+  const DetectorPlan& plan_;
+  const JobContext& context_;
+  Feed& feed_;
+  stream::FrameSender& sender_;
+  Pacer pacer_;
+  Counters counters_;
+  std::int64_t start_ns_ = 0;
+  // Of the progress event before; the watcher's thread only.
+  std::int64_t last_ns_ = 0;
+  std::uint64_t last_frames_ = 0;
+  std::uint64_t last_bytes_ = 0;
+  Watcher watcher_;  // last: its thread uses what stands above
+};
+
+}  // namespace
+
+Result<void> run_job(DetectorPlan plan, const JobContext& context) {
+  PEN_ASSIGN(auto feed, prepare(plan, context));
+  PEN_ASSIGN(auto sender, open_sender(plan, context.env));
+  spdlog::info("sending {} frames of {} × {} {} to {}", plan.frames, plan.series.frame.shape[0],
+               plan.series.frame.shape[1], name(plan.series.frame.type), sender->address());
+  return Sending(plan, context, *feed, *sender).run();
+}
+
+}  // namespace penstock::detector

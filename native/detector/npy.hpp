@@ -1,0 +1,45 @@
+/// Images from a .npy file: an array of (frames, rows, columns) in C order, little-endian.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "frame/array.hpp"
+
+namespace penstock::detector {
+
+struct NpyHeader {
+  ArraySpec array;              ///< all dimensions
+  std::size_t data_offset = 0;  ///< where the array's bytes begin
+};
+
+/// Reads the head of a file, format versions 1 to 3. `file` holds at least the header, of at most
+/// 64 KiB; no length is believed before it was checked against `file`.
+Result<NpyHeader> parse_npy_header(Bytes file);
+
+/// A mapped file; constant, so that threads may share it.
+class NpyImages {
+ public:
+  static Result<std::shared_ptr<const NpyImages>> open(const std::string& path);
+  ~NpyImages();
+  NpyImages(const NpyImages&) = delete;
+  NpyImages& operator=(const NpyImages&) = delete;
+
+  std::uint64_t count() const { return count_; }
+  const ArraySpec& frame() const { return frame_; }
+  /// Alive as long as this object.
+  Bytes image(std::uint64_t index) const { return mapping_.subspan(offset_ + index * frame_bytes_, frame_bytes_); }
+
+ private:
+  explicit NpyImages(Bytes mapping) : mapping_(mapping) {}
+
+  Bytes mapping_;
+  std::size_t offset_ = 0;
+  std::size_t frame_bytes_ = 0;
+  std::uint64_t count_ = 0;
+  ArraySpec frame_;
+};
+
+}  // namespace penstock::detector

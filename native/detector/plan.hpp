@@ -1,0 +1,56 @@
+/// The whole job of a detector, as its JSON document describes it (docs/reference/detector-plan.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/result.hpp"
+#include "detector/simulation_spec.hpp"
+#include "frame/encoding.hpp"
+#include "frame/series.hpp"
+
+namespace penstock::detector {
+
+struct ToTcp {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 9900;
+  std::string token;
+};
+
+struct ToZmq {
+  std::string endpoint = "tcp://127.0.0.1:31001";
+};
+
+enum class FileFormat { cbf, tiff, hdf5 };
+
+struct ToFiles {
+  std::string folder;
+  FileFormat format = FileFormat::cbf;
+  bool rename = true;  ///< write under a temporary name first
+  std::string prefix;  ///< file names are PREFIX_000000.cbf and so on; the series' unique id where empty
+};
+
+struct DetectorPlan {
+  Series series;  ///< what the start message tells; shape and type too unless replaying
+  std::string detector_name;
+  SimulationSpec simulation;  ///< not looked at when replaying
+  std::optional<std::string> replay;
+  std::uint64_t frames = 0;
+  double rate_hz = 0;  ///< 0: as fast as it goes
+  std::optional<double> ratio;
+  Encoding encoding = Encoding::none;
+  std::variant<ToTcp, ToZmq, ToFiles> to;
+  unsigned threads = 2;
+  double connect_timeout_s = 10;
+  double finish_timeout_s = 120;  ///< for the receiver to close its file
+  std::string log_level = "info";
+
+  /// Every error names the field and the value. `now_ns`, since 1970, goes into the arm date and
+  /// into a series_unique_id that the plan leaves out.
+  static Result<DetectorPlan> from_json(std::string_view json, std::int64_t now_ns);
+};
+
+}  // namespace penstock::detector
