@@ -1,0 +1,81 @@
+/// An Env whose files fail on demand: full disk, broken device, slow storage. Everything else goes
+/// to the real one.
+///
+/// Fault model: a write that fails takes none of its bytes, or with `tear` the first half of them;
+/// what was written before stays. Safe from several threads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "base/env.hpp"
+
+namespace penstock::testing {
+
+struct Faults {
+  /// Asked before each write; an error is returned instead of writing.
+  std::function<Result<void>(std::uint64_t offset, std::uint64_t bytes)> on_write = [](auto, auto) {
+    return Result<void>{};
+  };
+  std::function<Result<void>(std::uint64_t offset, std::uint64_t bytes)> on_reserve = [](auto, auto) {
+    return Result<void>{};
+  };
+  std::function<Result<void>()> on_sync = [] { return Result<void>{}; };
+  bool tear = false;  ///< a failing write leaves half of its bytes
+  std::atomic<std::uint64_t> writes{0};
+  std::atomic<std::uint64_t> syncs{0};
+};
+
+class FaultFile final : public File {
+ public:
+  FaultFile(std::shared_ptr<File> real, std::shared_ptr<Faults> faults)
+      : real_(std::move(real)), faults_(std::move(faults)) {}
+
+  Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override { return real_->read_at(into, offset); }
+
+  Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) override {
+    std::uint64_t bytes = 0;
+    for (const auto& piece : pieces) bytes += piece.iov_len;
+    ++faults_->writes;
+    if (auto result = faults_->on_write(offset, bytes); !result.ok()) {
+      if (faults_->tear) PEN_TRY(real_->write_at(pieces.first((pieces.size() + 1) / 2), offset));
+      return result;
+    }
+    return real_->write_at(pieces, offset);
+  }
+
+  Result<void> sync() override {
+    ++faults_->syncs;
+    PEN_TRY(faults_->on_sync());
+    return real_->sync();
+  }
+  Result<void> truncate(std::uint64_t size) override { return real_->truncate(size); }
+  Result<void> reserve(std::uint64_t offset, std::uint64_t size) override {
+    PEN_TRY(faults_->on_reserve(offset, size));
+    return real_->reserve(offset, size);
+  }
+  Result<std::uint64_t> size() override { return real_->size(); }
+  Result<void> lock(bool exclusive) override { return real_->lock(exclusive); }
+  Result<void> unlock() override { return real_->unlock(); }
+  bool direct() const override { return real_->direct(); }
+
+ private:
+  const std::shared_ptr<File> real_;
+  const std::shared_ptr<Faults> faults_;
+};
+
+class FaultEnv final : public Env {
+ public:
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
+    PEN_ASSIGN(auto real, posix_env().open(path, options));
+    return std::shared_ptr<File>(std::make_shared<FaultFile>(std::move(real), faults));
+  }
+  Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }
+
+  /// Change the functions before a store is created; the functions themselves may look at atomics.
+  const std::shared_ptr<Faults> faults = std::make_shared<Faults>();
+};
+
+}  // namespace penstock::testing
