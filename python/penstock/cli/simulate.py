@@ -66,6 +66,9 @@ def simulate_command(
     token_file: Annotated[
         Path | None, typer.Option(help="File with the recorder's token; otherwise PENSTOCK_TOKEN.")
     ] = None,
+    connect_timeout: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Wait so long for a receiver.")
+    ] = 10.0,
     series_id: Annotated[int, typer.Option(min=0, help="Number of the series.")] = 1,
     series_name: Annotated[
         str, typer.Option(help="series_unique_id. [default: made from detector and time]")
@@ -94,6 +97,7 @@ def simulate_command(
         stamp=stamp,
         encoding=encoding,
         series_id=series_id,
+        connect_timeout_s=connect_timeout,
         series_unique_id=series_name,
     )
     memory = size_option(replay_memory, "--replay-memory")

@@ -120,7 +120,12 @@ def _frames_in(path: Path) -> int:
 
 
 def _load_npy(path: Path) -> _Array:
-    array: _Array = numpy.load(path, mmap_mode="r", allow_pickle=False)
+    try:
+        array: _Array = numpy.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise PenstockError(
+            f"{path} cannot be read as an array: {error}", "save it with numpy.save"
+        ) from error
     if array.ndim not in (2, 3) or array.size == 0:
         raise PenstockError(
             f"{path} has the shape {array.shape}",

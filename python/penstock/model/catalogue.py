@@ -13,6 +13,7 @@ from penstock.model.plans import ElementType
 from penstock.model.yaml_file import read_yaml
 
 CUSTOM = "custom"
+COUNTING_TYPES = ("uint8", "uint16", "uint32", "int16", "int32")
 
 
 class Gap(BaseModel):
@@ -100,29 +101,19 @@ def custom_detector(rows: int | None, columns: int | None, kind: str | None) -> 
         )
     if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
         raise UsageError(f"{rows} x {columns} pixels is not possible", "rows and columns are 1 to 1048576")
-    try:
-        return Detector.model_validate(
-            {
-                "name": CUSTOM,
-                "description": "custom detector",
-                "rows": rows,
-                "columns": columns,
-                "type": kind or "uint16",
-            }
-        )
-    except ValueError as error:
-        raise UsageError(
-            f'the type "{kind}" is not known',
-            "one of uint8, uint16, uint32, uint64, int8 … int64, float32, float64",
-        ) from error
+    if kind is not None and kind not in COUNTING_TYPES:
+        raise UsageError(f'the type "{kind}" is not known', f"one of {', '.join(COUNTING_TYPES)}")
+    shape = {"rows": rows, "columns": columns, "type": kind or "uint16"}
+    return Detector.model_validate({"name": CUSTOM, "description": "custom detector", **shape})
 
 
 def replayed_detector(base: Detector, rows: int, columns: int, kind: str) -> Detector:
-    """`base` with the shape and type of replayed images; its gaps only where its shape is theirs."""
-    same = (rows, columns) == (base.rows, base.columns)
+    """`base` with the shape and type of replayed images; its gaps and limits only where they still hold."""
     changes: dict[str, Any] = {"rows": rows, "columns": columns, "type": kind}
-    if not same:
+    if (rows, columns) != (base.rows, base.columns):
         changes["gaps"] = []
+    if kind != base.type:
+        changes |= {"gap_value": None, "saturation_value": None}
     return Detector.model_validate(base.model_dump() | changes)
 
 

@@ -92,6 +92,14 @@ class DetectorSeriesEnd(Event):
     problem: str | None = None
 
 
+class Prepare(Event):
+    """The detector makes its images before it sends."""
+
+    what: str = ""
+    done: int = 0
+    total: int = 0
+
+
 class CheckProgress(Event):
     done: int = 0
     total: int = 0
@@ -114,7 +122,7 @@ class CheckReport(Event):
 _COMMON: dict[str, type[Event]] = {"listening": Listening, "series_start": SeriesStart, "rejected": Rejected}
 _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
     "penstock-recorder": {"progress": RecorderProgress, "series_end": RecorderSeriesEnd},
-    "penstock-detector": {"progress": DetectorProgress, "series_end": DetectorSeriesEnd},
+    "penstock-detector": {"prepare": Prepare, "progress": DetectorProgress, "series_end": DetectorSeriesEnd},
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
 }
 

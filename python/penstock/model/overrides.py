@@ -90,4 +90,4 @@ def _option(problem: Any) -> str:
 
 
 def _message(problem: Any) -> str:
-    return describe_problem({**problem, "loc": ()}, "", None).removeprefix(": ")
+    return describe_problem({**problem, "loc": ()}, "", None)

@@ -59,7 +59,7 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
         return f"{where}: the field `{field}` is missing"
     given = problem.get("input")
     shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) or given is None else ""
-    return f"{where}: {field}: {message}{shown}" if field else f"{where}: {message}"
+    return ": ".join(part for part in (where, field, f"{message}{shown}") if part)
 
 
 def _line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None:

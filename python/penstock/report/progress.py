@@ -15,6 +15,7 @@ from penstock.model.events import (
     DetectorSeriesEnd,
     Event,
     Listening,
+    Prepare,
     RecorderProgress,
     RecorderSeriesEnd,
     Rejected,
@@ -101,6 +102,8 @@ def show(view: ProgressView, event: Event) -> None:
             view.update("sending", event.frames_sent, event.frames, detector_line(event))
         case DetectorSeriesEnd():
             view.finish("sent", detector_summary(event))
+        case Prepare():
+            view.update(event.what or "preparing", event.done, event.total, f"{event.done} of {event.total}")
         case CheckProgress():
             view.update(event.what or "checking", event.done, event.total, f"{event.done} of {event.total}")
         case Rejected():

@@ -1,0 +1,121 @@
+"""Fixtures for tests that run the real programs. They fail where a program is not built; they never skip."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.model.events import Event, Listening, RecorderSeriesEnd, parse_event
+from penstock.programs.locate import find_program
+
+PROGRAMS = ("penstock-recorder", "penstock-detector", "penstock-check")
+
+
+@pytest.fixture(scope="session")
+def programs() -> dict[str, Path]:
+    """The native programs. A PenstockError (a failure) tells how to build what is absent."""
+    return {name: find_program(name) for name in PROGRAMS}
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests see neither the caller's token nor a terminal's width and colours."""
+    for name in ("PENSTOCK_TOKEN", "PENSTOCK_DATA", "CI", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "dumb")
+
+
+class RecordCommand:
+    """`penstock record --json` as a process; events are read as they come."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "penstock", "record", "--json", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.events: list[Event] = []
+        self.address = ""
+
+    def until(self, kind: type[Event]) -> Event:
+        """The next event of a kind; an AssertionError with the log when the command ends before."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            event = parse_event("penstock-recorder", line)
+            self.events.append(event)
+            if isinstance(event, kind):
+                return event
+        assert self.process.stderr is not None
+        raise AssertionError(f"the recorder ended before {kind.__name__}: {self.process.stderr.read()}")
+
+    def listening(self) -> str:
+        event = self.until(Listening)
+        assert isinstance(event, Listening)
+        self.address = event.sources[0].removeprefix("tcp://")
+        return self.address
+
+    def series_end(self) -> RecorderSeriesEnd:
+        event = self.until(RecorderSeriesEnd)
+        assert isinstance(event, RecorderSeriesEnd)
+        return event
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Sends a signal; the exit code and what was logged."""
+        self.process.send_signal(number)
+        _, log = self.process.communicate(timeout=60)
+        return self.process.returncode, log
+
+
+Record = Callable[..., RecordCommand]
+
+
+@pytest.fixture
+def record(programs: dict[str, Path]) -> Iterator[Record]:
+    """Starts recorders on ports of the system's choice; ends those that the test left running."""
+    started: list[RecordCommand] = []
+
+    def start(folder: Path, *arguments: str, listen: bool = True) -> RecordCommand:
+        where = ["--listen", "127.0.0.1:0"] if listen else []
+        command = RecordCommand(["--folder", str(folder), "--pool", "256MiB", *where, *arguments])
+        started.append(command)
+        if listen:
+            command.listening()
+        return command
+
+    yield start
+    for command in started:
+        if command.process.poll() is None:
+            os.killpg(command.process.pid, signal.SIGKILL)
+        command.process.communicate()
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of loopback that nobody used a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def penstock(*arguments: str, timeout_s: float = 120) -> "subprocess.CompletedProcess[str]":
+    """Runs the command as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "penstock", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+@pytest.fixture
+def run() -> "Callable[..., subprocess.CompletedProcess[str]]":
+    return penstock

@@ -1,0 +1,149 @@
+"""The commands as typer runs them: help, usage errors, dry runs, exit codes. No native program runs here."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from penstock.cli import application
+
+runner = CliRunner()
+COMMANDS = ("record", "simulate", "detectors", "info", "check", "demo")
+
+
+def invoke(*arguments: str) -> Result:
+    return runner.invoke(application, list(arguments), catch_exceptions=False)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_and_exit_codes(command: str) -> None:
+    result = invoke(command, "--help")
+    assert result.exit_code == 0
+    assert f"penstock {command}" in result.output
+    assert "Examples:" in result.output
+    assert "Exit code: 0 fine, 1 failed or damage found, 2 wrong usage." in one_line(result.output)
+
+
+def test_version_and_bare_call() -> None:
+    assert invoke("--version").output.startswith("penstock 0.")
+    bare = invoke()
+    assert all(command in bare.output for command in COMMANDS)
+    assert invoke("frobnicate").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["record", "--pool", "huge", "--dry-run"], ["--pool", "huge", "what to do"]),
+        (["record", "absent.yaml"], ["absent.yaml", "what to do"]),
+        (["record", "--listen", "0.0.0.0:9900", "--dry-run"], ["token", "--token-file", "127.0.0.1"]),
+        (["simulate", "no-such-detector"], ["no-such-detector", "penstock detectors"]),
+        (["simulate", "custom"], ["--rows"]),
+        (
+            ["simulate", "custom", "--rows", "4", "--columns", "4", "--type", "float128"],
+            ["float128", "uint16"],
+        ),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--rate", "-3"], ["-3", "max"]),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--rate", "nan"], ["nan", "max"]),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--to", "udp://x"], ["udp://x", "tcp://"]),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--to", "files:"], ["folder"]),
+        (
+            ["simulate", "custom", "--rows", "4", "--columns", "4", "--to", "files:x?format=gif"],
+            ["gif", "cbf"],
+        ),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--encoding", "rle"], ["--encoding", "rle"]),
+        (["simulate", "pilatus-6m", "--rows", "4"], ["custom"]),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--replay", "absent"], ["absent"]),
+        (["info", "absent.h5"], ["absent.h5", "not there"]),
+        (["check", "absent.h5"], ["absent.h5", "not there"]),
+        (["check", ".", "--against", "recorded"], ["folder"]),
+        (["detectors", "no-such-detector"], ["no-such-detector"]),
+    ],
+)
+def test_usage_errors_say_what_is_wrong(
+    arguments: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    for word in words:
+        assert word in one_line(result.stderr), result.stderr
+    assert result.stdout == ""
+
+
+def test_record_dry_run_as_json_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TOKEN", "topsecret")
+    path = tmp_path / "c.yaml"
+    path.write_text("folder: /data\nsources: [{kind: tcp, listen: '0.0.0.0:9900'}]\n")
+    result = invoke("record", str(path), "--pool", "2GiB", "--dry-run", "--json")
+    assert result.exit_code == 0, result.output
+    plan = json.loads(result.stdout)
+    assert plan["pool_bytes"] == 2 << 30
+    assert plan["folder"] == "/data"
+    assert "topsecret" not in result.output
+
+
+def test_record_dry_run_for_people() -> None:
+    result = invoke("record", "--folder", "somewhere", "--codec", "zstd", "--level", "3", "--dry-run")
+    text = one_line(result.stderr)
+    for word in ("listen on 127.0.0.1:9900", "zstd level 3", "1 GiB", "SIGTERM"):
+        assert word in text
+
+
+def test_simulate_dry_run() -> None:
+    arguments = [
+        "simulate",
+        "custom",
+        "--rows",
+        "1000",
+        "--columns",
+        "500",
+        "--frames",
+        "200",
+        "--rate",
+        "50",
+    ]
+    text = one_line(invoke(*arguments, "--dry-run").output)
+    for word in (
+        "1000 x 500 uint16",
+        "200 of 1 MB",
+        "200 MB",
+        "50 Hz",
+        "50 MB/s",
+        "4 s",
+        "tcp://127.0.0.1:9900",
+    ):
+        assert word in text, text
+    plan = json.loads(invoke(*arguments, "--dry-run", "--json", "--to", "zmq://127.0.0.1:31001").stdout)
+    assert plan["to"] == {"kind": "zmq", "endpoint": "tcp://127.0.0.1:31001"}
+    assert plan["rate_hz"] == 50
+
+
+def test_detectors() -> None:
+    listed = invoke("detectors")
+    assert listed.exit_code == 0
+    assert "2527" in listed.output
+    one = invoke("detectors", "PILATUS 6M")
+    assert "2527 rows x 2463 columns" in one_line(one.output)
+    assert json.loads(invoke("detectors", "pilatus-6m", "--json").stdout)["columns"] == 2463
+    assert "pilatus-6m" in json.loads(invoke("detectors", "--json").stdout)
+
+
+def test_info_of_a_file_that_is_no_hdf5_fails(tmp_path: Path) -> None:
+    (tmp_path / "x.h5").write_text("nothing")
+    result = invoke("info", str(tmp_path / "x.h5"))
+    assert result.exit_code == 1
+    assert "no HDF5 file" in result.stderr
+
+
+def test_absent_programs_are_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))
+    result = invoke("record", "--folder", str(tmp_path))
+    assert result.exit_code == 1
+    assert "penstock-recorder is not there" in result.stderr
+    assert "make build" in result.stderr

@@ -1,0 +1,150 @@
+"""The YAML configuration and the options over it: what is accepted, and what an error tells."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.model.configuration import Configuration
+from penstock.model.errors import ExitCode, UsageError
+from penstock.model.overrides import RecordOptions, configuration_from
+from penstock.model.plans import TcpSourcePlan
+from penstock.model.yaml_file import parse_yaml, read_yaml
+
+
+def message(text: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        parse_yaml(text, Configuration, "c.yaml")
+    assert caught.value.code == ExitCode.USAGE
+    assert caught.value.remedy
+    return caught.value.message
+
+
+def test_units_and_nesting() -> None:
+    text = """
+folder: /data
+pool_bytes: 2 GiB
+sources:
+  - kind: tcp
+    listen: 127.0.0.1:0
+  - kind: zmq
+    endpoint: tcp://10.0.0.5:31001
+codec: {encoding: zstd, level: 3}
+store: {segment_bytes: 16 MiB, durability: interval}
+"""
+    configuration = parse_yaml(text, Configuration, "c.yaml")
+    plan = configuration.plan({})
+    assert plan.pool_bytes == 2 << 30
+    assert plan.store.segment_bytes == 16 << 20
+    assert plan.store.durability == "interval"
+    assert [source.kind for source in plan.sources] == ["tcp", "zmq"]
+    assert plan.codec.level == 3
+
+
+def test_an_empty_file_gives_the_defaults() -> None:
+    assert parse_yaml("", Configuration, "c.yaml") == Configuration()
+    assert parse_yaml("# nothing\n", Configuration, "c.yaml") == Configuration()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("folder: x\npool_bytes: 1 parsec\n", ["c.yaml:2", "pool_bytes", "1 parsec", "1 GiB"]),
+        ("threads: 0\n", ["c.yaml:1", "threads", "greater than or equal to 1", "given: 0"]),
+        ("codec:\n  encoding: rle\n", ["c.yaml:2", "codec.encoding", "'bslz4'", "'rle'"]),
+        ("colour: red\n", ["c.yaml:1", "no field `colour`"]),
+        ("store:\n  direct: true\n  speed: 9\n", ["c.yaml:3", "no field `store.speed`"]),
+        ("sources:\n  - kind: tcp\n  - kind: zmq\n", ["c.yaml:3", "sources[1].endpoint", "missing"]),
+        ("sources: [{kind: carrier-pigeon}]\n", ["sources[0]", "carrier-pigeon", "'tcp', 'zmq'"]),
+        ("sources:\n  - kind: tcp\n    listen: 1.2.3.4:99999\n", ["c.yaml:3", "99999", "65535"]),
+        (
+            "sources:\n  - {kind: zmq, endpoint: nowhere}\n",
+            ["sources[0]", "nowhere", "tcp://127.0.0.1:31001"],
+        ),
+        ("sources:\n  - {kind: zmq, endpoint: 'tcp://*:31001', bind: true}\n", ["tcp://*:31001", "loopback"]),
+        ("threads: 2\nthreads: 3\n", ["c.yaml:1", "threads", "twice"]),
+        ("store: {alignment_bytes: 5000}\n", ["alignment_bytes", "5000", "power of two"]),
+        ("store: {segment_bytes: 8 MiB, extent_bytes: 4 MiB}\n", ["4 MiB", "8 MiB"]),
+        ("codec: {encoding: deflate, level: 12}\n", ["12", "deflate"]),
+        ("file_name: '../{series_id}.h5'\n", ["file_name", "folder"]),
+        ("file_name: '{user}.h5'\n", ["file_name", "{series_unique_id}"]),
+        ("file_name: .hidden\n", ["file_name", "hidden"]),
+        ("- 1\n- 2\n", ["field: value"]),
+        ("folder: [\n", ["c.yaml", "not YAML"]),
+        ("store: &a {direct: true}\ncodec: *a\n", ["alias"]),
+    ],
+)
+def test_errors_name_line_field_value_and_what_is_allowed(text: str, words: list[str]) -> None:
+    said = message(text)
+    for word in words:
+        assert word in said, said
+
+
+def test_all_problems_are_told_at_once() -> None:
+    said = message("threads: 0\npool_bytes: 1\n")
+    assert "threads" in said
+    assert "pool_bytes" in said
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_configuration_or_a_usage_error(text: str) -> None:
+    try:
+        parse_yaml(text, Configuration, "c.yaml")
+    except UsageError as error:
+        assert error.message.startswith("c.yaml")
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"absent\.yaml"):
+        read_yaml(tmp_path / "absent.yaml", Configuration)
+
+
+def test_beyond_loopback_a_token_is_required(tmp_path: Path) -> None:
+    configuration = Configuration.model_validate({"sources": [{"kind": "tcp", "listen": "0.0.0.0:9900"}]})
+    with pytest.raises(UsageError, match="token"):
+        configuration.plan({})
+    plan = configuration.plan({"PENSTOCK_TOKEN": "secret"})
+    assert plan.sources == [TcpSourcePlan(host="0.0.0.0", port=9900, token="secret")]
+    assert "secret" not in plan.without_tokens().model_dump_json()
+    token = tmp_path / "token"
+    token.write_text("from-file\n")
+    named = configuration_from(None, RecordOptions(listen=["0.0.0.0:1"], token_file=token)).plan({})
+    assert named.sources == [TcpSourcePlan(host="0.0.0.0", port=1, token="from-file")]
+    token.write_text("\n")
+    with pytest.raises(UsageError, match="empty"):
+        configuration_from(None, RecordOptions(listen=["0.0.0.0:1"], token_file=token)).plan({})
+
+
+def test_options_override_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "threads: 3\nfolder: /from/file\ncodec: {encoding: zstd, level: 5}\nstore: {direct: false}\n"
+    )
+    options = RecordOptions(folder=Path("/from/option"), level=7, durability="segment", series=2)
+    configuration = configuration_from(path, options)
+    assert configuration.folder == Path("/from/option")
+    assert configuration.threads == 3
+    assert (configuration.codec.encoding, configuration.codec.level) == ("zstd", 7)
+    assert (configuration.store.direct, configuration.store.durability) == (False, "segment")
+    assert configuration.series_limit == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (RecordOptions(pool="much"), ["--pool", "much", "1 GiB"]),
+        (RecordOptions(threads=0), ["--threads", "1"]),
+        (RecordOptions(codec="rle"), ["--codec", "bslz4", "rle"]),
+        (RecordOptions(listen=["nonsense:x"]), ["--listen", "HOST:PORT"]),
+        (RecordOptions(zmq=["x"]), ["--zmq", "tcp://127.0.0.1:31001"]),
+        (RecordOptions(when_full="panic"), ["--when-full", "'hold'"]),
+        (RecordOptions(durability="eternal"), ["--durability", "'segment'"]),
+        (RecordOptions(series=-1), ["--series", "0"]),
+    ],
+)
+def test_errors_name_the_option(options: RecordOptions, words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        configuration_from(None, options)
+    for word in words:
+        assert word in caught.value.message, caught.value.message

@@ -1,0 +1,261 @@
+"""Recorder, detector and check as a user runs them: small frames over loopback into real files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import fabio
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy
+import pytest
+
+from conftest import Record
+from penstock.files.inspect import inspect_file
+from penstock.model.events import RecorderProgress, SeriesStart
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+SMALL = ("custom", "--rows", "64", "--columns", "96", "--type", "uint16")
+
+
+def simulate(run: Run, address: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return run("simulate", *SMALL, "--rate", "max", "--to", f"tcp://{address}", *arguments)
+
+
+@pytest.mark.parametrize("codec", ["none", "bslz4", "bszstd", "lz4", "zstd", "deflate"])
+def test_record_simulate_check_and_read(record: Record, run: Run, tmp_path: Path, codec: str) -> None:
+    recorder = record(tmp_path, "--codec", codec)
+    sent = simulate(run, recorder.address, "--frames", "20", "--series-name", "one")
+    assert sent.returncode == 0, sent.stderr
+    end = recorder.series_end()
+    assert (end.frames_received, end.frames_written, end.problem) == (20, 20, None)
+    code, log = recorder.stop()
+    assert code == 0, log
+
+    file = tmp_path / "one.h5"
+    checked = run("check", str(file), "--against", "recorded", "--json")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    report = json.loads(checked.stdout)
+    assert (report["compared_frames"], report["different_frames"], report["missing"]) == (20, 0, 0)
+    with h5py.File(file) as content:
+        data = content["/entry/data/data"][...]
+    assert data.shape == (20, 64, 96)
+    stamps = numpy.ascontiguousarray(data[:, 0, :4]).view("uint64").ravel()
+    assert list(stamps) == list(range(20)), "every frame carries its number"
+    info = inspect_file(file)
+    assert info.ledger["received"] == 20
+    assert {stage.stage for stage in info.timing} == {"compress", "write", "total"}
+    assert run("info", str(file)).returncode == 0
+
+
+def test_replayed_images_come_back_pixel_by_pixel(record: Record, run: Run, tmp_path: Path) -> None:
+    images = tmp_path / "images"
+    images.mkdir()
+    random = numpy.random.default_rng(5)
+    for number in range(3):
+        data = random.poisson(3, (30, 40)).astype("int32")
+        data[10:12] = -1
+        fabio.cbfimage.CbfImage(data=data).write(str(images / f"i{number}.cbf"))
+    recorder = record(tmp_path)
+    options = ("--replay", str(images), "--frames", "7", "--rate", "max", "--series-name", "r")
+    sent = run("simulate", "pilatus-6m", *options, "--to", f"tcp://{recorder.address}")
+    assert sent.returncode == 0, sent.stderr
+    recorder.series_end()
+    recorder.stop()
+    good = run("check", str(tmp_path / "r.h5"), "--against", str(images), "--json")
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert json.loads(good.stdout)["compared_frames"] == 7
+
+    data = fabio.open(str(images / "i1.cbf")).data.copy()
+    data[5, 5] += 1
+    fabio.cbfimage.CbfImage(data=data).write(str(images / "i1.cbf"))
+    bad = run("check", str(tmp_path / "r.h5"), "--against", str(images), "--json")
+    assert bad.returncode == 1
+    assert json.loads(bad.stdout)["different_frames"] == 2, "frames 1 and 4 show image 1"
+
+
+def test_damage_is_found(record: Record, run: Run, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    simulate(run, recorder.address, "--frames", "10", "--series-name", "d")
+    recorder.series_end()
+    recorder.stop()
+    file = tmp_path / "d.h5"
+    with h5py.File(file) as content:
+        where = content["/entry/data/data"].id.get_chunk_info(4)
+    with file.open("r+b") as raw:
+        raw.seek(where.byte_offset + where.size // 2)
+        byte = raw.read(1)
+        raw.seek(-1, os.SEEK_CUR)
+        raw.write(bytes([byte[0] ^ 0x10]))
+    checked = run("check", str(file))
+    assert checked.returncode == 1
+    assert "damage found" in checked.stdout
+    assert "error" in checked.stdout
+
+
+def test_over_zeromq_as_a_detector_sends_it(record: Record, run: Run, tmp_path: Path, free_port: int) -> None:
+    recorder = record(tmp_path, "--zmq", f"tcp://127.0.0.1:{free_port}", listen=False)
+    options = ("--frames", "15", "--encoding", "bslz4", "--series-name", "z")
+    sent = run("simulate", *SMALL, "--rate", "max", *options, "--to", f"zmq://127.0.0.1:{free_port}")
+    assert sent.returncode == 0, sent.stderr
+    end = recorder.series_end()
+    assert (end.frames_written, end.problem) == (15, None)
+    recorder.stop()
+    checked = run("check", str(tmp_path / "z.h5"), "--against", "recorded")
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_mid_series_leaves_a_complete_file(
+    record: Record, run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    recorder = record(tmp_path)
+    detector = subprocess.Popen(
+        [sys.executable, "-m", "penstock", "simulate", *SMALL, "--frames", "100000", "--rate", "200"]
+        + ["--series-name", "cut", "--to", f"tcp://{recorder.address}"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        recorder.until(SeriesStart)
+        while True:
+            progress = recorder.until(RecorderProgress)
+            assert isinstance(progress, RecorderProgress)
+            if progress.frames_written > 20:
+                break
+        code, log = recorder.stop(number)
+        assert code in (0, 1), log
+    finally:
+        detector.terminate()
+        detector.communicate(timeout=60)
+    with h5py.File(tmp_path / "cut.h5") as content:
+        states = content["/entry/penstock/frame_state"][...]
+        data = content["/entry/data/data"]
+        written = int((states == 1).sum())
+        assert written > 20
+        assert data[written - 1].shape == (64, 96)
+    checked = run("check", str(tmp_path / "cut.h5"), "--json")
+    report = json.loads(checked.stdout)
+    assert not [finding for finding in report["findings"] if finding["level"] == "error"], report
+
+
+def test_no_file_is_overwritten_unless_told(record: Record, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "same.h5").write_text("precious")
+    recorder = record(tmp_path)
+    sent = simulate(run, recorder.address, "--frames", "3", "--series-name", "same")
+    assert sent.returncode == 1
+    assert "same.h5" in sent.stderr + "".join(event.model_dump_json() for event in recorder.events)
+    assert (tmp_path / "same.h5").read_text() == "precious"
+    sent = simulate(run, recorder.address, "--frames", "3", "--series-name", "other")
+    assert sent.returncode == 0, "the recorder goes on"
+    recorder.stop()
+    assert (tmp_path / "other.h5").exists()
+
+    bold = record(tmp_path, "--overwrite")
+    assert simulate(run, bold.address, "--frames", "3", "--series-name", "same").returncode == 0
+    bold.stop()
+    with h5py.File(tmp_path / "same.h5") as content:
+        assert content["/entry/data/data"].shape[0] == 3
+
+
+@pytest.mark.parametrize("name", ["../escape", "a/b", ".hidden", "..", "/absolute", "x" * 250])
+def test_hostile_names_never_leave_the_folder(record: Record, run: Run, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    recorder = record(folder)
+    sent = simulate(run, recorder.address, "--frames", "2", "--series-name", name)
+    assert sent.returncode != 0
+    assert simulate(run, recorder.address, "--frames", "2", "--series-name", "fine").returncode == 0
+    recorder.stop()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["fine.h5"]
+
+
+def test_awkward_names_are_tamed(record: Record, run: Run, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    simulate(run, recorder.address, "--frames", "2", "--series-name", "a b\n$(x);é")
+    end = recorder.series_end()
+    recorder.stop()
+    assert Path(end.file).parent == tmp_path
+    assert Path(end.file).name.isascii()
+    assert len(list(tmp_path.glob("*.h5"))) == 1
+
+
+def test_series_limit_ends_the_recorder(record: Record, run: Run, tmp_path: Path) -> None:
+    recorder = record(tmp_path, "--series", "2")
+    for name in ("a", "b"):
+        assert simulate(run, recorder.address, "--frames", "4", "--series-name", name).returncode == 0
+    _, log = recorder.process.communicate(timeout=60)
+    assert recorder.process.returncode == 0, log
+    assert sorted(path.name for path in tmp_path.glob("*.h5")) == ["a.h5", "b.h5"]
+
+
+def test_a_token_is_demanded(record: Record, run: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("open sesame\n")
+    recorder = record(tmp_path, "--token-file", str(token))
+    assert simulate(run, recorder.address, "--frames", "2", "--series-name", "no").returncode == 1
+    sent = simulate(
+        run, recorder.address, "--frames", "2", "--series-name", "yes", "--token-file", str(token)
+    )
+    assert sent.returncode == 0, sent.stderr
+    recorder.stop()
+    assert [path.name for path in tmp_path.glob("*.h5")] == ["yes.h5"]
+
+
+def test_folders_that_cannot_be_written_are_told(run: Run, tmp_path: Path, programs: dict[str, Path]) -> None:
+    gone = run("record", "--folder", str(tmp_path / "absent"), "--listen", "127.0.0.1:0", timeout_s=30)
+    assert gone.returncode != 0
+    assert "absent" in gone.stderr
+
+
+def test_nobody_listens(run: Run, free_port: int, programs: dict[str, Path]) -> None:
+    sent = run(
+        "simulate",
+        *SMALL,
+        "--frames",
+        "1",
+        "--to",
+        f"tcp://127.0.0.1:{free_port}",
+        "--connect-timeout",
+        "0.5",
+    )
+    assert sent.returncode == 1
+    assert "penstock record" in sent.stderr
+
+
+@pytest.mark.parametrize("kind", ["cbf", "tiff", "hdf5"])
+def test_one_file_a_frame(run: Run, tmp_path: Path, programs: dict[str, Path], kind: str) -> None:
+    options = (
+        "--frames",
+        "3",
+        "--rate",
+        "max",
+        "--series-name",
+        "f",
+        "--to",
+        f"files:{tmp_path}?format={kind}",
+    )
+    sent = run("simulate", *SMALL, *options)
+    assert sent.returncode == 0, sent.stderr
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert len(files) == 3, files
+    shapes = {fabio.open(str(path)).data.shape for path in files}
+    assert shapes == {(64, 96)}
+
+
+def test_the_same_seed_makes_the_same_frames(record: Record, run: Run, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    for name, seed in (("a", "7"), ("b", "7"), ("c", "8")):
+        sent = simulate(run, recorder.address, "--frames", "5", "--seed", seed, "--series-name", name)
+        assert sent.returncode == 0, sent.stderr
+    recorder.stop()
+    frames = {}
+    for name in "abc":
+        with h5py.File(tmp_path / f"{name}.h5") as content:
+            frames[name] = content["/entry/data/data"][...]
+    assert numpy.array_equal(frames["a"], frames["b"])
+    assert not numpy.array_equal(frames["a"], frames["c"])

@@ -1,0 +1,151 @@
+"""`penstock info` on files of others: any HDF5 file, unfinished ones, and what is no HDF5 file."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import hdf5plugin
+import numpy
+import pytest
+
+from penstock.files.hdf5 import open_for_reading
+from penstock.files.inspect import inspect_file
+from penstock.files.timing import chunk_bytes, rate_curve, stage_percentiles
+from penstock.model.errors import PenstockError, UsageError
+
+
+def test_a_plain_file(tmp_path: Path) -> None:
+    path = tmp_path / "plain.h5"
+    with h5py.File(path, "w") as file:
+        file["a/b/stack"] = numpy.zeros((5, 4, 3), "float32")
+        file["a/number"] = 7
+        file["text"] = "hello"
+    info = inspect_file(path)
+    assert info.data is not None
+    assert (info.data.path, info.data.shape, info.data.dtype) == ("/a/b/stack", [5, 4, 3], "float32")
+    assert info.data.filters == []
+    assert info.ledger == {}
+    assert any("NeXus" in text for text in info.missing)
+    assert "    stack  5 x 4 x 3 float32" in info.tree
+
+
+def test_the_default_chain_wins_over_the_largest(tmp_path: Path) -> None:
+    path = tmp_path / "chain.h5"
+    with h5py.File(path, "w") as file:
+        file["big"] = numpy.zeros((50, 40, 30), "uint8")
+        file.attrs["default"] = "run"
+        file.create_group("run").attrs["default"] = "plot"
+        group = file.create_group("run/plot")
+        group.attrs["signal"] = "image"
+        group.create_dataset(
+            "image",
+            data=numpy.ones((2, 64, 64), "uint16"),
+            chunks=(1, 64, 64),
+            **hdf5plugin.Bitshuffle(cname="lz4"),
+        )
+    info = inspect_file(path)
+    assert info.data is not None
+    assert info.data.path == "/run/plot/image"
+    assert info.data.filters == ["bitshuffle-lz4"]
+    assert info.data.ratio is not None
+    assert info.data.ratio > 10
+
+
+def test_hostile_trees_are_survived(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs["default"] = "loop"
+        file.create_group("loop").attrs["default"] = "/loop"
+        file["dangling"] = h5py.SoftLink("/nowhere")
+        file["outside"] = h5py.ExternalLink("absent.h5", "/x")
+        file["entry"] = h5py.Empty("f")
+        file["odd"] = numpy.zeros(3, dtype=[("a", "i4"), ("b", "f8")])
+        for number in range(100):
+            file.create_group(f"many/group{number:03}")
+    info = inspect_file(path)
+    assert info.data is None
+    assert len(info.tree) <= 31
+    assert info.tree[-1].startswith("…")
+
+
+def test_entry_with_wrong_types(tmp_path: Path) -> None:
+    path = tmp_path / "types.h5"
+    with h5py.File(path, "w") as file:
+        file["entry/definition"] = [1, 2, 3]
+        file["entry/start_time"] = 5.0
+        file["entry/instrument/detector/description/not_a_dataset"] = 1
+        file["entry/penstock/frame_state"] = "text"
+        file["entry/penstock/timing/received"] = numpy.zeros((2, 2))
+    info = inspect_file(path)
+    assert info.definition is None
+    assert info.detector is None
+
+
+@pytest.mark.parametrize("content", [b"", b"not hdf5 at all", b"\x89HDF\r\n\x1a\n" + b"\xff" * 500])
+def test_what_is_no_hdf5_file_is_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.h5"
+    path.write_bytes(content)
+    with pytest.raises(PenstockError, match=r"x\.h5"):
+        inspect_file(path)
+
+
+def test_a_cut_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "cut.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = numpy.zeros(10000)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(PenstockError, match="cut off"):
+        inspect_file(path)
+
+
+def test_absent_files_and_folders(tmp_path: Path) -> None:
+    for path in (tmp_path / "absent.h5", tmp_path):
+        with pytest.raises(UsageError):
+            inspect_file(path)
+
+
+WRITER = """
+import sys, h5py
+with h5py.File(sys.argv[1], "w", libver="v110") as file:
+    file.create_dataset("entry/data/data", (3, 4, 4), "uint16", chunks=(1, 4, 4), maxshape=(None, 4, 4))
+    file.swmr_mode = True
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_file_that_is_being_written_by_another_program(tmp_path: Path) -> None:
+    path = tmp_path / "swmr.h5"
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        info = inspect_file(path)
+        writer.communicate("")
+    assert info.data is not None
+    assert info.data.shape == [3, 4, 4]
+
+
+def test_timing_and_rates(tmp_path: Path) -> None:
+    path = tmp_path / "timing.h5"
+    second = 1_000_000_000
+    with h5py.File(path, "w") as file:
+        timing = file.create_group("entry/penstock/timing")
+        received = numpy.array([0, 1, 2, 3, -1]) * second // 10 + 5 * second
+        received[4] = -1
+        timing["received"] = received
+        timing["encoded"] = numpy.where(received < 0, -1, received + 2_000_000)
+        timing["written"] = numpy.where(received < 0, -1, received + 5_000_000)
+        data = file.create_dataset("entry/data/data", (5, 10, 10), "uint16", chunks=(1, 10, 10))
+        data[:4] = 1
+    with open_for_reading(path) as file:
+        stages = {stage.stage: stage for stage in stage_percentiles(file)}
+        assert stages["compress"].p50_ms == pytest.approx(2)
+        assert stages["write"].max_ms == pytest.approx(3)
+        assert stages["total"].frames == 4
+        assert list(chunk_bytes(file["entry/data/data"], 5)) == [200, 200, 200, 200, 0]
+        curve = rate_curve(file)
+        width = curve[1].seconds - curve[0].seconds
+        assert sum(point.received_bytes_per_s for point in curve) * width == pytest.approx(800)
+        assert sum(point.written_bytes_per_s for point in curve) * width == pytest.approx(800)

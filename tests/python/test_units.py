@@ -1,0 +1,105 @@
+"""Sizes and addresses: what is understood, what is refused, and that writing and reading agree."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.model.units import (
+    format_size,
+    human_bytes,
+    human_rate,
+    human_seconds,
+    is_loopback,
+    parse_size,
+    split_address,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("8 MiB", 8 << 20),
+        ("8MiB", 8 << 20),
+        ("1.5 GB", 1_500_000_000),
+        ("1 GiB", 1 << 30),
+        (" 2kB ", 2000),
+        ("0.5 KiB", 512),
+    ],
+)
+def test_sizes_are_understood(text: str, count: int) -> None:
+    assert parse_size(text) == count
+
+
+@pytest.mark.parametrize(
+    "text", ["", "GiB", "-1", "1 gib", "1e9", "1 MiB MiB", "٣", "0.3 B", "9999999 PiB", "1,5 GB"]
+)
+def test_what_is_no_size_is_refused_with_the_text(text: str) -> None:
+    with pytest.raises(ValueError, match="size"):
+        parse_size(text)
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_a_written_size_reads_back(count: int) -> None:
+    assert parse_size(format_size(count)) == count
+    assert parse_size(str(count)) == count
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["kB", "MB", "GB", "KiB", "MiB", "GiB"]))
+def test_units_scale(count: int, unit: str) -> None:
+    assert parse_size(f"{count} {unit}") == count * parse_size(f"1 {unit}")
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_size_or_a_value_error(text: str) -> None:
+    try:
+        assert parse_size(text) >= 0
+    except ValueError as error:
+        assert "size" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:9900", ("127.0.0.1", 9900)),
+        ("localhost", ("localhost", 77)),
+        (":0", ("127.0.0.1", 0)),
+        ("[::1]:80", ("::1", 80)),
+        ("[::1]", ("::1", 77)),
+    ],
+)
+def test_addresses(text: str, expected: tuple[str, int]) -> None:
+    assert split_address(text, 77) == expected
+
+
+@pytest.mark.parametrize("text", ["a:b", "1.2.3.4:65536", "::1:80", "a b:1", "h:1:2", "[zz]:1"])
+def test_bad_addresses_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"address|port"):
+        split_address(text, 77)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+    ]
+    + [(host, False) for host in ("127.0.0.1.example.org", "10.0.0.1", "localhost.example.org")],
+)
+def test_loopback(host: str, local: bool) -> None:
+    assert is_loopback(host) is local
+
+
+def test_human_figures() -> None:
+    assert human_bytes(0) == "0 B"
+    assert human_bytes(24_895_604) == "24.9 MB"
+    assert human_bytes(999_900_000) == "1000 MB"
+    assert human_rate(622e6) == "622 MB/s"
+    assert human_seconds(0.00012) == "120 µs"
+    assert human_seconds(0.0123) == "12.3 ms"
+    assert human_seconds(7500) == "2 h 05 min"
