@@ -17,13 +17,10 @@ struct DriverInfo {
   DriverContext* context;
 };
 
-DriverContext& context_of(const H5FD_t* file) { return *reinterpret_cast<const OpenFile*>(file)->context; }
+/// Addresses from here on are given out when the file has failed: no file reaches them.
+constexpr haddr_t discarded_address = haddr_t{1} << 60;
 
-/// HDF5's entry stack needs an entry of ours, or it would report a stale reason.
-herr_t fail(DriverContext& context, Error error) {
-  context.failure.emplace(std::move(error));
-  return -1;
-}
+DriverContext& context_of(const H5FD_t* file) { return *reinterpret_cast<const OpenFile*>(file)->context; }
 
 H5FD_t* open_file(const char*, unsigned, hid_t access, haddr_t) {
   const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access));
@@ -52,29 +49,37 @@ herr_t query(const H5FD_t*, unsigned long* flags) {
   return 0;
 }
 
+haddr_t discard(DriverContext& context, hsize_t size) {
+  const auto address = discarded_address + context.discarded_bytes;
+  context.discarded_bytes += align_up(size, 8);
+  return address;
+}
+
 haddr_t allocate(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
   auto& context = context_of(file);
+  if (context.failure) return discard(context, size);
   if (type == H5FD_MEM_DRAW && context.placement) {
-    if (context.placement->taken || context.placement->bytes != size) {
-      (void)fail(context, make_error(Errc::internal, "HDF5 asked for {} bytes of a chunk of {}", size,
-                                     context.placement->bytes));
-      return HADDR_UNDEF;
+    if (!context.placement->taken && context.placement->bytes == size) {
+      context.placement->taken = true;
+      return context.placement->address;
     }
-    context.placement->taken = true;
-    return context.placement->address;
+    context.failure =
+        make_error(Errc::internal, "HDF5 asked for {} bytes for a chunk of {}", size, context.placement->bytes);
+    return discard(context, size);
   }
   auto address = context.space.take_metadata(size);
-  if (!address.ok()) {
-    (void)fail(context, std::move(address).error());
-    return HADDR_UNDEF;
-  }
-  return *address;
+  if (address.ok()) return *address;
+  context.failure = std::move(address).error();
+  return discard(context, size);
 }
 
 /// Space that HDF5 gives up is not used again: a reader may still follow an old reference to it.
 herr_t free_nothing(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, hsize_t) { return 0; }
 
-haddr_t end_of_space(const H5FD_t* file, H5FD_mem_t) { return context_of(file).space.end(); }
+haddr_t end_of_space(const H5FD_t* file, H5FD_mem_t) {
+  const auto& context = context_of(file);
+  return context.failure ? discarded_address + context.discarded_bytes + 8 : context.space.end();
+}
 
 /// HDF5 tells what it read from the superblock; the space knows better.
 herr_t keep_end_of_space(H5FD_t*, H5FD_mem_t, haddr_t) { return 0; }
@@ -83,7 +88,11 @@ herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void*
   auto& context = context_of(file);
   const MutableBytes bytes(static_cast<std::byte*>(into), size);
   auto count = context.file->read_at(bytes, address);
-  if (!count.ok()) return fail(context, std::move(count).error());
+  if (!count.ok()) {
+    // A failed read HDF5 can deal with; it must not go on with rubbish.
+    if (!context.failure) context.failure = std::move(count).error();
+    return -1;
+  }
   // What was never written reads as zeros.
   std::memset(bytes.data() + *count, 0, size - *count);
   return 0;
@@ -91,9 +100,10 @@ herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void*
 
 herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, size_t size, const void* from) {
   auto& context = context_of(file);
-  if (type == H5FD_MEM_DRAW && context.placement) return 0;
+  if (context.failure || (type == H5FD_MEM_DRAW && context.placement)) return 0;
   auto written = write_at(*context.file, {static_cast<const std::byte*>(from), size}, address);
-  return written.ok() ? 0 : fail(context, std::move(written).error());
+  if (!written.ok()) context.failure = std::move(written).error();
+  return 0;
 }
 
 /// The store cuts the file when HDF5 has closed it.

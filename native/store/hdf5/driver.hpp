@@ -29,15 +29,16 @@ struct DriverContext {
   };
   std::optional<Placement> placement;
 
-  /// Why the last callback failed; HDF5 itself only knows that it did.
+  /// Why a callback failed. HDF5 is not told of it: after a failed write it can neither go on nor
+  /// let go of the file. Instead nothing reaches storage from then on, which keeps what it has as a
+  /// crash would leave it, and whoever called HDF5 looks here after each call.
   std::optional<Error> failure;
+  std::uint64_t discarded_bytes = 0;  ///< allocated since
 
-  /// The reason of a failed HDF5 call: the callback's where one failed, HDF5's otherwise.
-  Error explain(Error from_library) {
-    if (!failure) return from_library;
-    auto why = failure->with_context(from_library.message());
-    failure.reset();
-    return why;
+  /// The outcome of a call: the failure of a callback goes before what HDF5 says.
+  Result<void> outcome(Result<void> of_library) const {
+    if (failure) return *failure;
+    return of_library;
   }
 };
 

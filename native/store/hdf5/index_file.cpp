@@ -47,60 +47,50 @@ Result<Handle> creation_list() {
 
 class IndexFileOfHdf5 final : public IndexFile {
  public:
-  IndexFileOfHdf5(std::shared_ptr<File> file, Space& space) : context_{std::move(file), space, {}, {}} {}
+  IndexFileOfHdf5(std::shared_ptr<File> file, Space& space) : context_{std::move(file), space, {}, {}, 0} {}
 
   ~IndexFileOfHdf5() override {
     LibraryLock lock;
-    close_datasets();
-    (void)file_.close();
+    (void)close_file();
     (void)access_.close();
     (void)driver_.close();
   }
 
   Result<void> make(const FileLayout& layout, const format::FileId& id) {
     LibraryLock lock;
-    return explained(make_all(layout, id));
+    return context_.outcome(make_all(layout, id));
   }
 
   Result<void> start(bool swmr) override {
     LibraryLock lock;
-    return explained(start_all(swmr));
+    return context_.outcome(start_all(swmr));
   }
 
   Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) override {
     LibraryLock lock;
     std::vector<std::size_t> refused;
-    PEN_TRY(explained(put_all(chunks, refused)));
+    PEN_TRY(context_.outcome(put_all(chunks, refused)));
     return refused;
   }
 
   Result<void> put_rows(ColumnId column, std::uint64_t first, Bytes data) override {
     LibraryLock lock;
-    return explained(put_all_rows(column, first, data));
+    return context_.outcome(put_all_rows(column, first, data));
   }
 
   Result<void> flush() override {
     LibraryLock lock;
-    return explained(done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file"));
+    return context_.outcome(done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file"));
   }
 
   Result<void> finish(const FinalValues& values) override {
     LibraryLock lock;
-    auto finished = explained(finish_all(values));
-    close_datasets();
-    if (!file_.close() && finished.ok()) finished = context_.explain(library_error("close the file"));
-    return finished;
+    auto finished = context_.outcome(finish_all(values));
+    auto closed = close_file();
+    return finished.ok() ? closed : finished;
   }
 
  private:
-  Result<void> explained(Result<void> result) {
-    if (result.ok()) {
-      context_.failure.reset();
-      return result;
-    }
-    return context_.explain(std::move(result).error());
-  }
-
   Result<void> make_all(const FileLayout& layout, const format::FileId& id) {
     PEN_ASSIGN(driver_, register_driver());
     PEN_ASSIGN(access_, access_list(driver_.get(), context_));
@@ -135,9 +125,14 @@ class IndexFileOfHdf5 final : public IndexFile {
     return {};
   }
 
-  void close_datasets() {
+  /// Flushes first: of that HDF5 can report an error and still close the file.
+  Result<void> close_file() {
+    if (!file_) return {};
+    auto closed = done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
     for (auto& node : chunked_) (void)node.dataset.close();
     for (auto& node : columns_) (void)node.dataset.close();
+    if (!file_.close() && closed.ok()) closed = library_error("close the file");
+    return context_.outcome(std::move(closed));
   }
 
   /// The extents first, once for all chunks.
@@ -191,8 +186,7 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   /// Closing and opening again is the only way out of SWMR.
   Result<void> finish_all(const FinalValues& values) {
-    close_datasets();
-    if (!file_.close()) return library_error("close the file");
+    PEN_TRY(close_file());
     PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file again"));
     PEN_TRY(open_datasets());
     for (auto& node : chunked_) PEN_TRY(node.grow(values.frames));

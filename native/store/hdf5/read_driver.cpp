@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace penstock::store {
+namespace penstock::store::hdf5 {
 namespace {
 
 constexpr haddr_t address_end = haddr_t{1} << 62;
@@ -107,4 +107,4 @@ Result<hid_t> make_read_access(ReadDriverState& state) {
   return list;
 }
 
-}  // namespace penstock::store
+}  // namespace penstock::store::hdf5

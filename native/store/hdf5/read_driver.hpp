@@ -18,7 +18,7 @@
 #include "base/env.hpp"
 #include "base/result.hpp"
 
-namespace penstock::store {
+namespace penstock::store::hdf5 {
 
 /// Where HDF5 wanted to read raw data. Belongs to one thread, as all of HDF5 does.
 struct RawRead {
@@ -37,4 +37,4 @@ struct ReadDriverState {
 /// The caller closes the list.
 Result<hid_t> make_read_access(ReadDriverState& state);
 
-}  // namespace penstock::store
+}  // namespace penstock::store::hdf5

@@ -3,9 +3,9 @@
 #include <array>
 #include <limits>
 
-#include "store/hdf5/handle.hpp"
+#include "store/hdf5/handles.hpp"
 
-namespace penstock::store {
+namespace penstock::store::hdf5 {
 namespace {
 
 constexpr std::size_t batch = 8192;
@@ -78,8 +78,7 @@ Result<void> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState&
   if (grid.total == 0) return {};
   Handle space(H5Dget_space(dataset), H5Sclose);
   hsize_t present = 0;
-  if (H5Dget_num_chunks(dataset, space.get(), &present) < 0)
-    return make_error(Errc::hdf5, "the number of chunks: {}", last_hdf5_error());
+  if (H5Dget_num_chunks(dataset, space.get(), &present) < 0) return library_error("count the chunks");
   Batches batches(visitor);
   std::vector<hsize_t> offset(info.shape.size(), 0);
   std::uint64_t found = 0;
@@ -101,4 +100,4 @@ Result<void> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState&
   return {};
 }
 
-}  // namespace penstock::store
+}  // namespace penstock::store::hdf5

@@ -7,9 +7,9 @@
 #include "store/hdf5/read_driver.hpp"
 #include "store/hdf5/reader.hpp"
 
-namespace penstock::store {
+namespace penstock::store::hdf5 {
 
 /// Tells `visitor` every chunk of `dataset`, which was opened through the driver of `state`.
 Result<void> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState& state, TreeVisitor& visitor);
 
-}  // namespace penstock::store
+}  // namespace penstock::store::hdf5

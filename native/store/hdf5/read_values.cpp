@@ -3,9 +3,9 @@
 #include <cstring>
 #include <functional>
 
-#include "store/hdf5/handle.hpp"
+#include "store/hdf5/handles.hpp"
 
-namespace penstock::store {
+namespace penstock::store::hdf5 {
 namespace {
 
 constexpr std::uint64_t attribute_bytes_max = std::uint64_t{1} << 24;
@@ -40,7 +40,7 @@ Result<std::vector<std::string>> read_variable_text(hid_t type, hid_t space, std
   H5Tset_size(memory.get(), H5T_VARIABLE);
   H5Tset_cset(memory.get(), H5Tget_cset(type));
   std::vector<char*> pointers(count, nullptr);
-  if (read(memory.get(), pointers.data()) < 0) return make_error(Errc::hdf5, "text: {}", last_hdf5_error());
+  if (read(memory.get(), pointers.data()) < 0) return library_error("read the text");
   std::vector<std::string> texts;
   for (const char* text : pointers) texts.emplace_back(text == nullptr ? "" : text);
   H5Dvlen_reclaim(memory.get(), space, H5P_DEFAULT, pointers.data());
@@ -50,7 +50,7 @@ Result<std::vector<std::string>> read_variable_text(hid_t type, hid_t space, std
 Result<std::vector<std::string>> read_fixed_text(hid_t type, std::uint64_t count, const ReadInto& read) {
   const auto size = H5Tget_size(type);
   std::vector<char> characters(count * size);
-  if (read(type, characters.data()) < 0) return make_error(Errc::hdf5, "text: {}", last_hdf5_error());
+  if (read(type, characters.data()) < 0) return library_error("read the text");
   std::vector<std::string> texts;
   for (std::uint64_t i = 0; i < count; ++i) {
     const char* text = characters.data() + i * size;
@@ -76,20 +76,20 @@ Result<Value> read_any(hid_t type, hid_t space, std::uint64_t bytes_max, const R
   const auto element = element_type_of_hdf5(type);
   if (!element) return make_error(Errc::unsupported, "neither text nor little-endian numbers");
   ArrayValue array{{*element, *shape}, std::vector<std::byte>(*bytes)};
-  if (*bytes > 0 && read(type, array.data.data()) < 0) return make_error(Errc::hdf5, "numbers: {}", last_hdf5_error());
+  if (*bytes > 0 && read(type, array.data.data()) < 0) return library_error("read the numbers");
   return Value(std::move(array));
 }
 
 std::optional<Attribute> read_attribute(hid_t object, unsigned index) {
   Handle attribute(H5Aopen_by_idx(object, ".", H5_INDEX_NAME, H5_ITER_INC, index, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-  if (!attribute.ok()) return std::nullopt;
+  if (!attribute) return std::nullopt;
   const auto length = H5Aget_name(attribute.get(), 0, nullptr);
   if (length <= 0 || length > 4096) return std::nullopt;
   std::string name(static_cast<std::size_t>(length), '\0');
   H5Aget_name(attribute.get(), name.size() + 1, name.data());
   Handle type(H5Aget_type(attribute.get()), H5Tclose);
   Handle space(H5Aget_space(attribute.get()), H5Sclose);
-  if (!type.ok() || !space.ok()) return std::nullopt;
+  if (!type || !space) return std::nullopt;
   auto value = read_any(type.get(), space.get(), attribute_bytes_max,
                         [&](hid_t memory_type, void* into) { return H5Aread(attribute.get(), memory_type, into); });
   if (!value.ok()) return std::nullopt;
@@ -129,10 +129,10 @@ std::vector<Attribute> read_attributes(hid_t object) {
 Result<Value> read_value(hid_t dataset, std::uint64_t bytes_max) {
   Handle type(H5Dget_type(dataset), H5Tclose);
   Handle space(H5Dget_space(dataset), H5Sclose);
-  if (!type.ok() || !space.ok()) return make_error(Errc::hdf5, "type or shape: {}", last_hdf5_error());
+  if (!type || !space) return library_error("tell type and shape");
   return read_any(type.get(), space.get(), bytes_max, [dataset](hid_t memory_type, void* into) {
     return H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, into);
   });
 }
 
-}  // namespace penstock::store
+}  // namespace penstock::store::hdf5

@@ -9,7 +9,7 @@
 #include "base/result.hpp"
 #include "store/layout.hpp"
 
-namespace penstock::store {
+namespace penstock::store::hdf5 {
 
 /// The element type of an HDF5 type; nothing where it is no little-endian number of 1, 2, 4 or 8 bytes.
 std::optional<ElementType> element_type_of_hdf5(hid_t type);
@@ -20,4 +20,4 @@ std::vector<Attribute> read_attributes(hid_t object);
 /// The whole value of a dataset of numbers or of text. `unsupported` for other types.
 Result<Value> read_value(hid_t dataset, std::uint64_t bytes_max);
 
-}  // namespace penstock::store
+}  // namespace penstock::store::hdf5

@@ -6,13 +6,15 @@
 #include <map>
 #include <set>
 
-#include "store/hdf5/handle.hpp"
+#include "store/hdf5/handles.hpp"
 #include "store/hdf5/read_driver.hpp"
 #include "store/hdf5/read_index.hpp"
 #include "store/hdf5/read_values.hpp"
 
 namespace penstock::store {
 namespace {
+
+using namespace hdf5;
 
 constexpr int depth_max = 64;
 constexpr std::size_t objects_max = 1'000'000;
@@ -39,9 +41,10 @@ class TreeReader {
     if (depth > depth_max || seen_.size() > objects_max)
       return visitor_.unreadable(path, "the tree is too deep or too large");
     Handle object(H5Oopen(parent, depth == 0 ? "/" : path.c_str(), H5P_DEFAULT), H5Oclose);
-    if (!object.ok()) return visitor_.unreadable(path, last_hdf5_error());
+    if (!object) return visitor_.unreadable(path, library_error("open the object").message());
     H5O_info_t info;
-    if (H5Oget_info2(object.get(), &info, H5O_INFO_BASIC) < 0) return visitor_.unreadable(path, last_hdf5_error());
+    if (H5Oget_info2(object.get(), &info, H5O_INFO_BASIC) < 0)
+      return visitor_.unreadable(path, library_error("tell what it is").message());
     if (info.type == H5O_TYPE_DATASET) {
       if (datasets_[info.addr].empty()) order_.push_back(info.addr);
       datasets_[info.addr].push_back(path);
@@ -60,13 +63,13 @@ class TreeReader {
       return 0;
     };
     if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &links) < 0)
-      visitor_.unreadable(path, last_hdf5_error());
+      visitor_.unreadable(path, library_error("list the group").message());
     return links;
   }
 
   void read_dataset(const std::vector<std::string>& paths) {
     Handle dataset(H5Dopen2(file_, paths.front().c_str(), H5P_DEFAULT), H5Dclose);
-    if (!dataset.ok()) return visitor_.unreadable(paths.front(), last_hdf5_error());
+    if (!dataset) return visitor_.unreadable(paths.front(), library_error("open the dataset").message());
     auto info = describe(dataset.get(), paths);
     if (!info.ok()) return visitor_.unreadable(paths.front(), info.error().message());
     visitor_.dataset(*info);
@@ -82,11 +85,11 @@ class TreeReader {
     Handle type(H5Dget_type(dataset), H5Tclose);
     Handle space(H5Dget_space(dataset), H5Sclose);
     Handle creation(H5Dget_create_plist(dataset), H5Pclose);
-    if (!type.ok() || !space.ok() || !creation.ok()) return make_error(Errc::hdf5, "{}", last_hdf5_error());
+    if (!type || !space || !creation) return library_error("describe the dataset");
     info.type = element_type_of_hdf5(type.get());
     info.element_bytes = H5Tget_size(type.get());
     const int rank = H5Sget_simple_extent_ndims(space.get());
-    if (rank < 0) return make_error(Errc::hdf5, "{}", last_hdf5_error());
+    if (rank < 0) return library_error("describe the dataset");
     std::vector<hsize_t> dims(static_cast<std::size_t>(rank));
     if (rank > 0) H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
     info.shape.assign(dims.begin(), dims.end());
@@ -117,7 +120,7 @@ class TreeReader {
       std::vector<unsigned> values(count);
       const auto id =
           H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &count, values.data(), 0, nullptr, nullptr);
-      if (id < 0) return make_error(Errc::hdf5, "filter {}: {}", i, last_hdf5_error());
+      if (id < 0) return library_error(fmt::format("tell filter {}", i));
       values.resize(std::min<std::size_t>(count, values.size()));
       info.filters.push_back({id, std::move(values)});
     }
@@ -153,17 +156,17 @@ class TreeReader {
 }  // namespace
 
 Result<void> read_tree(Env& env, const std::string& path, const ReadTreeOptions& options, TreeVisitor& visitor) {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  LibraryLock library;
   ReadDriverState state;
   PEN_ASSIGN(state.file, env.open(path, {}));
   PEN_ASSIGN(state.size, state.file->size());
   PEN_ASSIGN(const auto access_id, make_read_access(state));
   Handle access(access_id, H5Pclose);
   Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
-  if (!file.ok()) {
-    const auto why = last_hdf5_error();
+  if (!file) {
+    const auto why = library_error("open it");
     file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()), H5Fclose);
-    if (!file.ok()) return make_error(Errc::hdf5, "HDF5 does not open {}: {}", path, why);
+    if (!file) return why;
   }
   TreeReader(options, visitor, state).read(file.get());
   return {};

@@ -1,0 +1,386 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "../support/fault_env.hpp"
+#include "scan.hpp"
+#include "store_fixture.hpp"
+
+namespace penstock::store::testing {
+namespace {
+
+constexpr std::uint64_t frame_bytes = 32 * 40 * 2;
+
+class FaultTest : public StoreTest {
+ protected:
+  Result<std::unique_ptr<Store>> create(const StoreOptions& options, Listener* listener) {
+    return Store::create(env_, path(), one_dataset(32, 40), options, listener);
+  }
+  static void put(Store& store, std::uint64_t first, std::uint64_t end) {
+    auto writer = store.make_writer();
+    for (auto i = first; i < end; ++i)
+      ASSERT_TRUE(writer->put({DatasetId{0}, i, 0, 0, 0}, content_of(i, frame_bytes), nullptr, frame_bytes).ok());
+  }
+  static std::set<std::uint64_t> numbers_of(const std::vector<PlacedChunk>& chunks) {
+    std::set<std::uint64_t> numbers;
+    for (const auto& chunk : chunks) numbers.insert(chunk.head.index);
+    return numbers;
+  }
+  static bool is_segment(std::uint64_t offset, std::uint64_t bytes) {
+    return offset % 4096 == 0 && bytes % 4096 == 0 && bytes >= 8192;
+  }
+
+  penstock::testing::FaultEnv env_;
+};
+
+TEST_F(FaultTest, AFullDiskLosesSegmentsAndTheStoreGoesOnWhenThereIsSpace) {
+  for (const bool tear : {false, true}) {
+    std::atomic<int> segments{0};
+    env_.faults->tear = tear;
+    env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {
+      if (!is_segment(offset, bytes)) return {};
+      const auto number = ++segments;
+      if (number >= 4 && number < 8) return make_error(Errc::no_space, "the disk is full");
+      return {};
+    };
+    Recorder recorder;
+    auto options = small_options();
+    options.direct = false;
+    options.overwrite = true;
+    auto store = create(options, &recorder).value();
+    put(*store, 0, 300);
+    FinalValues values;
+    values.frames = 300;
+    ASSERT_TRUE(store->finish(values).ok());
+    const auto placed = numbers_of(recorder.placed_chunks);
+    const auto lost = numbers_of(recorder.lost_chunks);
+    EXPECT_EQ(lost.size(), 4 * 24u) << "tear " << tear;
+    EXPECT_EQ(placed.size() + lost.size(), 300u);
+    EXPECT_EQ(recorder.reasons[0].code(), Errc::no_space);
+    EXPECT_EQ(store->stats().lost_chunks, lost.size());
+    const PlainReader reader(path());
+    const std::vector<std::byte> fill(frame_bytes);
+    for (std::uint64_t i = 0; i < 300; ++i)
+      ASSERT_EQ(reader.frame("/entry/data/data", i), placed.count(i) ? content_of(i, frame_bytes) : fill) << i;
+    // The place of the lost segments was used again.
+    EXPECT_LT(std::filesystem::file_size(path()), 300 * frame_bytes + (250 << 10));
+  }
+}
+
+TEST_F(FaultTest, NoSpaceForAnExtent) {
+  std::atomic<bool> full{false};
+  env_.faults->on_reserve = [&](auto, auto) -> Result<void> {
+    if (full) return make_error(Errc::no_space, "full");
+    return {};
+  };
+  Recorder recorder;
+  auto options = small_options();
+  options.extent_bytes = 128 << 10;
+  auto store = create(options, &recorder).value();
+  put(*store, 0, 100);
+  while (store->stats().chunks < 100) std::this_thread::yield();
+  full = true;
+  put(*store, 100, 400);
+  while (store->stats().chunks + store->stats().lost_chunks < 400) std::this_thread::yield();
+  full = false;
+  put(*store, 400, 500);
+  ASSERT_TRUE(store->finish({}).ok());
+  EXPECT_GT(recorder.lost_chunks.size(), 200u);
+  EXPECT_EQ(recorder.placed_chunks.size() + recorder.lost_chunks.size(), 500u);
+  const PlainReader reader(path());
+  for (const auto& chunk : recorder.placed_chunks)
+    ASSERT_EQ(reader.frame("/entry/data/data", chunk.head.index), content_of(chunk.head.index, frame_bytes));
+}
+
+TEST_F(FaultTest, ABrokenDeviceIsReportedAndItsPlaceNotTriedAgain) {
+  std::set<std::uint64_t> broken;
+  std::mutex mutex;
+  env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {
+    if (!is_segment(offset, bytes)) return {};
+    std::lock_guard lock(mutex);
+    EXPECT_FALSE(broken.count(offset)) << "written again at " << offset;
+    if (broken.size() >= 3) return {};
+    broken.insert(offset);
+    return make_error(Errc::io, "input/output error");
+  };
+  Recorder recorder;
+  auto store = create(small_options(), &recorder).value();
+  put(*store, 0, 300);
+  ASSERT_TRUE(store->finish({}).ok());
+  EXPECT_EQ(recorder.lost_chunks.size(), 3 * 24u);
+  EXPECT_EQ(recorder.reasons[0].code(), Errc::io);
+}
+
+TEST_F(FaultTest, AnErrorInTheIndexStopsNobodyAndTheSegmentsHoldEverything) {
+  std::atomic<bool> broken{false};
+  env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {
+    if (broken && !is_segment(offset, bytes)) return make_error(Errc::io, "metadata cannot be written");
+    return {};
+  };
+  Recorder recorder;
+  recorder.write_numbers = false;
+  auto store = create(small_options(), &recorder).value();
+  put(*store, 0, 100);
+  while (store->stats().chunks < 100) std::this_thread::yield();
+  broken = true;
+  put(*store, 100, 2000);
+  const auto finished = store->finish({});
+  ASSERT_FALSE(finished.ok());
+  EXPECT_NE(finished.error().message().find("metadata cannot be written"), std::string::npos)
+      << finished.error().message();
+  EXPECT_EQ(recorder.placed_chunks.size() + recorder.lost_chunks.size(), 2000u);
+  store.reset();
+  const auto found = scan(path());
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const auto* chunk = found.find(i);
+    ASSERT_NE(chunk, nullptr) << i;
+    ASSERT_EQ(chunk->data, content_of(i, frame_bytes));
+  }
+}
+
+TEST_F(FaultTest, PlacedMeansSyncedWhereThatWasPromised) {
+  for (const auto durability : {Durability::interval, Durability::segment}) {
+    std::mutex mutex;
+    std::set<std::uint64_t> written;  // addresses of segments
+    std::set<std::uint64_t> synced;
+    env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {
+      std::lock_guard lock(mutex);
+      if (is_segment(offset, bytes)) written.insert(offset);
+      return {};
+    };
+    env_.faults->on_sync = [&]() -> Result<void> {
+      std::lock_guard lock(mutex);
+      synced = written;
+      return {};
+    };
+    class Check final : public Listener {
+     public:
+      Check(std::mutex& m, std::set<std::uint64_t>& s) : mutex_(m), synced_(s) {}
+      void placed(std::span<const PlacedChunk> chunks, RowWriter&) override {
+        std::lock_guard lock(mutex_);
+        for (const auto& chunk : chunks) {
+          const auto after = synced_.upper_bound(chunk.address);
+          ASSERT_NE(after, synced_.begin());
+          ASSERT_LT(chunk.address - *std::prev(after), std::uint64_t{64} << 10) << "told before it was synced";
+          ++count;
+        }
+      }
+      void lost(std::span<const PlacedChunk>, const Error&) override { ADD_FAILURE(); }
+      void tick(RowWriter&) override {}
+      int count = 0;
+
+     private:
+      std::mutex& mutex_;
+      std::set<std::uint64_t>& synced_;
+    } check(mutex, synced);
+    auto options = small_options();
+    options.durability = durability;
+    options.overwrite = true;
+    auto store = create(options, &check).value();
+    put(*store, 0, 500);
+    ASSERT_TRUE(store->finish({}).ok());
+    EXPECT_EQ(check.count, 500);
+  }
+}
+
+TEST_F(FaultTest, AFailedSyncIsNoPromiseKept) {
+  std::atomic<int> syncs{0};
+  env_.faults->on_sync = [&]() -> Result<void> {
+    if (++syncs == 2) return make_error(Errc::io, "sync failed");
+    return {};
+  };
+  Recorder recorder;
+  auto options = small_options();
+  options.durability = Durability::segment;
+  auto store = create(options, &recorder).value();
+  put(*store, 0, 100);
+  ASSERT_TRUE(store->finish({}).ok());
+  EXPECT_GT(recorder.lost_chunks.size(), 0u);
+  EXPECT_EQ(recorder.placed_chunks.size() + recorder.lost_chunks.size(), 100u);
+}
+
+TEST_F(FaultTest, SlowStorageHoldsWritersBackWithinTheBudget) {
+  env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {
+    if (is_segment(offset, bytes)) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return {};
+  };
+  auto options = small_options();
+  options.buffer_bytes = 160 << 10;  // two segments
+  auto store = create(options, nullptr).value();
+  std::vector<std::thread> threads;
+  for (std::uint64_t share = 0; share < 4; ++share)
+    threads.emplace_back([&, share] { put(*store, share * 300, share * 300 + 300); });
+  for (auto& thread : threads) thread.join();
+  ASSERT_TRUE(store->finish({}).ok());
+  EXPECT_EQ(store->stats().chunks, 1200u);
+}
+
+TEST_F(FaultTest, CreationThatFailsAtAnyWriteIsAnErrorAndLeavesNothingOpen) {
+  for (int failing = 1; failing < 40; ++failing) {
+    std::atomic<int> writes{0};
+    env_.faults->on_write = [&](auto, auto) -> Result<void> {
+      if (++writes >= failing) return make_error(Errc::no_space, "the disk is full");
+      return {};
+    };
+    auto options = small_options();
+    options.overwrite = true;
+    auto store = create(options, nullptr);
+    if (store.ok()) {
+      ASSERT_GT(failing, 3);
+      env_.faults->on_write = [](auto, auto) { return Result<void>{}; };
+      EXPECT_TRUE((*store)->finish({}).ok());
+      return;
+    }
+    EXPECT_EQ(store.error().code(), Errc::no_space) << store.error().message();
+    EXPECT_NE(store.error().message().find("the disk is full"), std::string::npos) << store.error().message();
+  }
+  FAIL() << "creation never succeeded";
+}
+
+TEST_F(FaultTest, AFileThatIsThereIsOnlyReplacedWhenAllowed) {
+  { std::ofstream(path()) << "precious"; }
+  auto options = small_options();
+  const auto refused = Store::create(posix_env(), path(), one_dataset(4, 4), options, nullptr);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::already_exists);
+  EXPECT_NE(refused.error().message().find(path()), std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(path()), 8u);
+  options.overwrite = true;
+  auto store = Store::create(posix_env(), path(), one_dataset(4, 4), options, nullptr);
+  ASSERT_TRUE(store.ok());
+  ASSERT_TRUE((*store)->finish({}).ok());
+  EXPECT_TRUE(PlainReader(path()).open());
+}
+
+TEST_F(FaultTest, AMissingFolderIsNotFound) {
+  const auto store = Store::create(posix_env(), path("no/such.h5"), one_dataset(4, 4), small_options(), nullptr);
+  ASSERT_FALSE(store.ok());
+  EXPECT_EQ(store.error().code(), Errc::not_found);
+}
+
+TEST_F(FaultTest, TheSecondRecorderIsRefusedBeforeItTouchesTheFile) {
+  for (const bool swmr : {true, false}) {
+    auto options = small_options();
+    options.overwrite = true;
+    options.swmr = swmr;
+    auto first = create(options, nullptr).value();
+    put(*first, 0, 100);
+    const auto second = create(options, nullptr);
+    ASSERT_FALSE(second.ok());
+    EXPECT_EQ(second.error().code(), Errc::locked) << second.error().message();
+    put(*first, 100, 200);
+    ASSERT_TRUE(first->finish({}).ok());
+    const PlainReader reader(path());
+    for (std::uint64_t i = 0; i < 200; ++i) ASSERT_EQ(reader.frame("/entry/data/data", i), content_of(i, frame_bytes));
+  }
+}
+
+/// Runs `body` in a child process that never returns from it.
+pid_t in_child(const std::function<int()>& body) {
+  const auto child = ::fork();
+  if (child == 0) ::_exit(body());
+  return child;
+}
+
+int exit_code(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(FaultTest, ReadersSeeTheFileGrow) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const auto file = path();
+  // The reader is forked before there are threads; it waits for the file and for 300 frames.
+  const auto reader = in_child([&] {
+    char byte = 0;
+    if (::read(ready[0], &byte, 1) != 1) return 10;
+    const PlainReader plain(file, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
+    if (!plain.open()) return 11;
+    const auto dataset = H5Dopen2(plain.file(), "/entry/data/data", H5P_DEFAULT);
+    std::uint64_t seen = 0;
+    for (int round = 0; round < 20000 && seen < 300; ++round) {
+      H5Drefresh(dataset);
+      seen = plain.shape("/entry/data/data")[0];
+      ::usleep(1000);
+    }
+    H5Dclose(dataset);
+    if (seen < 300) return 12;
+    for (std::uint64_t i = 0; i < 300; ++i)
+      if (plain.frame("/entry/data/data", i) != content_of(i, frame_bytes)) return 13;
+    return 0;
+  });
+  auto store = Store::create(posix_env(), file, one_dataset(32, 40), small_options(), nullptr).value();
+  put(*store, 0, 150);
+  ASSERT_EQ(::write(ready[1], "x", 1), 1);
+  put(*store, 150, 300);
+  EXPECT_EQ(exit_code(reader), 0);
+  put(*store, 300, 310);
+  ASSERT_TRUE(store->finish({}).ok());
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+/// Writes the number of each placed chunk into a pipe, so that another process knows the promise.
+class Announcer final : public Listener {
+ public:
+  explicit Announcer(int pipe) : pipe_(pipe) {}
+  void placed(std::span<const PlacedChunk> chunks, RowWriter&) override {
+    for (const auto& chunk : chunks)
+      if (::write(pipe_, &chunk.head.index, sizeof chunk.head.index) != sizeof chunk.head.index) ::_exit(3);
+  }
+  void lost(std::span<const PlacedChunk>, const Error&) override {}
+  void tick(RowWriter&) override {}
+
+ private:
+  const int pipe_;
+};
+
+TEST_F(FaultTest, WhatWasPlacedSurvivesTheRecordersDeath) {
+  int promises[2];
+  ASSERT_EQ(::pipe(promises), 0);
+  const auto file = path();
+  const auto child = in_child([&] {
+    Announcer announcer(promises[1]);
+    auto store = Store::create(posix_env(), file, one_dataset(32, 40), small_options(), &announcer);
+    if (!store.ok()) return 1;
+    auto writer = (*store)->make_writer();
+    for (std::uint64_t i = 0; i < 1'000'000; ++i)
+      if (!writer->put({DatasetId{0}, i, 0, 0, 0}, content_of(i, frame_bytes), nullptr, frame_bytes).ok()) return 2;
+    return 0;
+  });
+  ::close(promises[1]);
+  std::set<std::uint64_t> promised;
+  std::uint64_t number = 0;
+  while (promised.size() < 3000 && ::read(promises[0], &number, sizeof number) == sizeof number)
+    promised.insert(number);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  while (::read(promises[0], &number, sizeof number) == sizeof number) promised.insert(number);
+  ::close(promises[0]);
+  ASSERT_GE(promised.size(), 3000u);
+
+  const auto found = scan(file);
+  ASSERT_TRUE(found.description);
+  for (const auto frame : promised) {
+    const auto* chunk = found.find(frame);
+    ASSERT_NE(chunk, nullptr) << "frame " << frame << " of " << promised.size() << " is gone";
+    ASSERT_EQ(chunk->data, content_of(frame, frame_bytes));
+  }
+  // The index as of the last flush is whole as well.
+  const PlainReader reader(file, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
+  ASSERT_TRUE(reader.open());
+  const auto shape = reader.shape("/entry/data/data");
+  ASSERT_EQ(shape.size(), 3u);
+  std::uint64_t indexed = 0;
+  for (std::uint64_t i = 0; i < shape[0]; ++i)
+    indexed += reader.frame("/entry/data/data", i) == content_of(i, frame_bytes);
+  EXPECT_GT(indexed, 0u);
+}
+
+}  // namespace
+}  // namespace penstock::store::testing
