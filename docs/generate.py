@@ -1,0 +1,200 @@
+"""Writes the reference pages that follow from the code: python docs/generate.py
+
+docs/reference/cli.md from the help of the commands, docs/reference/configuration.md from the pydantic model.
+tests/python/test_docs.py fails when a page and the code differ.
+"""
+
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer.main
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from penstock.cli import application
+from penstock.model.configuration import Configuration, TcpSource, ZmqSource
+from penstock.model.plans import CodecPlan, StorePlan
+from penstock.model.units import format_size
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+NOTE = "<!-- Written by docs/generate.py; change the code, then run it again. -->"
+
+EXAMPLE = """\
+folder: /data/run42            # it must be there
+file_name: "{date}-{series_unique_id}.h5"
+pool_bytes: 4 GiB
+when_full: hold
+sources:
+  - kind: tcp                  # Penstock's own protocol, with acknowledgements
+    listen: 127.0.0.1:9900
+  - kind: zmq                  # a detector that binds, as DECTRIS detectors do
+    endpoint: tcp://127.0.0.1:31001
+codec:
+  encoding: bslz4
+store:
+  durability: interval
+  sync_interval_ms: 500
+"""
+
+
+def cli_page() -> str:
+    group: Any = typer.main.get_command(application)
+    lines = ["# The penstock command", "", NOTE, "", group.help, ""]
+    lines += ["Exit codes: 0 fine, 1 failed or damage found, 2 wrong usage. Results go to standard output,"]
+    lines += ["progress, logs and errors to standard error.", ""]
+    for name, command in group.commands.items():
+        lines += [f"## penstock {name}", "", *_paragraphs(command.help), ""]
+        lines += [
+            f"`penstock {name} {_usage(command)}`",
+            "",
+            "| Argument or option | Meaning | Default |",
+            "| --- | --- | --- |",
+        ]
+        lines += [
+            _parameter_row(parameter, command) for parameter in command.params if parameter.name != "help"
+        ]
+        lines += ["", "Examples:", "", "```console", *_examples(command.epilog), "```", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+def _usage(command: Any) -> str:
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    names = [f"{p.name}" if p.required else f"[{p.name}]" for p in arguments]
+    return " ".join([*names, "[OPTIONS]"])
+
+
+def _parameter_row(parameter: Any, command: Any) -> str:
+    help_text = parameter.help or ""
+    text, _, named = help_text.partition(" [default: ")
+    default = named.rstrip("]")
+    if not default and parameter.default not in (None, "", False, [], ()) and not parameter.required:
+        default = (
+            str(parameter.default).lower() if isinstance(parameter.default, bool) else str(parameter.default)
+        )
+    if parameter.param_type_name == "argument":
+        shown = parameter.name
+    else:
+        shown = ", ".join(parameter.opts) + "".join(f" / {name}" for name in parameter.secondary_opts)
+        if not parameter.is_flag:
+            shown += f" {_metavar(parameter, command)}"
+    if getattr(parameter, "envvar", None):
+        text += f" Also the variable `{parameter.envvar}`."
+    return f"| `{_cell(shown)}` | {_cell(text)} | {f'`{_cell(default)}`' if default else ''} |"
+
+
+def _metavar(parameter: Any, command: Any) -> str:
+    if parameter.metavar:
+        return str(parameter.metavar)
+    hint = get_type_hints(command.callback)[parameter.name]
+    kinds = [part for part in _parts(hint) if part is not NoneType]
+    inner = [part for kind in kinds for part in (get_args(kind) if get_origin(kind) is list else [kind])]
+    return {int: "N", float: "NUMBER", Path: "PATH"}.get(inner[0], "TEXT")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _examples(epilog: str) -> list[str]:
+    return [f"$ {line.strip()}" for line in epilog.splitlines() if "penstock " in line]
+
+
+def configuration_page() -> str:
+    lines = [
+        "# The configuration of penstock record",
+        "",
+        NOTE,
+        "",
+        "A YAML file, given as `penstock record FILE.yaml`. Options of the command override it; fields that",
+        "are not there have their defaults; unknown fields are refused. Sizes are numbers of bytes, or text",
+        "with a unit: `8 MiB`, `1.5 GB`. `penstock record FILE.yaml --dry-run` shows what it leads to.",
+        "",
+        "```yaml",
+        *EXAMPLE.rstrip().splitlines(),
+        "```",
+        "",
+        "## Fields",
+        "",
+        *_table(Configuration),
+    ]
+    for title, model in (
+        ("A source of kind tcp", TcpSource),
+        ("A source of kind zmq", ZmqSource),
+        ("codec", CodecPlan),
+        ("store", StorePlan),
+    ):
+        lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(model: type[BaseModel]) -> list[str]:
+    rows = ["| Field | Allowed | Default | Meaning |", "| --- | --- | --- | --- |"]
+    for name, info in model.model_fields.items():
+        cells = (
+            f"`{name}`",
+            _cell(_allowed(name, info)),
+            _cell(_default(name, info)),
+            info.description or "",
+        )
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def _allowed(name: str, info: FieldInfo) -> str:
+    choices = [
+        value for part in _parts(info.annotation) if get_origin(part) is Literal for value in get_args(part)
+    ]
+    if choices:
+        return ", ".join(f"`{value}`" for value in choices)
+    words = {
+        "bool": "`true`, `false`",
+        "str": "text",
+        "Path": "path",
+        "float": "number",
+        "int": "whole number",
+    }
+    kinds = [getattr(part, "__name__", "") for part in _parts(info.annotation)]
+    text = next((words[kind] for kind in kinds if kind in words), "")
+    if not text:
+        return "list, see below" if get_origin(info.annotation) is list else "fields, see below"
+    low = next((item.ge for item in info.metadata if hasattr(item, "ge")), None)
+    high = next((item.le for item in info.metadata if hasattr(item, "le")), None)
+    if name.endswith("_bytes") or name == "frame_bytes_max":
+        return "size" + (f", {format_size(low)} to {format_size(high)}" if high is not None else "")
+    return text + (f", {low} to {high}" if high is not None else "")
+
+
+def _parts(annotation: Any) -> list[Any]:
+    if get_origin(annotation) in (Union, UnionType):
+        return [part for inner in get_args(annotation) for part in _parts(inner)]
+    return [annotation]
+
+
+def _default(name: str, info: FieldInfo) -> str:
+    if info.default is PydanticUndefined:
+        if name == "sources":
+            return "one of kind tcp"
+        return "required" if info.default_factory is None else "the defaults below"
+    if info.default is None:
+        return ""
+    if name.endswith("_bytes") or name == "frame_bytes_max":
+        return f"`{format_size(info.default)}`" if info.default else "`0`"
+    return f"`{str(info.default).lower() if isinstance(info.default, bool) else info.default}`"
+
+
+PAGES = {"cli.md": cli_page, "configuration.md": configuration_page}
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (REFERENCE / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

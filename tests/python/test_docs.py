@@ -1,0 +1,73 @@
+"""Pages that follow from the code agree with it, and the examples in them work."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import application
+from penstock.model.configuration import Configuration
+from penstock.model.yaml_file import parse_yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generate = load()
+
+
+@pytest.mark.parametrize("name", generate.PAGES)
+def test_pages_agree_with_the_code(name: str) -> None:
+    written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+    assert written == generate.PAGES[name](), "run: python docs/generate.py"
+
+
+def test_the_configuration_example_is_valid() -> None:
+    configuration = parse_yaml(generate.EXAMPLE, Configuration, "example")
+    assert configuration.pool_bytes == 4 << 30
+    assert configuration.plan({}).store.sync_interval_ms == 500
+
+
+COMMAND_PAGES = [
+    *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+    ROOT / "docs" / "reference" / "cli.md",
+    *([ROOT / "README.md"] if (ROOT / "README.md").exists() else []),
+]
+
+
+def commands(path: Path) -> list[str]:
+    """The penstock commands in a page's console blocks."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"```(?:console|bash|sh|shell)\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line.strip().removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    return [line for line in lines if re.match(r"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?penstock ", line)]
+
+
+@pytest.mark.parametrize("path", COMMAND_PAGES, ids=lambda path: path.name)
+def test_options_in_the_documentation_exist(path: Path) -> None:
+    """Each command line of the pages names a command and options that its help knows."""
+    for line in commands(path):
+        words = shlex.split(line.partition(" #")[0].rstrip("&"))
+        words = words[[word.endswith("penstock") for word in words].index(True) + 1 :]
+        if words[0].startswith("-"):
+            continue
+        shown = CliRunner().invoke(application, [words[0], "--help"])
+        assert shown.exit_code == 0, f"{path}: {line}"
+        for word in words[1:]:
+            if word.startswith("--"):
+                assert re.search(rf"(?<![\w-]){re.escape(word.partition('=')[0])}(?![\w-])", shown.output), (
+                    f"{path}: {line}"
+                )
