@@ -2,8 +2,25 @@
 
 #include <array>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace penstock::codec {
 namespace {
+
+#if defined(__x86_64__)
+/// What __builtin_cpu_supports() of older compilers has no name for.
+bool has_lzcnt() {
+  constexpr unsigned extended_features = 0x80000001u;
+  constexpr unsigned lzcnt_bit = 1u << 5;
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid(extended_features, &eax, &ebx, &ecx, &edx) != 0 && (ecx & lzcnt_bit) != 0;
+}
+#endif
 
 struct Supported {
   std::array<const Kernels*, 4> list{&portable_kernels};
@@ -14,7 +31,7 @@ struct Supported {
     __builtin_cpu_init();
     list[count++] = &sse2_kernels;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-        __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("lzcnt"))
+        __builtin_cpu_supports("popcnt") && has_lzcnt())
       list[count++] = &avx2_kernels;
     else
       return;
