@@ -30,9 +30,11 @@ Result<ElementType> element_type_of_tag(std::uint64_t tag) {
     case 80:
     case 81:
     case 82:
-    case 83: return make_error(Errc::unsupported, "typed array of tag {}: big-endian elements; send little-endian", tag);
+    case 83:
+      return make_error(Errc::unsupported, "typed array of tag {}: big-endian elements; send little-endian", tag);
     case 84:
-    case 87: return make_error(Errc::unsupported, "typed array of tag {}: floats of {} bits", tag, tag == 84 ? 16 : 128);
+    case 87:
+      return make_error(Errc::unsupported, "typed array of tag {}: floats of {} bits", tag, tag == 84 ? 16 : 128);
     default: return make_error(Errc::malformed, "tag {} where a typed array (tags 64 to 86) is expected", tag);
   }
 }

@@ -257,7 +257,8 @@ Result<void> CborReader::skip_string() {
   }
   while (peek() != CborKind::stop) {
     PEN_ASSIGN(const auto piece, expect(head.major, "a piece of a string"));
-    if (piece.indefinite()) return make_error(Errc::malformed, "at byte {}: a string in pieces within a piece", offset_);
+    if (piece.indefinite())
+      return make_error(Errc::malformed, "at byte {}: a string in pieces within a piece", offset_);
     PEN_ASSIGN([[maybe_unused]] const auto taken, take(piece.argument, "a piece of a string"));
   }
   ++offset_;

@@ -24,16 +24,16 @@ struct MessageLimits {
   std::uint64_t frame_bytes_max = std::uint64_t{1} << 30;  ///< of one array, decoded; also of its encoded bytes
   std::size_t channels_max = 64;
   std::size_t dimensions_max = 8;
-  std::size_t metadata_max = 1024;                         ///< values of metadata of one frame
-  std::size_t identifier_bytes_max = 256;                  ///< series_unique_id, channel names
-  std::size_t text_bytes_max = 1 << 20;                    ///< any other text, and user_data as JSON
+  std::size_t metadata_max = 1024;         ///< values of metadata of one frame
+  std::size_t identifier_bytes_max = 256;  ///< series_unique_id, channel names
+  std::size_t text_bytes_max = 1 << 20;    ///< any other text, and user_data as JSON
   int nesting_max = 16;
 };
 
 /// The pixels of one channel (a threshold, say) of one exposure.
 struct ChannelImage {
   std::string channel;
-  ArraySpec spec;                      ///< of the decoded pixels, [rows, columns]
+  ArraySpec spec;  ///< of the decoded pixels, [rows, columns]
   Encoding encoding = Encoding::none;
   Bytes payload;
 };
@@ -41,8 +41,8 @@ struct ChannelImage {
 struct ImageMessage {
   std::uint64_t series_id = 0;
   std::string series_unique_id;
-  std::uint64_t image_id = 0;          ///< the frame number
-  std::string series_date;             ///< RFC 3339, empty where not sent
+  std::uint64_t image_id = 0;  ///< the frame number
+  std::string series_date;     ///< RFC 3339, empty where not sent
   // Nanoseconds since series_date, rounded to the nearest; -1 where not sent.
   std::int64_t start_ns = -1;
   std::int64_t stop_ns = -1;
@@ -75,7 +75,7 @@ struct ImagePieces {
 
 /// Replaces the contents of `into`, reusing its memory.
 void encode_image_around(const ImageMessage& image, ImagePieces& into);
-/// The message for parse_detached, with the payloads one after another in the pixel part.
+/// Appends the message for parse_detached; the payloads stand one after another in the pixel part.
 void encode_image_detached(const ImageMessage& image, std::vector<std::byte>& into);
 /// In one piece, pixels copied.
 std::vector<std::byte> encode_image(const ImageMessage& image);

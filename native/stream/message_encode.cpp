@@ -243,7 +243,6 @@ void encode_image_around(const ImageMessage& image, ImagePieces& into) {
 }
 
 void encode_image_detached(const ImageMessage& image, std::vector<std::byte>& into) {
-  into.clear();
   CborWriter writer(into);
   write_image_fields(writer, image);
   std::uint64_t offset = 0;

@@ -7,11 +7,21 @@
 namespace penstock::stream {
 namespace {
 
-enum Field : unsigned { series_id, series_unique_id, image_id, data, start_time, stop_time, real_time, series_date,
-                        user_data, field_count };
-constexpr std::array<std::string_view, field_count> field_names{
-    "series_id", "series_unique_id", "image_id", "data", "start_time", "stop_time", "real_time", "series_date",
-    "user_data"};
+enum Field : unsigned {
+  series_id,
+  series_unique_id,
+  image_id,
+  data,
+  start_time,
+  stop_time,
+  real_time,
+  series_date,
+  user_data,
+  field_count
+};
+constexpr std::array<std::string_view, field_count> field_names{"series_id", "series_unique_id", "image_id",
+                                                                "data",      "start_time",       "stop_time",
+                                                                "real_time", "series_date",      "user_data"};
 constexpr std::array required{series_id, series_unique_id, image_id, data};
 
 /// [numerator, denominator] in seconds, as nanoseconds rounded to the nearest.
@@ -93,10 +103,8 @@ Result<MaybeValue> read_scalar(CborReader& reader, const MessageLimits& limits) 
   }
 }
 
-Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std::string_view key,
-                           ImageMessage& image) {
-  if (key.size() > limits.identifier_bytes_max)
-    return make_error(Errc::too_large, "a name of {} bytes", key.size());
+Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std::string_view key, ImageMessage& image) {
+  if (key.size() > limits.identifier_bytes_max) return make_error(Errc::too_large, "a name of {} bytes", key.size());
   if (image.metadata.size() == limits.metadata_max)
     return make_error(Errc::too_large, "more than {} values of metadata", limits.metadata_max);
   if (std::any_of(image.metadata.begin(), image.metadata.end(), [&](const auto& held) { return held.first == key; }))
@@ -140,8 +148,8 @@ Result<void> read_field(CborReader& reader, unsigned field, const ArrayContext& 
     default: break;
   }
   if (reader.peek() != CborKind::map) return read_metadata(reader, context.limits, field_names[user_data], image);
-  return for_each_entry(
-      reader, [&](std::string_view key) { return read_metadata(reader, context.limits, key, image); });
+  return for_each_entry(reader,
+                        [&](std::string_view key) { return read_metadata(reader, context.limits, key, image); });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
-
-#include <fmt/ranges.h>
 
 #include "stream/cbor_json.hpp"
 #include "stream/message_fields.hpp"

@@ -14,11 +14,11 @@ namespace penstock::stream {
 
 /// What became of a series at the other end, as far as the protocol tells.
 struct Receipt {
-  bool confirmed = false;          ///< the receiver has closed its file; false where the protocol has no acknowledgements
-  std::string problem;             ///< why the file failed, empty if it did not
-  std::uint64_t safe_below = 0;    ///< frames below this number are safe
-  std::uint64_t refused = 0;       ///< messages that the receiver answered with an error
-  std::string first_refusal;       ///< the first of those errors
+  bool confirmed = false;        ///< the receiver has closed its file; false where the protocol has no acknowledgements
+  std::string problem;           ///< why the file failed, empty if it did not
+  std::uint64_t safe_below = 0;  ///< frames below this number are safe
+  std::uint64_t refused = 0;     ///< messages that the receiver answered with an error
+  std::string first_refusal;     ///< the first of those errors
 };
 
 class FrameSender {

@@ -16,13 +16,13 @@
 namespace penstock::stream {
 
 struct TcpSourceOptions {
-  std::string host = "127.0.0.1";               ///< numeric address or name; IPv4 or IPv6
-  std::uint16_t port = 9900;                    ///< 0 takes a free one
-  std::optional<std::string> token;             ///< required where `host` is not loopback
-  unsigned connections_max = 64;                ///< further ones are refused with an error
+  std::string host = "127.0.0.1";    ///< numeric address or name; IPv4 or IPv6
+  std::uint16_t port = 9900;         ///< 0 takes a free one
+  std::optional<std::string> token;  ///< required where `host` is not loopback
+  unsigned connections_max = 64;     ///< further ones are refused with an error
   std::chrono::milliseconds hello_timeout{5000};
-  std::chrono::milliseconds stall_timeout{30000};   ///< for the rest of a message that has begun
-  int receive_buffer_bytes = 1 << 20;           ///< SO_RCVBUF; 0 leaves it to the system
+  std::chrono::milliseconds stall_timeout{30000};  ///< for the rest of a message that has begun
+  int receive_buffer_bytes = 1 << 20;              ///< SO_RCVBUF; 0 leaves it to the system
   MessageLimits limits;
 };
 
@@ -33,13 +33,13 @@ struct TcpSenderOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 9900;
   std::string token;
-  std::string client = "penstock";              ///< named in the receiver's log
-  std::chrono::milliseconds connect_timeout{10000};   ///< for each attempt to have a connection, retries included
-  std::uint64_t window_bytes = 256 << 20;       ///< unacknowledged payload kept for sending again; put() waits beyond
+  std::string client = "penstock";                   ///< named in the receiver's log
+  std::chrono::milliseconds connect_timeout{10000};  ///< for each attempt to have a connection, retries included
+  std::uint64_t window_bytes = 256 << 20;  ///< unacknowledged payload kept for sending again; put() waits beyond
   std::uint64_t window_frames = 65536;
-  std::uint32_t batch_bytes = 128 << 10;        ///< small frames that go out together
-  int send_buffer_bytes = 1 << 20;              ///< SO_SNDBUF; 0 leaves it to the system
-  bool checksum_pixels = false;                 ///< CRC-32C over the pixels, for paths that need more than TCP's
+  std::uint32_t batch_bytes = 128 << 10;  ///< small frames that go out together
+  int send_buffer_bytes = 1 << 20;        ///< SO_SNDBUF; 0 leaves it to the system
+  bool checksum_pixels = false;           ///< CRC-32C over the pixels, for paths that need more than TCP's
 };
 
 class TcpSender : public FrameSender {

@@ -14,8 +14,8 @@ namespace penstock::stream {
 struct ZmqSenderOptions {
   std::string endpoint = "tcp://127.0.0.1:31001";  ///< port 0 or * takes a free one
   bool bind = true;
-  int messages_max = 4;                            ///< that wait for each receiver inside ZeroMQ
-  std::chrono::milliseconds linger{5000};          ///< for what is unsent when the sender goes
+  int messages_max = 4;                    ///< that wait for each receiver inside ZeroMQ
+  std::chrono::milliseconds linger{5000};  ///< for what is unsent when the sender goes
   /// put() and begin() wait at most this long for a receiver to connect or to take messages; 0 is for ever.
   std::chrono::milliseconds wait{0};
 };

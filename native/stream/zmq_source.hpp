@@ -16,8 +16,8 @@ namespace penstock::stream {
 
 struct ZmqSourceOptions {
   std::string endpoint = "tcp://127.0.0.1:31001";
-  bool bind = false;           ///< a detector binds and its receivers connect
-  int messages_max = 2;        ///< that ZeroMQ may hold besides the pool, each at most frame_bytes_max + 64 KiB
+  bool bind = false;     ///< a detector binds and its receivers connect
+  int messages_max = 2;  ///< that ZeroMQ may hold besides the pool, each at most frame_bytes_max + 64 KiB
   MessageLimits limits;
 };
 

@@ -1,0 +1,202 @@
+#include "stream/tcp_connection.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include "base/clock.hpp"
+#include "base/crc32c.hpp"
+#include "stream/delivery.hpp"
+#include "stream/tcp_frame.hpp"
+
+namespace penstock::stream {
+namespace {
+
+constexpr std::size_t hello_bytes_max = 64 << 10;
+/// CBOR of anything but a start message, which may carry masks and tables.
+constexpr std::uint64_t message_bytes_max = 4 << 20;
+/// Pixels from here on get a buffer of their own; smaller ones stay where they were received.
+constexpr std::uint64_t large_pixels_bytes = 64 << 10;
+/// A refused message of up to so many times the limit is read over; a larger one ends the connection.
+constexpr std::uint64_t skip_factor = 4;
+
+Result<void> check_lengths(const TcpHeader& header, const MessageLimits& limits) {
+  const auto message_max = header.kind == TcpKind::start ? limits.frame_bytes_max : message_bytes_max;
+  if (header.message_bytes > message_max)
+    return make_error(Errc::too_large, "{}: CBOR part of {} bytes exceeds the limit of {}", name(header.kind),
+                      header.message_bytes, message_max);
+  const auto pixels_max = header.kind == TcpKind::image ? limits.frame_bytes_max : 0;
+  if (header.pixels_bytes > pixels_max)
+    return make_error(Errc::too_large, "{}: pixel part of {} bytes exceeds the limit of {}", name(header.kind),
+                      header.pixels_bytes, pixels_max);
+  return {};
+}
+
+Result<void> check_crc(std::string_view what, std::uint32_t expected, Bytes bytes) {
+  const auto computed = crc32c(bytes);
+  if (computed == expected) return {};
+  return make_error(Errc::mismatch, "{} checksum {:08x}, computed {:08x}", what, expected, computed);
+}
+
+}  // namespace
+
+TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, TcpSeriesTable& table, FrameSink& sink)
+    : options_(options),
+      table_(table),
+      sink_(sink),
+      socket_(std::make_shared<Socket>(std::move(socket))),
+      peer_(peer_name(*socket_)),
+      replies_(std::make_shared<TcpReplies>(socket_)),
+      input_(*socket_, sink.pool(), options.stall_timeout, stopping_) {
+  socket_->tune(0, 0);
+  thread_ = std::thread([this] { run(); });
+}
+
+TcpConnection::~TcpConnection() {
+  stop();
+  replies_->send(TcpKind::bye, {});
+  replies_->close();
+  socket_->shut_down();
+}
+
+void TcpConnection::stop() {
+  stopping_ = true;
+  socket_->shut_down_reading();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TcpConnection::reject(std::uint64_t sequence, const Error& why) {
+  sink_.reject(fmt::format("tcp {}", peer_), why);
+  replies_->error(sequence, why);
+}
+
+void TcpConnection::run() {
+  serve();
+  if (stopping_) return;
+  replies_->close();
+  socket_->shut_down();
+  finished_ = true;
+}
+
+void TcpConnection::serve() {
+  if (auto greeted = greet(); !greeted.ok()) {
+    if (!stopping_) reject(0, greeted.error().with_context("hello"));
+    return;
+  }
+  while (!stopping_) {
+    const auto more = serve_one();
+    if (!more.ok() && !stopping_) reject(0, more.error());
+    if (!more.ok() || !*more) return;
+  }
+}
+
+Result<void> TcpConnection::read_exactly(MutableBytes into, std::int64_t deadline_ns) {
+  while (!into.empty()) {
+    const auto left_ms = (deadline_ns - monotonic_ns()) / 1'000'000;
+    if (left_ms <= 0) return make_error(Errc::timed_out, "did not come within {} ms", options_.hello_timeout.count());
+    PEN_ASSIGN(const bool ready, socket_->readable(std::chrono::milliseconds(left_ms)));
+    if (!ready) continue;
+    PEN_ASSIGN(const auto got, socket_->receive_now(into));
+    into = into.subspan(got);
+  }
+  return {};
+}
+
+Result<void> TcpConnection::greet() {
+  const auto deadline_ns = monotonic_ns() + std::chrono::nanoseconds(options_.hello_timeout).count();
+  std::array<std::byte, tcp_header_bytes> head;
+  PEN_TRY(read_exactly(head, deadline_ns));
+  PEN_ASSIGN(const auto header, decode_header(head));
+  if (header.kind != TcpKind::hello)
+    return make_error(Errc::out_of_order, "the first message is {}, not hello", name(header.kind));
+  if (header.message_bytes > hello_bytes_max || header.pixels_bytes > 0)
+    return make_error(Errc::too_large, "{} bytes of CBOR and {} of pixels", header.message_bytes, header.pixels_bytes);
+  std::vector<std::byte> message(header.message_bytes);
+  PEN_TRY(read_exactly(message, deadline_ns));
+  PEN_TRY(check_crc("CBOR", header.message_crc, message));
+  PEN_ASSIGN(const auto hello, parse_control(TcpKind::hello, message));
+  if (options_.token && !same_token(*options_.token, hello.token))
+    return Error(Errc::refused, hello.token.empty() ? "a token is required" : "wrong token");
+  TcpControl answer;
+  answer.peer = "penstock";
+  replies_->send(TcpKind::hello, answer);
+  spdlog::info("tcp {}: connected: {}", peer_, hello.peer);
+  return {};
+}
+
+Result<bool> TcpConnection::serve_one() {
+  PEN_ASSIGN(const bool connected, input_.require(tcp_header_bytes));
+  if (!connected) return false;
+  PEN_ASSIGN(const auto header, decode_header(input_.view(0, tcp_header_bytes).first<tcp_header_bytes>()));
+  if (header.kind == TcpKind::bye) return false;
+  PEN_TRY(serve_message(header), "{} {}", name(header.kind), header.sequence);
+  return true;
+}
+
+Result<void> TcpConnection::refuse(const TcpHeader& header, const Error& why) {
+  reject(header.sequence, why);
+  if (header.pixels_bytes > skip_factor * options_.limits.frame_bytes_max)
+    return make_error(Errc::disconnected, "too long to be read over; the connection is closed");
+  input_.consume(tcp_header_bytes);
+  return input_.discard(std::uint64_t{header.message_bytes} + header.pixels_bytes);
+}
+
+Result<void> TcpConnection::serve_message(const TcpHeader& header) {
+  if (auto checked = check_lengths(header, options_.limits); !checked.ok()) return refuse(header, checked.error());
+  const auto head_bytes = tcp_header_bytes + header.message_bytes;
+  const bool large = header.pixels_bytes >= large_pixels_bytes;
+  PEN_ASSIGN([[maybe_unused]] const bool head_here,
+             input_.require(head_bytes + (large ? 0 : static_cast<std::size_t>(header.pixels_bytes))));
+  const auto message = input_.view(tcp_header_bytes, header.message_bytes);
+  input_.read_ahead_to(large ? head_bytes : TcpInput::batch_bytes);
+  Result<void> outcome;
+  if (large) {
+    auto buffer = acquire(sink_.pool(), header.pixels_bytes, stopping_);
+    if (!buffer.ok() && buffer.error().code() == Errc::too_large) return refuse(header, buffer.error());
+    if (!buffer.ok()) return std::move(buffer).error();
+    input_.consume(head_bytes);
+    PEN_TRY(input_.read_into((*buffer)->bytes()));
+    outcome = deliver(header, message, (*buffer)->bytes(), *buffer);
+  } else {
+    const auto pixels = input_.view(head_bytes, header.pixels_bytes);
+    input_.consume(head_bytes + header.pixels_bytes);
+    outcome = deliver(header, message, pixels, input_.owner());
+  }
+  if (!outcome.ok()) reject(header.sequence, outcome.error());
+  return {};
+}
+
+/// An error is one of the message alone, and not known to the sink yet.
+Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, Bytes pixels, const BufferRef& owner) {
+  PEN_TRY(check_crc("CBOR", header.message_crc, message));
+  if ((header.flags & tcp_flag_pixels_crc) != 0) PEN_TRY(check_crc("pixel", header.pixels_crc, pixels));
+  if (header.kind != TcpKind::start && header.kind != TcpKind::image && header.kind != TcpKind::end)
+    return make_error(Errc::out_of_order, "a message of kind {} from a client", name(header.kind));
+  PEN_ASSIGN(auto parsed, parse_detached(message, pixels, options_.limits));
+  const bool same_kind = (header.kind == TcpKind::start && std::holds_alternative<Series>(parsed)) ||
+                         (header.kind == TcpKind::image && std::holds_alternative<ImageMessage>(parsed)) ||
+                         (header.kind == TcpKind::end && std::holds_alternative<SeriesEnd>(parsed));
+  if (!same_kind) return make_error(Errc::mismatch, "the header says {}, the message is another", name(header.kind));
+  if (auto* image = std::get_if<ImageMessage>(&parsed)) {
+    const auto* channels = find_channels(image->series_unique_id);
+    PEN_ASSIGN(auto frames, frames_of(std::move(*image), channels, owner));
+    for (auto& frame : frames) answer(header.sequence, sink_.put(std::move(frame)));
+  } else if (auto* series = std::get_if<Series>(&parsed)) {
+    auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, replies_, sink_);
+    if (!started.ok()) replies_->error(header.sequence, started.error());
+  } else {
+    answer(header.sequence, sink_.end(std::get<SeriesEnd>(parsed)));
+  }
+  return {};
+}
+
+const std::vector<std::string>* TcpConnection::find_channels(const std::string& series_unique_id) {
+  if (series_ == nullptr || series_->unique_id() != series_unique_id || series_->is_closed())
+    series_ = table_.find(series_unique_id);
+  return series_ == nullptr ? nullptr : &series_->channels();
+}
+
+/// The sink has counted what it refuses; the client is told.
+void TcpConnection::answer(std::uint64_t sequence, const Result<void>& outcome) {
+  if (!outcome.ok()) replies_->error(sequence, outcome.error());
+}
+
+}  // namespace penstock::stream

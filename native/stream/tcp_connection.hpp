@@ -1,0 +1,55 @@
+/// One client of the TCP source: hello, then message after message into the sink.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "stream/tcp.hpp"
+#include "stream/tcp_input.hpp"
+#include "stream/tcp_replies.hpp"
+#include "stream/tcp_series.hpp"
+
+namespace penstock::stream {
+
+/// Runs on a thread of its own from construction. `options`, `table` and `sink` outlive it.
+class TcpConnection {
+ public:
+  TcpConnection(Socket socket, const TcpSourceOptions& options, TcpSeriesTable& table, FrameSink& sink);
+  ~TcpConnection();
+
+  /// The client has gone; nothing more will happen.
+  bool finished() const { return finished_; }
+  /// Takes no further message and joins the thread; replies still go out until destruction.
+  void stop();
+
+ private:
+  void run();
+  void serve();
+  Result<void> greet();
+  Result<void> read_exactly(MutableBytes into, std::int64_t deadline_ns);
+  /// False once the client has gone in order. An error ends the connection.
+  Result<bool> serve_one();
+  Result<void> serve_message(const TcpHeader& header);
+  Result<void> refuse(const TcpHeader& header, const Error& why);
+  Result<void> deliver(const TcpHeader& header, Bytes message, Bytes pixels, const BufferRef& owner);
+  const std::vector<std::string>* find_channels(const std::string& series_unique_id);
+  void answer(std::uint64_t sequence, const Result<void>& outcome);
+  void reject(std::uint64_t sequence, const Error& why);
+
+  const TcpSourceOptions& options_;
+  TcpSeriesTable& table_;
+  FrameSink& sink_;
+  const std::shared_ptr<Socket> socket_;
+  const std::string peer_;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> finished_ = false;
+  const std::shared_ptr<TcpReplies> replies_;
+  TcpInput input_;
+  // the thread's own
+  std::shared_ptr<TcpSeries> series_;  ///< of the last image
+  std::thread thread_;
+};
+
+}  // namespace penstock::stream

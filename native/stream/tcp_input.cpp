@@ -1,0 +1,108 @@
+#include "stream/tcp_input.hpp"
+
+#include <algorithm>
+
+namespace penstock::stream {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A batch that others hold and that has less room than this is left to them.
+constexpr std::size_t room_bytes_min = 64 << 10;
+
+}  // namespace
+
+Result<BufferRef> acquire(BufferPool& pool, std::size_t size, const std::atomic<bool>& stopping) {
+  for (;;) {
+    auto buffer = pool.acquire(size, 100ms);
+    if (buffer.ok() || buffer.error().code() != Errc::timed_out) return buffer;
+    if (stopping) return make_error(Errc::cancelled, "the source stops");
+  }
+}
+
+TcpInput::TcpInput(Socket& socket, BufferPool& pool, std::chrono::milliseconds stall_timeout,
+                   const std::atomic<bool>& stopping)
+    : socket_(socket), pool_(pool), stall_timeout_(stall_timeout), stopping_(stopping) {
+  socket_.set_receive_timeout(stall_timeout);
+}
+
+Bytes TcpInput::view(std::size_t offset, std::size_t size) const {
+  return Bytes(batch_->bytes()).subspan(begin_ + offset, size);
+}
+
+/// Room for `size` bytes from begin_ on, in memory that no frame points into.
+Result<void> TcpInput::make_room(std::size_t size) {
+  const auto held = end_ - begin_;
+  const bool oversized = batch_ != nullptr && batch_->bytes().size() > batch_bytes && size <= batch_bytes;
+  const bool shared = batch_.use_count() > 1;
+  if (batch_ != nullptr && !oversized) {
+    if (!shared && held == 0) begin_ = end_ = 0;
+    const auto room = batch_->bytes().size() - begin_;
+    if (room >= size && (!shared || room >= room_bytes_min)) return {};
+    if (!shared && batch_->bytes().size() >= size) {
+      std::memmove(batch_->bytes().data(), batch_->bytes().data() + begin_, held);
+      begin_ = 0;
+      end_ = held;
+      return {};
+    }
+  }
+  PEN_ASSIGN(auto fresh, acquire(pool_, std::max(size, batch_bytes), stopping_));
+  if (held > 0) std::memcpy(fresh->bytes().data(), batch_->bytes().data() + begin_, held);
+  batch_ = std::move(fresh);
+  begin_ = 0;
+  end_ = held;
+  return {};
+}
+
+Result<std::size_t> TcpInput::receive(MutableBytes into, bool wait_all, bool idle) {
+  for (;;) {
+    auto got = socket_.receive(into, wait_all);
+    if (got.ok() && (*got > 0 || idle)) return got;
+    if (got.ok()) return make_error(Errc::disconnected, "the connection ended within a message");
+    if (got.error().code() != Errc::timed_out) return got;
+    if (stopping_) return make_error(Errc::cancelled, "the source stops");
+    if (!idle)
+      return make_error(Errc::timed_out, "the rest of a message did not come within {} ms", stall_timeout_.count());
+  }
+}
+
+Result<bool> TcpInput::require(std::size_t size) {
+  if (end_ - begin_ >= size) return true;
+  PEN_TRY(make_room(size));
+  while (end_ - begin_ < size) {
+    const bool idle = end_ == begin_;
+    const auto goal = std::max(size, read_ahead_bytes_) - (end_ - begin_);
+    const auto room = batch_->bytes().subspan(end_);
+    PEN_ASSIGN(const auto got, receive(room.first(std::min(goal, room.size())), false, idle));
+    if (got == 0) return false;
+    end_ += got;
+  }
+  return true;
+}
+
+Result<void> TcpInput::read_into(MutableBytes into) {
+  const auto held = std::min(end_ - begin_, into.size());
+  if (held > 0) std::memcpy(into.data(), batch_->bytes().data() + begin_, held);
+  begin_ += held;
+  into = into.subspan(held);
+  while (!into.empty()) {
+    PEN_ASSIGN(const auto got, receive(into, true, false));
+    into = into.subspan(got);
+  }
+  return {};
+}
+
+Result<void> TcpInput::discard(std::uint64_t size) {
+  const auto held = std::min<std::uint64_t>(end_ - begin_, size);
+  begin_ += held;
+  size -= held;
+  std::vector<std::byte> scratch(std::min<std::uint64_t>(size, batch_bytes));
+  while (size > 0) {
+    PEN_ASSIGN(const auto got,
+               receive(MutableBytes(scratch).first(std::min<std::uint64_t>(size, scratch.size())), true, false));
+    size -= got;
+  }
+  return {};
+}
+
+}  // namespace penstock::stream

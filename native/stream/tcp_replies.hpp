@@ -1,0 +1,53 @@
+/// What a receiver tells one client, on a thread of its own, so that a client that does not read
+/// holds back nobody else.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "stream/socket.hpp"
+#include "stream/tcp_frame.hpp"
+
+namespace penstock::stream {
+
+/// All calls are safe from several threads. Acknowledgements that wait are replaced by newer ones
+/// of their series, and at most `messages_max` other messages wait: further ones are dropped.
+class TcpReplies {
+ public:
+  static constexpr std::size_t messages_max = 1024;
+
+  explicit TcpReplies(std::shared_ptr<Socket> socket);
+  ~TcpReplies();
+
+  void send(TcpKind kind, const TcpControl& control);
+  void ack(const std::string& series_unique_id, std::uint64_t safe_below);
+  void error(std::uint64_t sequence, const Error& error);
+
+  /// Sends what waits, for at most a second, and ends the thread. Later calls do nothing.
+  void close();
+
+ private:
+  void run();
+  /// The bytes of everything that waits. Called with the mutex held.
+  std::vector<std::byte> take();
+  bool send_bytes(Bytes bytes);
+
+  const std::shared_ptr<Socket> socket_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  // guarded by mutex_
+  std::deque<std::pair<TcpKind, TcpControl>> messages_;
+  std::map<std::string, std::uint64_t> acks_;
+  bool closing_ = false;
+  // the thread's own
+  std::uint64_t sequence_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace penstock::stream

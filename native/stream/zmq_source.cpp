@@ -1,0 +1,169 @@
+#include "stream/zmq_source.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <thread>
+
+#include "stream/delivery.hpp"
+#include "stream/zmq_socket.hpp"
+
+namespace penstock::stream {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int receive_timeout_ms = 100;
+constexpr std::uint64_t head_bytes_max = 64 << 10;  ///< of a message besides its pixels
+constexpr std::size_t series_max = 64;              ///< whose channels are remembered
+
+/// A received message, counted against the pool as long as a frame points into it.
+struct Held {
+  std::shared_ptr<const void> reservation;  // given back after the message is freed
+  ZmqMessage message;
+};
+
+class ZmqSource : public Source {
+ public:
+  explicit ZmqSource(const ZmqSourceOptions& options) : options_(options), address_(options.endpoint) {}
+  ~ZmqSource() override { stop(); }
+
+  Result<void> start(FrameSink& sink) override {
+    context_.reset(::zmq_ctx_new());
+    if (context_ == nullptr) return zmq_error("ZeroMQ context");
+    socket_.reset(::zmq_socket(context_.get(), ZMQ_PULL));
+    if (socket_ == nullptr) return zmq_error("ZeroMQ socket");
+    PEN_TRY(configure());
+    const auto& endpoint = options_.endpoint;
+    const int failed =
+        options_.bind ? ::zmq_bind(socket_.get(), endpoint.c_str()) : ::zmq_connect(socket_.get(), endpoint.c_str());
+    if (failed != 0) return zmq_error(fmt::format("{} {}", options_.bind ? "bind" : "connect to", endpoint));
+    if (options_.bind) address_ = last_endpoint(socket_.get(), endpoint);
+    stopping_ = false;
+    thread_ = std::thread([this, &sink] { run(sink); });
+    return {};
+  }
+
+  void stop() override {
+    stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+    socket_.reset();
+    context_.reset();
+  }
+
+  std::string address() const override { return address_; }
+
+ private:
+  Result<void> set(int option, const void* value, std::size_t size, std::string_view what) {
+    if (::zmq_setsockopt(socket_.get(), option, value, size) != 0) return zmq_error(what);
+    return {};
+  }
+  Result<void> set(int option, int value, std::string_view what) { return set(option, &value, sizeof value, what); }
+
+  Result<void> configure() {
+    PEN_TRY(set(ZMQ_RCVHWM, options_.messages_max, "ZMQ_RCVHWM"));
+    PEN_TRY(set(ZMQ_LINGER, 0, "ZMQ_LINGER"));
+    PEN_TRY(set(ZMQ_RCVTIMEO, receive_timeout_ms, "ZMQ_RCVTIMEO"));
+    PEN_TRY(set(ZMQ_IPV6, 1, "ZMQ_IPV6"));
+    const auto size_max = static_cast<std::int64_t>(options_.limits.frame_bytes_max + head_bytes_max);
+    return set(ZMQ_MAXMSGSIZE, &size_max, sizeof size_max, "ZMQ_MAXMSGSIZE");
+  }
+
+  void run(FrameSink& sink) {
+    while (!stopping_) {
+      auto held = std::make_shared<Held>();
+      if (::zmq_msg_recv(held->message.get(), socket_.get(), 0) < 0) {
+        if (::zmq_errno() == EAGAIN || ::zmq_errno() == EINTR) continue;
+        sink.reject(address_, zmq_error("receive"));
+        std::this_thread::sleep_for(std::chrono::milliseconds(receive_timeout_ms));
+        continue;
+      }
+      if (held->message.more()) {
+        drop_parts(sink);
+        continue;
+      }
+      if (!reserve(*held, sink)) continue;
+      if (auto outcome = deliver(held, sink); !outcome.ok()) sink.reject(address_, outcome.error());
+    }
+  }
+
+  /// Stream V2 knows no messages of several parts; the older protocol does.
+  void drop_parts(FrameSink& sink) {
+    std::size_t parts = 1;
+    for (bool more = true; more && !stopping_; ++parts) {
+      ZmqMessage part;
+      if (::zmq_msg_recv(part.get(), socket_.get(), 0) < 0) break;
+      more = part.more();
+    }
+    sink.reject(address_, make_error(Errc::unsupported,
+                                     "a message of {} parts; Stream V2 sends one part: set the detector's stream "
+                                     "format to cbor",
+                                     parts));
+  }
+
+  bool reserve(Held& held, FrameSink& sink) {
+    for (;;) {
+      auto reserved = sink.pool().reserve(held.message.bytes().size(), 100ms);
+      if (reserved.ok()) {
+        held.reservation = std::move(*reserved);
+        return true;
+      }
+      const bool hopeless = reserved.error().code() != Errc::timed_out;
+      if (hopeless || stopping_) {
+        sink.reject(address_, reserved.error());
+        return false;
+      }
+    }
+  }
+
+  Result<void> deliver(const std::shared_ptr<Held>& held, FrameSink& sink) {
+    PEN_ASSIGN(auto message, parse_message(held->message.bytes(), options_.limits));
+    if (auto* image = std::get_if<ImageMessage>(&message)) {
+      const auto known = channels_.find(image->series_unique_id);
+      PEN_ASSIGN(auto frames, frames_of(std::move(*image), known == channels_.end() ? nullptr : &known->second, held));
+      // What the sink refuses it has counted; nobody else can be told.
+      for (auto& frame : frames) log(sink.put(std::move(frame)));
+    } else if (auto* series = std::get_if<Series>(&message)) {
+      remember(*series);
+      log(sink.begin(std::move(*series), nullptr));
+    } else {
+      log(sink.end(std::get<SeriesEnd>(message)));
+    }
+    return {};
+  }
+
+  void log(const Result<void>& outcome) {
+    if (!outcome.ok()) spdlog::debug("{}: {}", address_, outcome.error().message());
+  }
+
+  void remember(const Series& series) {
+    if (!channels_.contains(series.unique_id)) order_.push_back(series.unique_id);
+    channels_[series.unique_id] = series.channels;
+    if (order_.size() <= series_max) return;
+    channels_.erase(order_.front());
+    order_.pop_front();
+  }
+
+  const ZmqSourceOptions options_;
+  std::string address_;
+  ZmqContext context_;
+  ZmqSocket socket_;
+  std::atomic<bool> stopping_ = false;
+  // the thread's own
+  std::map<std::string, std::vector<std::string>> channels_;
+  std::deque<std::string> order_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Source>> make_zmq_source(const ZmqSourceOptions& options) {
+  if (options.endpoint.empty()) return make_error(Errc::invalid_argument, "endpoint: empty");
+  if (options.messages_max < 1) return make_error(Errc::invalid_argument, "messages_max: {}", options.messages_max);
+  return std::unique_ptr<Source>(std::make_unique<ZmqSource>(options));
+}
+
+}  // namespace penstock::stream
