@@ -24,8 +24,19 @@ def catalogue() -> dict[str, Detector]:
 
 @pytest.mark.parametrize(
     "name",
-    ["PCO 4000", "PCO Edge", "PILATUS 6M", "Excalibur", "EIGER2 1M", "EIGER2 4M", "EIGER2 9M", "EIGER2 16M"]
-    + ["PILATUS4", "JUNGFRAU", "Lambda"],
+    [
+        "PCO 4000",
+        "PCO Edge",
+        "PILATUS 6M",
+        "Excalibur",
+        "EIGER2 1M",
+        "EIGER2 4M",
+        "EIGER2 9M",
+        "EIGER2 16M",
+        "PILATUS4",
+        "JUNGFRAU",
+        "Lambda",
+    ],
 )
 def test_the_detectors_that_were_promised_are_there(catalogue: dict[str, Detector], name: str) -> None:
     key = "".join(letter for letter in name.lower() if letter.isalnum())

@@ -31,7 +31,8 @@ def small_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "catalogue"
     folder.mkdir()
     (folder / "small.yaml").write_text(
-        "name: small\ndescription: a small detector\nrows: 200\ncolumns: 300\ntype: int32\nrate_hz: 50\ngap_value: -1\n"
+        "name: small\ndescription: a small detector\nrows: 200\ncolumns: 300\n"
+        "type: int32\nrate_hz: 50\ngap_value: -1\n"
         "gaps: [{row: 90, column: 0, rows: 10, columns: 300}]\n"
     )
     monkeypatch.setattr("penstock.demo.run.detectors_folder", lambda: folder)

@@ -13,8 +13,8 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
-
 from conftest import Record
+
 from penstock.files.inspect import inspect_file
 from penstock.model.events import RecorderProgress, SeriesStart
 
@@ -115,8 +115,21 @@ def test_a_signal_in_mid_series_leaves_a_complete_file(
 ) -> None:
     recorder = record(tmp_path)
     detector = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "simulate", *SMALL, "--frames", "100000", "--rate", "200"]
-        + ["--series-name", "cut", "--to", f"tcp://{recorder.address}"],
+        [
+            sys.executable,
+            "-m",
+            "penstock",
+            "simulate",
+            *SMALL,
+            "--frames",
+            "100000",
+            "--rate",
+            "200",
+            "--series-name",
+            "cut",
+            "--to",
+            f"tcp://{recorder.address}",
+        ],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
