@@ -71,3 +71,11 @@ def test_options_in_the_documentation_exist(path: Path) -> None:
                 assert re.search(rf"(?<![\w-]){re.escape(word.partition('=')[0])}(?![\w-])", shown.output), (
                     f"{path}: {line}"
                 )
+
+
+@pytest.mark.parametrize("path", COMMAND_PAGES, ids=lambda path: path.name)
+def test_configurations_in_the_documentation_are_valid(path: Path) -> None:
+    """YAML blocks that name sources are whole or partial configurations."""
+    for block in re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
+        if "sources:" in block:
+            parse_yaml(block, Configuration, str(path))
