@@ -1,6 +1,7 @@
 #include "recorder/rows.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -88,8 +89,8 @@ std::uint64_t bits_of(const MetaValue& value, ElementType type) {
 
 Result<void> RowBatch::write_metadata(std::size_t first, std::size_t last, std::size_t column, store::RowWriter& out) {
   const auto& [name, type] = columns_[column];
-  const MetaValue none =
-      type == ElementType::f64 ? MetaValue(std::numeric_limits<double>::quiet_NaN()) : MetaValue(std::int64_t{0});
+  const std::uint64_t none =
+      type == ElementType::f64 ? std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN()) : 0;
   std::vector<std::uint64_t> values(last - first);
   for (std::size_t i = first; i < last; ++i) {
     const auto& metadata = rows_[i].metadata;
@@ -97,7 +98,7 @@ Result<void> RowBatch::write_metadata(std::size_t first, std::size_t last, std::
     auto found = column < metadata.size() && metadata[column].first == name
                      ? metadata.begin() + static_cast<std::ptrdiff_t>(column)
                      : std::find_if(metadata.begin(), metadata.end(), [&](const auto& m) { return m.first == name; });
-    values[i - first] = bits_of(found == metadata.end() ? none : found->second, type);
+    values[i - first] = found == metadata.end() ? none : bits_of(found->second, type);
   }
   return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + column)}, rows_[first].number,
                  std::as_bytes(std::span(values)));

@@ -21,7 +21,7 @@ struct Row {
   std::int64_t received_ns = -1;
   std::int64_t encoded_ns = -1;
   std::int64_t written_ns = -1;
-  std::vector<std::pair<std::string, MetaValue>> metadata;
+  std::vector<std::pair<std::string, MetaValue>> metadata = {};
 };
 
 /// Rows of frames that are between the network and the index, by a number that travels with the
