@@ -154,7 +154,8 @@ def fuzz_step(runner: Runner) -> None:
 
 
 def lint_step(runner: Runner) -> None:
-    python_folders = [name for name in ("python", "tests", "tools", "benchmarks") if (ROOT / name).is_dir()]
+    folders = ("python", "tests", "tools", "benchmarks", "docs", "requirements")
+    python_folders = [name for name in folders if (ROOT / name).is_dir()]
     runner.run("configure", "scripts/build", "--configure-only", "release")
     runner.run("format", "scripts/format", "--check")
     runner.run("tidy", sys.executable, "tools/tidy.py")
