@@ -65,6 +65,9 @@ std::string one_line(std::string text) {
   return text;
 }
 
+/// The header spells silicon out, and names others by their formula.
+std::string material_word(const std::string& material) { return material == "Si" ? "Silicon" : one_line(material); }
+
 std::string header_lines(const Series& series, const Frame& frame) {
   std::string text;
   const auto line = [&text](const std::string& content) { text += "# " + content + "\r\n"; };
@@ -74,7 +77,8 @@ std::string header_lines(const Series& series, const Frame& frame) {
   if (series.pixel_size_x_m && series.pixel_size_y_m)
     line(fmt::format("Pixel_size {:g} m x {:g} m", *series.pixel_size_x_m, *series.pixel_size_y_m));
   if (series.sensor_material && series.sensor_thickness_m)
-    line(fmt::format("{} sensor, thickness {:.6f} m", one_line(*series.sensor_material), *series.sensor_thickness_m));
+    line(fmt::format("{} sensor, thickness {:.6f} m", material_word(*series.sensor_material),
+                     *series.sensor_thickness_m));
   if (series.count_time_s) line(fmt::format("Exposure_time {:.7f} s", *series.count_time_s));
   if (series.frame_time_s) line(fmt::format("Exposure_period {:.7f} s", *series.frame_time_s));
   if (series.saturation_value) line(fmt::format("Count_cutoff {} counts", *series.saturation_value));

@@ -4,6 +4,7 @@
 /// up without a pause, and every frame that was handed over late is counted with its lateness.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace penstock::detector {
@@ -32,6 +33,8 @@ class Pacer {
   static constexpr std::int64_t late_after_ns = 1'000'000;
   /// The last stretch before a frame is due is waited for without sleep: waking up takes tens of microseconds.
   static constexpr std::int64_t spin_ns = 50'000;
+  /// However far off a frame is, `stopped` is asked this often.
+  static constexpr std::int64_t sleep_max_ns = 100'000'000;
 
   /// A rate of 0 makes every frame due at once, and none late.
   Pacer(double rate_hz, PaceClock& clock) : rate_hz_(rate_hz), clock_(&clock) {}
@@ -48,9 +51,10 @@ class Pacer {
     for (;;) {
       if (stopped()) return false;
       if (rate_hz_ <= 0) break;
-      const auto left_ns = due_ns(frame) - clock_->now_ns();
-      if (left_ns <= 0) break;
-      if (left_ns > spin_ns) clock_->sleep_until_ns(due_ns(frame) - spin_ns);
+      const auto now_ns = clock_->now_ns();
+      const auto wake_ns = due_ns(frame) - spin_ns;
+      if (now_ns >= due_ns(frame)) break;
+      if (now_ns < wake_ns) clock_->sleep_until_ns(std::min(wake_ns, now_ns + sleep_max_ns));
     }
     book(frame);
     return true;

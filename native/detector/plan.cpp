@@ -24,20 +24,48 @@ void pass_on(Fields& from, const std::string& name, Json& into) {
   if (const auto* found = from.find(name)) into[name] = *found;
 }
 
+/// A start message's mask has bit 0 set where there is no pixel.
+void mask_gaps(const SimulationSpec& made, Series& series) {
+  series.pixel_mask_enabled = !made.gaps.empty();
+  if (made.gaps.empty()) return;
+  NamedArray mask{"threshold_1", {ElementType::u32, {made.rows, made.columns}}, {}};
+  mask.data.resize(made.rows * made.columns * sizeof(std::uint32_t));
+  for (const auto& gap : made.gaps)
+    for (auto row = gap.row; row < gap.row + gap.rows; ++row)
+      for (auto column = gap.column; column < gap.column + gap.columns; ++column)
+        store_le(mask.data.data() + (row * made.columns + column) * sizeof(std::uint32_t), std::uint32_t{1});
+  series.pixel_mask.push_back(std::move(mask));
+}
+
 Result<void> read_simulation(Fields& plan, Fields& detector, DetectorPlan& result) {
   Json description = Json::object();
   if (const auto* own = detector.find("simulation")) {
     PEN_ASSIGN([[maybe_unused]] const auto checked, Fields::of(*own, "detector.simulation"));
     description = *own;
   }
-  for (const auto* name : {"rows", "columns", "type", "gaps", "gap_value", "saturation_value", "beam_center"})
-    pass_on(detector, name, description);
+  for (const auto* name : {"rows", "columns", "type", "gaps", "beam_center"}) pass_on(detector, name, description);
+  PEN_ASSIGN(const auto type_name, detector.text("type", ""));
+  const auto type = element_type_of(type_name);
+  std::int64_t least = 0, largest = 0;
+  if (result.replay && type && !counting_range(*type, least, largest)) {
+    description["type"] = "uint32";  // images that are replayed may have any type; only their shape matters here
+  } else {
+    for (const auto* name : {"gap_value", "saturation_value"}) pass_on(detector, name, description);
+  }
   for (const auto* name : {"seed", "distinct_frames"}) pass_on(plan, name, description);
   PEN_ASSIGN(const auto stamp, plan.flag("stamp", true));
   description["stamp"] = stamp && result.encoding == Encoding::none;
   PEN_ASSIGN(result.simulation, SimulationSpec::from_json(description.dump()), "detector");
   // More images than frames would only be made.
   if (result.frames > 0) result.simulation.distinct_frames = std::min(result.simulation.distinct_frames, result.frames);
+  auto& series = result.series;
+  series.frame = result.simulation.frame();
+  if (type) series.frame.type = *type;
+  series.beam_center_x = result.simulation.beam_column;
+  series.beam_center_y = result.simulation.beam_row;
+  if (!result.replay || detector.find("saturation_value") != nullptr)
+    series.saturation_value = static_cast<std::uint64_t>(result.simulation.saturation_value);
+  mask_gaps(result.simulation, series);
   return {};
 }
 
@@ -68,27 +96,6 @@ Result<void> read_series(Fields& detector, DetectorPlan& plan) {
   series.flatfield_enabled = false;
   series.virtual_pixel_interpolation_enabled = false;
   series.threshold_energy_ev["threshold_1"] = *series.incident_energy_ev / 2;
-  return {};
-}
-
-/// A start message's mask has bit 0 set where there is no pixel.
-void mask_gaps(const SimulationSpec& made, Series& series) {
-  series.pixel_mask_enabled = !made.gaps.empty();
-  if (made.gaps.empty()) return;
-  NamedArray mask{"threshold_1", {ElementType::u32, {made.rows, made.columns}}, {}};
-  mask.data.resize(made.rows * made.columns * sizeof(std::uint32_t));
-  for (const auto& gap : made.gaps)
-    for (auto row = gap.row; row < gap.row + gap.rows; ++row)
-      for (auto column = gap.column; column < gap.column + gap.columns; ++column)
-        store_le(mask.data.data() + (row * made.columns + column) * sizeof(std::uint32_t), std::uint32_t{1});
-  series.pixel_mask.push_back(std::move(mask));
-}
-
-Result<void> read_times(DetectorPlan& plan) {
-  if (plan.rate_hz > 0) {
-    plan.series.frame_time_s = 1 / plan.rate_hz;
-    plan.series.count_time_s = 1 / plan.rate_hz;
-  }
   return {};
 }
 
@@ -184,15 +191,9 @@ Result<DetectorPlan> DetectorPlan::from_json(std::string_view json, std::int64_t
   PEN_TRY(fields.require("detector"));
   PEN_ASSIGN(auto detector, Fields::of(*fields.find("detector"), "detector"));
   PEN_TRY(read_series(detector, plan));
-  PEN_TRY(read_times(plan));
+  if (plan.rate_hz > 0) plan.series.frame_time_s = plan.series.count_time_s = 1 / plan.rate_hz;
   PEN_TRY(read_identity(fields, plan, now_ns));
   PEN_TRY(read_simulation(fields, detector, plan));
-  auto& series = plan.series;
-  series.frame = plan.simulation.frame();
-  series.beam_center_x = plan.simulation.beam_column;
-  series.beam_center_y = plan.simulation.beam_row;
-  series.saturation_value = static_cast<std::uint64_t>(plan.simulation.saturation_value);
-  mask_gaps(plan.simulation, series);
   PEN_TRY(read_destination(fields, plan));
   PEN_TRY(fields.refuse_others());
   return plan;

@@ -1,4 +1,4 @@
-/// The whole job of a detector, as its JSON document describes it (docs/reference/detector-plan.md).
+/// The whole job of a detector, as its JSON document describes it (detectors/README.md).
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ struct Gap {
   bool operator==(const Gap&) const = default;
 };
 
-/// Lengths in pixels, counts in photons a pixel and frame. docs: detectors/README.md.
+/// Lengths in pixels, counts in photons a pixel and frame. detectors/README.md has the defaults.
 struct SimulationSpec {
   ElementType type = ElementType::u16;  ///< u8, u16, u32, i16 or i32
   std::uint64_t rows = 0;

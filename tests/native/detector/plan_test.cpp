@@ -1,0 +1,115 @@
+#include "detector/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/bytes.hpp"
+
+namespace penstock::detector {
+namespace {
+
+using nlohmann::json;
+
+json good_plan() {
+  return json::parse(R"({
+    "detector": {"name": "PILATUS 6M", "description": "hybrid photon counter", "vendor": "kept for people",
+                 "rows": 400, "columns": 487, "type": "int32", "pixel_size_m": [172e-6, 171e-6],
+                 "sensor_material": "Si", "sensor_thickness_m": 320e-6, "saturation_value": 1048575, "gap_value": -1,
+                 "gaps": [{"row": 195, "column": 0, "rows": 17, "columns": 487}],
+                 "simulation": {"background_mean": 2.5}},
+    "frames": 100, "rate_hz": 25.0, "seed": 3, "distinct_frames": 16, "ratio": null, "replay": null, "stamp": true,
+    "encoding": "none", "to": {"kind": "tcp", "host": "127.0.0.1", "port": 9900, "token": null},
+    "series_id": 4, "series_unique_id": "run-4", "connect_timeout_s": 10, "log_level": "info"})");
+}
+
+Result<DetectorPlan> read(const json& plan) { return DetectorPlan::from_json(plan.dump(), 1'700'000'000'123'456'789); }
+
+std::string error_of(const json& plan) {
+  const auto result = read(plan);
+  return result ? "no error" : result.error().message();
+}
+
+TEST(DetectorPlan, ReadsAllOfIt) {
+  const auto plan = read(good_plan());
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(plan->frames, 100U);
+  EXPECT_EQ(plan->series.id, 4U);
+  EXPECT_EQ(plan->series.unique_id, "run-4");
+  EXPECT_EQ(plan->series.arm_date, "2023-11-14T22:13:20.123456+00:00");
+  EXPECT_EQ(plan->series.frame, (ArraySpec{ElementType::i32, {400, 487}}));
+  EXPECT_EQ(plan->series.pixel_size_y_m, 172e-6);
+  EXPECT_EQ(plan->series.pixel_size_x_m, 171e-6);
+  EXPECT_EQ(plan->series.saturation_value, 1048575U);
+  EXPECT_EQ(plan->series.frame_time_s, 0.04);
+  EXPECT_EQ(plan->simulation.background_mean, 2.5);
+  EXPECT_EQ(plan->simulation.seed, 3U);
+  EXPECT_TRUE(plan->simulation.stamp);
+  EXPECT_EQ(std::get<ToTcp>(plan->to).port, 9900);
+  ASSERT_EQ(plan->series.pixel_mask.size(), 1U);
+  const auto& mask = plan->series.pixel_mask[0];
+  EXPECT_EQ(load_le<std::uint32_t>(mask.data.data() + 4 * 194 * 487), 0U);
+  EXPECT_EQ(load_le<std::uint32_t>(mask.data.data() + 4 * 195 * 487), 1U);
+  EXPECT_EQ(load_le<std::uint32_t>(mask.data.data() + 4 * (212 * 487 - 1)), 1U);
+  EXPECT_EQ(load_le<std::uint32_t>(mask.data.data() + 4 * 212 * 487), 0U);
+}
+
+TEST(DetectorPlan, StampsRawFramesOnly) {
+  auto plan = good_plan();
+  plan["encoding"] = "bslz4";
+  EXPECT_FALSE(read(plan)->simulation.stamp);
+}
+
+TEST(DetectorPlan, MakesNoMoreImagesThanFrames) {
+  auto plan = good_plan();
+  plan["frames"] = 5;
+  EXPECT_EQ(read(plan)->simulation.distinct_frames, 5U);
+}
+
+TEST(DetectorPlan, ReplaysAnyElementType) {
+  auto plan = good_plan();
+  plan["detector"]["type"] = "float32";
+  EXPECT_NE(error_of(plan).find("type is \"float32\""), std::string::npos);
+  plan["replay"] = "images.npy";
+  ASSERT_TRUE(read(plan)) << error_of(plan);
+  EXPECT_EQ(read(plan)->series.frame.type, ElementType::f32);
+}
+
+TEST(DetectorPlan, NamesWhatIsWrong) {
+  const auto with = [](const char* pointer, const json& value) {
+    auto plan = good_plan();
+    plan[json::json_pointer(pointer)] = value;
+    return error_of(plan);
+  };
+  EXPECT_NE(DetectorPlan::from_json("nonsense", 0).error().message().find("the plan is not valid JSON"),
+            std::string::npos);
+  EXPECT_EQ(with("/frames", nullptr), "frames is missing");
+  EXPECT_EQ(with("/frames", 0), "frames is 0, expected a whole number from 1 to 1099511627776");
+  EXPECT_EQ(with("/rate_hz", -1), "rate_hz is -1, expected a number from 0 to 10000000");
+  EXPECT_EQ(with("/encoding", "zip"), "encoding is \"zip\", expected none, bslz4, bszstd, lz4, zstd or deflate");
+  EXPECT_EQ(with("/to/kind", "ftp"), "to.kind is \"ftp\", expected tcp, zmq or files");
+  EXPECT_EQ(with("/to/port", 70000), "to.port is 70000, expected a whole number from 1 to 65535");
+  EXPECT_EQ(with("/to/colour", 1), "to.colour is not a field that is known here");
+  EXPECT_EQ(with("/freindly", 1), "freindly is not a field that is known here");
+  EXPECT_NE(with("/detector/rows", "many").find("rows is \"many\""), std::string::npos);
+  EXPECT_NE(with("/detector/simulation", json{{"glow", 1}}).find("glow is not a field"), std::string::npos);
+  EXPECT_NE(with("/series_unique_id", "").find("series_unique_id is \"\""), std::string::npos);
+}
+
+TEST(DetectorPlan, FileNamesStayInTheFolder) {
+  auto plan = good_plan();
+  for (const char* name : {"../up", "a/b", "..", ".hidden", ""}) {
+    plan["to"] = {{"kind", "files"}, {"folder", "out"}, {"format", "cbf"}, {"prefix", name}};
+    EXPECT_NE(error_of(plan).find("to.prefix is '" + std::string(name) + "'"), std::string::npos) << error_of(plan);
+  }
+  plan["to"] = {{"kind", "files"}, {"folder", "out"}};
+  plan["series_unique_id"] = "../../etc/cron";
+  EXPECT_NE(error_of(plan).find("stay in the folder"), std::string::npos);
+  plan["series_unique_id"] = "fine";
+  EXPECT_EQ(std::get<ToFiles>(read(plan)->to).prefix, "fine");
+  plan["encoding"] = "bslz4";
+  EXPECT_EQ(error_of(plan), "encoding is \"bslz4\", expected none when writing files");
+}
+
+}  // namespace
+}  // namespace penstock::detector
