@@ -1,37 +1,22 @@
 #include "stream/tcp.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
-#include "../support/recording_sink.hpp"
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "receiver.hpp"
 #include "samples.hpp"
+#include "stream/socket.hpp"
 
 namespace penstock::stream::test {
 namespace {
 
 using namespace std::chrono_literals;
 using penstock::test::RecordingSink;
-
-/// A source on a free port of the loopback, and what it needs.
-struct Receiver {
-  explicit Receiver(TcpSourceOptions options = {}, std::size_t pool_bytes = std::size_t{64} << 20) : sink(pool_bytes) {
-    options.port = 0;
-    source = make_tcp_source(options).value();
-    const auto started = source->start(sink);
-    EXPECT_TRUE(started.ok());
-    const auto address = source->address();
-    port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-  }
-  TcpSenderOptions sender_options() const {
-    TcpSenderOptions options;
-    options.port = port;
-    options.connect_timeout = 5s;
-    return options;
-  }
-
-  RecordingSink sink;
-  std::unique_ptr<Source> source;
-  std::uint16_t port = 0;
-};
 
 void send_series(TcpSender& sender, const Series& series, std::uint64_t frames) {
   ASSERT_TRUE(sender.begin(series).ok());
@@ -74,6 +59,208 @@ TEST_P(TcpFrameSizes, ArriveInOrderAndAreAcknowledged) {
 
 // Rows of 1 KiB: below, at and above the size from which frames have a buffer of their own.
 INSTANTIATE_TEST_SUITE_P(Rows, TcpFrameSizes, testing::Values(1, 4, 63, 64, 65, 300, 1000));
+
+TEST(Tcp, SeveralSeriesGoOverOneConnection) {
+  Receiver receiver;
+  auto sender = TcpSender::open(receiver.sender_options()).value();
+  for (const auto* name : {"first", "second", "third"}) {
+    send_series(*sender, sample_series(name), 3);
+    EXPECT_TRUE(sender->finish(10s).value().confirmed);
+  }
+  EXPECT_EQ(receiver.sink.frame_count(), 9u);
+  EXPECT_EQ(receiver.sink.ends().size(), 3u);
+}
+
+TEST(Tcp, TheProblemOfTheFileReachesTheSender) {
+  Receiver receiver;
+  receiver.sink.problem = "no space left";
+  auto sender = TcpSender::open(receiver.sender_options()).value();
+  send_series(*sender, sample_series("s"), 3);
+  const auto receipt = sender->finish(10s).value();
+  EXPECT_TRUE(receipt.confirmed);
+  EXPECT_EQ(receipt.problem, "no space left");
+}
+
+TEST(Tcp, ASecondStartIsRefusedWithTheReason) {
+  Receiver receiver;
+  auto first = TcpSender::open(receiver.sender_options()).value();
+  auto second = TcpSender::open(receiver.sender_options()).value();
+  ASSERT_TRUE(first->begin(sample_series("s")).ok());
+  const auto begun = second->begin(sample_series("s"));
+  ASSERT_FALSE(begun.ok());
+  EXPECT_EQ(begun.error().code(), Errc::refused);
+  EXPECT_NE(begun.error().message().find("already_exists: series s is known"), std::string::npos);
+}
+
+TEST(Tcp, AFrameThatTheSinkRefusesIsTold) {
+  Receiver receiver;
+  receiver.sink.on_put = [](const Frame& frame) -> Result<void> {
+    if (value(frame.number) == 2) return make_error(Errc::mismatch, "frame 2 is not wanted");
+    return {};
+  };
+  auto sender = TcpSender::open(receiver.sender_options()).value();
+  send_series(*sender, sample_series("s", 64, 1024), 5);
+  const auto receipt = sender->finish(10s).value();
+  EXPECT_TRUE(receipt.confirmed);
+  EXPECT_EQ(receipt.refused, 1u);
+  EXPECT_EQ(receipt.first_refusal, "mismatch: frame 2 is not wanted");
+  EXPECT_EQ(receiver.sink.frame_count(), 4u);
+}
+
+TEST(Tcp, TheWindowHoldsTheSenderUntilFramesAreSafe) {
+  Receiver receiver;
+  receiver.sink.acknowledges = false;
+  auto options = receiver.sender_options();
+  options.window_frames = 4;
+  auto sender = TcpSender::open(options).value();
+  const auto series = sample_series("s");
+  ASSERT_TRUE(sender->begin(series).ok());
+  for (std::uint64_t number = 0; number < 4; ++number) ASSERT_TRUE(sender->put(sample_frame(series, number)).ok());
+  std::thread releaser([&] {
+    // The fifth put() sends what waits, so that all four arrive.
+    EXPECT_TRUE(receiver.sink.wait_for_frames(4));
+    receiver.sink.listener("s")->safe_below("s", FrameNumber{2});
+  });
+  EXPECT_TRUE(sender->put(sample_frame(series, 4)).ok());
+  EXPECT_EQ(sender->receipt().safe_below, 2u);
+  releaser.join();
+}
+
+TEST(Tcp, CancelEndsAWait) {
+  Receiver receiver;
+  receiver.sink.acknowledges = false;
+  auto options = receiver.sender_options();
+  options.window_frames = 1;
+  auto sender = TcpSender::open(options).value();
+  const auto series = sample_series("s");
+  ASSERT_TRUE(sender->begin(series).ok());
+  ASSERT_TRUE(sender->put(sample_frame(series, 0)).ok());
+  std::thread canceller([&] {
+    EXPECT_TRUE(receiver.sink.wait_for_frames(1));
+    sender->cancel();
+  });
+  EXPECT_EQ(sender->put(sample_frame(series, 1)).error().code(), Errc::cancelled);
+  canceller.join();
+}
+
+/// Passes bytes between a sender and a source, and can cut the line.
+class Relay {
+ public:
+  explicit Relay(std::uint16_t to_port) : to_port_(to_port) {
+    auto listener = listen_on("127.0.0.1", 0, 0).value();
+    port = listener.port;
+    thread_ = std::thread([this, socket = std::move(listener.socket)]() mutable { run(socket); });
+  }
+  ~Relay() {
+    stopping_ = true;
+    thread_.join();
+  }
+
+  std::uint16_t port = 0;
+  /// Each connection is cut once so many bytes went to the source; later ones carry twice as many.
+  std::atomic<std::size_t> cut_after_bytes = 100'000;
+  std::atomic<int> connections = 0;
+
+ private:
+  void run(Socket& listener) {
+    while (!stopping_) {
+      if (!listener.readable(20ms).value()) continue;
+      Socket client(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
+      auto server = connect_to("127.0.0.1", to_port_, 1000ms);
+      if (!server.ok()) continue;
+      ++connections;
+      pass(client, *server, cut_after_bytes);
+      cut_after_bytes = cut_after_bytes * 2;
+    }
+  }
+
+  void pass(Socket& client, Socket& server, std::size_t budget) {
+    std::vector<std::byte> bytes(16 << 10);
+    while (!stopping_ && budget > 0) {
+      pollfd polls[2] = {{client.descriptor(), POLLIN, 0}, {server.descriptor(), POLLIN, 0}};
+      if (::poll(polls, 2, 20) <= 0) continue;
+      const bool up = polls[0].revents != 0;
+      auto got = (up ? client : server).receive_now(MutableBytes(bytes).first(std::min(budget, bytes.size())));
+      if (!got.ok()) return;
+      if (!(up ? server : client).send_all(Bytes(bytes).first(*got)).ok()) return;
+      if (up) budget -= *got;
+    }
+  }
+
+  const std::uint16_t to_port_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+TEST(Tcp, LostConnectionsLoseNoFrame) {
+  Receiver receiver;
+  Relay relay(receiver.port);
+  auto options = receiver.sender_options();
+  options.port = relay.port;
+  auto sender = TcpSender::open(options).value();
+  const auto series = sample_series("s", 50, 1024);
+  send_series(*sender, series, 60);
+  const auto receipt = sender->finish(20s);
+  ASSERT_TRUE(receipt.ok()) << receipt.error().message();
+  EXPECT_TRUE(receipt->confirmed);
+  EXPECT_GT(relay.connections, 2);
+  EXPECT_EQ(receiver.sink.series().size(), 1u) << "the series begins once";
+  // What was sent again may come twice, and is then the same.
+  std::vector<bool> seen(60, false);
+  for (const auto& frame : receiver.sink.frames()) {
+    const auto number = value(frame.number);
+    ASSERT_LT(number, seen.size());
+    const auto pixels = sample_pixels(number, frame.payload.size());
+    ASSERT_TRUE(std::equal(pixels.begin(), pixels.end(), frame.payload.begin(), frame.payload.end()));
+    seen[number] = true;
+  }
+  EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](bool here) { return here; }));
+}
+
+TEST(Tcp, FramesWaitForThePool) {
+  Receiver receiver({}, 2'000'000);
+  auto sender = TcpSender::open(receiver.sender_options()).value();
+  const auto series = sample_series("s", 256, 1024);
+  std::thread releaser([&] {
+    for (std::size_t frames = 1; frames <= 12; ++frames) {
+      EXPECT_TRUE(receiver.sink.wait_for_frames(frames));
+      receiver.sink.let_frames_go();
+    }
+  });
+  send_series(*sender, series, 12);
+  EXPECT_TRUE(sender->finish(20s).value().confirmed);
+  releaser.join();
+  EXPECT_LE(receiver.sink.pool().used_bytes_max(), 2'000'000u);
+}
+
+TEST(Tcp, BeyondLoopbackATokenIsRequired) {
+  TcpSourceOptions options;
+  options.host = "0.0.0.0";
+  options.port = 0;
+  const auto source = make_tcp_source(options);
+  ASSERT_FALSE(source.ok());
+  EXPECT_EQ(source.error().code(), Errc::refused);
+  options.token = "secret";
+  EXPECT_TRUE(make_tcp_source(options).ok());
+  options.token = "";
+  EXPECT_FALSE(make_tcp_source(options).ok());
+}
+
+TEST(Tcp, OnlyTheRightTokenOpensADoor) {
+  TcpSourceOptions source_options;
+  source_options.token = "correct horse";
+  Receiver receiver(source_options);
+  auto options = receiver.sender_options();
+  for (const auto* token : {"", "correct hors", "correct horsf", "correct horse "}) {
+    options.token = token;
+    const auto sender = TcpSender::open(options);
+    ASSERT_FALSE(sender.ok()) << token;
+    EXPECT_EQ(sender.error().code(), Errc::refused);
+  }
+  EXPECT_TRUE(receiver.sink.wait_for_rejected(4));
+  options.token = "correct horse";
+  EXPECT_TRUE(TcpSender::open(options).ok());
+}
 
 }  // namespace
 }  // namespace penstock::stream::test

@@ -1,0 +1,354 @@
+/// What the TCP source does with clients that lie, stop, or never meant well.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/crc32c.hpp"
+#include "receiver.hpp"
+#include "samples.hpp"
+#include "stream/socket.hpp"
+#include "stream/tcp_frame.hpp"
+
+namespace penstock::stream::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<std::byte> frame_bytes(TcpHeader header, Bytes message, Bytes pixels = {}) {
+  std::vector<std::byte> bytes(tcp_header_bytes);
+  if (header.message_bytes == 0) header.message_bytes = static_cast<std::uint32_t>(message.size());
+  if (header.pixels_bytes == 0) header.pixels_bytes = pixels.size();
+  if (header.message_crc == 0) header.message_crc = crc32c(message);
+  encode_header(header, std::span(bytes).first<tcp_header_bytes>());
+  bytes.insert(bytes.end(), message.begin(), message.end());
+  bytes.insert(bytes.end(), pixels.begin(), pixels.end());
+  return bytes;
+}
+
+TcpHeader header_of(TcpKind kind, std::uint64_t sequence) {
+  TcpHeader header;
+  header.kind = kind;
+  header.sequence = sequence;
+  return header;
+}
+
+/// A client that sends bytes as it likes.
+class RawClient {
+ public:
+  explicit RawClient(std::uint16_t port) : socket_(connect_to("127.0.0.1", port, 5s).value()) {
+    socket_.set_receive_timeout(10s);
+  }
+
+  void send(Bytes bytes) { ASSERT_TRUE(socket_.send_all(bytes).ok()); }
+  void hello() {
+    TcpControl control;
+    control.peer = "test";
+    send(encode_control(TcpKind::hello, 0, control));
+    EXPECT_EQ(read().first, TcpKind::hello);
+  }
+  void start(const Series& series) { send(frame_bytes(header_of(TcpKind::start, 1), encode_start(series))); }
+  void image(const Series& series, std::uint64_t number, std::uint64_t sequence) {
+    const auto pixels = sample_pixels(number, series.frame.bytes(1 << 30).value());
+    std::vector<std::byte> message;
+    encode_image_detached(sample_image(series, number, pixels), message);
+    send(frame_bytes(header_of(TcpKind::image, sequence), message, pixels));
+  }
+
+  /// The next reply; kind 0 once the receiver has closed the connection.
+  std::pair<TcpKind, TcpControl> read() {
+    std::array<std::byte, tcp_header_bytes> head;
+    if (!read_exactly(head)) return {TcpKind{}, {}};
+    const auto header = decode_header(head).value();
+    std::vector<std::byte> message(header.message_bytes);
+    if (!read_exactly(message)) return {TcpKind{}, {}};
+    return {header.kind, parse_control(header.kind, message).value()};
+  }
+  /// The next error, acknowledgements passed over.
+  TcpControl read_error() {
+    for (;;) {
+      auto [kind, control] = read();
+      if (kind == TcpKind::error) return control;
+      EXPECT_NE(kind, TcpKind{}) << "the connection ended without an error";
+      if (kind == TcpKind{}) return {};
+    }
+  }
+  void expect_closed() {
+    TcpKind kind{};
+    while ((kind = read().first) != TcpKind{}) {
+    }
+  }
+
+ private:
+  bool read_exactly(MutableBytes into) {
+    if (into.empty()) return true;
+    const auto got = socket_.receive(into, true);
+    return got.ok() && *got == into.size();
+  }
+
+  Socket socket_;
+};
+
+void expect_error(const TcpControl& error, std::uint64_t sequence, std::string_view code, std::string_view text) {
+  EXPECT_EQ(error.sequence, sequence);
+  EXPECT_EQ(error.code, code);
+  EXPECT_NE(error.text.find(text), std::string::npos) << error.text;
+}
+
+/// After whatever a client did, another one's series arrives whole.
+void expect_alive(Receiver& receiver, const std::string& unique_id) {
+  const auto before = receiver.sink.frame_count();
+  auto sender = TcpSender::open(receiver.sender_options()).value();
+  const auto series = sample_series(unique_id);
+  ASSERT_TRUE(sender->begin(series).ok());
+  ASSERT_TRUE(sender->put(sample_frame(series, 0)).ok());
+  ASSERT_TRUE(sender->end().ok());
+  EXPECT_TRUE(sender->finish(10s).value().confirmed);
+  EXPECT_EQ(receiver.sink.frame_count(), before + 1);
+}
+
+TEST(TcpHostile, WrongMagicEndsTheConnection) {
+  Receiver receiver;
+  RawClient client(receiver.port);
+  client.send(as_bytes("GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: something long enough for a header\r\n"));
+  expect_error(client.read_error(), 0, "malformed", "magic 47 45 54 20");
+  client.expect_closed();
+  ASSERT_TRUE(receiver.sink.wait_for_rejected(1));
+  expect_alive(receiver, "after");
+}
+
+TEST(TcpHostile, AnythingBeforeHelloIsRefused) {
+  Receiver receiver;
+  RawClient client(receiver.port);
+  client.start(sample_series("s"));
+  expect_error(client.read_error(), 0, "out_of_order", "the first message is start");
+  client.expect_closed();
+  EXPECT_TRUE(receiver.sink.series().empty());
+}
+
+TEST(TcpHostile, ASlowHelloTimesOut) {
+  TcpSourceOptions options;
+  options.hello_timeout = 300ms;
+  Receiver receiver(options);
+  RawClient client(receiver.port);
+  const auto hello = encode_control(TcpKind::hello, 0, {});
+  // A byte now and then does not lengthen the time.
+  client.send(Bytes(hello).first(3));
+  expect_error(client.read_error(), 0, "timed_out", "did not come within 300 ms");
+  client.expect_closed();
+}
+
+TEST(TcpHostile, AHelloOfGigabytesIsRefused) {
+  Receiver receiver;
+  RawClient client(receiver.port);
+  auto header = header_of(TcpKind::hello, 0);
+  header.message_bytes = 0xffffffff;
+  client.send(frame_bytes(header, {}));
+  expect_error(client.read_error(), 0, "too_large", "4294967295 bytes");
+}
+
+TEST(TcpHostile, AMessageOf2To63BytesEndsTheConnection) {
+  Receiver receiver;
+  RawClient client(receiver.port);
+  client.hello();
+  auto header = header_of(TcpKind::image, 9);
+  header.pixels_bytes = std::uint64_t{1} << 63;
+  client.send(frame_bytes(header, sample_pixels(0, 10)));
+  expect_error(client.read_error(), 9, "too_large", "9223372036854775808 bytes exceeds the limit");
+  client.expect_closed();
+  EXPECT_LT(receiver.sink.pool().used_bytes_max(), 1u << 20);
+  expect_alive(receiver, "after");
+}
+
+TEST(TcpHostile, AnOversizedMessageIsReadOver) {
+  TcpSourceOptions options;
+  options.limits.frame_bytes_max = 100'000;
+  Receiver receiver(options);
+  RawClient client(receiver.port);
+  client.hello();
+  const auto series = sample_series("s");
+  client.start(series);
+  const auto pixels = sample_pixels(0, 100'001);
+  client.send(frame_bytes(header_of(TcpKind::image, 2), sample_pixels(0, 10), pixels));
+  client.image(series, 0, 3);
+  expect_error(client.read_error(), 2, "too_large", "100001 bytes exceeds the limit of 100000");
+  ASSERT_TRUE(receiver.sink.wait_for_frames(1));
+}
+
+TEST(TcpHostile, AFrameThatThePoolCannotHoldIsReadOver) {
+  Receiver receiver({}, 1'000'000);
+  RawClient client(receiver.port);
+  client.hello();
+  const auto series = sample_series("s");
+  client.start(series);
+  const auto pixels = sample_pixels(0, 2'000'000);
+  client.send(frame_bytes(header_of(TcpKind::image, 2), sample_pixels(0, 10), pixels));
+  client.image(series, 0, 3);
+  expect_error(client.read_error(), 2, "too_large", "enlarge the pool");
+  ASSERT_TRUE(receiver.sink.wait_for_frames(1));
+}
+
+TEST(TcpHostile, DamagedPartsAreToldAndTheRestGoesOn) {
+  Receiver receiver;
+  RawClient client(receiver.port);
+  client.hello();
+  const auto series = sample_series("s");
+  client.start(series);
+  auto header = header_of(TcpKind::image, 2);
+  header.message_crc = 1;
+  client.send(frame_bytes(header, sample_pixels(0, 10)));
+  expect_error(client.read_error(), 2, "mismatch", "CBOR checksum 00000001");
+  header = header_of(TcpKind::image, 3);
+  header.flags = tcp_flag_pixels_crc;
+  header.pixels_crc = 2;
+  client.send(frame_bytes(header, sample_pixels(0, 10), sample_pixels(1, 10)));
+  expect_error(client.read_error(), 3, "mismatch", "pixel checksum 00000002");
+  client.send(frame_bytes(header_of(TcpKind::image, 4), as_bytes("no CBOR at all")));
+  expect_error(client.read_error(), 4, "malformed", "no Stream V2 message");
+  client.send(frame_bytes(header_of(TcpKind::end, 5), encode_start(series)));
+  expect_error(client.read_error(), 5, "mismatch", "the header says end");
+  client.send(frame_bytes(header_of(TcpKind::ack, 6), {}));
+  expect_error(client.read_error(), 6, "out_of_order", "kind ack from a client");
+  client.image(series, 0, 7);
+  ASSERT_TRUE(receiver.sink.wait_for_frames(1));
+  EXPECT_EQ(receiver.sink.rejected().size(), 5u);
+}
+
+TEST(TcpHostile, AnImageBeforeItsStartIsTold) {
+  Receiver receiver;
+  RawClient client(receiver.port);
+  client.hello();
+  client.image(sample_series("nobody"), 0, 1);
+  expect_error(client.read_error(), 1, "out_of_order", "has not begun");
+}
+
+TEST(TcpHostile, AnUnknownChannelIsTold) {
+  Receiver receiver;
+  RawClient client(receiver.port);
+  client.hello();
+  auto series = sample_series("s");
+  client.start(series);
+  series.channels = {"other"};
+  client.image(series, 0, 2);
+  expect_error(client.read_error(), 2, "mismatch", "channel \"other\" is none of");
+}
+
+TEST(TcpHostile, AConnectionThatEndsInMidFrameIsCounted) {
+  Receiver receiver;
+  const auto series = sample_series("s", 256, 1024);
+  for (const std::size_t sent : {1u, 63u, 64u, 100u, 70'000u, 500'000u}) {
+    const auto before = receiver.sink.rejected().size();
+    {
+      RawClient client(receiver.port);
+      client.hello();
+      const auto pixels = sample_pixels(0, 256 * 2048);
+      std::vector<std::byte> message;
+      encode_image_detached(sample_image(series, 0, pixels), message);
+      client.send(Bytes(frame_bytes(header_of(TcpKind::image, 1), message, pixels)).first(sent));
+    }
+    ASSERT_TRUE(receiver.sink.wait_for_rejected(before + 1)) << sent;
+    EXPECT_EQ(receiver.sink.rejected().back().second.code(), Errc::disconnected) << sent;
+  }
+  EXPECT_EQ(receiver.sink.frame_count(), 0u);
+  expect_alive(receiver, "after");
+}
+
+TEST(TcpHostile, AMessageThatStallsEndsTheConnection) {
+  TcpSourceOptions options;
+  options.stall_timeout = 200ms;
+  Receiver receiver(options);
+  RawClient client(receiver.port);
+  client.hello();
+  const auto bytes = frame_bytes(header_of(TcpKind::image, 1), sample_pixels(0, 10), sample_pixels(0, 200'000));
+  client.send(Bytes(bytes).first(100'000));
+  expect_error(client.read_error(), 0, "timed_out", "did not come within 200 ms");
+  client.expect_closed();
+}
+
+TEST(TcpHostile, ConnectionsAreBounded) {
+  TcpSourceOptions options;
+  options.connections_max = 2;
+  Receiver receiver(options);
+  RawClient first(receiver.port);
+  RawClient second(receiver.port);
+  first.hello();
+  second.hello();
+  RawClient third(receiver.port);
+  expect_error(third.read_error(), 0, "refused", "2 connections are open");
+}
+
+TEST(TcpHostile, MutationsDoNoHarm) {
+  constexpr unsigned seed = 20261121;
+  std::mt19937 random(seed);
+  Receiver receiver;
+  const auto series = sample_series("mutated");
+  const auto pixels = sample_pixels(0, series.frame.bytes(1 << 30).value());
+  std::vector<std::byte> message;
+  encode_image_detached(sample_image(series, 0, pixels), message);
+  for (int round = 0; round < 150; ++round) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+    RawClient client(receiver.port);
+    client.hello();
+    // Checksums are made right again, so that what is behind them is reached.
+    auto mutated = message;
+    for (int flip = 0; flip < 3; ++flip) mutated[random() % mutated.size()] = std::byte(random() & 0xff);
+    client.send(frame_bytes(header_of(TcpKind::image, 1), mutated, pixels));
+    auto whole = frame_bytes(header_of(TcpKind::image, 2), message, pixels);
+    whole[random() % tcp_header_bytes] = std::byte(random() & 0xff);
+    client.send(whole);
+  }
+  expect_alive(receiver, "after");
+}
+
+TEST(TcpFrame, HeadersAreAsDocumented) {
+  TcpHeader header;
+  header.kind = TcpKind::image;
+  header.flags = tcp_flag_pixels_crc;
+  header.message_bytes = 0x01020304;
+  header.pixels_bytes = 0x1112131415161718;
+  header.sequence = 0x2122232425262728;
+  header.message_crc = 0x31323334;
+  header.pixels_crc = 0x41424344;
+  std::array<std::byte, tcp_header_bytes> bytes;
+  encode_header(header, bytes);
+  std::string hex;
+  for (const auto byte : bytes) hex += fmt::format("{:02x}", std::to_integer<int>(byte));
+  EXPECT_EQ(hex.substr(0, 120),
+            "504e5354"
+            "0100"
+            "0300"
+            "02000000"
+            "04030201"
+            "1817161514131211"
+            "2827262524232221"
+            "34333231"
+            "44434241"
+            "0000000000000000000000000000000000000000");
+  EXPECT_EQ(load_le<std::uint32_t>(&bytes[60]), crc32c(Bytes(bytes).first(60)));
+  const auto again = decode_header(bytes).value();
+  EXPECT_EQ(again.kind, header.kind);
+  EXPECT_EQ(again.pixels_bytes, header.pixels_bytes);
+  EXPECT_EQ(again.sequence, header.sequence);
+}
+
+TEST(TcpFrame, EveryFlippedBitOfAHeaderIsSeen) {
+  std::array<std::byte, tcp_header_bytes> bytes;
+  encode_header(header_of(TcpKind::image, 77), bytes);
+  ASSERT_TRUE(decode_header(bytes).ok());
+  for (std::size_t bit = 0; bit < 8 * tcp_header_bytes; ++bit) {
+    auto flipped = bytes;
+    flipped[bit / 8] ^= std::byte(1 << bit % 8);
+    EXPECT_FALSE(decode_header(flipped).ok()) << "bit " << bit;
+  }
+}
+
+TEST(TcpFrame, TokensAreEqualOnlyIfTheyAre) {
+  EXPECT_TRUE(same_token("abc", "abc"));
+  EXPECT_FALSE(same_token("abc", "abd"));
+  EXPECT_FALSE(same_token("abc", "abcabc"));
+  EXPECT_FALSE(same_token("abc", "ab"));
+  EXPECT_FALSE(same_token("abc", ""));
+  EXPECT_FALSE(same_token("", "abc"));
+}
+
+}  // namespace
+}  // namespace penstock::stream::test

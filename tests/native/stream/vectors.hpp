@@ -1,0 +1,42 @@
+/// The messages of tests/corpus/stream.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+
+namespace penstock::stream::test {
+
+inline const std::filesystem::path& corpus_folder() {
+  static const std::filesystem::path folder = PENSTOCK_CORPUS;
+  return folder;
+}
+
+inline std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
+  const std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+inline std::vector<std::byte> read_vector(const std::string& name) {
+  return read_bytes(corpus_folder() / (name + ".cbor"));
+}
+
+/// Names without the suffix, of those that begin with `prefix`.
+inline std::vector<std::string> vector_names(const std::string& prefix) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus_folder()))
+    if (entry.path().extension() == ".cbor" && entry.path().stem().string().starts_with(prefix))
+      names.push_back(entry.path().stem().string());
+  return names;
+}
+
+}  // namespace penstock::stream::test
