@@ -1,0 +1,203 @@
+"""One series from penstock-detector into a file: by penstock-recorder or by the Python receiver.
+
+The clock runs from the detector's start message until the file is closed and synced; CPU time is
+that of sender and receiver together over the same stretch. Images are prepared before it starts.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from measure.context import GIB, MIB, Context
+from measure.machine import settle
+from measure.process import BenchmarkError, Service, service
+from measure.results import Sample
+
+START_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 30.0
+POOL_BYTES = GIB
+QUEUED_BYTES = 256 * MIB  # of messages inside the Python receiver
+
+
+@dataclass(frozen=True)
+class Series:
+    """What the detector sends."""
+
+    name: str  # "simulated 25 MB"
+    rows: int
+    columns: int
+    type: str
+    frames: int
+    encoding: str = "none"  # as the detector sends it
+    replay: Path | None = None
+    distinct_frames: int = 16
+
+    @property
+    def frame_bytes(self) -> int:
+        return self.rows * self.columns * (2 if self.type.endswith("16") else 4)
+
+    @property
+    def raw_bytes(self) -> int:
+        return self.frames * self.frame_bytes
+
+
+@dataclass
+class Recording:
+    """How penstock-recorder takes it."""
+
+    protocol: str = "zmq"  # or "tcp"
+    codec: str = "none"
+    pool_bytes: int = POOL_BYTES
+    store: dict[str, Any] = field(default_factory=dict)
+    when_full: str = "hold"
+
+
+def module_gaps(rows: int, columns: int) -> list[dict[str, int]]:
+    """Between modules of 195 × 487 pixels, 17 and 7 apart, as PILATUS has them."""
+    gaps = [
+        {"row": row, "column": 0, "rows": min(17, rows - row), "columns": columns}
+        for row in range(195, rows, 212)
+    ]
+    return gaps + [
+        {"row": 0, "column": column, "rows": rows, "columns": min(7, columns - column)}
+        for column in range(487, columns, 494)
+    ]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def detector_plan(series: Series, to: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "detector": {
+            "name": "benchmark",
+            "rows": series.rows,
+            "columns": series.columns,
+            "type": series.type,
+            "gaps": module_gaps(series.rows, series.columns),
+            "simulation": {"background_mean": 0.3, "spots": 300, "spot_sigma": 1.0, "spot_counts": 500.0},
+        },
+        "frames": series.frames,
+        "rate_hz": 0,
+        "distinct_frames": series.distinct_frames,
+        "replay": str(series.replay) if series.replay else None,
+        "stamp": False,
+        "encoding": series.encoding,
+        "to": to,
+        "series_unique_id": "benchmark",
+        "log_level": "warn",
+    }
+
+
+def recorder_plan(folder: Path, recording: Recording, port: int) -> dict[str, Any]:
+    source: dict[str, Any] = {"kind": "tcp", "host": "127.0.0.1", "port": port}
+    if recording.protocol == "zmq":
+        source = {"kind": "zmq", "endpoint": f"tcp://127.0.0.1:{port}", "bind": False}
+    return {
+        "folder": str(folder),
+        "overwrite": True,
+        "sources": [source],
+        "codec": {"encoding": recording.codec},
+        "threads": 2,
+        "pool_bytes": recording.pool_bytes,
+        "when_full": recording.when_full,
+        "store": recording.store,
+        "log_level": "warn",
+    }
+
+
+def synced(path: Path) -> None:
+    handle = os.open(path, os.O_RDWR)
+    os.fsync(handle)
+    os.close(handle)
+
+
+def send(
+    context: Context,
+    series: Series,
+    receiver: Service,
+    to: dict[str, Any],
+    path: Path,
+    inspect: Callable[[], None] | None = None,
+) -> tuple[dict[str, Any], Sample]:
+    """Sends the series to a receiver that listens; the receiver's last event and the sample."""
+    command = [context.program("penstock-detector"), "--plan", "-"]
+    with service(command, detector_plan(series, to), cores=context.cores) as detector:
+        start = detector.wait_for("series_start", START_TIMEOUT_S)
+        before = detector.cpu_seconds() + receiver.cpu_seconds()
+        detector_before = detector.cpu_seconds()
+        sent = detector.wait_for("series_end")
+        end = receiver.wait_for("series_end")
+        receiver_cpu = receiver.cpu_seconds()
+        if inspect:
+            inspect()
+        detector_cpu = detector.finish(stop=False)
+    if sent.get("problem") or end.get("problem"):
+        raise BenchmarkError(f"{series.name}: {sent.get('problem') or end.get('problem')}")
+    stored = path.stat().st_size
+    seconds = end["time"] - start["time"]
+    cpu = detector_cpu + receiver_cpu - before
+    return end, {
+        "seconds": seconds,
+        "bytes_per_s": series.raw_bytes / seconds,
+        "stored_bytes_per_s": stored / seconds,
+        "cpu_s_per_gb": cpu / series.raw_bytes * 1e9,
+        "cpu_s_per_stored_gb": cpu / stored * 1e9,
+        "detector_cpu_s_per_gb": (detector_cpu - detector_before) / series.raw_bytes * 1e9,
+        "ratio": series.raw_bytes / stored,
+    }
+
+
+def penstock(context: Context, folder: Path, series: Series, recording: Recording) -> Sample:
+    settle()
+    port = free_port()
+    path = folder / "benchmark.h5"
+    command = [context.program("penstock-recorder"), "--plan", "-"]
+    with service(command, recorder_plan(folder, recording, port), cores=context.cores) as recorder:
+        recorder.wait_for("listening", READY_TIMEOUT_S)
+        to: dict[str, Any] = {"kind": "zmq", "endpoint": f"tcp://127.0.0.1:{port}"}
+        if recording.protocol == "tcp":
+            to = {"kind": "tcp", "host": "127.0.0.1", "port": port}
+        end, sample = send(context, series, recorder, to, path)
+        peak = recorder.memory_peak_bytes()
+        most = max((event.get("pool_used_bytes", 0) for event in recorder.seen), default=0)
+        recorder.finish(stop=True)
+    synced(path)
+    path.unlink()
+    if recording.when_full == "hold" and end["frames_written"] != series.frames:
+        raise BenchmarkError(f"{end['frames_written']} of {series.frames} frames were written")
+    return {**sample, "memory_peak_bytes": float(peak), "pool_used_bytes": float(most)}
+
+
+def python_receiver(context: Context, folder: Path, series: Series, mode: str) -> Sample:
+    """`mode`: raw, compress or pass (frames come compressed and stay so)."""
+    settle()
+    port = free_port()
+    path = folder / "benchmark.h5"
+    job = {
+        "endpoint": f"tcp://127.0.0.1:{port}",
+        "path": str(path),
+        "frames": series.frames,
+        "rows": series.rows,
+        "columns": series.columns,
+        "type": series.type,
+        "mode": mode,
+        "threads": 2,
+        "messages_max": max(4, QUEUED_BYTES // series.frame_bytes),
+    }
+    with service(context.peer("receiver.py"), job, cores=context.cores) as receiver:
+        receiver.wait_for("listening", READY_TIMEOUT_S)
+        end, sample = send(context, series, receiver, {"kind": "zmq", "endpoint": job["endpoint"]}, path)
+        receiver.finish(stop=False)
+    path.unlink()
+    if end["frames_written"] != series.frames:
+        raise BenchmarkError(f"the Python receiver wrote {end['frames_written']} of {series.frames} frames")
+    return sample

@@ -1,0 +1,51 @@
+"""Peer: fio, sequential writes of 8 MiB to one file, to fsync.
+
+fio lays the file out before its clock starts (fallocate, its default), so it pays for no allocation
+of space; the file is removed before each run.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from measure.process import BenchmarkError, run
+
+BLOCK_BYTES = 8 << 20
+
+
+def write(
+    path: Path, total_bytes: int, *, engine: str, depth: int, direct: bool, burst: int = 1
+) -> dict[str, float]:
+    """`burst`: blocks that are handed over together, so that so many buffers are in turn."""
+    path.unlink(missing_ok=True)
+    finished = run(
+        [
+            "fio",
+            "--name=peer",
+            f"--filename={path}",
+            "--rw=write",
+            f"--bs={BLOCK_BYTES}",
+            f"--size={total_bytes}",
+            f"--direct={int(direct)}",
+            f"--ioengine={engine}",
+            f"--iodepth={depth}",
+            f"--iodepth_batch_submit={burst}",
+            f"--iodepth_batch_complete_min={burst}",
+            f"--iodepth_batch_complete_max={depth}",
+            "--end_fsync=1",
+            "--output-format=json",
+        ]
+    )
+    # fio may put a warning before the document.
+    job = json.loads(finished.stdout[finished.stdout.index("{") :])["jobs"][0]
+    if job["error"] or job["write"]["io_bytes"] != total_bytes:
+        raise BenchmarkError(
+            f"fio wrote {job['write']['io_bytes']} of {total_bytes} bytes, error {job['error']}"
+        )
+    path.unlink()
+    return {
+        "bytes_per_s": total_bytes / (job["write"]["runtime"] / 1000),
+        "seconds": job["write"]["runtime"] / 1000,
+        "cpu_s_per_gb": finished.cpu_seconds / total_bytes * 1e9,
+    }
