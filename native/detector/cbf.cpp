@@ -1,6 +1,7 @@
 #include <cmath>
 #include <iterator>
 #include <string_view>
+#include <type_traits>
 
 #include "detector/image_file.hpp"
 
@@ -36,7 +37,9 @@ void append_differences(Bytes pixels, std::vector<std::byte>& into) {
   std::int64_t last = 0;
   for (std::size_t at = 0; at + sizeof(T) <= pixels.size(); at += sizeof(T)) {
     const std::int64_t value = load_le<T>(pixels.data() + at);
-    const auto step = value - last;
+    std::int64_t step = value - last;
+    // Readers of signed 32-bit images add modulo 2^32 and few of them know the eight-byte escape.
+    if constexpr (std::is_same_v<T, std::int32_t>) step = static_cast<std::int32_t>(step);
     last = value;
     // The most negative number of a width is its escape to the next one.
     if (step >= -0x7F && step <= 0x7F) {

@@ -11,7 +11,14 @@ import hdf5plugin  # noqa: F401 -- registers the filters
 import numpy
 import pytest
 
+from penstock.programs.locate import find_program
+
 TYPES = ["uint8", "uint16", "uint32", "int16", "int32"]
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return find_program("penstock-detector")
 
 
 def run_detector(program: Path, detector: dict[str, Any], to: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -49,18 +56,14 @@ def images_of(kind: str, frames: int = 3) -> numpy.ndarray:
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize(("form", "suffix"), [("cbf", "cbf"), ("tiff", "tif")])
-def test_fabio_reads_equal_pixels(
-    programs: dict[str, Path], tmp_path: Path, form: str, suffix: str, kind: str
-) -> None:
+def test_fabio_reads_equal_pixels(program: Path, tmp_path: Path, form: str, suffix: str, kind: str) -> None:
     images = images_of(kind)
     numpy.save(tmp_path / "images.npy", images)
     folder = tmp_path / "files"
     folder.mkdir()
     detector = {"rows": images.shape[1], "columns": images.shape[2], "type": kind}
     to = {"kind": "files", "folder": str(folder), "format": form}
-    end = run_detector(
-        programs["penstock-detector"], detector, to, replay=str(tmp_path / "images.npy"), frames=4
-    )
+    end = run_detector(program, detector, to, replay=str(tmp_path / "images.npy"), frames=4)
     assert (end["frames_sent"], end["problem"]) == (4, None)
     assert sorted(path.name for path in folder.iterdir()) == [f"run_{n:06}.{suffix}" for n in range(4)]
     for number in range(4):
@@ -69,7 +72,7 @@ def test_fabio_reads_equal_pixels(
             assert numpy.array_equal(read.data, images[number % 3])
 
 
-def test_the_header_of_a_cbf_is_a_pilatus(programs: dict[str, Path], tmp_path: Path) -> None:
+def test_the_header_of_a_cbf_is_a_pilatus(program: Path, tmp_path: Path) -> None:
     detector = {
         "name": "PILATUS 6M",
         "description": "PILATUS 6M",
@@ -81,7 +84,7 @@ def test_the_header_of_a_cbf_is_a_pilatus(programs: dict[str, Path], tmp_path: P
         "gaps": [{"row": 195, "column": 0, "rows": 17, "columns": 487}],
     }
     to = {"kind": "files", "folder": str(tmp_path), "format": "cbf"}
-    run_detector(programs["penstock-detector"], detector, to, rate_hz=1000, stamp=False)
+    run_detector(program, detector, to, rate_hz=1000, stamp=False)
     with fabio.open(tmp_path / "run_000002.cbf") as read:
         header = read.header["_array_data.header_contents"]
         data = read.data
@@ -92,14 +95,14 @@ def test_the_header_of_a_cbf_is_a_pilatus(programs: dict[str, Path], tmp_path: P
     assert data[:195].min() == 0
 
 
-def test_h5py_reads_one_frame_a_file(programs: dict[str, Path], tmp_path: Path) -> None:
+def test_h5py_reads_one_frame_a_file(program: Path, tmp_path: Path) -> None:
     images = images_of("uint16")
     numpy.save(tmp_path / "images.npy", images)
     folder = tmp_path / "files"
     folder.mkdir()
     detector = {"rows": images.shape[1], "columns": images.shape[2], "type": "uint16"}
     to = {"kind": "files", "folder": str(folder), "format": "hdf5"}
-    run_detector(programs["penstock-detector"], detector, to, replay=str(tmp_path / "images.npy"))
+    run_detector(program, detector, to, replay=str(tmp_path / "images.npy"))
     assert sorted(path.name for path in folder.iterdir()) == [f"run_{n:06}.h5" for n in range(3)]
     for number in range(3):
         with h5py.File(folder / f"run_{number:06}.h5") as file:
@@ -108,10 +111,10 @@ def test_h5py_reads_one_frame_a_file(programs: dict[str, Path], tmp_path: Path) 
             assert file["/entry/instrument/detector/frame_number"][()] == number
 
 
-def test_a_wrong_plan_ends_with_2(programs: dict[str, Path]) -> None:
+def test_a_wrong_plan_ends_with_2(program: Path) -> None:
     for plan, message in (("{", "not valid JSON"), ('{"frames": 0}', "frames is 0")):
         result = subprocess.run(
-            [programs["penstock-detector"], "--plan", "-"],
+            [program, "--plan", "-"],
             input=plan,
             capture_output=True,
             text=True,
