@@ -25,9 +25,8 @@ Result<std::string> read_control_text(CborReader& reader) {
 }
 
 Result<void> read_control_field(CborReader& reader, std::string_view key, TcpControl& control) {
-  const std::array<std::pair<std::string_view, std::string TcpControl::*>, 7> texts{{
-      {"client", &TcpControl::peer},
-      {"server", &TcpControl::peer},
+  const std::array<std::pair<std::string_view, std::string TcpControl::*>, 6> texts{{
+      {"name", &TcpControl::peer},
       {"token", &TcpControl::token},
       {"series_unique_id", &TcpControl::series_unique_id},
       {"code", &TcpControl::code},
@@ -64,7 +63,7 @@ void write_control(CborWriter& writer, TcpKind kind, const TcpControl& control) 
     case TcpKind::hello:
       writer.map(control.token.empty() ? 2 : 3);
       text("type", "hello");
-      text("client", control.peer);
+      text("name", control.peer);
       if (!control.token.empty()) text("token", control.token);
       return;
     case TcpKind::ack:
