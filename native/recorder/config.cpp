@@ -52,8 +52,8 @@ class Fields {
   Result<void> integer(const char* name, Integer& into, std::uint64_t low, std::uint64_t high) {
     const json* field = find(name);
     if (field == nullptr) return {};
-    const bool in_range =
-        field->is_number_unsigned() && field->get<std::uint64_t>() >= low && field->get<std::uint64_t>() <= high;
+    const bool whole = field->is_number_integer() && (field->is_number_unsigned() || field->get<std::int64_t>() >= 0);
+    const bool in_range = whole && field->get<std::uint64_t>() >= low && field->get<std::uint64_t>() <= high;
     if (!in_range) return wrong(name, *field, fmt::format("a whole number from {} to {}", low, high));
     into = static_cast<Integer>(field->get<std::uint64_t>());
     return {};

@@ -140,8 +140,12 @@ WrittenSegment Pipeline::written(const FilledSegment& segment, std::uint64_t add
   const auto now = realtime_ns();
   for (std::size_t i = 0; i < segment.records.size(); ++i) {
     const auto& record = segment.records[i];
-    const ChunkHead head{static_cast<DatasetId>(record.dataset), record.chunk_index, record.filter_mask,
-                         record.received_ns, segment.cookies[i]};
+    const ChunkHead head{static_cast<DatasetId>(record.dataset),
+                         record.chunk_index,
+                         record.filter_mask,
+                         record.received_ns,
+                         segment.companions[i].cookie,
+                         segment.companions[i].encoded_ns};
     done.chunks.push_back({head, failure ? 0 : address + record.offset, record.size, record.crc, now});
   }
   done.failure = std::move(failure);

@@ -12,6 +12,12 @@
 
 namespace penstock::store {
 
+/// What comes back with a chunk and is not in its record.
+struct Companion {
+  std::uint64_t cookie = 0;
+  std::int64_t encoded_ns = 0;
+};
+
 /// Chunks that were put into a segment, in memory that the segment keeps alive.
 struct FilledSegment {
   /// The chunks with their padding, in the order of the file; each `iov_base` lies in `staging` or
@@ -20,7 +26,7 @@ struct FilledSegment {
   std::uint64_t data_bytes = 0;  ///< sum of the pieces
 
   std::vector<format::ChunkRecord> records;  ///< offsets count from the first piece until it is placed
-  std::vector<std::uint64_t> cookies;        ///< one a record
+  std::vector<Companion> companions;         ///< one a record
 
   /// A chunk that was gathered, whose checksum is still to be made.
   struct Unsummed {

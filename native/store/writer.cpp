@@ -146,7 +146,7 @@ class SegmentWriter final : public ChunkWriter {
     segment_.records.push_back({head.index, head.received_ns, static_cast<std::uint32_t>(segment_.data_bytes),
                                 static_cast<std::uint32_t>(size), crc, head.filter_mask,
                                 static_cast<std::uint16_t>(head.dataset), 0});
-    segment_.cookies.push_back(head.cookie);
+    segment_.companions.push_back({head.cookie, head.encoded_ns});
   }
 
   /// The next `size` bytes of the staging buffer belong to the segment, with padding.

@@ -1,0 +1,75 @@
+#include "recorder/config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace penstock::recorder {
+namespace {
+
+using nlohmann::json;
+
+json smallest() { return {{"folder", "/data"}, {"sources", {{{"kind", "tcp"}}}}}; }
+
+TEST(Config, DefaultsListenOnLoopbackAndCompress) {
+  auto config = Config::from_json(smallest()).value();
+  EXPECT_EQ(config.sources.at(0).host, "127.0.0.1");
+  EXPECT_EQ(config.codec.encoding, Encoding::bitshuffle_lz4);
+  EXPECT_FALSE(config.store.overwrite);
+  EXPECT_LE(config.frame_pool_bytes() + max_open_series * config.segment_pool_bytes(), config.pool_bytes);
+}
+
+TEST(Config, ReadsEveryField) {
+  auto plan = smallest();
+  plan["codec"] = {{"encoding", "bszstd"}, {"level", 3}, {"block_bytes", 65536}};
+  plan["store"] = {{"segment_bytes", 1 << 20}, {"durability", "segment"}, {"direct", false}, {"flush_interval_ms", 50}};
+  plan["when_full"] = "drop";
+  plan["overwrite"] = true;
+  auto config = Config::from_json(plan).value();
+  EXPECT_EQ(config.codec.encoding, Encoding::bitshuffle_zstd);
+  EXPECT_EQ(config.codec.level, 3);
+  EXPECT_EQ(config.store.durability, store::Durability::segment);
+  EXPECT_FALSE(config.store.direct);
+  EXPECT_EQ(config.store.flush_interval.count(), 50);
+  EXPECT_EQ(config.when_full, WhenFull::drop);
+  EXPECT_TRUE(config.store.overwrite);
+}
+
+/// Each is one mistake; the message must name the field and the value.
+TEST(Config, MistakesAreNamed) {
+  struct Mistake {
+    const char* pointer;
+    json value;
+    const char* named;
+  };
+  const Mistake mistakes[] = {
+      {"/folder", 7, "folder is 7"},
+      {"/threads", 0, "threads is 0"},
+      {"/threads", -3, "threads is -3"},
+      {"/threads", 2.5, "threads is 2.5"},
+      {"/codec", {{"encoding", "bslz5"}}, "encoding is \"bslz5\""},
+      {"/codec", {{"level", 99}}, "level is 99"},
+      {"/codec", {{"block_bytes", 100}}, "block_bytes is 100"},
+      {"/store", {{"durability", "always"}}, "durability is \"always\""},
+      {"/store", {{"alignment_bytes", 5000}}, "alignment_bytes is 5000"},
+      {"/sources", json::array(), "sources is empty"},
+      {"/sources", json::array({{{"kind", "udp"}}}), "kind is \"udp\""},
+      {"/sources", json::array({{{"kind", "tcp"}, {"port", 70000}}}), "port is 70000"},
+      {"/sources", json::array({{{"kind", "zmq"}}}), "endpoint is missing"},
+      {"/pool_bytes", 10, "pool_bytes is 10"},
+      {"/when_full", "explode", "when_full is \"explode\""},
+      {"/treads", 2, "treads"},
+  };
+  for (const auto& mistake : mistakes) {
+    auto plan = smallest();
+    plan[json::json_pointer(mistake.pointer)] = mistake.value;
+    auto config = Config::from_json(plan);
+    ASSERT_FALSE(config.ok()) << mistake.named;
+    EXPECT_EQ(config.error().code(), Errc::invalid_argument);
+    EXPECT_NE(config.error().message().find(mistake.named), std::string::npos) << config.error().message();
+  }
+  EXPECT_FALSE(Config::from_json(json::array()).ok());
+}
+
+}  // namespace
+}  // namespace penstock::recorder

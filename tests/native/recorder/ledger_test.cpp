@@ -1,0 +1,145 @@
+#include "recorder/ledger.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace penstock::recorder {
+namespace {
+
+struct QuietListener : AckListener {
+  void safe_below(const std::string&, FrameNumber) override {}
+  void closed(const std::string&, const std::string&) override {}
+};
+
+FrameNumber number(std::uint64_t n) { return FrameNumber{n}; }
+void place(Ledger& ledger, std::uint64_t n, std::uint32_t channel = 0) {
+  const Ledger::Item item{number(n), channel};
+  ledger.placed(std::span(&item, 1));
+}
+void lose(Ledger& ledger, std::uint64_t n) {
+  const Ledger::Item item{number(n), 0};
+  ledger.lost(std::span(&item, 1));
+}
+
+TEST(Ledger, CountsReceivedDuplicateAndLate) {
+  Ledger ledger(1);
+  EXPECT_EQ(ledger.receive(number(0), 0, nullptr), Ledger::Admission::take);
+  EXPECT_EQ(ledger.receive(number(2), 0, nullptr), Ledger::Admission::take);
+  EXPECT_EQ(ledger.receive(number(1), 0, nullptr), Ledger::Admission::take);
+  EXPECT_EQ(ledger.receive(number(1), 0, nullptr), Ledger::Admission::duplicate);
+  EXPECT_EQ(ledger.counts(), (LedgerCounts{.received = 3, .duplicate = 1, .late = 1, .end = 3}));
+}
+
+TEST(Ledger, AFrameCountsOnceAllItsChannelsAreThere) {
+  Ledger ledger(2);
+  ledger.receive(number(5), 0, nullptr);
+  EXPECT_EQ(ledger.counts().received, 0u);
+  ledger.receive(number(5), 1, nullptr);
+  EXPECT_EQ(ledger.counts().received, 1u);
+  EXPECT_EQ(ledger.counts().late, 0u);
+}
+
+TEST(Ledger, ASessionHearsOnlyOfWhatIsSafe) {
+  Ledger ledger(1);
+  auto session = std::make_shared<QuietListener>();
+  for (std::uint64_t n : {0, 1, 3}) ledger.receive(number(n), 0, session);
+  EXPECT_TRUE(ledger.take_notices().empty());
+  place(ledger, 1);
+  EXPECT_TRUE(ledger.take_notices().empty()) << "frame 0 is not safe yet";
+  place(ledger, 0);
+  auto notices = ledger.take_notices();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].below, number(3)) << "frame 2 was never sent, frame 3 is on its way";
+  place(ledger, 3);
+  EXPECT_EQ(ledger.take_notices().at(0).below, number(4));
+  EXPECT_TRUE(ledger.take_notices().empty()) << "nothing is told twice";
+}
+
+TEST(Ledger, AnotherSessionsFramesDoNotSpeakForThisOne) {
+  Ledger ledger(1);
+  auto one = std::make_shared<QuietListener>(), two = std::make_shared<QuietListener>();
+  ledger.receive(number(0), 0, one);
+  ledger.receive(number(7), 0, two);
+  place(ledger, 7);
+  auto notices = ledger.take_notices();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].session, two);
+}
+
+TEST(Ledger, ResendingSessionWaitsForTheFirstCopy) {
+  Ledger ledger(1);
+  auto before = std::make_shared<QuietListener>(), after = std::make_shared<QuietListener>();
+  ledger.receive(number(0), 0, before);
+  EXPECT_EQ(ledger.receive(number(0), 0, after), Ledger::Admission::duplicate);
+  EXPECT_TRUE(ledger.take_notices().empty());
+  place(ledger, 0);
+  EXPECT_EQ(ledger.take_notices().size(), 2u);
+}
+
+TEST(Ledger, ALostFrameHoldsTheAcknowledgementBackAndMayComeAgain) {
+  Ledger ledger(1);
+  auto session = std::make_shared<QuietListener>();
+  ledger.receive(number(0), 0, session);
+  ledger.receive(number(1), 0, session);
+  lose(ledger, 0);
+  place(ledger, 1);
+  EXPECT_TRUE(ledger.take_notices().empty());
+  EXPECT_EQ(ledger.counts().received, 1u);
+  EXPECT_EQ(ledger.take_blemishes(), (std::vector<std::pair<FrameNumber, FrameState>>{{number(0), FrameState::lost}}));
+  EXPECT_EQ(ledger.receive(number(0), 0, session), Ledger::Admission::take);
+  place(ledger, 0);
+  EXPECT_EQ(ledger.take_notices().at(0).below, number(2));
+  EXPECT_EQ(ledger.counts().received, 2u);
+}
+
+TEST(Ledger, ABlemishThatWasMendedIsNotReported) {
+  Ledger ledger(1);
+  ledger.damaged(number(3));
+  ledger.dropped(number(4));
+  ledger.receive(number(3), 0, nullptr);
+  EXPECT_EQ(ledger.take_blemishes(),
+            (std::vector<std::pair<FrameNumber, FrameState>>{{number(4), FrameState::dropped}}));
+  EXPECT_TRUE(ledger.take_blemishes().empty());
+}
+
+/// Against a plain model: a map of what happened to each frame.
+TEST(Ledger, AgreesWithAModelUnderRandomEvents) {
+  const unsigned seed = 20;
+  std::mt19937 random(seed);
+  Ledger ledger(1);
+  auto session = std::make_shared<QuietListener>();
+  std::map<std::uint64_t, bool> safe;  // frame → on storage
+  std::uint64_t told = 0, duplicates = 0, next = 0;
+  for (int step = 0; step < 20000; ++step) {
+    if (random() % 2 == 0) {
+      const auto n = random() % 4 == 0 && next > 0 ? random() % next : next++;
+      const bool take = ledger.receive(number(n), 0, session) == Ledger::Admission::take;
+      EXPECT_EQ(take, !safe.contains(n)) << "seed " << seed << " step " << step;
+      if (take)
+        safe[n] = false;
+      else
+        ++duplicates;
+    } else if (next > 0) {
+      const auto n = random() % next;
+      if (safe.contains(n) && !safe[n]) {
+        place(ledger, n);
+        safe[n] = true;
+      }
+    }
+    std::uint64_t below = next;
+    for (const auto& [n, is_safe] : safe)
+      if (!is_safe) {
+        below = n;
+        break;
+      }
+    for (const auto& notice : ledger.take_notices()) told = value(notice.below);
+    EXPECT_LE(told, below) << "seed " << seed << " step " << step;
+    if (safe.size() > 200) break;
+  }
+  EXPECT_EQ(ledger.counts().duplicate, duplicates);
+  EXPECT_EQ(ledger.counts().received, safe.size());
+}
+
+}  // namespace
+}  // namespace penstock::recorder

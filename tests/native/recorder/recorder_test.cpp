@@ -1,0 +1,280 @@
+/// The recorder without a network: frames go straight into its sink, files are read with plain HDF5.
+
+#include "recorder/recorder.hpp"
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+constexpr std::uint64_t rows = 16, columns = 32;
+
+class RecorderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("penstock-recorder-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    config_.folder = folder_;
+    config_.codec.encoding = Encoding::none;
+    config_.pool_bytes = 128 << 20;
+    config_.end_timeout_s = 0.2;
+    config_.series_limit = 1;
+    config_.sources.push_back({});
+    out_ = std::tmpfile();
+    events_ = std::make_unique<Events>(out_);
+  }
+  void TearDown() override {
+    EXPECT_EQ(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL), 0) << "HDF5 objects stay open";
+    std::fclose(out_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::unique_ptr<Recorder> start() {
+    auto recorder = std::make_unique<Recorder>(posix_env(), config_, *events_);
+    EXPECT_TRUE(recorder->start().ok());
+    return recorder;
+  }
+
+  static Series series(std::uint64_t frames, const std::string& unique_id = "s1") {
+    Series series;
+    series.id = 1;
+    series.unique_id = unique_id;
+    series.frames = frames;
+    series.channels = {"1"};
+    series.frame = {ElementType::u16, {rows, columns}};
+    return series;
+  }
+
+  static Frame frame(std::uint64_t number, const std::string& unique_id = "s1") {
+    auto pixels = std::make_shared<std::vector<std::uint16_t>>(rows * columns);
+    for (std::size_t i = 0; i < pixels->size(); ++i) (*pixels)[i] = static_cast<std::uint16_t>(number * 1000 + i);
+    Frame frame;
+    frame.series_unique_id = unique_id;
+    frame.number = FrameNumber{number};
+    frame.spec = {ElementType::u16, {rows, columns}};
+    frame.payload = std::as_bytes(std::span(*pixels));
+    frame.owner = pixels;
+    frame.received_ns = realtime_ns();
+    return frame;
+  }
+
+  void finish(Recorder& recorder, const std::string& unique_id = "s1") {
+    EXPECT_TRUE(recorder.end({1, unique_id}).ok());
+    EXPECT_TRUE(recorder.wait_for_limit(20s));
+    recorder.stop();
+  }
+
+  json event(const std::string& name) const {
+    std::fflush(out_);
+    std::rewind(out_);
+    json found;
+    char line[1 << 16];
+    while (std::fgets(line, sizeof line, out_) != nullptr)
+      if (auto parsed = json::parse(line); parsed["event"] == name) found = parsed;
+    return found;
+  }
+
+  template <typename T>
+  std::vector<T> read(const std::string& file, const char* path, hid_t type) const {
+    const hid_t id = H5Fopen((folder_ / file).c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    EXPECT_GE(id, 0);
+    const hid_t dataset = H5Dopen2(id, path, H5P_DEFAULT), space = H5Dget_space(dataset);
+    std::vector<T> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+    EXPECT_GE(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    H5Fclose(id);
+    return values;
+  }
+  std::vector<std::uint16_t> pixels(const std::string& file = "s1.h5") const {
+    return read<std::uint16_t>(file, "/entry/data/data", H5T_NATIVE_UINT16);
+  }
+  std::vector<std::uint8_t> states(const std::string& file = "s1.h5") const {
+    return read<std::uint8_t>(file, "/entry/penstock/frame_state", H5T_NATIVE_UINT8);
+  }
+
+  std::filesystem::path folder_;
+  Config config_;
+  std::FILE* out_ = nullptr;
+  std::unique_ptr<Events> events_;
+};
+
+struct Acks : AckListener {
+  void safe_below(const std::string&, FrameNumber below) override { safe = value(below); }
+  void closed(const std::string&, const std::string& text) override {
+    problem = text;
+    is_closed = true;
+  }
+  std::atomic<std::uint64_t> safe{0};
+  std::string problem;
+  std::atomic<bool> is_closed{false};
+};
+
+TEST_F(RecorderTest, FramesInAnyOrderLandInTheirPlaces) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(5), nullptr).ok());
+  for (std::uint64_t n : {4, 0, 2, 1, 3}) ASSERT_TRUE(recorder->put(frame(n)).ok());
+  finish(*recorder);
+  const auto read = pixels();
+  ASSERT_EQ(read.size(), 5 * rows * columns);
+  for (std::uint64_t n = 0; n < 5; ++n)
+    for (std::uint64_t i = 0; i < rows * columns; ++i)
+      ASSERT_EQ(read[n * rows * columns + i], static_cast<std::uint16_t>(n * 1000 + i)) << n << " " << i;
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 1, 1}));
+  EXPECT_EQ(event("series_end")["frames_received"], 5);
+  EXPECT_EQ(event("series_end")["late"], 4);
+}
+
+TEST_F(RecorderTest, MissingFramesReadAsFillAndStandInTheLedger) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(4), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->put(frame(2)).ok());
+  ASSERT_TRUE(recorder->put(frame(2)).ok()) << "a duplicate is no error";
+  finish(*recorder);
+  const auto read = pixels();
+  ASSERT_EQ(read.size(), 4 * rows * columns);
+  EXPECT_EQ(read[1 * rows * columns], 0xFFFF);
+  EXPECT_EQ(read[2 * rows * columns], 2000);
+  EXPECT_EQ(read[3 * rows * columns], 0xFFFF);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 0, 1, 0}));
+  const auto end = event("series_end");
+  EXPECT_EQ(end["missing"], 2);
+  EXPECT_EQ(end["duplicate"], 1);
+  EXPECT_TRUE(end["problem"].is_null());
+}
+
+TEST_F(RecorderTest, OpenEndedSeriesEndsWithItsEndMessage) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(0), nullptr).ok());
+  for (std::uint64_t n = 0; n < 7; ++n) ASSERT_TRUE(recorder->put(frame(n)).ok());
+  finish(*recorder);
+  EXPECT_EQ(pixels().size(), 7 * rows * columns);
+}
+
+TEST_F(RecorderTest, BadFramesAreRefusedWithFieldAndValueAndNothingElseSuffers) {
+  auto recorder = start();
+  EXPECT_EQ(recorder->put(frame(0)).error().code(), Errc::out_of_order) << "no start yet";
+  ASSERT_TRUE(recorder->begin(series(3), nullptr).ok());
+  EXPECT_EQ(recorder->begin(series(3), nullptr).error().code(), Errc::out_of_order) << "a second start";
+  auto beyond = recorder->put(frame(3));
+  ASSERT_FALSE(beyond.ok());
+  EXPECT_NE(beyond.error().message().find("image_id is 3"), std::string::npos) << beyond.error().message();
+  auto wrong = frame(1);
+  wrong.spec.shape = {rows, columns + 1};
+  EXPECT_EQ(recorder->put(std::move(wrong)).error().code(), Errc::mismatch);
+  auto shorter = frame(1);
+  shorter.payload = shorter.payload.first(10);
+  EXPECT_EQ(recorder->put(std::move(shorter)).error().code(), Errc::mismatch);
+  auto liar = frame(1);
+  liar.encoding = Encoding::bitshuffle_lz4;
+  EXPECT_FALSE(recorder->put(std::move(liar)).ok()) << "raw pixels called compressed";
+  auto other_channel = frame(1);
+  other_channel.channel = 9;
+  EXPECT_FALSE(recorder->put(std::move(other_channel)).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->put(frame(2)).ok());
+  EXPECT_EQ(recorder->end({1, "unknown"}).error().code(), Errc::out_of_order);
+  finish(*recorder);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 2, 1})) << "the frame that lied is marked as damaged";
+}
+
+TEST_F(RecorderTest, RefusesToOverwriteUnlessTold) {
+  std::ofstream(folder_ / "s1.h5") << "precious";
+  {
+    auto recorder = start();
+    auto begun = recorder->begin(series(1), nullptr);
+    ASSERT_FALSE(begun.ok());
+    EXPECT_EQ(begun.error().code(), Errc::already_exists);
+  }
+  std::ifstream file(folder_ / "s1.h5");
+  std::string word;
+  file >> word;
+  EXPECT_EQ(word, "precious");
+  config_.store.overwrite = true;
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(1), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  finish(*recorder);
+  EXPECT_EQ(pixels().size(), rows * columns);
+}
+
+TEST_F(RecorderTest, TheFirstFrameDecidesFilterAndMetadata) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(2), nullptr).ok());
+  for (std::uint64_t n = 0; n < 2; ++n) {
+    auto with_metadata = frame(n);
+    with_metadata.metadata = {{"omega", 0.5 * static_cast<double>(n)}};
+    ASSERT_TRUE(recorder->put(std::move(with_metadata)).ok());
+  }
+  finish(*recorder);
+  EXPECT_EQ(read<double>("s1.h5", "/entry/metadata/omega", H5T_NATIVE_DOUBLE), (std::vector<double>{0.0, 0.5}));
+}
+
+TEST_F(RecorderTest, SessionsHearWhatIsSafeAndThatTheFileIsClosed) {
+  auto recorder = start();
+  auto acks = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(50), acks).ok());
+  for (std::uint64_t n = 0; n < 50; ++n) {
+    auto mine = frame(n);
+    mine.session = acks;
+    ASSERT_TRUE(recorder->put(std::move(mine)).ok());
+  }
+  finish(*recorder);
+  EXPECT_EQ(acks->safe, 50u);
+  EXPECT_TRUE(acks->is_closed);
+  EXPECT_EQ(acks->problem, "");
+}
+
+TEST_F(RecorderTest, StoppingCompletesOpenFiles) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(100), nullptr).ok());
+  for (std::uint64_t n = 0; n < 10; ++n) ASSERT_TRUE(recorder->put(frame(n)).ok());
+  recorder->stop();
+  EXPECT_EQ(pixels().size(), 100 * rows * columns);
+  EXPECT_EQ(event("series_end")["missing"], 90);
+}
+
+TEST_F(RecorderTest, SeveralSeriesAtOnceGoIntoTheirOwnFiles) {
+  config_.series_limit = 3;
+  auto recorder = start();
+  for (const auto* id : {"a", "b", "c"}) ASSERT_TRUE(recorder->begin(series(20, id), nullptr).ok());
+  for (std::uint64_t n = 0; n < 20; ++n)
+    for (const auto* id : {"a", "b", "c"}) ASSERT_TRUE(recorder->put(frame(n, id)).ok());
+  for (const auto* id : {"a", "b", "c"}) ASSERT_TRUE(recorder->end({1, id}).ok());
+  ASSERT_TRUE(recorder->wait_for_limit(20s));
+  recorder->stop();
+  for (const auto* file : {"a.h5", "b.h5", "c.h5"}) EXPECT_EQ(pixels(file).at(19 * rows * columns), 19000);
+}
+
+TEST_F(RecorderTest, TooManyOpenSeriesAreRefused) {
+  auto recorder = start();
+  for (unsigned i = 0; i < max_open_series; ++i)
+    ASSERT_TRUE(recorder->begin(series(1, "s" + std::to_string(i)), nullptr).ok());
+  auto refused = recorder->begin(series(1, "one-too-many"), nullptr);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::refused);
+  recorder->stop();
+}
+
+TEST_F(RecorderTest, MissingFolderIsNamed) {
+  config_.folder = folder_ / "nowhere";
+  Recorder recorder(posix_env(), config_, *events_);
+  auto started = recorder.start();
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(started.error().message().find("nowhere"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock::recorder

@@ -1,0 +1,78 @@
+#include "recorder/rows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+namespace penstock::recorder {
+namespace {
+
+/// Keeps what was put, and how often.
+class Columns final : public store::RowWriter {
+ public:
+  Result<void> put(store::ColumnId column, std::uint64_t first, Bytes data) override {
+    ++calls;
+    const auto id = static_cast<std::uint16_t>(column);
+    const std::size_t width = id == static_cast<std::uint16_t>(Column::state) ? 1 : 8;
+    for (std::size_t i = 0; i < data.size() / width; ++i) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, data.data() + i * width, width);
+      values[{id, first + i}] = bits;
+    }
+    return {};
+  }
+  std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint64_t> values;
+  int calls = 0;
+};
+
+std::uint64_t at(const Columns& columns, Column column, std::uint64_t row) {
+  return columns.values.at({static_cast<std::uint16_t>(column), row});
+}
+
+TEST(RowBatch, WritesNeighboursTogetherWhateverTheirOrder) {
+  RowBatch batch({});
+  for (std::uint64_t n : {3, 1, 0, 2, 9}) batch.add({.number = n, .received_ns = static_cast<std::int64_t>(100 + n)});
+  Columns columns;
+  ASSERT_TRUE(batch.write(columns).ok());
+  EXPECT_EQ(columns.calls, 2 * static_cast<int>(fixed_columns)) << "one call a column and run";
+  for (std::uint64_t n : {0, 1, 2, 3, 9}) EXPECT_EQ(at(columns, Column::received, n), 100 + n);
+  EXPECT_EQ(columns.values.count({static_cast<std::uint16_t>(Column::received), 5}), 0u);
+  EXPECT_EQ(batch.size(), 0u);
+}
+
+TEST(RowBatch, TheLastOfSeveralRowsForAFrameStands) {
+  RowBatch batch({});
+  batch.add({.number = 4, .channel = 0, .written_ns = 1});
+  batch.add({.number = 4, .channel = 1, .written_ns = 2});
+  Columns columns;
+  ASSERT_TRUE(batch.write(columns).ok());
+  EXPECT_EQ(at(columns, Column::written, 4), 2u);
+}
+
+TEST(RowBatch, MetadataGoesIntoItsColumnsInAnyOrderAndWithGaps) {
+  RowBatch batch({{"omega", ElementType::f64}, {"pulse", ElementType::i64}});
+  batch.add({.number = 0, .metadata = {{"omega", 1.5}, {"pulse", std::int64_t{7}}}});
+  batch.add({.number = 1, .metadata = {{"pulse", std::uint64_t{8}}, {"omega", std::int64_t{2}}}});
+  batch.add({.number = 2, .metadata = {{"pulse", std::string("x")}}});
+  Columns columns;
+  ASSERT_TRUE(batch.write(columns).ok());
+  const auto omega = [&](std::uint64_t row) {
+    return std::bit_cast<double>(columns.values.at({static_cast<std::uint16_t>(fixed_columns), row}));
+  };
+  EXPECT_EQ(omega(0), 1.5);
+  EXPECT_EQ(omega(1), 2.0);
+  EXPECT_TRUE(std::isnan(omega(2)));
+  EXPECT_EQ(columns.values.at({static_cast<std::uint16_t>(fixed_columns + 1), 1}), 8u);
+}
+
+TEST(RowSlots, GivesBackWhatWasPutAndReusesPlaces) {
+  RowSlots slots;
+  const auto a = slots.put({.number = 1}), b = slots.put({.number = 2});
+  EXPECT_EQ(slots.take(a).number, 1u);
+  EXPECT_EQ(slots.put({.number = 3}), a);
+  EXPECT_EQ(slots.take(b).number, 2u);
+}
+
+}  // namespace
+}  // namespace penstock::recorder
