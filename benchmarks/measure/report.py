@@ -40,6 +40,10 @@ METHOD = """## What is measured
   its own TCP protocol. All of it shares two cores. CPU time is that of sender and receiver together.
 - **memory**: the recorder's resident peak (`VmHWM`) while a sender is faster than the storage.
 
+Before each run as much memory as it needs is filled and freed again: under a hypervisor that takes
+free pages back, whoever comes first after a pause would otherwise pay for having them again, which
+costs up to eight times the copy. It is done for Penstock and for its peers.
+
 A row is void where other processes had more than 5 % of the cores meanwhile, or the hypervisor kept
 back as much.
 """

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from measure.context import GIB, MIB, Context
-from measure.machine import settle
+from measure.machine import warm
 from measure.process import BenchmarkError, Service, service
 from measure.results import Sample
 
 START_TIMEOUT_S = 60.0
 READY_TIMEOUT_S = 30.0
 POOL_BYTES = GIB
+WARM_BESIDE_BYTES = 2 * GIB  # for the pool, the messages and the images
 QUEUED_BYTES = 256 * MIB  # of messages inside the Python receiver
 
 
@@ -67,6 +68,11 @@ def module_gaps(rows: int, columns: int) -> list[dict[str, int]]:
         {"row": 0, "column": column, "rows": rows, "columns": min(7, columns - column)}
         for column in range(487, columns, 494)
     ]
+
+
+def file_bytes(series: Series, codec: str) -> int:
+    """About what the file will have; compressed frames have a sixth and less."""
+    return series.raw_bytes if (series.encoding, codec) == ("none", "none") else series.raw_bytes // 6
 
 
 def free_port() -> int:
@@ -157,7 +163,7 @@ def send(
 
 
 def penstock(context: Context, folder: Path, series: Series, recording: Recording) -> Sample:
-    settle()
+    warm(folder, file_bytes(series, recording.codec) + WARM_BESIDE_BYTES)
     port = free_port()
     path = folder / "benchmark.h5"
     command = [context.program("penstock-recorder"), "--plan", "-"]
@@ -179,7 +185,7 @@ def penstock(context: Context, folder: Path, series: Series, recording: Recordin
 
 def python_receiver(context: Context, folder: Path, series: Series, mode: str) -> Sample:
     """`mode`: raw, compress or pass (frames come compressed and stay so)."""
-    settle()
+    warm(folder, file_bytes(series, "bslz4" if mode == "compress" else "none") + WARM_BESIDE_BYTES)
     port = free_port()
     path = folder / "benchmark.h5"
     job = {

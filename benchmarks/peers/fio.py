@@ -23,6 +23,7 @@ def write(
         [
             "fio",
             "--name=peer",
+            "--thread",
             f"--filename={path}",
             "--rw=write",
             f"--bs={BLOCK_BYTES}",

@@ -9,13 +9,13 @@ import numpy as np
 from measure.blocks import Subject, interleaved
 from measure.context import GIB, MIB, Context
 from measure.frames import load_real
-from measure.machine import settle
+from measure.machine import warm
 from measure.results import Result, Sample, absolute, beside_best
 from measure.wholepath import Recording, Series, penstock, python_receiver
 from peers import fio
 
-RAW_BYTES = 8 * GIB  # on disk and on tmpfs alike: a few seconds
-COMPRESS_RAW_BYTES = 8 * GIB
+RAW_BYTES = 6 * GIB  # on disk and on tmpfs alike: a few seconds
+COMPRESS_RAW_BYTES = 6 * GIB
 PASSED_RAW_BYTES = 48 * GIB  # 5 to 8 GiB of compressed bytes
 RECEIVER = "pyzmq + h5py direct chunks"
 COMPRESSING_RECEIVER = "pyzmq + bitshuffle in 2 threads + h5py direct chunks"
@@ -38,7 +38,7 @@ def _small(raw_bytes: int) -> Series:
 
 
 def _fio(path: Path, total: int, engine: str, depth: int, direct: bool) -> Sample:
-    settle()
+    warm(path.parent, total)
     return fio.write(path, total, engine=engine, depth=depth, direct=direct)
 
 

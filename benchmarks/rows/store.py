@@ -7,13 +7,13 @@ from pathlib import Path
 
 from measure.blocks import Subject, interleaved
 from measure.context import GIB, Context, size_name
-from measure.machine import settle
+from measure.machine import settle, warm
 from measure.process import BenchmarkError, run_json
 from measure.results import Result, Sample, absolute, beside_best
 from peers import fio
 
 CHUNK_SIZES = (4 << 10, 64 << 10, 1 << 20, 8 << 20)
-DISK_BYTES = 3 * GIB
+DISK_BYTES = 2 * GIB
 TMPFS_BYTES = 2 * GIB
 # Both sides take their data from so much memory in turn, more than any cache holds for two cores.
 RING_BYTES = 1 * GIB
@@ -34,7 +34,7 @@ def _figures(document: dict[str, float], total: int, cpu_seconds: float) -> Samp
 
 
 def _penstock(context: Context, path: Path, chunk: int, total: int, *options: str) -> Sample:
-    settle()
+    warm(path.parent, total + RING_BYTES)
     command = [context.program("bench_store"), "--path", str(path), "--chunk-bytes", str(chunk)]
     command += ["--total-bytes", str(total), "--ring-bytes", str(RING_BYTES), *options]
     document, finished = run_json(command)
@@ -43,7 +43,7 @@ def _penstock(context: Context, path: Path, chunk: int, total: int, *options: st
 
 
 def _h5py(context: Context, path: Path, chunk: int, total: int) -> Sample:
-    settle()
+    warm(path.parent, total + RING_BYTES)
     command = [*context.peer("h5py_store.py"), "--path", str(path), "--chunk-bytes", str(chunk)]
     command += ["--total-bytes", str(total), "--ring-bytes", str(RING_BYTES)]
     document, finished = run_json(command)
@@ -52,7 +52,7 @@ def _h5py(context: Context, path: Path, chunk: int, total: int) -> Sample:
 
 
 def _fio(path: Path, total: int, engine: str, depth: int, direct: bool, burst: int = 1) -> Sample:
-    settle()
+    warm(path.parent, total + (RING_BYTES if burst > 1 else 0))
     return fio.write(path, total, engine=engine, depth=depth, direct=direct, burst=burst)
 
 
