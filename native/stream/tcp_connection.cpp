@@ -178,7 +178,10 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, Byte
   if (auto* image = std::get_if<ImageMessage>(&parsed)) {
     const auto* channels = find_channels(image->series_unique_id);
     PEN_ASSIGN(auto frames, frames_of(std::move(*image), channels, owner));
-    for (auto& frame : frames) answer(header.sequence, sink_.put(std::move(frame)));
+    for (auto& frame : frames) {
+      frame.session = series_;  // whom to tell when it is safe
+      answer(header.sequence, sink_.put(std::move(frame)));
+    }
   } else if (auto* series = std::get_if<Series>(&parsed)) {
     auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, replies_, sink_);
     if (!started.ok()) replies_->error(header.sequence, started.error());
