@@ -11,7 +11,7 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from penstock.demo import DemoOptions, Summary, demo_options, run_demo, summary_page
-from penstock.demo.run import MARKER, prepare_folder
+from penstock.demo.run import MARKER, Watchdog, prepare_folder
 from penstock.files.space import require_space
 from penstock.files.timing import RatePoint
 from penstock.model.catalogue import Detector
@@ -112,6 +112,17 @@ def test_space_is_looked_at_first(tmp_path: Path) -> None:
     require_space(tmp_path, 1, "this")
     with pytest.raises(PenstockError, match="free"):
         require_space(tmp_path, 1 << 60, "this")
+
+
+def test_a_demonstration_that_gets_nowhere_ends() -> None:
+    now = 0.0
+    watchdog = Watchdog(lambda: now)
+    for second in range(200):
+        now = second
+        watchdog.look(second // 50)
+    now = 300.0
+    with pytest.raises(PenstockError, match=r"no frame came.*3 are in it"):
+        watchdog.look(3)
 
 
 def test_quick_is_shorter(tmp_path: Path) -> None:

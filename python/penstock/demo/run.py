@@ -2,7 +2,8 @@
 
 import contextlib
 import queue
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,13 @@ from penstock.programs.check import check, check_plan
 from penstock.programs.locate import detectors_folder, find_program
 from penstock.programs.process import Message, Program, forwarding_signals, wait_for
 from penstock.programs.simulate import Simulation, detector_plan
-from penstock.report.pictures import Phase, draw_frame, draw_throughput
 from penstock.report.progress import ProgressView, show
 
 MARKER = "penstock-demo"
 _EXPECTED_RATIO = 4.0
 _START_TIMEOUT_S = 20.0
-_SILENCE_TIMEOUT_S = 120.0
+_STALL_TIMEOUT_S = 60.0
+_LOOK_INTERVAL_S = 1.0
 _REPLAY_MEMORY_BYTES = GIB
 
 
@@ -198,9 +199,13 @@ def _record_one(title: str, job: DetectorPlan, recorder: Program, view: Progress
     sent: DetectorSeriesEnd | None = None
     recorded: RecorderSeriesEnd | None = None
     with Program("penstock-detector", job, on_log=view.say, inbox=recorder.inbox) as detector:
-        detector_done = False
+        detector_done, written, watchdog = False, 0, Watchdog()
         while recorded is None or not detector_done:
-            message = _next_message(recorder.inbox)
+            watchdog.look(written)
+            try:
+                message = recorder.inbox.get(timeout=_LOOK_INTERVAL_S)
+            except queue.Empty:
+                continue
             match message.event:
                 case None if message.program is detector:
                     detector_done = True
@@ -215,6 +220,7 @@ def _record_one(title: str, job: DetectorPlan, recorder: Program, view: Progress
                 case RecorderSeriesEnd() as end:
                     recorded = end
                 case RecorderProgress() as progress:
+                    written = progress.frames_written
                     show(view, progress)
                 case _:
                     pass
@@ -224,13 +230,24 @@ def _record_one(title: str, job: DetectorPlan, recorder: Program, view: Progress
     return RecordedSeries(title, job.rate_hz, sent, recorded)
 
 
-def _next_message(inbox: "queue.Queue[Message]") -> Message:
-    try:
-        return inbox.get(timeout=_SILENCE_TIMEOUT_S)
-    except queue.Empty as error:
-        raise PenstockError(
-            f"nothing happened for {_SILENCE_TIMEOUT_S:g} s", "is the storage stuck?"
-        ) from error
+class Watchdog:
+    """Notices when neither program gets anywhere, though both may still tell that they run."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._frames = -1
+        self._since = clock()
+
+    def look(self, frames: int) -> None:
+        """`frames` is how many are in the file. A PenstockError when there were no more for too long."""
+        now = self._clock()
+        if frames != self._frames:
+            self._frames, self._since = frames, now
+        elif now - self._since > _STALL_TIMEOUT_S:
+            raise PenstockError(
+                f"no frame came into the file for {_STALL_TIMEOUT_S:g} s ({frames} are in it)",
+                "is the storage stuck? `df` and the system's log may tell",
+            )
 
 
 def _checked(
@@ -250,6 +267,9 @@ def _checked(
 
 
 def _draw(folder: Path, series: list[RecordedSeries]) -> None:
+    # Here, because matplotlib takes half a second to load, and every command would wait for it.
+    from penstock.report.pictures import Phase, draw_frame, draw_throughput  # noqa: PLC0415
+
     curves = []
     for each in series:
         with open_for_reading(each.file) as file:

@@ -141,11 +141,11 @@ class Program:
             )
         if code in allowed:
             return
-        log = "\n".join(self.log)
+        log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         raise PenstockError(
             f"{self.name} {how}" + (f"; its log:\n{log}" if log else ""),
-            "" if log else "look into the system's log (out of memory?)",
+            "out of memory? Look into the system's log" if code < 0 else "its log tells why",
             ExitCode.USAGE if code == ExitCode.USAGE else ExitCode.FAILED,
         )
 

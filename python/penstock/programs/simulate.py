@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from penstock.files.replay import Replay
 from penstock.model.catalogue import Detector, replayed_detector
-from penstock.model.errors import PenstockError, UsageError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.events import DetectorSeriesEnd, Event
 from penstock.model.plans import DetectorPlan, Encoding, FilesTarget, LogLevel, Target, TcpTarget, ZmqTarget
 from penstock.model.units import split_address
@@ -137,6 +137,10 @@ def simulate(
         if end is not None and end.problem:
             raise PenstockError(
                 f"{end.frames_sent} of {plan.frames} frames were sent: {end.problem}", _target_remedy(plan)
+            )
+        if end is None and code == ExitCode.FAILED:
+            raise PenstockError(
+                "nothing was sent: " + "; ".join(list(program.log)[-1:]), _target_remedy(plan)
             )
         program.require_success(code)
     if end is None:
