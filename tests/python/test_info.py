@@ -132,7 +132,7 @@ def test_timing_and_rates(tmp_path: Path) -> None:
     second = 1_000_000_000
     with h5py.File(path, "w") as file:
         timing = file.create_group("entry/penstock/timing")
-        received = numpy.array([0, 1, 2, 3, -1]) * second // 10 + 5 * second
+        received = numpy.array([0, 1, 2, 3, -1]) * second + 5 * second
         received[4] = -1
         timing["received"] = received
         timing["encoded"] = numpy.where(received < 0, -1, received + 2_000_000)

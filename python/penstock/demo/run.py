@@ -104,9 +104,7 @@ def run_demo(options: DemoOptions, view: ProgressView) -> Summary:
         series = _record_phases(options, shown, view)
         against = {"npy": str(shown.replay.path)} if shown.replay else {"recorded": True}
         phases = [_checked(each, against, options.threads, view) for each in series]
-    summary = Summary(
-        source=shown.source, detector=shown.detector.description or shown.detector.name, phases=phases
-    )
+    summary = Summary(source=shown.source, detector=shown.detector.full_name, phases=phases)
     (options.folder / "summary.json").write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
     _draw(options.folder, series)
     return summary

@@ -16,8 +16,8 @@ STAGES = (
     ("received", "written", "total"),
 )
 _ROWS_MAX = 4_000_000
-_BINS = 60
-_BIN_SECONDS_MIN = 0.02
+_BINS = 40
+_BIN_SECONDS_MIN = 0.5
 
 Times = numpy.typing.NDArray[numpy.int64]
 

@@ -66,7 +66,15 @@ class Detector(BaseModel):
 
     def for_plan(self) -> dict[str, Any]:
         """The fields that the simulator reads."""
-        return self.model_dump(mode="json", exclude_none=True, exclude={"rate_hz"})
+        values = self.model_dump(mode="json", exclude_none=True, exclude={"rate_hz"})
+        if self.description and self.description != self.name:
+            values["description"] = self.full_name
+        return values
+
+    @property
+    def full_name(self) -> str:
+        """ "PILATUS 6M, hybrid photon counter of 60 modules": files carry it as the description."""
+        return ", ".join(text for text in (self.name, self.description) if text)
 
 
 def read_catalogue(folder: Path) -> dict[str, Detector]:

@@ -57,7 +57,7 @@ def draw_frame(frame: _Array, title: str, path: Path) -> None:
     known = values[numpy.isfinite(values)]
     low, high = (1.0, 2.0) if known.size == 0 else (float(v) for v in numpy.percentile(known, (1, 99.9)))
     low = max(low, 0.5)
-    figure = Figure(figsize=(9, 9 * values.shape[0] / values.shape[1] + 0.8), layout="constrained")
+    figure = Figure(figsize=(9, 9 * values.shape[0] / values.shape[1] + 0.8), layout="compressed")
     axes = figure.add_subplot()
     colours = matplotlib.colormaps["inferno"].with_extremes(bad="0.35", under="black")
     shown = axes.imshow(
@@ -73,17 +73,24 @@ def draw_frame(frame: _Array, title: str, path: Path) -> None:
 
 
 def draw_throughput(phases: Sequence[Phase], path: Path) -> None:
-    """What came in and what went to storage, a panel a phase, both on a logarithmic scale."""
+    """What came in (left scale) and what went to storage (right scale), a panel a phase."""
     figure = Figure(figsize=(10, 3.6 * len(phases)), layout="constrained")
     panels = figure.subplots(len(phases), 1, squeeze=False)[:, 0]
     for axes, phase in zip(panels, phases, strict=True):
         seconds = [point.seconds for point in phase.points]
-        for label, rates, colour in (
-            ("received (uncompressed)", [point.received_bytes_per_s for point in phase.points], "tab:blue"),
-            ("written to the file", [point.written_bytes_per_s for point in phase.points], "tab:orange"),
+        for scale, label, rates, colour in (
+            (axes, "received, MB/s", [point.received_bytes_per_s for point in phase.points], "tab:blue"),
+            (
+                axes.twinx(),
+                "stored, MB/s",
+                [point.written_bytes_per_s for point in phase.points],
+                "tab:orange",
+            ),
         ):
-            axes.plot(seconds, [rate / 1e6 for rate in rates], marker=".", color=colour, label=label)
-        axes.set(title=phase.title, xlabel="seconds", ylabel="MB/s", yscale="log")
-        axes.grid(visible=True, which="both", alpha=0.3)
-        axes.legend()
+            scale.plot(seconds, [rate / 1e6 for rate in rates], marker=".", color=colour)
+            scale.set_ylabel(label, color=colour)
+            scale.tick_params(axis="y", labelcolor=colour)
+            scale.set_ylim(bottom=0)
+        axes.set(title=phase.title, xlabel="seconds")
+        axes.grid(visible=True, alpha=0.3)
     figure.savefig(path, dpi=130)

@@ -105,7 +105,8 @@ def show(view: ProgressView, event: Event) -> None:
         case Prepare():
             view.update(event.what or "preparing", event.done, event.total, f"{event.done} of {event.total}")
         case CheckProgress():
-            view.update(event.what or "checking", event.done, event.total, f"{event.done} of {event.total}")
+            share = f"{100 * event.done / event.total:.0f} %" if event.total else "…"
+            view.update(event.what or "checking", event.done, event.total, share)
         case Rejected():
             view.say(f"refused from {event.source}: {event.message} ({event.code})")
 

@@ -62,8 +62,17 @@ def detector_sheet(detector: Detector) -> Table:
         rows["gap value"] = str(detector.gap_value)
     if detector.saturation_value is not None:
         rows["saturation"] = str(detector.saturation_value)
-    rows |= {name: str(value) for name, value in (detector.model_extra or {}).items()}
+    rows |= {name.replace("_", " "): _plain(value) for name, value in (detector.model_extra or {}).items()}
     return fact_table(rows)
+
+
+def _plain(value: object) -> str:
+    """A value of the catalogue, for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {_plain(each)}" for name, each in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def fact_table(rows: dict[str, str]) -> Table:
