@@ -129,6 +129,9 @@ class TreeReader {
 
   bool wants(const DatasetInfo& info) const {
     if (info.storage == StorageKind::virtual_sources || info.storage == StorageKind::external) return false;
+    // No plug-in is loaded in here: filters that HDF5 lacks would only fail.
+    for (const auto& filter : info.filters)
+      if (filter.id >= 256) return false;
     if (options_.wants_value && options_.wants_value(info)) return true;
     std::uint64_t bytes = info.element_bytes;
     for (const auto extent : info.shape) {

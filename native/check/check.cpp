@@ -1,0 +1,436 @@
+#include "check/check.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "check/accounting.hpp"
+#include "check/index_process.hpp"
+#include "check/reference.hpp"
+#include "check/subject.hpp"
+#include "check/superblock.hpp"
+#include "check/verifier.hpp"
+#include "store/format/description.hpp"
+#include "store/recovery/scan.hpp"
+
+namespace penstock::check {
+namespace {
+
+using nlohmann::json;
+using store::format::FileId;
+using store::format::SegmentHeader;
+using store::format::SegmentKind;
+
+constexpr const char* file_id_attribute = "penstock_file_id";
+constexpr const char* user_data_path = "/entry/penstock/user_data";
+constexpr const char* state_path = "/entry/penstock/frame_state";
+constexpr const char* frames_path = "/entry/data/data";
+/// How far a file that shows no sign of Penstock is searched for a segment.
+constexpr std::uint64_t search_bytes = 64 << 20;
+constexpr std::size_t tasks_at_once = 1024;
+
+class Check {
+ public:
+  Check(Env& env, const CheckPlan& plan, const Progress::Tell& tell, const std::function<bool()>& cancelled)
+      : env_(env), plan_(plan), progress_(tell), cancelled_(cancelled) {}
+
+  Report run();
+
+ private:
+  void add(Level level, std::string what, std::string where, std::string expected = {}, std::string actual = {},
+           std::string remedy = {}) {
+    findings_.add(
+        {level, std::move(what), std::move(where), std::move(expected), std::move(actual), std::move(remedy)});
+  }
+
+  Result<void> open();
+  void look_at_superblock();
+  Result<void> read_index();
+  void find_file_id();
+  void make_subjects();
+  void find_reference();
+  Subject* choose_compared();
+  Result<std::string> recorded_simulation() const;
+  void verify();
+  void scan_segments(Verifier& verifier);
+  void take_description(const SegmentHeader& header, Verifier& verifier);
+  void judge_scan(const store::SegmentScanner& scanner);
+  void verify_without_records(Verifier& verifier);
+  std::vector<ChunkTask> tasks_without_records();
+  void report_overlaps(const std::vector<ChunkTask>& tasks);
+  void account();
+  void count(const Verifier& verifier);
+
+  Env& env_;
+  const CheckPlan& plan_;
+  Progress progress_;
+  const std::function<bool()>& cancelled_;
+  Findings findings_;
+  Report report_;
+
+  std::shared_ptr<File> file_;
+  std::uint64_t file_bytes_ = 0;
+  std::optional<Superblock> superblock_;
+  Tree tree_;
+  std::optional<FileId> file_id_;
+  std::vector<std::unique_ptr<Subject>> subjects_;
+  std::vector<Subject*> by_record_;
+  std::unique_ptr<Reference> reference_;
+  bool unfinished_ = false;
+  bool described_ = false;
+};
+
+Report Check::run() {
+  const auto start = monotonic_ns();
+  bool whole = true;
+  if (const auto opened = open(); !opened.ok()) {
+    add(Level::error, "the file cannot be read", plan_.file, {}, opened.error().message());
+  } else {
+    look_at_superblock();
+    if (const auto read = read_index(); !read.ok()) {
+      whole = false;
+    } else {
+      find_file_id();
+      make_subjects();
+      if (plan_.against) find_reference();
+      verify();
+      account();
+    }
+  }
+  report_.complete = whole && !cancelled_();
+  report_.findings = findings_.list();
+  report_.seconds = static_cast<double>(monotonic_ns() - start) * 1e-9;
+  return std::move(report_);
+}
+
+Result<void> Check::open() {
+  std::error_code error;
+  const auto status = std::filesystem::status(plan_.file, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    return errno_error(error.value(), fmt::format("look at {}", plan_.file));
+  if (!std::filesystem::exists(status)) return make_error(Errc::not_found, "{} does not exist", plan_.file);
+  // Opening a pipe would wait for somebody to write into it.
+  if (!std::filesystem::is_regular_file(status))
+    return make_error(Errc::invalid_argument, "{} is not a regular file", plan_.file);
+  PEN_ASSIGN(file_, env_.open(plan_.file, {}));
+  PEN_ASSIGN(file_bytes_, file_->size());
+  return {};
+}
+
+void Check::look_at_superblock() {
+  const auto found = read_superblock(*file_);
+  if (!found.ok())
+    return add(Level::error, "the storage does not give the data back", plan_.file, {}, found.error().message());
+  superblock_ = *found;
+  if (!superblock_)
+    return add(Level::error, "not an HDF5 file", plan_.file, "HDF5's signature",
+               file_bytes_ == 0 ? "an empty file" : "none of it");
+  unfinished_ = superblock_->open_for_writing;
+  if (unfinished_)
+    add(Level::warning, "the file is marked as open for writing", plan_.file, {}, {},
+        "it is being recorded, or its recorder was killed: then `h5clear -s` takes the mark away");
+  const auto end = superblock_->end_of_file;
+  if (end != ~std::uint64_t{0} && end > file_bytes_)
+    add(unfinished_ ? Level::warning : Level::error, "the file is shorter than it says", plan_.file,
+        fmt::format("{} bytes", end), fmt::format("{} bytes", file_bytes_),
+        "it was cut off: copy it again from its source");
+}
+
+Result<void> Check::read_index() {
+  if (!superblock_) {
+    tree_.failure = "no HDF5 signature";
+    return {};
+  }
+  progress_.start("reading the index", 0);
+  IndexProcessOptions options;
+  options.cancelled = cancelled_;
+  options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
+  options.read.small_value_bytes = 1 << 16;
+  options.read.wants_value = [](const store::DatasetInfo& info) {
+    return std::any_of(info.paths.begin(), info.paths.end(),
+                       [](const auto& path) { return path == state_path || path == user_data_path; });
+  };
+  auto tree = read_tree_in_process(env_, plan_.file, options);
+  if (!tree.ok() && tree.error().code() == Errc::cancelled) return std::move(tree).error();
+  if (tree.ok())
+    tree_ = std::move(*tree);
+  else
+    tree_.failure = tree.error().message();
+  if (!tree_.failure.empty())
+    add(Level::error, "HDF5 cannot read the index", plan_.file, {}, tree_.failure,
+        "chunks whose checksums are right are whole all the same, and can be read from their segments");
+  for (const auto& part : tree_.unreadable)
+    add(Level::error, "HDF5 cannot read a part of the file", part.path, {}, part.why);
+  return {};
+}
+
+void Check::find_file_id() {
+  const auto* value = tree_.root_attribute(file_id_attribute);
+  if (value == nullptr) return;
+  const auto* text = std::get_if<std::string>(value);
+  auto id = text == nullptr ? Result<FileId>(make_error(Errc::malformed, "it is not a text"))
+                            : store::format::file_id_of(*text);
+  if (id.ok())
+    file_id_ = *id;
+  else
+    add(Level::error, "the file's identity is damaged", fmt::format("/@{}", file_id_attribute), {},
+        id.error().message());
+}
+
+void Check::make_subjects() {
+  for (const auto& dataset : tree_.datasets) {
+    std::string why_not;
+    auto subject = make_subject(dataset, why_not);
+    if (!why_not.empty()) add(Level::info, "a dataset cannot be looked into", dataset.info.paths.front(), {}, why_not);
+    if (subject) subjects_.push_back(std::move(subject));
+  }
+}
+
+Subject* Check::choose_compared() {
+  const std::string wanted = plan_.dataset.empty() ? frames_path : plan_.dataset;
+  for (const auto& subject : subjects_)
+    for (const auto& path : subject->info().paths)
+      if (path == wanted) return subject.get();
+  if (!plan_.dataset.empty()) return nullptr;
+  const auto elements = [](const Subject& subject) {
+    long double product = 1;
+    for (const auto extent : subject.info().shape) product *= static_cast<long double>(extent);
+    return subject.info().shape.size() == 3 ? product : 0;
+  };
+  Subject* best = nullptr;
+  for (const auto& subject : subjects_)
+    if (elements(*subject) > (best == nullptr ? 0 : elements(*best))) best = subject.get();
+  return best;
+}
+
+Result<std::string> Check::recorded_simulation() const {
+  const auto* dataset = tree_.find(user_data_path);
+  const auto* text = dataset != nullptr && dataset->value ? std::get_if<std::string>(&*dataset->value) : nullptr;
+  if (text == nullptr)
+    return make_error(Errc::not_found, "the file has no {}, so it does not say how its frames were made",
+                      user_data_path);
+  const auto document = json::parse(*text, nullptr, false);
+  const auto pointer = json::json_pointer("/penstock/simulation");
+  if (!document.is_object() || !document.contains(pointer))
+    return make_error(Errc::not_found, "{} holds no simulation: the frames were not simulated", user_data_path);
+  return document.at(pointer).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+void Check::find_reference() {
+  const auto make = [this]() -> Result<std::unique_ptr<Reference>> {
+    if (const auto* npy = std::get_if<AgainstNpy>(&*plan_.against)) return reference_from_npy(env_, npy->path);
+    if (const auto* simulation = std::get_if<AgainstSimulation>(&*plan_.against))
+      return reference_from_simulation(simulation->json);
+    PEN_ASSIGN(const auto recorded, recorded_simulation());
+    return reference_from_simulation(recorded);
+  };
+  auto reference = make();
+  if (!reference.ok()) return add(Level::error, "nothing to compare with", plan_.file, {}, reference.error().message());
+  auto* subject = choose_compared();
+  if (subject == nullptr)
+    return add(Level::error, "no frames to compare", plan_.dataset.empty() ? plan_.file : plan_.dataset, {}, {},
+               "name the dataset of frames");
+  if (const auto prepared = prepare_comparison(*subject); !prepared.ok())
+    return add(Level::error, "no frames to compare", subject->path, {}, prepared.error().message());
+  const auto& spec = (*reference)->frame_spec();
+  if (spec.shape != std::vector<std::uint64_t>{subject->rows, subject->columns}) {
+    subject->compared = false;
+    return add(Level::error, "the frames have another shape than what they are compared with", subject->path,
+               fmt::format("{} × {}", spec.shape[0], spec.shape[1]),
+               fmt::format("{} × {}", subject->rows, subject->columns));
+  }
+  if (spec.type != *subject->info().type)
+    add(Level::info, "the frames have another type than what they are compared with", subject->path,
+        std::string(name(spec.type)), std::string(name(*subject->info().type)));
+  reference_ = std::move(*reference);
+}
+
+void Check::verify() {
+  VerifierOptions options;
+  options.threads = plan_.threads;
+  options.decode = plan_.decode || plan_.against.has_value();
+  options.unfinished = unfinished_;
+  options.index_complete = tree_.failure.empty() && tree_.unreadable.empty();
+  options.cancelled = cancelled_;
+  std::uint64_t total = 0;
+  for (const auto& subject : subjects_)
+    for (const auto& chunk : subject->index->chunks()) total += chunk.size;
+  progress_.start("verifying chunks", total > 0 ? total : file_bytes_);
+  Verifier verifier(*file_, file_bytes_, reference_.get(), options, findings_, progress_);
+  scan_segments(verifier);
+  verifier.drain();
+  verify_without_records(verifier);
+  verifier.drain();
+  count(verifier);
+}
+
+void Check::scan_segments(Verifier& verifier) {
+  store::ScanOptions options;
+  options.file_id = file_id_;
+  options.cancelled = cancelled_;
+  std::vector<Subject*> all;
+  for (const auto& subject : subjects_) all.push_back(subject.get());
+  verifier.set_subjects({}, all);
+  // The first pass looks for a sign of Penstock where neither HDF5 nor the file's start shows one.
+  if (!file_id_) {
+    auto search = options;
+    search.end = search_bytes;
+    auto scanner = store::SegmentScanner::create(*file_, search);
+    if (!scanner.ok()) return;
+    const auto first = scanner->next();
+    if (!first.ok() || !*first) {
+      if (superblock_)
+        add(Level::info, "no checksums in this file", plan_.file, {}, {},
+            "it was not written by Penstock: every chunk is read and expanded instead");
+      return;
+    }
+  }
+  auto scanner = store::SegmentScanner::create(*file_, options);
+  while (scanner.ok()) {
+    const auto header = scanner->next();
+    if (!header.ok()) {
+      add(Level::error, "the storage does not give the data back", plan_.file, {}, header.error().message(),
+          "check the storage");
+      break;
+    }
+    if (!*header) break;
+    if ((*header)->kind == SegmentKind::description)
+      take_description(**header, verifier);
+    else
+      verifier.push(**header);
+  }
+  if (scanner.ok()) judge_scan(*scanner);
+}
+
+void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
+  const auto text = store::read_description(*file_, header);
+  const auto where = fmt::format("offset {}", header.address);
+  if (!text.ok()) return add(Level::error, "the description segment is damaged", where, {}, text.error().message());
+  const auto description = store::format::parse_description(*text);
+  if (!description.ok())
+    return add(Level::error, "the description segment is damaged", where, {}, description.error().message());
+  verifier.drain();
+  described_ = true;
+  by_record_.clear();
+  std::vector<Subject*> all;
+  for (const auto& subject : subjects_) all.push_back(subject.get());
+  for (const auto& node : description->datasets) {
+    Subject* found = nullptr;
+    for (auto* subject : all)
+      for (const auto& path : subject->info().paths)
+        if (path == node.path) found = subject;
+    if (found != nullptr) found->has_records = true;
+    if (found == nullptr && tree_.failure.empty() && tree_.find(node.path) == nullptr)
+      add(Level::error, "a dataset that the description names is not in the file", node.path);
+    by_record_.push_back(found);
+  }
+  verifier.set_subjects(by_record_, std::move(all));
+}
+
+void Check::judge_scan(const store::SegmentScanner& scanner) {
+  for (const auto& damaged : scanner.damaged())
+    add(Level::error, "a segment's header is damaged", fmt::format("offset {}", damaged.address), {}, damaged.why);
+  if (scanner.foreign_count() > 0)
+    add(Level::info, "segments of another file lie in this one", plan_.file, {},
+        fmt::format("{}", scanner.foreign_count()), "left over on the storage; they do no harm");
+  if (!described_ && !cancelled_()) add(Level::error, "the description segment is missing", plan_.file);
+}
+
+std::vector<ChunkTask> Check::tasks_without_records() {
+  std::vector<ChunkTask> tasks;
+  for (const auto& subject : subjects_) {
+    const auto& chunks = subject->index->chunks();
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      if (subject->index->vouched(i)) continue;
+      const auto& chunk = chunks[i];
+      tasks.push_back({subject.get(), chunk.number, chunk.address, chunk.size, chunk.filter_mask, {}, true});
+      if (subject->has_records)
+        add(Level::error, "an indexed chunk is in no segment", subject->where(chunk.number, chunk.address),
+            "a record in a segment", "none", "its checksum is lost with the record");
+    }
+  }
+  std::sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+  return tasks;
+}
+
+void Check::report_overlaps(const std::vector<ChunkTask>& tasks) {
+  for (std::size_t i = 1; i < tasks.size(); ++i) {
+    const auto& before = tasks[i - 1];
+    if (before.address + before.size <= tasks[i].address) continue;
+    add(Level::error, "chunks overlap", tasks[i].subject->where(tasks[i].number, tasks[i].address), {},
+        before.subject->where(before.number, before.address));
+  }
+}
+
+void Check::verify_without_records(Verifier& verifier) {
+  if (cancelled_()) return;
+  const auto tasks = tasks_without_records();
+  report_overlaps(tasks);
+  for (std::size_t i = 0; i < tasks.size() && !cancelled_(); i += tasks_at_once) {
+    const auto end = std::min(tasks.size(), i + tasks_at_once);
+    verifier.push(std::vector<ChunkTask>(tasks.begin() + static_cast<std::ptrdiff_t>(i),
+                                         tasks.begin() + static_cast<std::ptrdiff_t>(end)));
+  }
+}
+
+void Check::account() {
+  if (cancelled_()) return;
+  std::vector<const Subject*> channels;
+  for (const auto* subject : by_record_)
+    if (subject != nullptr && subject->info().shape.size() == 3) channels.push_back(subject);
+  if (!channels.empty()) {
+    const auto counts = account_for_frames(tree_, channels, unfinished_, findings_);
+    report_.frames = counts.frames;
+    report_.missing = counts.missing;
+    return;
+  }
+  if (const auto* frames = choose_compared(); frames != nullptr && frames->info().shape.size() == 3)
+    report_.frames = frames->info().shape.front();
+}
+
+void Check::count(const Verifier& verifier) {
+  const auto& counts = verifier.counts();
+  report_.segments = counts.segments;
+  report_.chunks = counts.chunks;
+  report_.bytes = counts.bytes;
+  if (counts.superseded > 0)
+    add(Level::info, "segments hold chunks that later ones replaced", plan_.file, {},
+        fmt::format("{}", counts.superseded.load()));
+  for (const auto& subject : subjects_) {
+    if (!subject->compared) continue;
+    for (std::uint64_t frame = 0; frame < subject->frames; ++frame) {
+      const auto marks = subject->frame_marks[frame].load(std::memory_order_relaxed);
+      if ((marks & Subject::was_compared) != 0) ++report_.compared_frames;
+      if ((marks & Subject::was_different) != 0) ++report_.different_frames;
+    }
+  }
+}
+
+}  // namespace
+
+bool Report::ok() const {
+  return complete && std::none_of(findings.begin(), findings.end(),
+                                  [](const auto& finding) { return finding.level == Level::error; });
+}
+
+json to_json(const Report& report) {
+  auto findings = json::array();
+  for (const auto& finding : report.findings) findings.push_back(to_json(finding));
+  return {{"ok", report.ok()},
+          {"complete", report.complete},
+          {"findings", findings},
+          {"chunks", report.chunks},
+          {"frames", report.frames},
+          {"missing", report.missing},
+          {"segments", report.segments},
+          {"bytes", report.bytes},
+          {"compared_frames", report.compared_frames},
+          {"different_frames", report.different_frames},
+          {"seconds", report.seconds}};
+}
+
+Report run_check(Env& env, const CheckPlan& plan, const Progress::Tell& tell, const std::function<bool()>& cancelled) {
+  return Check(env, plan, tell, cancelled).run();
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,42 @@
+/// Proves that a file holds what it should.
+///
+/// Integrity: every chunk's checksum, and the index against the segments. Completeness: every frame
+/// accounted for. On request, every pixel against what was sent. A file of others is read as far as
+/// it can be: there are no checksums in it, so every chunk is expanded. Nothing in a file makes a
+/// check fail as such: what is wrong with it becomes a finding.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "base/env.hpp"
+#include "check/findings.hpp"
+#include "check/plan.hpp"
+#include "check/progress.hpp"
+
+namespace penstock::check {
+
+struct Report {
+  bool complete = false;  ///< false where the check was stopped before its end
+  std::vector<Finding> findings;
+  std::uint64_t chunks = 0;  ///< verified
+  std::uint64_t frames = 0;
+  std::uint64_t missing = 0;
+  std::uint64_t segments = 0;
+  std::uint64_t bytes = 0;  ///< stored bytes of the chunks that were verified
+  std::uint64_t compared_frames = 0;
+  std::uint64_t different_frames = 0;
+  double seconds = 0;
+
+  /// The check came to its end and found no error.
+  bool ok() const;
+};
+
+nlohmann::json to_json(const Report& report);
+
+/// Forks once, before it starts threads. `cancelled` may be called from any thread.
+Report run_check(Env& env, const CheckPlan& plan, const Progress::Tell& tell, const std::function<bool()>& cancelled);
+
+}  // namespace penstock::check

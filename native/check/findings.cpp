@@ -1,0 +1,66 @@
+#include "check/findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace penstock::check {
+namespace {
+
+const char* name(Level level) {
+  switch (level) {
+    case Level::info: return "info";
+    case Level::warning: return "warning";
+    case Level::error: return "error";
+  }
+  return "error";
+}
+
+nlohmann::json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
+}  // namespace
+
+void Findings::add(Finding finding) {
+  std::lock_guard lock(mutex_);
+  auto& kind = kinds_[finding.what];
+  if (kind.count++ == 0) kind.order = kinds_.size();
+  kind.level = std::max(kind.level, finding.level);
+  if (kind.kept.size() < kept_per_kind_) kind.kept.push_back(std::move(finding));
+}
+
+bool Findings::any_error() const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(kinds_.begin(), kinds_.end(), [](const auto& item) { return item.second.level == Level::error; });
+}
+
+bool Findings::any(std::string_view what) const {
+  std::lock_guard lock(mutex_);
+  return kinds_.find(what) != kinds_.end();
+}
+
+std::vector<Finding> Findings::list() const {
+  std::lock_guard lock(mutex_);
+  std::vector<const Kind*> kinds;
+  for (const auto& [what, kind] : kinds_) kinds.push_back(&kind);
+  std::sort(kinds.begin(), kinds.end(), [](const Kind* a, const Kind* b) {
+    return a->level != b->level ? a->level > b->level : a->order < b->order;
+  });
+  std::vector<Finding> all;
+  for (const auto* kind : kinds) {
+    all.insert(all.end(), kind->kept.begin(), kind->kept.end());
+    if (const auto more = kind->count - kind->kept.size(); more > 0)
+      all.push_back({kind->level, kind->kept.front().what, fmt::format("{} more places", more), {}, {}, {}});
+  }
+  return all;
+}
+
+nlohmann::json to_json(const Finding& finding) {
+  return {{"level", name(finding.level)},           {"what", finding.what},
+          {"where", text_or_null(finding.where)},   {"expected", text_or_null(finding.expected)},
+          {"actual", text_or_null(finding.actual)}, {"remedy", text_or_null(finding.remedy)}};
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,53 @@
+/// What a check found, in the words of its report.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::check {
+
+enum class Level { info, warning, error };
+
+struct Finding {
+  Level level = Level::error;
+  std::string what;      ///< a sentence; findings with the same one are counted together
+  std::string where;     ///< dataset, frame, offset
+  std::string expected;  ///< empty where nothing is compared
+  std::string actual;
+  std::string remedy;  ///< what to do, where something can be done
+};
+
+/// Gathers findings from all threads. Of each `what` the first few are kept, the rest counted, so
+/// that a file in ruins costs no memory.
+class Findings {
+ public:
+  explicit Findings(std::size_t kept_per_kind = 20) : kept_per_kind_(kept_per_kind) {}
+
+  void add(Finding finding);
+  bool any_error() const;
+  bool any(std::string_view what) const;
+  /// Errors first, then warnings, then information; for each kind with more than were kept, a last
+  /// one says how many more.
+  std::vector<Finding> list() const;
+
+ private:
+  struct Kind {
+    Level level = Level::info;
+    std::vector<Finding> kept;
+    std::uint64_t count = 0;
+    std::size_t order = 0;
+  };
+
+  const std::size_t kept_per_kind_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Kind, std::less<>> kinds_;  // guarded by mutex_
+};
+
+nlohmann::json to_json(const Finding& finding);
+
+}  // namespace penstock::check

@@ -1,0 +1,58 @@
+/// Reads a file's HDF5 tree in a process of its own.
+///
+/// HDF5 may crash, hang or ask for absurd memory when the metadata of a file is damaged. Here that
+/// ends a child process, and what the child had told by then is kept.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+#include "base/result.hpp"
+#include "store/hdf5/reader.hpp"
+
+namespace penstock::check {
+
+struct TreeGroup {
+  std::string path;
+  std::vector<store::Attribute> attributes;
+};
+
+struct TreeDataset {
+  store::DatasetInfo info;
+  std::vector<store::IndexedChunk> chunks;  ///< by rising number
+  std::optional<store::Value> value;
+};
+
+struct Unreadable {
+  std::string path;
+  std::string why;
+};
+
+struct Tree {
+  std::vector<TreeGroup> groups;
+  std::vector<TreeDataset> datasets;
+  std::vector<Unreadable> unreadable;
+  /// Why the tree ends here: HDF5 did not open the file, crashed, or hung. Empty when it is complete.
+  std::string failure;
+
+  /// By any of its paths; null if there is none.
+  const TreeDataset* find(std::string_view path) const;
+  /// An attribute of the root group; null if there is none.
+  const store::Value* root_attribute(std::string_view name) const;
+};
+
+struct IndexProcessOptions {
+  store::ReadTreeOptions read;
+  /// The child is ended when it has said nothing for so long.
+  std::chrono::milliseconds stall{120'000};
+  std::function<bool()> cancelled;
+};
+
+/// Forks; call it while no other thread of the process holds locks that the child would need.
+Result<Tree> read_tree_in_process(Env& env, const std::string& path, const IndexProcessOptions& options);
+
+}  // namespace penstock::check

@@ -1,0 +1,35 @@
+/// What a check is asked to do, as its plan gives it.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/result.hpp"
+
+namespace penstock::check {
+
+struct AgainstNpy {
+  std::string path;
+};
+struct AgainstSimulation {
+  std::string json;
+};
+/// The simulation that the file's own start message carried.
+struct AgainstRecorded {};
+
+struct CheckPlan {
+  std::string file;
+  std::optional<std::variant<AgainstNpy, AgainstSimulation, AgainstRecorded>> against;
+  std::string dataset;  ///< whose frames are compared; empty: /entry/data/data, else the largest
+  unsigned threads = 2;
+  bool decode = true;            ///< expand every chunk, also where nothing is compared
+  double index_timeout_s = 120;  ///< HDF5 is ended when it has said nothing for so long
+  std::string log_level = "info";
+
+  /// An error names the field, the value and what is allowed.
+  static Result<CheckPlan> from_json(const nlohmann::json& plan);
+};
+
+}  // namespace penstock::check

@@ -1,0 +1,69 @@
+#include "check/reference.hpp"
+
+#include "check/npy.hpp"
+#include "detector/simulation.hpp"
+
+namespace penstock::check {
+namespace {
+
+constexpr std::uint64_t frame_bytes_max = std::uint64_t{1} << 32;
+
+class NpyReference final : public Reference {
+ public:
+  NpyReference(NpyArray array, ArraySpec spec, std::uint64_t images, std::uint64_t frame_bytes)
+      : array_(std::move(array)), spec_(std::move(spec)), images_(images), frame_bytes_(frame_bytes) {}
+
+  const ArraySpec& frame_spec() const override { return spec_; }
+
+  Result<Bytes> frame(std::uint64_t number, std::vector<std::byte>& scratch) const override {
+    scratch.resize(frame_bytes_);
+    const auto at = array_.data_at + number % images_ * frame_bytes_;
+    PEN_ASSIGN(const auto count, array_.file->read_at(scratch, at));
+    if (count != frame_bytes_) return make_error(Errc::truncated, "the .npy file became shorter");
+    return Bytes(scratch);
+  }
+
+ private:
+  const NpyArray array_;
+  const ArraySpec spec_;
+  const std::uint64_t images_;
+  const std::uint64_t frame_bytes_;
+};
+
+class SimulationReference final : public Reference {
+ public:
+  explicit SimulationReference(detector::Simulation simulation)
+      : simulation_(std::move(simulation)), spec_(simulation_.spec().frame()) {}
+
+  const ArraySpec& frame_spec() const override { return spec_; }
+
+  Result<Bytes> frame(std::uint64_t number, std::vector<std::byte>& scratch) const override {
+    scratch.resize(simulation_.spec().frame_bytes());
+    simulation_.make(number, scratch);
+    return Bytes(scratch);
+  }
+
+ private:
+  const detector::Simulation simulation_;
+  const ArraySpec spec_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Reference>> reference_from_npy(Env& env, const std::string& path) {
+  PEN_ASSIGN(auto array, open_npy(env, path));
+  auto shape = array.spec.shape;
+  if (shape.size() == 2) shape.insert(shape.begin(), 1);
+  if (shape.size() != 3)
+    return make_error(Errc::unsupported, "{} has {} dimensions; frames are (N, rows, columns)", path, shape.size());
+  const ArraySpec spec{array.spec.type, {shape[1], shape[2]}};
+  PEN_ASSIGN(const auto frame_bytes, spec.bytes(frame_bytes_max), "{}", path);
+  return std::unique_ptr<Reference>(std::make_unique<NpyReference>(std::move(array), spec, shape[0], frame_bytes));
+}
+
+Result<std::unique_ptr<Reference>> reference_from_simulation(const std::string& json) {
+  PEN_ASSIGN(auto simulation, detector::Simulation::from_json(json));
+  return std::unique_ptr<Reference>(std::make_unique<SimulationReference>(std::move(simulation)));
+}
+
+}  // namespace penstock::check

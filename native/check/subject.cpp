@@ -1,0 +1,106 @@
+#include "check/subject.hpp"
+
+#include <fmt/format.h>
+
+namespace penstock::check {
+namespace {
+
+/// A dataset's chunk number fits in memory as marks; beyond it nothing is compared.
+constexpr std::uint64_t frames_max = std::uint64_t{1} << 32;
+constexpr std::uint64_t contiguous_chunks_max = std::uint64_t{1} << 28;
+
+std::optional<std::uint64_t> product(const std::vector<std::uint64_t>& numbers, std::uint64_t start) {
+  for (const auto number : numbers)
+    if (__builtin_mul_overflow(start, number, &start)) return std::nullopt;
+  return start;
+}
+
+std::vector<std::uint64_t> frame_shape(const std::vector<std::uint64_t>& shape) {
+  auto chunk = shape;
+  if (chunk.size() >= 3) chunk.front() = 1;
+  return chunk;
+}
+
+/// One chunk a frame, one behind the other.
+bool lay_out_contiguous(Subject& subject) {
+  const auto& info = subject.info();
+  const auto count = subject.info().shape.size() >= 3 ? info.shape.front() : 1;
+  if (info.address == 0 || count > contiguous_chunks_max || subject.chunk_raw_bytes > 0xFFFFFFFF) return false;
+  for (std::uint64_t i = 0; i < count; ++i)
+    subject.made_chunks.push_back(
+        {i, info.address + i * subject.chunk_raw_bytes, static_cast<std::uint32_t>(subject.chunk_raw_bytes), 0});
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t Subject::number_at(std::uint64_t along_first) const {
+  std::uint64_t others = 1;
+  for (std::size_t i = 1; i < grid.size(); ++i) others *= grid[i];
+  std::uint64_t number = 0;
+  return __builtin_mul_overflow(along_first, others, &number) ? ~std::uint64_t{0} : number;
+}
+
+std::vector<std::uint64_t> Subject::grid_position(std::uint64_t number) const {
+  std::vector<std::uint64_t> position(grid.size());
+  for (std::size_t i = grid.size(); i-- > 0;) {
+    position[i] = number % grid[i];
+    number /= grid[i];
+  }
+  return position;
+}
+
+std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
+  const bool frame_wise = !chunk_shape.empty() && chunk_shape.front() == 1 && number_at(1) == 1;
+  return fmt::format("{} {} {} at offset {}", path, frame_wise && grid.size() >= 3 ? "frame" : "chunk", number,
+                     address);
+}
+
+std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, std::string& why_not) {
+  const auto& info = dataset.info;
+  const bool chunked = info.storage == store::StorageKind::chunked;
+  if (info.storage == store::StorageKind::virtual_sources) why_not = "its data lie in other files (virtual dataset)";
+  if (info.storage == store::StorageKind::external) why_not = "its data lie in other files (external storage)";
+  if (!chunked && (info.storage != store::StorageKind::contiguous || info.shape.size() < 2)) return nullptr;
+  auto subject = std::make_unique<Subject>();
+  subject->tree = &dataset;
+  subject->path = info.paths.front();
+  subject->chunk_shape = chunked ? info.chunk_shape : frame_shape(info.shape);
+  for (std::size_t i = 0; i < info.shape.size(); ++i) {
+    const auto chunk = subject->chunk_shape[i];
+    if (chunk == 0 || info.shape[i] == 0) return nullptr;
+    subject->grid.push_back((info.shape[i] - 1) / chunk + 1);
+  }
+  const auto raw = product(subject->chunk_shape, info.element_bytes);
+  if (!raw || !product(subject->grid, 1)) {
+    why_not = "its shape is beyond 64 bits";
+    return nullptr;
+  }
+  subject->chunk_raw_bytes = *raw;
+  if (!chunked && !lay_out_contiguous(*subject)) return nullptr;
+  subject->index = std::make_unique<IndexTable>(chunked ? dataset.chunks : subject->made_chunks);
+  auto pipeline = Pipeline::of(info.filters, info.element_bytes);
+  if (pipeline.ok())
+    subject->pipeline = std::move(*pipeline);
+  else
+    why_not = pipeline.error().message();
+  return subject;
+}
+
+Result<void> prepare_comparison(Subject& subject) {
+  const auto& shape = subject.info().shape;
+  if (shape.size() != 2 && shape.size() != 3)
+    return make_error(Errc::unsupported, "{} has {} dimensions; frames are compared in 2 or 3", subject.path,
+                      shape.size());
+  if (!subject.info().type) return make_error(Errc::unsupported, "{} holds no little-endian numbers", subject.path);
+  if (!subject.pipeline) return make_error(Errc::unsupported, "{} cannot be decoded here", subject.path);
+  subject.frames = shape.size() == 3 ? shape[0] : 1;
+  subject.rows = shape[shape.size() - 2];
+  subject.columns = shape[shape.size() - 1];
+  if (subject.frames > frames_max) return make_error(Errc::too_large, "{} has {} frames", subject.path, subject.frames);
+  subject.frame_marks = std::make_unique<std::atomic<std::uint8_t>[]>(subject.frames);
+  subject.compared = true;
+  return {};
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,54 @@
+/// The datasets of a file as a check works on them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "check/index_process.hpp"
+#include "check/index_table.hpp"
+#include "check/pipeline.hpp"
+
+namespace penstock::check {
+
+/// A dataset whose data lie in the file as chunks. Contiguous data count as chunks of one frame each.
+/// Constant once made, but for marks that threads may set at once.
+struct Subject {
+  const TreeDataset* tree = nullptr;  ///< outlives this
+  std::string path;
+  std::vector<std::uint64_t> chunk_shape;
+  std::vector<std::uint64_t> grid;  ///< possible chunks along each dimension
+  std::uint64_t chunk_raw_bytes = 0;
+  std::unique_ptr<IndexTable> index;
+  std::vector<store::IndexedChunk> made_chunks;  ///< what `index` speaks of, for contiguous data
+  std::optional<Pipeline> pipeline;              ///< nothing where chunks cannot be expanded here
+  bool has_records = false;                      ///< its chunks lie in segments
+  bool compared = false;                         ///< its pixels are compared with the reference
+
+  std::uint64_t frames = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  /// Of each frame: what came of the comparison.
+  static constexpr std::uint8_t was_compared = 1;
+  static constexpr std::uint8_t was_different = 2;
+  std::unique_ptr<std::atomic<std::uint8_t>[]> frame_marks;
+
+  const store::DatasetInfo& info() const { return tree->info; }
+  /// The chunk at position `index` along the first dimension and 0 along the others.
+  std::uint64_t number_at(std::uint64_t along_first) const;
+  /// Position of chunk `number` in the grid.
+  std::vector<std::uint64_t> grid_position(std::uint64_t number) const;
+  /// "/entry/data/data frame 17 at offset 4096"
+  std::string where(std::uint64_t number, std::uint64_t address) const;
+};
+
+/// Nothing for a dataset without data of its own in the file, or too small to have chunks. A note in
+/// `why_not` where the data cannot be looked at.
+std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, std::string& why_not);
+
+/// Prepares the subject for comparing its frames; an error where its shape is not that of frames.
+Result<void> prepare_comparison(Subject& subject);
+
+}  // namespace penstock::check

@@ -1,0 +1,270 @@
+#include "check/verifier.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/crc32c.hpp"
+#include "check/compare_chunk.hpp"
+#include "store/recovery/scan.hpp"
+
+namespace penstock::check {
+
+using store::format::ChunkRecord;
+using store::format::SegmentHeader;
+
+struct Verifier::Memory {
+  std::vector<std::byte> window;
+  PipelineScratch pipeline;
+  CompareScratch compare;
+};
+
+Verifier::Verifier(File& file, std::uint64_t file_bytes, const Reference* reference, const VerifierOptions& options,
+                   Findings& findings, Progress& progress)
+    : file_(file),
+      file_bytes_(file_bytes),
+      reference_(reference),
+      options_(options),
+      findings_(findings),
+      progress_(progress),
+      queue_(2 * std::max(1U, options.threads)) {
+  for (unsigned i = 0; i < std::max(1U, options.threads); ++i) threads_.emplace_back([this] { run(); });
+}
+
+Verifier::~Verifier() {
+  queue_.close();
+  for (auto& thread : threads_) thread.join();
+}
+
+void Verifier::set_subjects(std::vector<Subject*> by_record, std::vector<Subject*> all) {
+  by_record_ = std::move(by_record);
+  all_ = std::move(all);
+}
+
+void Verifier::push(const SegmentHeader& segment) {
+  {
+    std::lock_guard lock(mutex_);
+    ++open_work_;
+  }
+  queue_.push(Work(segment));
+}
+
+void Verifier::push(std::vector<ChunkTask> tasks) {
+  {
+    std::lock_guard lock(mutex_);
+    ++open_work_;
+  }
+  queue_.push(Work(std::move(tasks)));
+}
+
+void Verifier::drain() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return open_work_ == 0; });
+}
+
+void Verifier::run() {
+  Memory memory;
+  while (auto work = queue_.pop()) {
+    if (!cancelled()) {
+      if (const auto* segment = std::get_if<SegmentHeader>(&*work))
+        verify_segment(*segment, memory);
+      else
+        verify_chunks(std::get<std::vector<ChunkTask>>(*work), memory);
+    }
+    std::lock_guard lock(mutex_);
+    if (--open_work_ == 0) idle_.notify_all();
+  }
+}
+
+void Verifier::verify_segment(const SegmentHeader& segment, Memory& memory) {
+  const auto records = store::read_records(file_, segment);
+  if (!records.ok()) {
+    findings_.add({Level::error,
+                   "a segment's records are damaged",
+                   fmt::format("offset {}", segment.address),
+                   {},
+                   records.error().message(),
+                   {}});
+    return;
+  }
+  ++counts_.segments;
+  std::vector<ChunkTask> tasks;
+  tasks.reserve(records->size());
+  for (const auto& record : *records) tasks.push_back(task_for(record, segment));
+  verify_chunks(tasks, memory);
+}
+
+ChunkTask Verifier::task_for(const ChunkRecord& record, const SegmentHeader& segment) {
+  ChunkTask task;
+  task.address = segment.address + record.offset;
+  task.size = record.size;
+  task.filter_mask = record.filter_mask;
+  task.crc = record.crc;
+  task.number = record.chunk_index;
+  task.subject = subject_of(record.dataset, record.chunk_index, task.address);
+  if (task.subject != nullptr) match_with_index(task, record.chunk_index);
+  return task;
+}
+
+/// By the description's numbers, or, where the description is lost, by whose index has the address.
+Subject* Verifier::subject_of(std::uint16_t dataset, std::uint64_t chunk_index, std::uint64_t address) const {
+  if (dataset < by_record_.size()) return by_record_[dataset];
+  for (auto* subject : all_) {
+    const auto* entry = subject->index->find(subject->number_at(chunk_index));
+    if (entry != nullptr && entry->address == address) return subject;
+  }
+  return nullptr;
+}
+
+void Verifier::match_with_index(ChunkTask& task, std::uint64_t chunk_index) {
+  auto& subject = *task.subject;
+  task.number = subject.number_at(chunk_index);
+  const auto* entry = subject.index->find(task.number);
+  if (entry == nullptr) {
+    ++counts_.unindexed;
+    if (!options_.index_complete) return;
+    const bool beyond = chunk_index >= subject.grid.front();
+    findings_.add({options_.unfinished ? Level::warning : Level::error,
+                   beyond ? "a chunk in a segment lies beyond the dataset's extent"
+                          : "a chunk in a segment is missing from the index",
+                   where(task), "an index entry", "none", "readers do not see it, but its bytes stand in the segment"});
+    return;
+  }
+  if (entry->address != task.address) {
+    ++counts_.superseded;
+    return;
+  }
+  task.indexed = true;
+  subject.index->vouch(*entry);
+  if (entry->size != task.size || entry->filter_mask != task.filter_mask)
+    findings_.add({Level::error,
+                   "the index and the segment disagree on a chunk",
+                   where(task),
+                   fmt::format("{} bytes, filter mask {:#x}", task.size, task.filter_mask),
+                   fmt::format("{} bytes, filter mask {:#x}", entry->size, entry->filter_mask),
+                   {}});
+}
+
+void Verifier::verify_chunks(std::span<const ChunkTask> tasks, Memory& memory) {
+  while (!tasks.empty() && !cancelled()) {
+    const auto& first = tasks.front();
+    if (first.address > file_bytes_ || first.size > file_bytes_ - first.address) {
+      findings_.add({Level::error, "a chunk lies beyond the end of the file", where(first),
+                     fmt::format("{} bytes", first.size), fmt::format("a file of {} bytes", file_bytes_),
+                     "the file was cut off: copy it again from its source"});
+      tasks = tasks.subspan(1);
+      continue;
+    }
+    if (first.size > options_.chunk_bytes_max) {
+      verify_large_chunk(first, memory);
+      tasks = tasks.subspan(1);
+      continue;
+    }
+    // As many as fit into one read, and the first in any case.
+    std::uint64_t end = first.address + first.size;
+    std::size_t count = 1;
+    for (; count < tasks.size(); ++count) {
+      const auto& next = tasks[count];
+      const auto next_end = next.address + next.size;
+      if (next.address < first.address || next_end > file_bytes_ || next_end - first.address > options_.read_bytes)
+        break;
+      end = std::max(end, next_end);
+    }
+    memory.window.resize(end - first.address);
+    const auto read = file_.read_at(memory.window, first.address);
+    if (!read.ok() || *read != memory.window.size()) {
+      findings_.add({Level::error,
+                     "the storage does not give the data back",
+                     where(first),
+                     {},
+                     read.ok() ? "the file became shorter" : read.error().message(),
+                     "check the storage"});
+      tasks = tasks.subspan(count);
+      continue;
+    }
+    for (const auto& task : tasks.first(count))
+      verify_chunk(task, Bytes(memory.window).subspan(task.address - first.address, task.size), memory);
+    tasks = tasks.subspan(count);
+  }
+}
+
+void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
+  memory.window.resize(options_.read_bytes);
+  std::uint32_t crc = 0;
+  for (std::uint64_t done = 0; done < task.size;) {
+    const auto count = std::min<std::uint64_t>(task.size - done, memory.window.size());
+    const auto piece = MutableBytes(memory.window).first(count);
+    const auto read = file_.read_at(piece, task.address + done);
+    if (!read.ok() || *read != count) {
+      findings_.add({Level::error,
+                     "the storage does not give the data back",
+                     where(task),
+                     {},
+                     read.ok() ? "the file became shorter" : read.error().message(),
+                     "check the storage"});
+      return;
+    }
+    crc = crc32c(piece, crc);
+    done += count;
+    progress_.advance(count);
+  }
+  if (!check_checksum(task, crc)) return;
+  ++counts_.chunks;
+  counts_.bytes += task.size;
+  findings_.add({Level::info,
+                 "a chunk is too large to be expanded here",
+                 where(task),
+                 fmt::format("at most {} bytes", options_.chunk_bytes_max),
+                 fmt::format("{} bytes", task.size),
+                 {}});
+}
+
+bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
+  if (!task.crc || *task.crc == crc) return true;
+  findings_.add({Level::error, "a chunk's checksum is wrong", where(task), fmt::format("CRC-32C {:08x}", *task.crc),
+                 fmt::format("CRC-32C {:08x}", crc),
+                 "the stored bytes changed after they were written: take this chunk from a copy"});
+  return false;
+}
+
+void Verifier::verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory) {
+  progress_.advance(stored.size());
+  if (task.crc && !check_checksum(task, crc32c(stored))) return;
+  ++counts_.chunks;
+  counts_.bytes += task.size;
+  const auto* subject = task.subject;
+  if (!options_.decode || subject == nullptr || !subject->pipeline) return;
+  if (subject->chunk_raw_bytes > options_.chunk_bytes_max) {
+    findings_.add({Level::info,
+                   "a chunk is too large to be expanded here",
+                   where(task),
+                   fmt::format("at most {} bytes", options_.chunk_bytes_max),
+                   fmt::format("{} bytes", subject->chunk_raw_bytes),
+                   {}});
+    return;
+  }
+  const auto raw = subject->pipeline->expand(stored, task.filter_mask, subject->chunk_raw_bytes, memory.pipeline);
+  if (!raw.ok()) {
+    findings_.add({Level::error,
+                   "a chunk does not expand",
+                   where(task),
+                   fmt::format("{} bytes", subject->chunk_raw_bytes),
+                   raw.error().message(),
+                   {}});
+    return;
+  }
+  if (reference_ != nullptr && subject->compared && task.indexed) compare_chunk(task, *raw, memory);
+}
+
+void Verifier::compare_chunk(const ChunkTask& task, Bytes raw, Memory& memory) {
+  const auto compared = compare_with_reference(*task.subject, task.number, raw, *reference_, memory.compare, findings_);
+  if (!compared.ok())
+    findings_.add(
+        {Level::error, "a frame to compare with cannot be had", where(task), {}, compared.error().message(), {}});
+}
+
+std::string Verifier::where(const ChunkTask& task) const {
+  if (task.subject != nullptr) return task.subject->where(task.number, task.address);
+  return fmt::format("chunk {} at offset {}", task.number, task.address);
+}
+
+}  // namespace penstock::check
