@@ -73,7 +73,7 @@ def record_command(
         bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
     ] = None,
     log_level: Annotated[
-        str | None, typer.Option(help="debug, info, warning or error. [default: info]")
+        str | None, typer.Option(help="debug, info, warning or error. [default: warning]")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False,
     json: Annotated[

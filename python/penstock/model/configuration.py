@@ -112,7 +112,7 @@ class Configuration(Plan):
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"
     )
-    log_level: LogLevel = Field("info", description="what the recorder tells")
+    log_level: LogLevel = Field("warning", description="what the recorder's log tells")
 
     @field_validator("file_name")
     @classmethod
