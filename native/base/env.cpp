@@ -23,6 +23,12 @@ bool reserves_for_free(int fd) {
   return info.f_type == EXT4_SUPER_MAGIC || info.f_type == xfs_magic;
 }
 
+/// Newer kernels accept direct I/O on tmpfs, and then go through the page cache all the same.
+bool lives_in_memory(int fd) {
+  struct statfs info;
+  return fstatfs(fd, &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
+}
+
 class PosixFile final : public File {
  public:
   PosixFile(int fd, std::string path, bool direct)
@@ -52,6 +58,11 @@ class PosixFile final : public File {
       pieces = advance(pieces, static_cast<std::size_t>(n), rest);
     }
     return {};
+  }
+
+  void start_writeback(std::uint64_t offset, std::uint64_t size) override {
+    if (!direct_)
+      (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
   }
 
   Result<void> sync() override {
@@ -136,6 +147,7 @@ class PosixEnv final : public Env {
       fd = ::open(path.c_str(), flags & ~O_EXCL, 0666);
     }
     if (fd < 0) return errno_error(errno, fmt::format("open {}", path));
+    direct = direct && !lives_in_memory(fd);
     return std::shared_ptr<File>(std::make_shared<PosixFile>(fd, path, direct));
   }
 

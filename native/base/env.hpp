@@ -33,6 +33,12 @@ class File {
   /// Writes all of `pieces`, whatever the kernel does in one call. At most IOV_MAX pieces. On a
   /// direct file, `offset`, each piece's address and each piece's size are multiples of 4096.
   virtual Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) = 0;
+  /// A hint that these bytes stay as they are: the kernel may begin to move them to the device. Does
+  /// not wait for that, and promises nothing.
+  virtual void start_writeback(std::uint64_t offset, std::uint64_t size) {
+    (void)offset;
+    (void)size;
+  }
   /// Until this returns, what was written may be lost with the machine's power.
   virtual Result<void> sync() = 0;
   virtual Result<void> truncate(std::uint64_t size) = 0;

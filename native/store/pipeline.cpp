@@ -108,6 +108,7 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
   for (auto& record : segment.records) record.offset += static_cast<std::uint32_t>(header_bytes);
   PEN_ASSIGN(const auto region, buffer.region(header_bytes));
   const auto segment_bytes = header_bytes + data_bytes;
+  auto lock = turn();
   PEN_ASSIGN(const auto address, space_.take_segment(segment_bytes));
 
   format::SegmentHeader header;
@@ -128,9 +129,18 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
     if (result.error().code() == Errc::no_space) space_.give_back(address, segment_bytes);
     return std::move(result).error();
   }
+  if (lock) lock.unlock();
+  // The disk works from now on, and not only when the kernel finds that too much is waiting.
+  file_->start_writeback(address, segment_bytes);
   counters_.written_bytes += segment_bytes;
   ++counters_.segments;
   return address;
+}
+
+/// Writes through the page cache to one file follow one another in the kernel, and those who wait
+/// there burn a processor. They wait here instead, having made their checksums already.
+std::unique_lock<std::mutex> Pipeline::turn() {
+  return direct() ? std::unique_lock<std::mutex>() : std::unique_lock(buffered_turn_);
 }
 
 WrittenSegment Pipeline::written(const FilledSegment& segment, std::uint64_t address,

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include "base/queue.hpp"
@@ -54,6 +55,7 @@ class Pipeline {
   void write_loop();
   void sync_loop();
   Result<std::uint64_t> write_segment(FilledSegment& segment, HeaderBuffer& header);
+  std::unique_lock<std::mutex> turn();
   WrittenSegment written(const FilledSegment& segment, std::uint64_t address, std::optional<Error> failure) const;
 
   const std::shared_ptr<File> file_;
@@ -66,6 +68,7 @@ class Pipeline {
   BoundedQueue<FilledSegment> filled_;
   BoundedQueue<WrittenSegment> unsynced_;
   std::atomic<std::uint64_t> sequence_;
+  std::mutex buffered_turn_;
 
   std::vector<std::thread> writers_;
   std::thread syncer_;

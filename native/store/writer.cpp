@@ -16,7 +16,7 @@ constexpr std::size_t records_max = 1 << 16;
 constexpr std::uint64_t chunk_index_max = (std::uint64_t{1} << 32) - 2;
 constexpr std::uint64_t chunk_bytes_max = (std::uint64_t{1} << 32) - 1;
 /// A piece costs the kernel about as much as copying this many bytes.
-constexpr std::size_t gather_bytes_min = 16 << 10;
+constexpr std::size_t gather_bytes_min = 4 << 10;
 /// Copied in steps that stay in the cache between checksum and copy.
 constexpr std::size_t copy_step_bytes = 64 << 10;
 

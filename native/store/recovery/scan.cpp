@@ -10,11 +10,15 @@ constexpr std::size_t read_max_bytes = std::size_t{1} << 20;
 constexpr std::size_t damaged_kept_max = 1000;
 
 Result<std::vector<std::byte>> read_region(File& file, const format::SegmentHeader& header) {
+  // Before any memory is taken: the header may announce a region of 256 MiB in a tiny file.
+  PEN_ASSIGN(const auto file_bytes, file.size());
+  if (header.address > file_bytes || header.header_bytes > file_bytes - header.address)
+    return make_error(Errc::truncated, "segment at {}: the file of {} bytes ends within its header of {} bytes",
+                      header.address, file_bytes, header.header_bytes);
   std::vector<std::byte> region(header.header_bytes);
   PEN_ASSIGN(const auto count, file.read_at(region, header.address));
   if (count != region.size())
-    return make_error(Errc::truncated, "segment at {}: the file ends {} bytes into its header of {} bytes",
-                      header.address, count, region.size());
+    return make_error(Errc::truncated, "segment at {}: the file became shorter", header.address);
   return region;
 }
 
