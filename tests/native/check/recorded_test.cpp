@@ -157,7 +157,7 @@ TEST_F(RecordedTest, EachFlippedBitIsFoundOrDidNoHarm) {
     const auto at = i % 4 == 0 ? random() % bytes.size() : in_use[random() % in_use.size()];
     bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
     write_bytes(path("flipped.h5"), bytes);
-    const auto report = check(path("flipped.h5"), {{"index_timeout_s", 5}});
+    const auto report = check(path("flipped.h5"), {{"index_timeout_s", 3}});
     if (!report.ok()) {
       ++found;
       continue;
