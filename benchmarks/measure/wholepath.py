@@ -89,7 +89,7 @@ def detector_plan(series: Series, to: dict[str, Any]) -> dict[str, Any]:
             "columns": series.columns,
             "type": series.type,
             "gaps": module_gaps(series.rows, series.columns),
-            "simulation": {"background_mean": 0.3, "spots": 300, "spot_sigma": 1.0, "spot_counts": 500.0},
+            "simulation": {"background_mean": 5.0, "spots": 300, "spot_sigma": 1.0, "spot_counts": 500.0},
         },
         "frames": series.frames,
         "rate_hz": 0,
@@ -99,7 +99,7 @@ def detector_plan(series: Series, to: dict[str, Any]) -> dict[str, Any]:
         "encoding": series.encoding,
         "to": to,
         "series_unique_id": "benchmark",
-        "log_level": "warn",
+        "log_level": "error",
     }
 
 
@@ -116,7 +116,7 @@ def recorder_plan(folder: Path, recording: Recording, port: int) -> dict[str, An
         "pool_bytes": recording.pool_bytes,
         "when_full": recording.when_full,
         "store": recording.store,
-        "log_level": "warn",
+        "log_level": "error",
     }
 
 
