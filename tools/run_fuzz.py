@@ -1,8 +1,8 @@
 """Runs every fuzz target of build/fuzz for some seconds, from the corpus in tests/corpus.
 
-A target `fuzz_<name>` starts from tests/corpus/<name>/ where that is there, and keeps what it finds
-in build/fuzz-corpus/<name>/. An input that breaks a target stays in build/fuzz-findings/; move it to
-tests/corpus/<name>/ together with the fix, so that it is tried for ever.
+A target `fuzz_<part>_<what>` starts from tests/corpus/<part>/ where that is there, and keeps what it
+finds in build/fuzz-corpus/<part>_<what>/. An input that breaks a target stays in build/fuzz-findings/; move it to
+tests/corpus/<part>/ together with the fix, so that it is tried for ever.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def run(target: Path, seconds: int) -> tuple[Path, float, str]:
     findings = ROOT / "build" / "fuzz-findings" / name
     grown.mkdir(parents=True, exist_ok=True)
     findings.mkdir(parents=True, exist_ok=True)
-    kept = ROOT / "tests" / "corpus" / name
+    kept = ROOT / "tests" / "corpus" / name.partition("_")[0]
     # fmt: off
     command = [
         str(target), f"-max_total_time={seconds}", f"-rss_limit_mb={LIMIT_MIB}", "-timeout=20",
-        "-print_final_stats=1", f"-artifact_prefix={findings}/", str(grown),
+        "-max_len=65536", "-print_final_stats=1", f"-artifact_prefix={findings}/", str(grown),
         *([str(kept)] if kept.is_dir() else []),
     ]
     # fmt: on
