@@ -50,7 +50,7 @@ bench: build ## Measure Penstock beside its peers; results go into docs/benchmar
 	@scripts/bench
 
 fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)
-	@scripts/build fuzz
+	@scripts/build fuzz fuzz-targets
 	@$(python) tools/run_fuzz.py --seconds "$${FUZZ_SECONDS:-300}"
 
 wheel: setup ## A wheel with the native programs in dist/

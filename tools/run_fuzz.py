@@ -66,7 +66,7 @@ def main() -> int:
 
     found = targets()
     if not found:
-        print(f"run_fuzz: no targets in {BUILD}; run scripts/build fuzz", file=sys.stderr)
+        print(f"run_fuzz: no targets in {BUILD}; run scripts/build fuzz fuzz-targets", file=sys.stderr)
         return 1
     outcomes = []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:

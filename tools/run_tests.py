@@ -142,7 +142,7 @@ def python_step(runner: Runner) -> None:
 
 
 def fuzz_step(runner: Runner) -> None:
-    if not runner.run("build", "scripts/build", "fuzz"):
+    if not runner.run("build", "scripts/build", "fuzz", "fuzz-targets"):
         return
     junit = RESULTS / "fuzz.xml"
     # fmt: off

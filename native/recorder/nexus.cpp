@@ -275,7 +275,8 @@ std::vector<MetaColumn> meta_columns(const std::vector<std::pair<std::string, Me
   for (const auto& [name, sample] : metadata) {
     if (std::holds_alternative<std::string>(sample)) continue;
     if (name.empty() || name.find('/') != std::string::npos || name.front() == '.') continue;
-    const bool there = std::any_of(columns.begin(), columns.end(), [&](const auto& c) { return c.name == name; });
+    const bool there =
+        std::any_of(columns.begin(), columns.end(), [&name = name](const auto& c) { return c.name == name; });
     if (there) continue;
     const auto type = std::holds_alternative<double>(sample)         ? ElementType::f64
                       : std::holds_alternative<std::int64_t>(sample) ? ElementType::i64

@@ -95,9 +95,10 @@ Result<void> RowBatch::write_metadata(std::size_t first, std::size_t last, std::
   for (std::size_t i = first; i < last; ++i) {
     const auto& metadata = rows_[i].metadata;
     // Sources send the same names in the same order, so the column's own position is tried first.
-    auto found = column < metadata.size() && metadata[column].first == name
-                     ? metadata.begin() + static_cast<std::ptrdiff_t>(column)
-                     : std::find_if(metadata.begin(), metadata.end(), [&](const auto& m) { return m.first == name; });
+    auto found =
+        column < metadata.size() && metadata[column].first == name
+            ? metadata.begin() + static_cast<std::ptrdiff_t>(column)
+            : std::find_if(metadata.begin(), metadata.end(), [&name = name](const auto& m) { return m.first == name; });
     values[i - first] = found == metadata.end() ? none : bits_of(found->second, type);
   }
   return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + column)}, rows_[first].number,
