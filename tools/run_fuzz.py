@@ -1,8 +1,9 @@
 """Runs every fuzz target of build/fuzz for some seconds, from the corpus in tests/corpus.
 
 A target `fuzz_<part>_<what>` starts from tests/corpus/<part>/ where that is there, and keeps what it
-finds in build/fuzz-corpus/<part>_<what>/. An input that breaks a target stays in build/fuzz-findings/; move it to
-tests/corpus/<part>/ together with the fix, so that it is tried for ever.
+finds in build/fuzz-corpus/<part>_<what>/. An input that breaks a target stays in
+build/fuzz-findings/; move it to tests/corpus/<part>/ together with the fix, so that it is tried for
+ever.
 """
 
 from __future__ import annotations
