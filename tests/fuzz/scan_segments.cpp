@@ -37,8 +37,26 @@ class MemoryFile final : public File {
   std::vector<std::byte> bytes_;
 };
 
-/// Spreads the input over pages and gives each page that looks like a segment the right checksums,
-/// so that the fuzzer gets past them.
+/// Makes the start of a page a header whose sizes and checksums hold, of what the fuzzer put there.
+void make_plausible(std::byte* to, std::uint64_t address, std::uint64_t bytes_left) {
+  const auto choice = [to](std::size_t at, unsigned below) { return std::to_integer<unsigned>(to[at]) % below; };
+  const bool chunks = choice(10, 8) != 0;
+  const auto records = chunks ? choice(48, 8) : 0;
+  std::memcpy(to, "\x89PENSEG\n\x01\x00", 10);
+  store_le<std::uint16_t>(to + 10, chunks ? 2 : 1);
+  const auto header_bytes = page_bytes * (1 + choice(12, 2));
+  store_le(to + 12, static_cast<std::uint32_t>(header_bytes));
+  std::memset(to + 16, 7, 16);
+  store_le(to + 40, header_bytes + page_bytes * choice(40, 4));
+  store_le(to + 48, records);
+  store_le(to + 64, chunks ? 40 * records : choice(64, 200));
+  store_le(to + 72, address);
+  const auto body_bytes = std::min<std::uint64_t>(load_le<std::uint32_t>(to + 64), bytes_left - 128);
+  store_le(to + 68, crc32c(Bytes(to + 128, body_bytes)));
+}
+
+/// Spreads the input over pages. Most become segments with right checksums, so that the fuzzer gets
+/// past them; some keep a field that is wrong, and some are left as they are.
 std::vector<std::byte> as_file(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t used_of_page = 512;
   const auto pages = size / used_of_page + 1;
@@ -47,13 +65,12 @@ std::vector<std::byte> as_file(const std::uint8_t* data, std::size_t size) {
     const auto from = page * used_of_page;
     auto* to = file.data() + page * page_bytes;
     std::memcpy(to, data + from, std::min(used_of_page, size - from));
-    if (std::to_integer<unsigned>(to[0]) % 4 == 0) continue;
-    std::memcpy(to, "\x89PENSEG\n\x01\x00", 10);
-    std::memset(to + 16, 7, 16);
-    store_le<std::uint64_t>(to + 72, page * page_bytes);
-    const auto body_bytes =
-        std::min<std::uint64_t>(load_le<std::uint32_t>(to + 64), file.size() - page * page_bytes - 128);
-    store_le(to + 68, crc32c(Bytes(to + 128, body_bytes)));
+    const auto choice = std::to_integer<unsigned>(to[0]);
+    if (choice % 8 == 0) continue;
+    const auto wrong_at = 8 + choice % 116;
+    const auto wrong = to[wrong_at];
+    make_plausible(to, page * page_bytes, file.size() - page * page_bytes);
+    if (choice % 8 == 1) to[wrong_at] = wrong;
     store_le(to + 124, crc32c(Bytes(to, 124)));
   }
   return file;

@@ -29,7 +29,6 @@ SegmentScanner::SegmentScanner(File& file, ScanOptions options, std::uint64_t en
       options_(std::move(options)),
       end_(end),
       position_(align_up(options_.begin, format::walk_step_bytes)),
-      window_(read_max_bytes),
       read_size_(read_min_bytes) {}
 
 Result<SegmentScanner> SegmentScanner::create(File& file, ScanOptions options) {
@@ -47,6 +46,7 @@ Result<Bytes> SegmentScanner::header_bytes() {
   if (!inside) {
     const bool walks_on = window_size_ > 0 && position_ == window_at_ + window_size_;
     read_size_ = walks_on ? std::min(read_size_ * 2, read_max_bytes) : read_min_bytes;
+    window_.resize(std::max(window_.size(), read_size_));
     PEN_ASSIGN(window_size_, file_->read_at(MutableBytes(window_).first(read_size_), position_));
     window_at_ = position_;
   }
