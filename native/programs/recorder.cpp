@@ -120,7 +120,7 @@ int run(const std::string& plan_path) {
 int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("penstock-recorder"));
   // Large messages come and go all the time: their memory is kept rather than mapped anew.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 
   CLI::App app{

@@ -105,14 +105,11 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   PEN_ASSIGN(const auto path, file_path(config_.folder, config_.file_name, series, realtime_ns()));
   decode_maps(series);
   const std::string unique_id = series.unique_id;
-  std::lock_guard lock(mutex_);
-  if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
-  if (open_.contains(unique_id))
-    return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
-  if (open_.size() >= max_open_series)
-    return make_error(Errc::refused, "series \"{}\": {} series are open already; end one first", unique_id,
-                      open_.size());
+  PEN_TRY(claim(unique_id));
+  // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
   auto file = SeriesFile::create(env_, config_, std::move(series), path);
+  std::lock_guard lock(mutex_);
+  opening_.erase(unique_id);
   if (!file.ok()) return std::move(file).error().with_context(fmt::format("series \"{}\"", unique_id));
   (*file)->attach(std::move(acks));
   const auto now = monotonic_ns();
@@ -125,11 +122,28 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   return {};
 }
 
+/// Takes one of the places for open series, until the file is there or could not be made.
+Result<void> Recorder::claim(const std::string& unique_id) {
+  std::lock_guard lock(mutex_);
+  if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
+  if (open_.contains(unique_id) || opening_.contains(unique_id))
+    return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
+  const auto places = open_.size() + opening_.size();
+  if (places >= max_open_series)
+    return make_error(Errc::refused, "series \"{}\": {} series are open already; end one first", unique_id, places);
+  opening_.insert(unique_id);
+  return {};
+}
+
 Result<void> Recorder::put(Frame frame) {
   auto series = find(frame.series_unique_id);
   if (!series)
     return make_error(Errc::out_of_order, "image {} belongs to series \"{}\", which has not started",
                       value(frame.number), frame.series_unique_id);
+  if (!holds_back() && queue_.size() >= queue_frames) {
+    series->drop(frame.number);
+    return make_error(Errc::refused, "image {} is dropped: {} frames wait already", value(frame.number), queue_frames);
+  }
   PEN_ASSIGN(auto task, series->admit(std::move(frame)));
   if (!task) return {};
   queue_.push({std::move(series), std::move(*task)});
@@ -171,7 +185,12 @@ void Recorder::reject(std::string_view source, const Error& why) {
 
 void Recorder::work(unsigned worker) {
   CodecScratch scratch;
-  while (auto work = queue_.pop()) work->series->encode(std::move(work->task), worker, scratch);
+  while (auto work = queue_.pop()) {
+    const auto series = std::move(work->series);
+    series->encode(std::move(work->task), worker, scratch);
+    // With nothing to do, a segment that is worth a write need not wait for more.
+    if (queue_.size() == 0) series->flush_if_worthwhile(worker);
+  }
 }
 
 void Recorder::keep_time() {

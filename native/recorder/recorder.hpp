@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -65,6 +66,7 @@ class Recorder final : public FrameSink {
   };
 
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
+  Result<void> claim(const std::string& unique_id);
   void decode_maps(Series& series);
   void work(unsigned worker);
   void keep_time();
@@ -88,6 +90,7 @@ class Recorder final : public FrameSink {
   std::condition_variable changed_;
   // guarded by mutex_
   std::map<std::string, Open> open_;
+  std::set<std::string> opening_;  ///< whose file is being made
   bool stopping_ = false;
   std::uint64_t closed_series_ = 0;
   std::int64_t reject_window_ns_ = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/crc32c.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -14,6 +15,11 @@ namespace {
 constexpr std::uint64_t gap_frames_max = 1'000'000;
 constexpr std::uint64_t frames_max = std::uint64_t{1} << 40;
 constexpr std::size_t rows_a_batch = 8192;
+/// A segment from here on is written though it is not full when no frame waits: its header and
+/// padding, 8 KiB, are less than a hundredth of it.
+constexpr std::uint64_t worthwhile_bytes = 1 << 20;
+/// A payload up to here has just come through the cache, where a checksum costs little.
+constexpr std::size_t cached_bytes_max = 4 << 20;
 
 store::ChunkHead head_of(const Frame& frame, std::uint64_t slot) {
   return {.dataset = store::DatasetId{static_cast<std::uint16_t>(frame.channel)},
@@ -117,8 +123,14 @@ Result<std::optional<Task>> SeriesFile::admit(Frame frame) {
 }
 
 Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
-  PEN_TRY(check(frame, raw_bytes_a_frame_));
+  if (auto checked = check(frame, raw_bytes_a_frame_); !checked.ok()) {
+    if (checked.error().code() == Errc::mismatch) damage(frame.number);
+    return std::move(checked).error();
+  }
+  std::optional<std::uint32_t> crc;
   if (frame.encoding != Encoding::none) {
+    // First the pass over all bytes, which the processor foresees, then the walk from block to block.
+    if (frame.payload.size() <= cached_bytes_max) crc = crc32c(frame.payload);
     auto framing = check_framing(frame.encoding, frame.payload, size_of(frame.spec.type), raw_bytes_a_frame_);
     if (!framing.ok()) {
       ledger_.damaged(frame.number);
@@ -142,20 +154,25 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     std::lock_guard lock(mutex_);
     ++unsettled_;
   }
-  return std::optional<Task>(Task{std::move(frame), slot});
+  return std::optional<Task>(Task{std::move(frame), slot, crc});
+}
+
+bool SeriesFile::can_be(FrameNumber number) const {
+  return value(number) < (series_.frames > 0 ? series_.frames : ledger_.end() + gap_frames_max);
 }
 
 void SeriesFile::drop(FrameNumber number) {
-  if (series_.frames == 0 || value(number) < series_.frames) ledger_.dropped(number);
+  if (can_be(number)) ledger_.dropped(number);
 }
 
 void SeriesFile::damage(FrameNumber number) {
-  if (series_.frames == 0 || value(number) < series_.frames) ledger_.damaged(number);
+  if (can_be(number)) ledger_.damaged(number);
 }
 
 void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
   const auto started = monotonic_ns();
   auto head = head_of(task.frame, task.slot);
+  head.crc = task.crc;
   head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
   if (auto written = write(task.frame, head, worker, scratch); !written.ok()) {
     const store::PlacedChunk chunk{.head = head};
@@ -174,11 +191,13 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
     return slot.writer->put(head, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size()));
   if (frame.encoding == Encoding::none) return write_encoded(frame, frame.payload, head, *slot.writer, scratch);
   // Compressed otherwise than the first frame was: the file has one filter, so it is encoded again.
+  auto plain = head;
+  plain.crc.reset();
   std::vector<std::byte> raw(raw_bytes_a_frame_);
   PEN_TRY(decode(frame.encoding, frame.payload, size_of(frame.spec.type), raw, scratch), "image {}",
           value(frame.number));
-  if (codec_.encoding == Encoding::none) return slot.writer->put(head, raw, nullptr, raw.size());
-  return write_encoded(frame, raw, head, *slot.writer, scratch);
+  if (codec_.encoding == Encoding::none) return slot.writer->put(plain, raw, nullptr, raw.size());
+  return write_encoded(frame, raw, plain, *slot.writer, scratch);
 }
 
 Result<void> SeriesFile::write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head,
@@ -229,6 +248,13 @@ void SeriesFile::flush_older_than(std::int64_t before_ns) {
     if (oldest == 0 || oldest >= before_ns) continue;
     if (auto flushed = slot->writer->flush(); !flushed.ok()) fail(flushed.error());
   }
+}
+
+void SeriesFile::flush_if_worthwhile(unsigned worker) {
+  auto& slot = *writers_[worker];
+  std::lock_guard lock(slot.mutex);
+  if (!slot.writer || slot.writer->waiting_bytes() < worthwhile_bytes) return;
+  if (auto flushed = slot.writer->flush(); !flushed.ok()) fail(flushed.error());
 }
 
 void SeriesFile::set_ending(std::int64_t deadline_ns) {

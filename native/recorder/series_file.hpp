@@ -24,6 +24,7 @@ namespace penstock::recorder {
 struct Task {
   Frame frame;
   std::uint64_t slot = 0;
+  std::optional<std::uint32_t> crc;  ///< of the payload as it came
 };
 
 /// Numbers for people and for events; taken at any time.
@@ -60,6 +61,8 @@ class SeriesFile final : private store::Listener {
 
   /// Sends partly filled segments on their way if their first chunk has waited since before `before_ns`.
   void flush_older_than(std::int64_t before_ns);
+  /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
+  void flush_if_worthwhile(unsigned worker);
 
   /// The end message came; late frames are waited for until `deadline_ns` (monotonic).
   void set_ending(std::int64_t deadline_ns);
@@ -78,6 +81,7 @@ class SeriesFile final : private store::Listener {
 
   Result<void> open_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
   Result<std::optional<Task>> admit_open(Frame frame);
+  bool can_be(FrameNumber number) const;
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
   Result<void> fit_to_first_frame(const Frame& frame);
   Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch);

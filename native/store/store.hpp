@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/env.hpp"
@@ -51,6 +52,8 @@ struct ChunkHead {
   std::int64_t received_ns = 0;  ///< realtime; kept in the segment
   std::uint64_t cookie = 0;      ///< comes back in PlacedChunk
   std::int64_t encoded_ns = 0;   ///< realtime; comes back in PlacedChunk
+  /// CRC-32C of the chunk, where the caller made it while the bytes were in the cache; for put().
+  std::optional<std::uint32_t> crc{};
 };
 
 /// A chunk that is on storage and in the index.
@@ -103,6 +106,8 @@ class ChunkWriter {
   virtual Result<void> flush() = 0;
   /// Chunks that wait in a partly filled segment since the returned monotonic time; 0 if none.
   virtual std::int64_t oldest_ns() const = 0;
+  /// Bytes of chunks in the partly filled segment.
+  virtual std::uint64_t waiting_bytes() const = 0;
 };
 
 struct StoreStats {

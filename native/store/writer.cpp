@@ -63,8 +63,9 @@ class SegmentWriter final : public ChunkWriter {
       gather(head, data, std::move(owner));
     } else {
       PEN_TRY(make_staging(data.size()));
-      const auto crc = copy_with_crc(segment_.staging->bytes().data() + staged_, data);
-      add_record(head, data.size(), crc);
+      auto* to = segment_.staging->bytes().data() + staged_;
+      if (head.crc) std::memcpy(to, data.data(), data.size());
+      add_record(head, data.size(), head.crc ? *head.crc : copy_with_crc(to, data));
       add_staged(data.size());
     }
     return seal_if_full(data.size());
@@ -73,6 +74,7 @@ class SegmentWriter final : public ChunkWriter {
   Result<void> flush() override { return segment_.records.empty() ? Result<void>{} : seal(); }
 
   std::int64_t oldest_ns() const override { return segment_.oldest_ns; }
+  std::uint64_t waiting_bytes() const override { return segment_.data_bytes; }
 
  private:
   Result<void> check(const ChunkHead& head, std::size_t size) const {
@@ -179,8 +181,8 @@ class SegmentWriter final : public ChunkWriter {
 
   void gather(const ChunkHead& head, Bytes data, std::shared_ptr<const void> owner) {
     if (direct_) pad_to_page();
-    add_record(head, data.size(), 0);
-    segment_.unsummed.push_back({segment_.records.size() - 1, data.data()});
+    add_record(head, data.size(), head.crc.value_or(0));
+    if (!head.crc) segment_.unsummed.push_back({segment_.records.size() - 1, data.data()});
     const auto padded = align_up(data.size(), direct_ ? page_bytes : format::chunk_alignment_bytes);
     auto* base = const_cast<std::byte*>(data.data());
     segment_.pieces.push_back({base, direct_ ? padded : data.size()});

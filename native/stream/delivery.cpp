@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/clock.hpp"
 
@@ -18,10 +19,17 @@ Result<std::uint32_t> channel_index(const std::string& channel, const std::vecto
   return static_cast<std::uint32_t>(found - channels->begin());
 }
 
+std::size_t readable_from(Bytes payload, Bytes readable) {
+  const std::less_equal<const std::byte*> no_later;
+  const auto* end = readable.data() + readable.size();
+  const bool inside = no_later(readable.data(), payload.data()) && no_later(payload.data() + payload.size(), end);
+  return inside ? static_cast<std::size_t>(end - payload.data()) : payload.size();
+}
+
 }  // namespace
 
 Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::string>* channels,
-                                     const std::shared_ptr<const void>& owner) {
+                                     const std::shared_ptr<const void>& owner, Bytes readable) {
   const auto received_ns = realtime_ns();
   std::vector<Frame> frames(image.channels.size());
   for (std::size_t i = 0; i < frames.size(); ++i) {
@@ -35,6 +43,7 @@ Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::
     frame.spec = std::move(channel.spec);
     frame.encoding = channel.encoding;
     frame.payload = channel.payload;
+    frame.capacity = readable_from(channel.payload, readable);
     frame.owner = owner;
     frame.exposure_start_ns = image.start_ns;
     frame.exposure_stop_ns = image.stop_ns;
@@ -42,6 +51,16 @@ Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::
     frame.received_ns = received_ns;
   }
   return frames;
+}
+
+void account(Bytes message, Fate fate, const MessageLimits& limits, FrameSink& sink) {
+  const auto image = name_of_image(message, limits);
+  if (!image) return;
+  const FrameNumber number{image->image_id};
+  if (fate == Fate::dropped)
+    sink.drop(image->series_unique_id, number);
+  else
+    sink.damage(image->series_unique_id, number);
 }
 
 }  // namespace penstock::stream

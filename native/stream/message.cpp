@@ -53,6 +53,41 @@ Result<Message> parse_detached(Bytes message, Bytes pixels, const MessageLimits&
   return parse(message, ArrayContext{limits, pixels});
 }
 
+std::optional<ImageName> name_of_image(Bytes message, const MessageLimits& limits) {
+  CborReader reader(message, limits.nesting_max);
+  if (reader.peek() != CborKind::tag || !reader.tag().ok()) return std::nullopt;
+  auto fields = reader.enter_map();
+  if (!fields.ok()) return std::nullopt;
+  ImageName image;
+  bool is_image = false;
+  bool has_number = false;
+  std::string scratch;
+  while (true) {
+    const auto another = reader.more(*fields);
+    if (!another.ok() || !*another) break;
+    const auto key = reader.text(scratch);
+    if (!key.ok()) break;
+    if (*key == "type") {
+      const auto type = reader.text(scratch);
+      if (!type.ok() || *type != "image") return std::nullopt;
+      is_image = true;
+    } else if (*key == "series_unique_id") {
+      auto id = read_identifier(reader, limits);
+      if (!id.ok()) break;
+      image.series_unique_id = std::move(*id);
+    } else if (*key == "image_id") {
+      const auto number = reader.unsigned_integer();
+      if (!number.ok()) break;
+      image.image_id = *number;
+      has_number = true;
+    } else if (!reader.skip().ok()) {
+      break;
+    }
+  }
+  if (!is_image || !has_number || image.series_unique_id.empty()) return std::nullopt;
+  return image;
+}
+
 Result<SeriesEnd> read_end(CborReader& reader, CborContainer& fields, const MessageLimits& limits) {
   SeriesEnd end;
   bool has_id = false;

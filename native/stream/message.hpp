@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -61,6 +62,14 @@ Result<Message> parse_message(Bytes message, const MessageLimits& limits);
 /// A message whose pixel byte strings stand apart: each is replaced by [offset, bytes], a range of
 /// `pixels` (docs/reference/tcp.md).
 Result<Message> parse_detached(Bytes message, Bytes pixels, const MessageLimits& limits);
+
+/// Which image a message is, though it could not be parsed or its pixels are not there.
+struct ImageName {
+  std::string series_unique_id;
+  std::uint64_t image_id = 0;
+};
+/// Nothing where the message is no image, or does not get as far as to say which.
+std::optional<ImageName> name_of_image(Bytes message, const MessageLimits& limits);
 
 std::vector<std::byte> encode_start(const Series& series);
 std::vector<std::byte> encode_end(const SeriesEnd& end);

@@ -105,11 +105,13 @@ Result<Listener> listen_one(const addrinfo& address, const std::string& name, in
 Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
-Socket::Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+Socket::Socket(Socket&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), low_water_bytes_(other.low_water_bytes_) {}
 Socket& Socket::operator=(Socket&& other) noexcept {
   if (this != &other) {
     if (descriptor_ >= 0) ::close(descriptor_);
     descriptor_ = std::exchange(other.descriptor_, -1);
+    low_water_bytes_ = other.low_water_bytes_;
   }
   return *this;
 }
@@ -122,6 +124,12 @@ Result<std::size_t> Socket::receive(MutableBytes into, bool wait_all) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return make_error(Errc::timed_out, "nothing came");
     return connection_error(errno, "receive");
   }
+}
+
+void Socket::set_low_water(std::size_t bytes) {
+  if (bytes == low_water_bytes_) return;
+  set_option(descriptor_, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(bytes));
+  low_water_bytes_ = bytes;
 }
 
 Result<std::size_t> Socket::receive_now(MutableBytes into) {

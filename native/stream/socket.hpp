@@ -24,9 +24,12 @@ class Socket {
 
   int descriptor() const { return descriptor_; }
 
-  /// Waits until `into` is full with `wait_all`, for at least one byte without. Fewer bytes than
+  /// Waits until `into` is full with `wait_all`, for the low-water mark (at first one byte) without. Fewer bytes than
   /// asked for: the peer has closed (0) or set_receive_timeout passed (`timed_out` if not one byte came).
   Result<std::size_t> receive(MutableBytes into, bool wait_all);
+  /// Others wake up, and receive() without `wait_all` returns, only for so many bytes (1: for any).
+  /// Never more than are still to come, or the wait has no end.
+  void set_low_water(std::size_t bytes);
   /// What is there now; 0 if nothing is. `disconnected` once the peer has closed.
   Result<std::size_t> receive_now(MutableBytes into);
   /// Sends some of `pieces` and tells how much; 0 where the send timeout passed.
@@ -44,6 +47,7 @@ class Socket {
 
  private:
   int descriptor_;
+  std::size_t low_water_bytes_ = 1;
 };
 
 struct Listener {

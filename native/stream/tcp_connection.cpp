@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstring>
+
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
 #include "stream/delivery.hpp"
@@ -36,6 +38,12 @@ Result<void> check_crc(std::string_view what, std::uint32_t expected, Bytes byte
   return make_error(Errc::mismatch, "{} checksum {:08x}, computed {:08x}", what, expected, computed);
 }
 
+/// The storage may write whole pages of it; nothing of an earlier frame gets into the file.
+void clear_padding(Buffer& buffer) {
+  const auto bytes = buffer.bytes();
+  std::memset(bytes.data() + bytes.size(), 0, align_up(bytes.size(), page_bytes) - bytes.size());
+}
+
 }  // namespace
 
 TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, TcpSeriesTable& table, FrameSink& sink)
@@ -45,7 +53,7 @@ TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, Tcp
       socket_(std::make_shared<Socket>(std::move(socket))),
       peer_(peer_name(*socket_)),
       replies_(std::make_shared<TcpReplies>(socket_)),
-      input_(*socket_, sink.pool(), options.stall_timeout, stopping_) {
+      input_(*socket_, sink.pool(), sink.holds_back(), options.stall_timeout, stopping_) {
   socket_->tune(0, 0);
   thread_ = std::thread([this] { run(); });
 }
@@ -149,19 +157,35 @@ Result<void> TcpConnection::serve_message(const TcpHeader& header) {
   input_.read_ahead_to(large ? head_bytes : TcpInput::batch_bytes);
   Result<void> outcome;
   if (large) {
-    auto buffer = acquire(sink_.pool(), header.pixels_bytes, stopping_);
+    auto buffer = sink_.holds_back() ? acquire(sink_.pool(), header.pixels_bytes, stopping_)
+                                     : sink_.pool().acquire(header.pixels_bytes, std::chrono::nanoseconds(0));
     if (!buffer.ok() && buffer.error().code() == Errc::too_large) return refuse(header, buffer.error());
+    if (!buffer.ok() && buffer.error().code() == Errc::timed_out) return drop(header, message, buffer.error());
     if (!buffer.ok()) return std::move(buffer).error();
     input_.consume(head_bytes);
     PEN_TRY(input_.read_into((*buffer)->bytes()));
+    clear_padding(**buffer);
     outcome = deliver(header, message, (*buffer)->bytes(), *buffer);
+  } else if (header.kind == TcpKind::image && input_.is_spare()) {
+    return drop(header, message, make_error(Errc::refused, "dropped: the pool is full"));
   } else {
     const auto pixels = input_.view(head_bytes, header.pixels_bytes);
     input_.consume(head_bytes + header.pixels_bytes);
     outcome = deliver(header, message, pixels, input_.owner());
   }
-  if (!outcome.ok()) reject(header.sequence, outcome.error());
+  if (!outcome.ok()) {
+    account(message, Fate::damaged, options_.limits, sink_);
+    reject(header.sequence, outcome.error());
+  }
   return {};
+}
+
+/// The frame is known, and there is no room for its pixels: they are read over.
+Result<void> TcpConnection::drop(const TcpHeader& header, Bytes message, const Error& why) {
+  account(message, Fate::dropped, options_.limits, sink_);
+  replies_->error(header.sequence, why);
+  input_.consume(tcp_header_bytes + header.message_bytes);
+  return input_.discard(header.pixels_bytes);
 }
 
 /// An error is one of the message alone, and not known to the sink yet.
@@ -177,7 +201,8 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, Byte
   if (!same_kind) return make_error(Errc::mismatch, "the header says {}, the message is another", name(header.kind));
   if (auto* image = std::get_if<ImageMessage>(&parsed)) {
     const auto* channels = find_channels(image->series_unique_id);
-    PEN_ASSIGN(auto frames, frames_of(std::move(*image), channels, owner));
+    const Bytes readable(owner->bytes().data(), owner->capacity());
+    PEN_ASSIGN(auto frames, frames_of(std::move(*image), channels, owner, readable));
     for (auto& frame : frames) {
       frame.session = series_;  // whom to tell when it is safe
       answer(header.sequence, sink_.put(std::move(frame)));

@@ -33,6 +33,7 @@ class TcpConnection {
   Result<bool> serve_one();
   Result<void> serve_message(const TcpHeader& header);
   Result<void> refuse(const TcpHeader& header, const Error& why);
+  Result<void> drop(const TcpHeader& header, Bytes message, const Error& why);
   Result<void> deliver(const TcpHeader& header, Bytes message, Bytes pixels, const BufferRef& owner);
   const std::vector<std::string>* find_channels(const std::string& series_unique_id);
   void answer(std::uint64_t sequence, const Result<void>& outcome);

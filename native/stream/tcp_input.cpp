@@ -9,6 +9,8 @@ using namespace std::chrono_literals;
 
 /// A batch that others hold and that has less room than this is left to them.
 constexpr std::size_t room_bytes_min = 64 << 10;
+/// Of large pixels that are waited for. Below half of the smallest usual receive buffer.
+constexpr std::size_t low_water_bytes = 128 << 10;
 
 }  // namespace
 
@@ -20,9 +22,9 @@ Result<BufferRef> acquire(BufferPool& pool, std::size_t size, const std::atomic<
   }
 }
 
-TcpInput::TcpInput(Socket& socket, BufferPool& pool, std::chrono::milliseconds stall_timeout,
+TcpInput::TcpInput(Socket& socket, BufferPool& pool, bool waits, std::chrono::milliseconds stall_timeout,
                    const std::atomic<bool>& stopping)
-    : socket_(socket), pool_(pool), stall_timeout_(stall_timeout), stopping_(stopping) {
+    : socket_(socket), pool_(pool), waits_(waits), stall_timeout_(stall_timeout), stopping_(stopping) {
   socket_.set_receive_timeout(stall_timeout);
 }
 
@@ -30,8 +32,31 @@ Bytes TcpInput::view(std::size_t offset, std::size_t size) const {
   return Bytes(batch_->bytes()).subspan(begin_ + offset, size);
 }
 
+Result<BufferRef> TcpInput::fresh_batch(std::size_t size) {
+  const auto wanted = std::max(size, batch_bytes);
+  spare_in_use_ = false;
+  if (waits_ || wanted > batch_bytes) return acquire(pool_, wanted, stopping_);
+  auto fresh = pool_.acquire(wanted, 0ns);
+  if (fresh.ok() || fresh.error().code() != Errc::timed_out) return fresh;
+  spare_in_use_ = true;
+  return spare_.acquire(wanted, 0ns);
+}
+
+void TcpInput::move_to(BufferRef fresh) {
+  const auto held = end_ - begin_;
+  if (held > 0) std::memcpy(fresh->bytes().data(), batch_->bytes().data() + begin_, held);
+  batch_ = std::move(fresh);
+  begin_ = 0;
+  end_ = held;
+}
+
 /// Room for `size` bytes from begin_ on, in memory that no frame points into.
 Result<void> TcpInput::make_room(std::size_t size) {
+  if (spare_in_use_) {
+    PEN_ASSIGN(auto fresh, fresh_batch(std::max(size, end_ - begin_)));
+    move_to(std::move(fresh));
+    return {};
+  }
   const auto held = end_ - begin_;
   const bool oversized = batch_ != nullptr && batch_->bytes().size() > batch_bytes && size <= batch_bytes;
   const bool shared = batch_.use_count() > 1;
@@ -46,11 +71,8 @@ Result<void> TcpInput::make_room(std::size_t size) {
       return {};
     }
   }
-  PEN_ASSIGN(auto fresh, acquire(pool_, std::max(size, batch_bytes), stopping_));
-  if (held > 0) std::memcpy(fresh->bytes().data(), batch_->bytes().data() + begin_, held);
-  batch_ = std::move(fresh);
-  begin_ = 0;
-  end_ = held;
+  PEN_ASSIGN(auto fresh, fresh_batch(size));
+  move_to(std::move(fresh));
   return {};
 }
 
@@ -85,9 +107,14 @@ Result<void> TcpInput::read_into(MutableBytes into) {
   if (held > 0) std::memcpy(into.data(), batch_->bytes().data() + begin_, held);
   begin_ += held;
   into = into.subspan(held);
+  const bool large = into.size() >= 2 * low_water_bytes;
   while (!into.empty()) {
-    PEN_ASSIGN(const auto got, receive(into, true, false));
-    into = into.subspan(got);
+    // Woken for each packet, the thread would cost the sender as much as the packet does.
+    if (large) socket_.set_low_water(std::min(into.size(), low_water_bytes));
+    const auto got = receive(into, !large, false);
+    if (!got.ok() || *got == into.size()) socket_.set_low_water(1);
+    if (!got.ok()) return got.error();
+    into = into.subspan(*got);
   }
   return {};
 }

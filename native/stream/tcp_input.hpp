@@ -17,7 +17,9 @@ Result<BufferRef> acquire(BufferPool& pool, std::size_t size, const std::atomic<
 /// Used by one thread. Views stay valid until the next require(), or as long as owner() is held.
 class TcpInput {
  public:
-  TcpInput(Socket& socket, BufferPool& pool, std::chrono::milliseconds stall_timeout,
+  /// With `waits` it waits for room in the pool. Without, it reads on into memory of its own where
+  /// there is none, which no frame may keep: see is_spare().
+  TcpInput(Socket& socket, BufferPool& pool, bool waits, std::chrono::milliseconds stall_timeout,
            const std::atomic<bool>& stopping);
 
   /// Makes `size` bytes readable in one piece. With nothing begun it waits for ever and is false
@@ -28,6 +30,8 @@ class TcpInput {
   void consume(std::size_t size) { begin_ += size; }
   /// Keeps the bytes of the views alive.
   BufferRef owner() const { return batch_; }
+  /// The views lie in memory that is needed again: what they hold must be copied or dropped.
+  bool is_spare() const { return spare_in_use_; }
 
   /// The next bytes of the stream, straight into `into`.
   Result<void> read_into(MutableBytes into);
@@ -40,13 +44,18 @@ class TcpInput {
 
  private:
   Result<void> make_room(std::size_t size);
+  Result<BufferRef> fresh_batch(std::size_t size);
+  void move_to(BufferRef fresh);
   Result<std::size_t> receive(MutableBytes into, bool wait_all, bool idle);
 
   Socket& socket_;
   BufferPool& pool_;
+  BufferPool spare_{2 * batch_bytes};  ///< takes no memory until it is needed
+  const bool waits_;
   const std::chrono::milliseconds stall_timeout_;
   const std::atomic<bool>& stopping_;
   BufferRef batch_;
+  bool spare_in_use_ = false;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::size_t read_ahead_bytes_ = batch_bytes;

@@ -86,7 +86,10 @@ class ZmqSource : public Source {
         continue;
       }
       if (!reserve(*held, sink)) continue;
-      if (auto outcome = deliver(held, sink); !outcome.ok()) sink.reject(address_, outcome.error());
+      const auto outcome = deliver(held, sink);
+      if (outcome.ok()) continue;
+      account(held->message.bytes(), Fate::damaged, options_.limits, sink);
+      sink.reject(address_, outcome.error());
     }
   }
 
@@ -104,14 +107,18 @@ class ZmqSource : public Source {
                                      parts));
   }
 
+  /// Counts the message against the pool. Where there is no room it waits, or the frame is dropped.
   bool reserve(Held& held, FrameSink& sink) {
+    const bool waits = sink.holds_back() || !name_of_image(held.message.bytes(), options_.limits);
     for (;;) {
-      auto reserved = sink.pool().reserve(held.message.bytes().size(), 100ms);
+      auto reserved = sink.pool().reserve(held.message.bytes().size(), waits ? 100ms : 0ms);
       if (reserved.ok()) {
         held.reservation = std::move(*reserved);
         return true;
       }
       const bool hopeless = reserved.error().code() != Errc::timed_out;
+      if (!waits || hopeless) account(held.message.bytes(), Fate::dropped, options_.limits, sink);
+      if (!waits && !hopeless) return false;
       if (hopeless || stopping_) {
         sink.reject(address_, reserved.error());
         return false;

@@ -190,6 +190,49 @@ TEST_F(RecorderTest, BadFramesAreRefusedWithFieldAndValueAndNothingElseSuffers) 
   EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 2, 1})) << "the frame that lied is marked as damaged";
 }
 
+TEST_F(RecorderTest, DroppedAndDamagedFramesStandInTheLedgerAndLiesAboutTheirNumberDoNot) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(0), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  recorder->drop("s1", FrameNumber{1});
+  recorder->damage("s1", FrameNumber{2});
+  recorder->drop("s1", FrameNumber{std::uint64_t{1} << 62});
+  recorder->damage("s1", FrameNumber{std::numeric_limits<std::uint64_t>::max()});
+  recorder->drop("unknown", FrameNumber{0});
+  ASSERT_TRUE(recorder->put(frame(3)).ok());
+  finish(*recorder);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 3, 2, 1}));
+  const auto end = event("series_end");
+  EXPECT_EQ(end["dropped"], 1);
+  EXPECT_EQ(end["damaged"], 1);
+}
+
+TEST_F(RecorderTest, ASegmentWorthAWriteDoesNotWaitForMoreFrames) {
+  // Without a recorder, and so without its timer: nothing else would write these segments.
+  auto one = series(2);
+  auto small = SeriesFile::create(posix_env(), config_, one, folder_ / "small.h5").value();
+  one.frame = {ElementType::u16, {1024, 1024}};
+  auto large = SeriesFile::create(posix_env(), config_, one, folder_ / "large.h5").value();
+  CodecScratch scratch;
+  const auto put = [&](SeriesFile& file, const ArraySpec& spec) {
+    auto pixels = std::make_shared<std::vector<std::byte>>(spec.bytes(1 << 30).value());
+    Frame frame;
+    frame.series_unique_id = "s1";
+    frame.spec = spec;
+    frame.payload = *pixels;
+    frame.owner = pixels;
+    file.encode(*file.admit(std::move(frame)).value(), 0, scratch);
+    file.flush_if_worthwhile(0);
+  };
+  put(*small, {ElementType::u16, {rows, columns}});
+  put(*large, one.frame);
+  for (int wait = 0; wait < 10'000 && large->stats().chunks_written == 0; ++wait) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(large->stats().chunks_written, 1u);
+  EXPECT_EQ(small->stats().store.written_bytes, 0u) << "a kilobyte is worth no write of its own";
+  EXPECT_TRUE(small->close().ok());
+  EXPECT_TRUE(large->close().ok());
+}
+
 TEST_F(RecorderTest, RefusesToOverwriteUnlessTold) {
   std::ofstream(folder_ / "s1.h5") << "precious";
   {

@@ -77,6 +77,12 @@ class RecordingSink : public FrameSink {
 
   BufferPool& pool() override { return pool_; }
 
+  /// Whether sources wait for the pool.
+  bool holds = true;
+  bool holds_back() const override { return holds; }
+  void drop(const std::string& /*series_unique_id*/, FrameNumber number) override { note(dropped_, number); }
+  void damage(const std::string& /*series_unique_id*/, FrameNumber number) override { note(damaged_, number); }
+
   /// Waits until `reached()`, which is called with the lock held; false after ten seconds.
   template <typename Reached>
   bool wait_until(Reached reached) {
@@ -97,6 +103,11 @@ class RecordingSink : public FrameSink {
   std::vector<Frame> frames() const { return copy(frames_); }
   std::vector<SeriesEnd> ends() const { return copy(ends_); }
   std::vector<std::pair<std::string, Error>> rejected() const { return copy(rejected_); }
+  std::vector<std::uint64_t> dropped() const { return copy(dropped_); }
+  std::vector<std::uint64_t> damaged() const { return copy(damaged_); }
+  bool wait_for_dropped(std::size_t count) {
+    return wait_until([&] { return dropped_.size() >= count; });
+  }
   std::size_t frame_count() const {
     std::lock_guard lock(mutex_);
     return frame_count_;
@@ -114,6 +125,11 @@ class RecordingSink : public FrameSink {
   std::string problem;  ///< that every series is closed with
 
  private:
+  void note(std::vector<std::uint64_t>& into, FrameNumber number) {
+    std::lock_guard lock(mutex_);
+    into.push_back(value(number));
+    changed_.notify_all();
+  }
   template <typename T>
   T copy(const T& guarded) const {
     std::lock_guard lock(mutex_);
@@ -127,6 +143,8 @@ class RecordingSink : public FrameSink {
   std::vector<Series> series_;
   std::vector<Frame> frames_;
   std::size_t frame_count_ = 0;
+  std::vector<std::uint64_t> dropped_;
+  std::vector<std::uint64_t> damaged_;
   std::vector<SeriesEnd> ends_;
   std::vector<std::pair<std::string, Error>> rejected_;
   std::map<std::string, std::shared_ptr<AckListener>> listeners_;
