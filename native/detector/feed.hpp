@@ -21,9 +21,11 @@ struct FeedOptions {
   bool stamp = false;                  ///< only where frames are sent without an encoding
   unsigned threads = 2;
   std::uint64_t memory_bytes_max = std::uint64_t{8} << 30;  ///< for prepared images
-  /// How much the sender may hold on to while later frames are stamped: that many bytes of frames are
-  /// kept as slots of their own. More than that costs a copy a frame, never a wrong pixel.
-  std::uint64_t held_bytes = std::uint64_t{288} << 20;
+  /// How much the sender may hold on to while later frames are stamped. More than that costs a copy a
+  /// frame, never a wrong pixel.
+  std::uint64_t held_bytes = std::uint64_t{256} << 20;
+  /// Large frames get room for a message's head (Frame::headroom), unless many are held at once.
+  bool headroom = false;
   const std::atomic<bool>* stop = nullptr;  ///< preparing ends early with `cancelled`
   PrepareProgress progress;
 };

@@ -102,6 +102,7 @@ Result<std::unique_ptr<Feed>> prepare(DetectorPlan& plan, const JobContext& cont
   FeedOptions options;
   options.encoding = plan.encoding;
   options.threads = plan.threads;
+  options.headroom = std::holds_alternative<ToZmq>(plan.to);
   options.stop = &context.stop;
   options.progress = [&events](std::uint64_t done, std::uint64_t total) { events.tell("images", done, total); };
   return plan.replay ? replay(plan, options) : simulate(plan, options, events);

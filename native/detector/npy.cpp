@@ -185,12 +185,12 @@ Result<std::shared_ptr<const NpyImages>> NpyImages::open(const std::string& path
   void* address = MAP_FAILED;
   if (failed == 0 && size > 0) address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
   const int map_failed = address == MAP_FAILED ? errno : 0;
-  ::close(descriptor);
+  if (address == MAP_FAILED) ::close(descriptor);
   if (failed != 0) return errno_error(failed, fmt::format("stat {}", path));
   if (size == 0) return make_error(Errc::truncated, "{} is empty", path);
   if (map_failed != 0) return errno_error(map_failed, fmt::format("map {}", path));
 
-  std::shared_ptr<NpyImages> images(new NpyImages(Bytes(static_cast<const std::byte*>(address), size)));
+  std::shared_ptr<NpyImages> images(new NpyImages(descriptor, Bytes(static_cast<const std::byte*>(address), size)));
   PEN_ASSIGN(const auto header, parse_npy_header(images->mapping_), "{}", path);
   if (header.array.shape.size() != 3)
     return make_error(Errc::mismatch, "{}: the array has {} dimensions, expected (frames, rows, columns)", path,
@@ -206,6 +206,9 @@ Result<std::shared_ptr<const NpyImages>> NpyImages::open(const std::string& path
   return std::shared_ptr<const NpyImages>(std::move(images));
 }
 
-NpyImages::~NpyImages() { ::munmap(const_cast<std::byte*>(mapping_.data()), mapping_.size()); }
+NpyImages::~NpyImages() {
+  ::munmap(const_cast<std::byte*>(mapping_.data()), mapping_.size());
+  ::close(descriptor_);
+}
 
 }  // namespace penstock::detector

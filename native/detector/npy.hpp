@@ -30,11 +30,15 @@ class NpyImages {
   std::uint64_t count() const { return count_; }
   const ArraySpec& frame() const { return frame_; }
   /// Alive as long as this object.
-  Bytes image(std::uint64_t index) const { return mapping_.subspan(offset_ + index * frame_bytes_, frame_bytes_); }
+  Bytes image(std::uint64_t index) const { return mapping_.subspan(file_offset(index), frame_bytes_); }
+  /// The file, open as long as this object, and where an image begins in it.
+  int descriptor() const { return descriptor_; }
+  std::uint64_t file_offset(std::uint64_t index) const { return offset_ + index * frame_bytes_; }
 
  private:
-  explicit NpyImages(Bytes mapping) : mapping_(mapping) {}
+  NpyImages(int descriptor, Bytes mapping) : descriptor_(descriptor), mapping_(mapping) {}
 
+  int descriptor_;
   Bytes mapping_;
   std::size_t offset_ = 0;
   std::size_t frame_bytes_ = 0;

@@ -31,6 +31,9 @@ struct Frame {
   Encoding encoding = Encoding::none;
   Bytes payload;             ///< in `encoding`; alive as long as `owner`
   std::size_t capacity = 0;  ///< bytes that may be read from payload.data() on; 0: payload.size()
+  /// Memory right before the payload that whoever holds `owner` may write, so that a message's head
+  /// and its pixels lie in one piece; empty where there is none.
+  MutableBytes headroom;
   std::shared_ptr<const void> owner;
 
   // From the source, nanoseconds since the series' date; -1 where the source told nothing.

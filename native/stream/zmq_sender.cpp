@@ -17,6 +17,8 @@ constexpr int send_poll_ms = 100;
 constexpr std::size_t pool_budget_bytes = std::size_t{4} << 30;
 /// Below this a message is cheaper allocated than taken from the pool.
 constexpr std::size_t pooled_bytes_min = 32 << 10;
+/// Below this a copy costs less than handing memory over and back.
+constexpr std::size_t uncopied_bytes_min = 64 << 10;
 
 using Owner = std::shared_ptr<const void>;
 
@@ -52,7 +54,9 @@ class ZmqSenderSession : public ZmqSender {
   Result<void> put(const Frame& frame) override {
     PEN_TRY(fill_image(frame, series_, image_), "frame {}", value(frame.number));
     encode_image_around(image_, pieces_);
-    // One part must lie in one piece of memory: the pixels are copied behind the head.
+    // One part must lie in one piece of memory: the head goes before the pixels, or they are copied behind it.
+    if (frame.payload.size() >= uncopied_bytes_min && frame.headroom.size() >= pieces_.text.size())
+      return put_in_place(frame);
     const auto size = pieces_.text.size() + frame.payload.size();
     ZmqMessage message;
     PEN_TRY(allocate(message, size));
@@ -81,6 +85,14 @@ class ZmqSenderSession : public ZmqSender {
   Result<void> set(int option, int value, std::string_view what) {
     if (::zmq_setsockopt(socket_.get(), option, &value, sizeof value) != 0) return zmq_error(what);
     return {};
+  }
+
+  Result<void> put_in_place(const Frame& frame) {
+    const auto head = frame.headroom.last(pieces_.text.size());
+    std::ranges::copy(pieces_.text, head.begin());
+    ZmqMessage message;
+    PEN_TRY(wrap(message, Bytes(head.data(), head.size() + frame.payload.size()), frame.owner));
+    return send(message);
   }
 
   static Result<void> wrap(ZmqMessage& message, Bytes bytes, Owner owner) {

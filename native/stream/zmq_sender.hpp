@@ -20,6 +20,8 @@ struct ZmqSenderOptions {
   std::chrono::milliseconds wait{0};
 };
 
+/// put() sends a large frame with enough `headroom` for the message's head without copying it, and
+/// holds its owner until ZeroMQ is done with it, which may be after the sender has gone.
 class ZmqSender : public FrameSender {
  public:
   static Result<std::unique_ptr<ZmqSender>> open(const ZmqSenderOptions& options);
