@@ -32,6 +32,10 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
 }
 
+std::uint64_t window_bytes_of(const ToTcp& tcp) {
+  return tcp.window_bytes > 0 ? tcp.window_bytes : stream::default_window_bytes();
+}
+
 Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& plan, Env& env) {
   if (const auto* tcp = std::get_if<ToTcp>(&plan.to)) {
     stream::TcpSenderOptions options;
@@ -40,6 +44,7 @@ Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& pla
     options.token = tcp->token;
     options.client = "penstock-detector " + plan.detector_name;
     options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
+    options.window_bytes = window_bytes_of(*tcp);
     PEN_ASSIGN(auto sender, stream::TcpSender::open(options));
     return std::unique_ptr<stream::FrameSender>(std::move(sender));
   }
@@ -102,6 +107,8 @@ Result<std::unique_ptr<Feed>> prepare(DetectorPlan& plan, const JobContext& cont
   FeedOptions options;
   options.encoding = plan.encoding;
   options.threads = plan.threads;
+  const auto* tcp = std::get_if<ToTcp>(&plan.to);
+  options.held_bytes = tcp != nullptr ? window_bytes_of(*tcp) : 0;
   options.headroom = std::holds_alternative<ToZmq>(plan.to);
   options.stop = &context.stop;
   options.progress = [&events](std::uint64_t done, std::uint64_t total) { events.tell("images", done, total); };

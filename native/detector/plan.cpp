@@ -145,6 +145,7 @@ Result<void> read_destination(Fields& plan, DetectorPlan& result) {
     PEN_ASSIGN(const auto port, to.whole("port", tcp.port, 1, 65535));
     tcp.port = static_cast<std::uint16_t>(port);
     PEN_ASSIGN(tcp.token, to.text("token", ""));
+    PEN_ASSIGN(tcp.window_bytes, to.whole("window_bytes", 0, 0, std::uint64_t{1} << 40));
     result.to = std::move(tcp);
   } else if (kind == "zmq") {
     ToZmq zmq;

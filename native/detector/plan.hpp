@@ -18,6 +18,7 @@ struct ToTcp {
   std::string host = "127.0.0.1";
   std::uint16_t port = 9900;
   std::string token;
+  std::uint64_t window_bytes = 0;  ///< sent and not yet safe, at most; 0: stream::default_window_bytes()
 };
 
 struct ToZmq {

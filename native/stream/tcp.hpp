@@ -29,13 +29,18 @@ struct TcpSourceOptions {
 /// Refuses (`refused`) to be made without a token where the address is not loopback.
 Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& options);
 
+/// An eighth of the machine's memory, at least 256 MiB and at most 4 GiB: enough that frames may wait
+/// for a segment to fill and for the next sync (a second unless set otherwise) while later ones leave.
+std::uint64_t default_window_bytes();
+
 struct TcpSenderOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 9900;
   std::string token;
   std::string client = "penstock";                   ///< named in the receiver's log
   std::chrono::milliseconds connect_timeout{10000};  ///< for each attempt to have a connection, retries included
-  std::uint64_t window_bytes = 256 << 20;  ///< unacknowledged payload kept for sending again; put() waits beyond
+  /// Unacknowledged payload that is kept for sending again; put() waits beyond.
+  std::uint64_t window_bytes = default_window_bytes();
   std::uint64_t window_frames = 65536;
   std::uint32_t batch_bytes = 128 << 10;  ///< small frames that go out together
   int send_buffer_bytes = 1 << 20;        ///< SO_SNDBUF; 0 leaves it to the system

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -361,6 +363,13 @@ Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
 }
 
 }  // namespace
+
+std::uint64_t default_window_bytes() {
+  constexpr std::uint64_t mebibyte = 1 << 20;
+  const auto pages = std::max(::sysconf(_SC_PHYS_PAGES), 0L);
+  const auto memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return std::clamp(memory_bytes / 8, 256 * mebibyte, 4096 * mebibyte);
+}
 
 Result<std::unique_ptr<TcpSender>> TcpSender::open(const TcpSenderOptions& options) {
   if (options.window_bytes == 0 || options.window_frames == 0)

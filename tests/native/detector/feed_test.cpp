@@ -1,9 +1,14 @@
 #include "detector/feed.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <deque>
+#include <fstream>
+#include <functional>
+#include <iterator>
 
 #include "codec/codec.hpp"
 #include "detector/ratio.hpp"
@@ -34,6 +39,67 @@ TEST(Feed, FramesThatAreHeldKeepTheirPixels) {
     if (held.size() > 9) held.pop_front();
     for (const auto& frame : held) ASSERT_TRUE(equal(frame.payload, expected(simulation, value(frame.number))));
   }
+}
+
+/// What a sender writes into a frame's headroom reaches neither its own pixels nor those of others.
+void expect_headroom(Feed& feed, const std::function<std::vector<std::byte>(std::uint64_t)>& pixels) {
+  std::deque<std::pair<Frame, std::byte>> held;
+  std::uint64_t with_headroom = 0;
+  for (std::uint64_t number = 0; number < 40; ++number) {
+    auto frame = feed.frame(number);
+    if (!frame.headroom.empty()) {
+      ++with_headroom;
+      EXPECT_GE(frame.headroom.size(), 4096U);
+      EXPECT_EQ(frame.headroom.data() + frame.headroom.size(), frame.payload.data());
+      std::ranges::fill(frame.headroom.last(4096), static_cast<std::byte>(number));
+    }
+    held.emplace_back(std::move(frame), static_cast<std::byte>(number));
+    if (held.size() > 10) held.pop_front();
+    for (const auto& [each, mark] : held) {
+      ASSERT_TRUE(equal(each.payload, pixels(value(each.number)))) << value(each.number);
+      if (!each.headroom.empty()) {
+        ASSERT_TRUE(std::ranges::all_of(each.headroom.last(4096), [&](std::byte found) { return found == mark; }));
+      }
+    }
+  }
+  EXPECT_GE(with_headroom, 20U);
+}
+
+TEST(Feed, HeadroomBelongsToOneFrame) {
+  for (const int images : {1, 3, 9}) {
+    const auto simulation = simulation_of(
+        fmt::format(R"({{"rows":301,"columns":111,"type":"int32","distinct_frames":{},"stamp":true}})", images));
+    FeedOptions options;
+    options.headroom = true;
+    options.held_bytes = 0;
+    options.stamp = true;
+    expect_headroom(*Feed::simulated(simulation, options).value(),
+                    [&](std::uint64_t number) { return expected(simulation, number); });
+  }
+}
+
+TEST(Feed, HeadroomOfImagesInAFile) {
+  constexpr std::size_t frame_bytes = 301 * 333;
+  const auto path = testing::TempDir() + "feed_test_" + std::to_string(::getpid()) + ".npy";
+  std::string text("\x93NUMPY\x01\x00", 8);
+  const std::string dictionary = "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 301, 333), }\n";
+  text += static_cast<char>(dictionary.size());
+  text += '\0';
+  text += dictionary;
+  const auto head_bytes = text.size();
+  for (std::size_t n = 0; n < 3 * frame_bytes; ++n) text += static_cast<char>(n * 7 + (n >> 9));
+  std::ofstream(path, std::ios::binary) << text;
+  auto images = NpyImages::open(path).value();
+  FeedOptions options;
+  options.headroom = true;
+  auto feed = Feed::replayed(std::move(images), options).value();
+  expect_headroom(*feed, [&](std::uint64_t number) {
+    const auto image = as_bytes(text).subspan(head_bytes + number % 3 * frame_bytes, frame_bytes);
+    return std::vector<std::byte>(image.begin(), image.end());
+  });
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(std::string(std::istreambuf_iterator<char>(file), {}) == text) << "the file itself was written";
+  std::remove(path.c_str());
 }
 
 TEST(Feed, HeldFramesOutliveIt) {
