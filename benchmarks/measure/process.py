@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,25 +37,39 @@ def pinned(command: Sequence[str], cores: Sequence[int] | None) -> list[str]:
 
 
 def run(
-    command: Sequence[str], *, cores: Sequence[int] | None = None, env: dict[str, str] | None = None
+    command: Sequence[str],
+    *,
+    cores: Sequence[int] | None = None,
+    env: dict[str, str] | None = None,
+    at_gate: Callable[[], None] | None = None,
 ) -> Finished:
+    """`at_gate` is called when the child has prepared itself and prints a line; a line lets it on."""
     before = os.times()
     start = time.monotonic()
-    child = subprocess.run(
+    with subprocess.Popen(
         pinned(command, cores),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=TIMEOUT_S,
-        check=False,
         env={**os.environ, **(env or {})},
-    )
+    ) as child:
+        try:
+            if at_gate:
+                assert child.stdout is not None
+                child.stdout.readline()
+                at_gate()
+            stdout, stderr = child.communicate("\n" if at_gate else None, timeout=TIMEOUT_S)
+        except BaseException:
+            child.kill()
+            raise
     seconds = time.monotonic() - start
     after = os.times()
     if child.returncode != 0:
-        words = (child.stderr.strip() or child.stdout.strip())[-800:]
+        words = (stderr.strip() or stdout.strip())[-800:]
         raise BenchmarkError(f"{Path(command[0]).name} ended with {child.returncode}: {words}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Finished(child.stdout, seconds, cpu)
+    return Finished(stdout, seconds, cpu)
 
 
 def run_json(command: Sequence[str], **options: Any) -> tuple[dict[str, Any], Finished]:

@@ -1,14 +1,16 @@
 """One series from penstock-detector into a file: by penstock-recorder or by the Python receiver.
 
-The clock runs from the detector's start message until the file is closed and synced; CPU time is
-that of sender and receiver together over the same stretch. Images are prepared before it starts.
+The detector prepares its images first, then memory is warmed, then the receiver starts. The clock runs
+from the moment at which the receiver has taken the start message until the file is closed and synced;
+CPU time is that of sender and receiver together over the same stretch.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,7 @@ def detector_plan(series: Series, to: dict[str, Any]) -> dict[str, Any]:
         "encoding": series.encoding,
         "to": to,
         "series_unique_id": "benchmark",
+        "connect_timeout_s": START_TIMEOUT_S,
         "log_level": "error",
     }
 
@@ -126,66 +129,80 @@ def synced(path: Path) -> None:
     os.close(handle)
 
 
-def send(
-    context: Context,
+def receive(
     series: Series,
+    detector: Service,
     receiver: Service,
-    to: dict[str, Any],
     path: Path,
     inspect: Callable[[], None] | None = None,
 ) -> tuple[dict[str, Any], Sample]:
-    """Sends the series to a receiver that listens; the receiver's last event and the sample."""
-    command = [context.program("penstock-detector"), "--plan", "-"]
-    with service(command, detector_plan(series, to), cores=context.cores) as detector:
-        start = detector.wait_for("series_start", START_TIMEOUT_S)
-        before = detector.cpu_seconds() + receiver.cpu_seconds()
-        detector_before = detector.cpu_seconds()
-        sent = detector.wait_for("series_end")
-        end = receiver.wait_for("series_end")
-        receiver_cpu = receiver.cpu_seconds()
-        if inspect:
-            inspect()
-        detector_cpu = detector.finish(stop=False)
+    """The receiver listens now; its last event and the sample."""
+    receiver_before, detector_before = receiver.cpu_seconds(), detector.cpu_seconds()
+    start = detector.wait_for("series_start", START_TIMEOUT_S)
+    sent = detector.wait_for("series_end")
+    end = receiver.wait_for("series_end")
+    receiver_cpu = receiver.cpu_seconds() - receiver_before
+    if inspect:
+        inspect()
+    detector_cpu = detector.finish(stop=False) - detector_before
     if sent.get("problem") or end.get("problem"):
         raise BenchmarkError(f"{series.name}: {sent.get('problem') or end.get('problem')}")
     stored = path.stat().st_size
     seconds = end["time"] - start["time"]
-    cpu = detector_cpu + receiver_cpu - before
+    cpu = detector_cpu + receiver_cpu
     return end, {
         "seconds": seconds,
         "bytes_per_s": series.raw_bytes / seconds,
         "stored_bytes_per_s": stored / seconds,
         "cpu_s_per_gb": cpu / series.raw_bytes * 1e9,
         "cpu_s_per_stored_gb": cpu / stored * 1e9,
-        "detector_cpu_s_per_gb": (detector_cpu - detector_before) / series.raw_bytes * 1e9,
+        "detector_cpu_s_per_gb": detector_cpu / series.raw_bytes * 1e9,
         "ratio": series.raw_bytes / stored,
     }
 
 
+@contextlib.contextmanager
+def prepared_detector(
+    context: Context, series: Series, to: dict[str, Any], folder: Path, stored_bytes: int
+) -> Iterator[Service]:
+    """Its images are ready, and as much memory as both ends and the file need has just been in use."""
+    command = [context.program("penstock-detector"), "--plan", "-"]
+    with service(command, detector_plan(series, to), cores=context.cores) as detector:
+        while True:
+            event = detector.wait_for("prepare", START_TIMEOUT_S)
+            if event["what"] == "images" and event["done"] == event["total"]:
+                break
+        warm(folder, stored_bytes + WARM_BESIDE_BYTES)
+        yield detector
+
+
 def penstock(context: Context, folder: Path, series: Series, recording: Recording) -> Sample:
-    warm(folder, file_bytes(series, recording.codec) + WARM_BESIDE_BYTES)
     port = free_port()
     path = folder / "benchmark.h5"
     command = [context.program("penstock-recorder"), "--plan", "-"]
-    with service(command, recorder_plan(folder, recording, port), cores=context.cores) as recorder:
+    to: dict[str, Any] = {"kind": "zmq", "endpoint": f"tcp://127.0.0.1:{port}"}
+    if recording.protocol == "tcp":
+        to = {"kind": "tcp", "host": "127.0.0.1", "port": port}
+    with (
+        prepared_detector(context, series, to, folder, file_bytes(series, recording.codec)) as detector,
+        service(command, recorder_plan(folder, recording, port), cores=context.cores) as recorder,
+    ):
         recorder.wait_for("listening", READY_TIMEOUT_S)
-        to: dict[str, Any] = {"kind": "zmq", "endpoint": f"tcp://127.0.0.1:{port}"}
-        if recording.protocol == "tcp":
-            to = {"kind": "tcp", "host": "127.0.0.1", "port": port}
-        end, sample = send(context, series, recorder, to, path)
-        peak = recorder.memory_peak_bytes()
-        most = max((event.get("pool_used_bytes", 0) for event in recorder.seen), default=0)
+        peaks: list[int] = []
+        end, sample = receive(
+            series, detector, recorder, path, lambda: peaks.append(recorder.memory_peak_bytes())
+        )
         recorder.finish(stop=True)
     synced(path)
     path.unlink()
     if recording.when_full == "hold" and end["frames_written"] != series.frames:
         raise BenchmarkError(f"{end['frames_written']} of {series.frames} frames were written")
-    return {**sample, "memory_peak_bytes": float(peak), "pool_used_bytes": float(most)}
+    full = end["pool_used_bytes_max"] / end["pool_bytes"]
+    return {**sample, "memory_peak_bytes": float(peaks[0]), "pool_used_share": full}
 
 
 def python_receiver(context: Context, folder: Path, series: Series, mode: str) -> Sample:
     """`mode`: raw, compress or pass (frames come compressed and stay so)."""
-    warm(folder, file_bytes(series, "bslz4" if mode == "compress" else "none") + WARM_BESIDE_BYTES)
     port = free_port()
     path = folder / "benchmark.h5"
     job = {
@@ -199,9 +216,14 @@ def python_receiver(context: Context, folder: Path, series: Series, mode: str) -
         "threads": 2,
         "messages_max": max(4, QUEUED_BYTES // series.frame_bytes),
     }
-    with service(context.peer("receiver.py"), job, cores=context.cores) as receiver:
+    to = {"kind": "zmq", "endpoint": job["endpoint"]}
+    stored = file_bytes(series, "bslz4" if mode == "compress" else "none")
+    with (
+        prepared_detector(context, series, to, folder, stored) as detector,
+        service(context.peer("receiver.py"), job, cores=context.cores) as receiver,
+    ):
         receiver.wait_for("listening", READY_TIMEOUT_S)
-        end, sample = send(context, series, receiver, {"kind": "zmq", "endpoint": job["endpoint"]}, path)
+        end, sample = receive(series, detector, receiver, path)
         receiver.finish(stop=False)
     path.unlink()
     if end["frames_written"] != series.frames:

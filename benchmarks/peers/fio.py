@@ -1,7 +1,7 @@
 """Peer: fio, sequential writes of 8 MiB to one file, to fsync.
 
 fio lays the file out before its clock starts (fallocate, its default), so it pays for no allocation
-of space; the file is removed before each run.
+of space unless told otherwise; the file is removed before each run.
 """
 
 from __future__ import annotations
@@ -15,9 +15,17 @@ BLOCK_BYTES = 8 << 20
 
 
 def write(
-    path: Path, total_bytes: int, *, engine: str, depth: int, direct: bool, burst: int = 1
+    path: Path,
+    total_bytes: int,
+    *,
+    engine: str,
+    depth: int,
+    direct: bool,
+    burst: int = 1,
+    laid_out: bool = True,
 ) -> dict[str, float]:
-    """`burst`: blocks that are handed over together, so that so many buffers are in turn."""
+    """`burst`: blocks that are handed over together, so that so many buffers are in turn.
+    Without `laid_out` the file grows as it is written, within the clock."""
     path.unlink(missing_ok=True)
     finished = run(
         [
@@ -35,6 +43,7 @@ def write(
             f"--iodepth_batch_complete_min={burst}",
             f"--iodepth_batch_complete_max={depth}",
             "--end_fsync=1",
+            *([] if laid_out else ["--fallocate=none"]),
             "--output-format=json",
         ]
     )

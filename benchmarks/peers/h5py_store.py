@@ -1,7 +1,8 @@
 """Peer: chunks through h5py's write_direct_chunk, in one thread, as fast as h5py can.
 
 The dataset is as large from the start as it will be, so that the loop holds nothing but the writes;
-its first dimension is unlimited, as a recorder's has to be. Prints one JSON document.
+its first dimension is unlimited, as a recorder's has to be. Prints a line and waits for one once its
+memory is filled; prints one JSON document at the end.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -34,6 +36,8 @@ def main() -> None:
     ring = memoryview(words).cast("B")
     sources = [ring[place * step : place * step + size] for place in range(places)]
 
+    print("ready", flush=True)
+    sys.stdin.readline()
     begin = time.monotonic()
     with h5py.File(options.path, "w", libver=("v110", "v110")) as file:
         dataset = file.create_dataset(

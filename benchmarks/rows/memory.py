@@ -12,7 +12,7 @@ from measure.wholepath import Recording, Series, penstock
 POOLS = (256 * MIB, 1 * GIB)
 OVERHEAD_MAX_MIB = 200.0
 SERIES_BYTES = 6 * GIB
-OVERLOADED = 0.7  # of the pool in use at some time, else the storage kept up
+OVERLOADED = 0.7  # of the pool for frames in use at some time, else the storage kept up
 
 # One thread that syncs each segment before the next one is slower than any sender over loopback.
 SLOW_STORE = {"write_threads": 1, "durability": "segment", "segment_bytes": 4 * MIB}
@@ -36,7 +36,7 @@ def bounded(context: Context) -> list[Result]:
     samples = interleaved("memory", subjects, context.repetitions, warm_ups=0)
     results = []
     for (name, found), pool in zip(samples.items(), [pool for pool in POOLS for _ in CASES], strict=True):
-        least = min(sample["pool_used_bytes"] for sample in found) / pool
+        least = min(sample["pool_used_share"] for sample in found)
         remarks = (
             ()
             if least >= OVERLOADED

@@ -17,6 +17,7 @@ DISK_BYTES = 2 * GIB
 TMPFS_BYTES = 2 * GIB
 # Both sides take their data from so much memory in turn, more than any cache holds for two cores.
 RING_BYTES = 1 * GIB
+BESIDE_BYTES = 256 << 20  # what the store and HDF5 take besides
 RING_BLOCKS = RING_BYTES // fio.BLOCK_BYTES
 INDEX_CHUNKS = 2_000_000
 INDEX_CHUNK_BYTES = 4096
@@ -34,26 +35,26 @@ def _figures(document: dict[str, float], total: int, cpu_seconds: float) -> Samp
 
 
 def _penstock(context: Context, path: Path, chunk: int, total: int, *options: str) -> Sample:
-    warm(path.parent, total + RING_BYTES)
     command = [context.program("bench_store"), "--path", str(path), "--chunk-bytes", str(chunk)]
-    command += ["--total-bytes", str(total), "--ring-bytes", str(RING_BYTES), *options]
-    document, finished = run_json(command)
+    command += ["--total-bytes", str(total), "--ring-bytes", str(RING_BYTES), "--gate", *options]
+    document, finished = run_json(command, at_gate=partial(warm, path.parent, total + BESIDE_BYTES))
     path.unlink()
     return _figures(document, total, finished.cpu_seconds)
 
 
 def _h5py(context: Context, path: Path, chunk: int, total: int) -> Sample:
-    warm(path.parent, total + RING_BYTES)
     command = [*context.peer("h5py_store.py"), "--path", str(path), "--chunk-bytes", str(chunk)]
     command += ["--total-bytes", str(total), "--ring-bytes", str(RING_BYTES)]
-    document, finished = run_json(command)
+    document, finished = run_json(command, at_gate=partial(warm, path.parent, total + BESIDE_BYTES))
     path.unlink()
     return _figures(document, total, finished.cpu_seconds)
 
 
-def _fio(path: Path, total: int, engine: str, depth: int, direct: bool, burst: int = 1) -> Sample:
+def _fio(
+    path: Path, total: int, engine: str, depth: int, direct: bool, burst: int = 1, laid_out: bool = True
+) -> Sample:
     warm(path.parent, total + (RING_BYTES if burst > 1 else 0))
-    return fio.write(path, total, engine=engine, depth=depth, direct=direct, burst=burst)
+    return fio.write(path, total, engine=engine, depth=depth, direct=direct, burst=burst, laid_out=laid_out)
 
 
 def _beside_h5py(place: str, chunk: int, samples: dict[str, list[Sample]], at_least: float) -> Result:
@@ -100,12 +101,12 @@ def on_tmpfs(context: Context) -> list[Result]:
     path = context.tmpfs / "store.h5"
     results = []
     for chunk in CHUNK_SIZES:
-        subjects: dict[str, Subject] = {
-            f"fio {engine}, {RING_BLOCKS} buffers in turn": partial(
-                _fio, path, total, engine, RING_BLOCKS, False, RING_BLOCKS
-            )
-            for engine in ("libaio", "io_uring")
-        }
+        subjects: dict[str, Subject] = {}
+        for engine in ("libaio", "io_uring"):
+            for laid_out, when in ((True, "laid out before"), (False, "not laid out")):
+                subjects[f"fio {engine}, {RING_BLOCKS} buffers in turn, {when}"] = partial(
+                    _fio, path, total, engine, RING_BLOCKS, False, RING_BLOCKS, laid_out
+                )
         subjects["penstock"] = partial(_penstock, context, path, chunk, total, "--buffered")
         subjects["h5py direct chunks"] = partial(_h5py, context, path, chunk, total)
         samples = interleaved(f"store-tmpfs {size_name(chunk)}", subjects, context.repetitions)
@@ -114,7 +115,16 @@ def on_tmpfs(context: Context) -> list[Result]:
                 f"store-tmpfs/{size_name(chunk)}",
                 f"store, {size_name(chunk)} chunks, tmpfs",
                 samples["penstock"],
-                {peer: found for peer, found in samples.items() if peer.startswith("fio")},
+                {peer: found for peer, found in samples.items() if peer.endswith("laid out before")},
+                at_least=0.8,
+            )
+        )
+        results.append(
+            beside_best(
+                f"store-tmpfs-allocating/{size_name(chunk)}",
+                f"store, {size_name(chunk)} chunks, tmpfs, both sides take their pages within the clock",
+                samples["penstock"],
+                {peer: found for peer, found in samples.items() if peer.endswith("not laid out")},
                 at_least=0.8,
             )
         )

@@ -25,6 +25,7 @@ struct Job {
   unsigned writers = 1;
   bool copy = false;
   bool index_only = false;
+  bool gate = false;
   std::uint64_t index_chunks = 1'000'000;
   StoreOptions options;
 };
@@ -68,9 +69,17 @@ Result<void> write_share(ChunkWriter& writer, const Job& job, const std::shared_
   return writer.flush();
 }
 
+/// Whoever measures prepares the machine now.
+void wait_at_gate() {
+  std::cout << "ready" << std::endl;
+  std::string line;
+  std::getline(std::cin, line);
+}
+
 Result<nlohmann::json> write_chunks(const Job& job) {
   const auto ring = make_ring(job.ring_bytes);
   if (!ring) return make_error(Errc::out_of_memory, "no memory for a ring of {} bytes", job.ring_bytes);
+  if (job.gate) wait_at_gate();
   const auto cpu_before = cpu_seconds();
   const auto started = monotonic_ns();
   PEN_ASSIGN(const auto store, Store::create(posix_env(), job.path, layout_of(job.chunk_bytes), job.options, nullptr));
@@ -158,6 +167,7 @@ int run(int argc, char** argv) {
   app.add_flag("--buffered", buffered, "Through the page cache")->excludes("--direct");
   app.add_flag("--copy", job.copy, "Give the store no owner, so that it copies every chunk");
   app.add_flag("!--no-swmr", job.options.swmr, "Do not let readers in");
+  app.add_flag("--gate", job.gate, "Print a line and wait for one when the memory is filled");
   app.add_flag("--index-only", job.index_only, "Measure the index alone, with chunks that are not written");
   CLI11_PARSE(app, argc, argv);
   job.options.direct = !buffered;

@@ -127,6 +127,7 @@ class Sending {
         watcher_(sender, context.stop, [this] { tell_progress(); }) {}
 
   Result<void> run() {
+    PEN_TRY(begin());
     tell_start();
     start_ns_ = monotonic_ns();
     auto sent = send();
@@ -136,15 +137,18 @@ class Sending {
   }
 
  private:
-  Result<void> send() {
+  /// Returns once somebody has taken the start message.
+  Result<void> begin() {
     watcher_.set_deadline(plan_.connect_timeout_s);
-    if (auto begun = sender_.begin(plan_.series); !begun) {
-      if (watcher_.expired())
-        return make_error(Errc::timed_out, "{}: nobody took the start message within {} s (connect_timeout_s)",
-                          sender_.address(), plan_.connect_timeout_s);
-      return begun;
-    }
+    auto begun = sender_.begin(plan_.series);
+    if (!begun && watcher_.expired())
+      return make_error(Errc::timed_out, "{}: nobody took the start message within {} s (connect_timeout_s)",
+                        sender_.address(), plan_.connect_timeout_s);
     watcher_.clear_deadline();
+    return begun;
+  }
+
+  Result<void> send() {
     auto frames = send_frames();
     // The receiver learns of the end even so: its file is complete but for the frames that are missing.
     auto ended = sender_.end();

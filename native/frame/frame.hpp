@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -35,6 +36,8 @@ struct Frame {
   /// and its pixels lie in one piece; empty where there is none.
   MutableBytes headroom;
   std::shared_ptr<const void> owner;
+  /// CRC-32C of the payload, where the source made it while the bytes were in the cache.
+  std::optional<std::uint32_t> payload_crc;
 
   // From the source, nanoseconds since the series' date; -1 where the source told nothing.
   std::int64_t exposure_start_ns = -1;

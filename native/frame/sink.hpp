@@ -34,6 +34,8 @@ class FrameSink {
   /// Whether a source waits for room in the pool; if not, it discards a frame for which there is
   /// none and says so with drop().
   virtual bool holds_back() const { return true; }
+  /// Whether frames go to storage as they come, so that a source had better make Frame::payload_crc.
+  virtual bool keeps_payloads() const { return false; }
   /// A frame came for which there was no room; it goes into the ledger.
   virtual void drop(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
   /// A frame came that could not be understood, though its number could.

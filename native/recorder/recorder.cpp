@@ -296,6 +296,7 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
                               {"raw_bytes", stats.raw_bytes},
                               {"stored_bytes", stats.stored_bytes},
                               {"pool_used_bytes_max", pool_.used_bytes_max()},
+                              {"pool_bytes", pool_.budget_bytes()},
                               {"seconds", seconds(monotonic_ns() - open.started_ns)},
                               {"latency_ms",
                                {{"p50", ms(stats.latency.quantile_ns(0.5))},

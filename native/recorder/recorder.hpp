@@ -42,6 +42,7 @@ class Recorder final : public FrameSink {
   Result<void> put(Frame frame) override;
   Result<void> end(const SeriesEnd& end) override;
   bool holds_back() const override { return config_.when_full == WhenFull::hold; }
+  bool keeps_payloads() const override { return config_.codec.encoding == Encoding::none; }
   void drop(const std::string& series_unique_id, FrameNumber number) override;
   void damage(const std::string& series_unique_id, FrameNumber number) override;
   void reject(std::string_view source, const Error& why) override;

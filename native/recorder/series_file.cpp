@@ -127,10 +127,10 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     if (checked.error().code() == Errc::mismatch) damage(frame.number);
     return std::move(checked).error();
   }
-  std::optional<std::uint32_t> crc;
+  auto crc = frame.payload_crc;
   if (frame.encoding != Encoding::none) {
     // First the pass over all bytes, which the processor foresees, then the walk from block to block.
-    if (frame.payload.size() <= cached_bytes_max) crc = crc32c(frame.payload);
+    if (!crc && frame.payload.size() <= cached_bytes_max) crc = crc32c(frame.payload);
     auto framing = check_framing(frame.encoding, frame.payload, size_of(frame.spec.type), raw_bytes_a_frame_);
     if (!framing.ok()) {
       ledger_.damaged(frame.number);

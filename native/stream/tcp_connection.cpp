@@ -32,8 +32,7 @@ Result<void> check_lengths(const TcpHeader& header, const MessageLimits& limits)
   return {};
 }
 
-Result<void> check_crc(std::string_view what, std::uint32_t expected, Bytes bytes) {
-  const auto computed = crc32c(bytes);
+Result<void> check_crc(std::string_view what, std::uint32_t expected, std::uint32_t computed) {
   if (computed == expected) return {};
   return make_error(Errc::mismatch, "{} checksum {:08x}, computed {:08x}", what, expected, computed);
 }
@@ -119,7 +118,7 @@ Result<void> TcpConnection::greet() {
     return make_error(Errc::too_large, "{} bytes of CBOR and {} of pixels", header.message_bytes, header.pixels_bytes);
   std::vector<std::byte> message(header.message_bytes);
   PEN_TRY(read_exactly(message, deadline_ns));
-  PEN_TRY(check_crc("CBOR", header.message_crc, message));
+  PEN_TRY(check_crc("CBOR", header.message_crc, crc32c(message)));
   PEN_ASSIGN(const auto hello, parse_control(TcpKind::hello, message));
   if (options_.token && !same_token(*options_.token, hello.token))
     return Error(Errc::refused, hello.token.empty() ? "a token is required" : "wrong token");
@@ -163,15 +162,17 @@ Result<void> TcpConnection::serve_message(const TcpHeader& header) {
     if (!buffer.ok() && buffer.error().code() == Errc::timed_out) return drop(header, message, buffer.error());
     if (!buffer.ok()) return std::move(buffer).error();
     input_.consume(head_bytes);
-    PEN_TRY(input_.read_into((*buffer)->bytes()));
+    const bool sums = (header.flags & tcp_flag_pixels_crc) != 0 || sink_.keeps_payloads();
+    std::uint32_t crc = 0;
+    PEN_TRY(input_.read_into((*buffer)->bytes(), sums ? &crc : nullptr));
     clear_padding(**buffer);
-    outcome = deliver(header, message, (*buffer)->bytes(), *buffer);
+    outcome = deliver(header, message, {(*buffer)->bytes(), *buffer, sums ? std::optional(crc) : std::nullopt});
   } else if (header.kind == TcpKind::image && input_.is_spare()) {
     return drop(header, message, make_error(Errc::refused, "dropped: the pool is full"));
   } else {
     const auto pixels = input_.view(head_bytes, header.pixels_bytes);
     input_.consume(head_bytes + header.pixels_bytes);
-    outcome = deliver(header, message, pixels, input_.owner());
+    outcome = deliver(header, message, {pixels, input_.owner(), std::nullopt});
   }
   if (!outcome.ok()) {
     account(message, Fate::damaged, options_.limits, sink_);
@@ -189,21 +190,24 @@ Result<void> TcpConnection::drop(const TcpHeader& header, Bytes message, const E
 }
 
 /// An error is one of the message alone, and not known to the sink yet.
-Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, Bytes pixels, const BufferRef& owner) {
-  PEN_TRY(check_crc("CBOR", header.message_crc, message));
-  if ((header.flags & tcp_flag_pixels_crc) != 0) PEN_TRY(check_crc("pixel", header.pixels_crc, pixels));
+Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, const Pixels& pixels) {
+  PEN_TRY(check_crc("CBOR", header.message_crc, crc32c(message)));
+  if ((header.flags & tcp_flag_pixels_crc) != 0)
+    PEN_TRY(check_crc("pixel", header.pixels_crc, pixels.crc ? *pixels.crc : crc32c(pixels.bytes)));
   if (header.kind != TcpKind::start && header.kind != TcpKind::image && header.kind != TcpKind::end)
     return make_error(Errc::out_of_order, "a message of kind {} from a client", name(header.kind));
-  PEN_ASSIGN(auto parsed, parse_detached(message, pixels, options_.limits));
+  PEN_ASSIGN(auto parsed, parse_detached(message, pixels.bytes, options_.limits));
   const bool same_kind = (header.kind == TcpKind::start && std::holds_alternative<Series>(parsed)) ||
                          (header.kind == TcpKind::image && std::holds_alternative<ImageMessage>(parsed)) ||
                          (header.kind == TcpKind::end && std::holds_alternative<SeriesEnd>(parsed));
   if (!same_kind) return make_error(Errc::mismatch, "the header says {}, the message is another", name(header.kind));
   if (auto* image = std::get_if<ImageMessage>(&parsed)) {
     const auto* channels = find_channels(image->series_unique_id);
-    const Bytes readable(owner->bytes().data(), owner->capacity());
-    PEN_ASSIGN(auto frames, frames_of(std::move(*image), channels, owner, readable));
+    const Bytes readable(pixels.owner->bytes().data(), pixels.owner->capacity());
+    PEN_ASSIGN(auto frames, frames_of(std::move(*image), channels, pixels.owner, readable));
     for (auto& frame : frames) {
+      const bool whole = frame.payload.data() == pixels.bytes.data() && frame.payload.size() == pixels.bytes.size();
+      if (whole) frame.payload_crc = pixels.crc;
       frame.session = series_;  // whom to tell when it is safe
       answer(header.sequence, sink_.put(std::move(frame)));
     }

@@ -25,6 +25,13 @@ class TcpConnection {
   void stop();
 
  private:
+  /// The pixel part of a message.
+  struct Pixels {
+    Bytes bytes;
+    BufferRef owner;
+    std::optional<std::uint32_t> crc;  ///< of all of it, where it was made on the way
+  };
+
   void run();
   void serve();
   Result<void> greet();
@@ -34,7 +41,7 @@ class TcpConnection {
   Result<void> serve_message(const TcpHeader& header);
   Result<void> refuse(const TcpHeader& header, const Error& why);
   Result<void> drop(const TcpHeader& header, Bytes message, const Error& why);
-  Result<void> deliver(const TcpHeader& header, Bytes message, Bytes pixels, const BufferRef& owner);
+  Result<void> deliver(const TcpHeader& header, Bytes message, const Pixels& pixels);
   const std::vector<std::string>* find_channels(const std::string& series_unique_id);
   void answer(std::uint64_t sequence, const Result<void>& outcome);
   void reject(std::uint64_t sequence, const Error& why);

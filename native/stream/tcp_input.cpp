@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/crc32c.hpp"
+
 namespace penstock::stream {
 namespace {
 
@@ -9,8 +11,8 @@ using namespace std::chrono_literals;
 
 /// A batch that others hold and that has less room than this is left to them.
 constexpr std::size_t room_bytes_min = 64 << 10;
-/// Of large pixels that are waited for. Below half of the smallest usual receive buffer.
-constexpr std::size_t low_water_bytes = 128 << 10;
+/// Of large pixels that are waited for. The kernel waits for no more than half of the receive buffer.
+constexpr std::size_t low_water_bytes = 512 << 10;
 
 }  // namespace
 
@@ -102,19 +104,31 @@ Result<bool> TcpInput::require(std::size_t size) {
   return true;
 }
 
-Result<void> TcpInput::read_into(MutableBytes into) {
+Result<void> TcpInput::read_into(MutableBytes into, std::uint32_t* crc) {
+  const auto take = [&](std::size_t bytes) {
+    if (crc != nullptr) *crc = crc32c(into.first(bytes), *crc);
+    into = into.subspan(bytes);
+  };
   const auto held = std::min(end_ - begin_, into.size());
   if (held > 0) std::memcpy(into.data(), batch_->bytes().data() + begin_, held);
   begin_ += held;
-  into = into.subspan(held);
-  const bool large = into.size() >= 2 * low_water_bytes;
+  take(held);
+  // Woken for each packet, the thread would cost the sender as much as the packet does. The kernel
+  // counts what is unread, not what a call has taken already, so the last stretch is left out: the
+  // mark would wait for bytes that never come.
+  if (into.size() > 2 * low_water_bytes) {
+    socket_.set_low_water(low_water_bytes);
+    Result<std::size_t> got = std::size_t{0};
+    while (got.ok() && into.size() > low_water_bytes) {
+      got = receive(into.first(into.size() - low_water_bytes), false, false);
+      if (got.ok()) take(*got);
+    }
+    socket_.set_low_water(1);
+    if (!got.ok()) return std::move(got).error();
+  }
   while (!into.empty()) {
-    // Woken for each packet, the thread would cost the sender as much as the packet does.
-    if (large) socket_.set_low_water(std::min(into.size(), low_water_bytes));
-    const auto got = receive(into, !large, false);
-    if (!got.ok() || *got == into.size()) socket_.set_low_water(1);
-    if (!got.ok()) return got.error();
-    into = into.subspan(*got);
+    PEN_ASSIGN(const auto got, receive(into, true, false));
+    take(got);
   }
   return {};
 }

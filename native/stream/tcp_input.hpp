@@ -33,8 +33,9 @@ class TcpInput {
   /// The views lie in memory that is needed again: what they hold must be copied or dropped.
   bool is_spare() const { return spare_in_use_; }
 
-  /// The next bytes of the stream, straight into `into`.
-  Result<void> read_into(MutableBytes into);
+  /// The next bytes of the stream, straight into `into`; with `crc`, goes on with that CRC-32C over
+  /// them while they are in the cache.
+  Result<void> read_into(MutableBytes into, std::uint32_t* crc = nullptr);
   Result<void> discard(std::uint64_t size);
 
   /// How far the next require() may read beyond what it needs. After a large message: up to where

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "base/crc32c.hpp"
 #include "receiver.hpp"
@@ -47,11 +48,14 @@ class RawClient {
     EXPECT_EQ(read().first, TcpKind::hello);
   }
   void start(const Series& series) { send(frame_bytes(header_of(TcpKind::start, 1), encode_start(series))); }
-  void image(const Series& series, std::uint64_t number, std::uint64_t sequence) {
+  static std::vector<std::byte> image_bytes(const Series& series, std::uint64_t number, std::uint64_t sequence) {
     const auto pixels = sample_pixels(number, series.frame.bytes(1 << 30).value());
     std::vector<std::byte> message;
     encode_image_detached(sample_image(series, number, pixels), message);
-    send(frame_bytes(header_of(TcpKind::image, sequence), message, pixels));
+    return frame_bytes(header_of(TcpKind::image, sequence), message, pixels);
+  }
+  void image(const Series& series, std::uint64_t number, std::uint64_t sequence) {
+    send(image_bytes(series, number, sequence));
   }
 
   /// The next reply; kind 0 once the receiver has closed the connection.
@@ -104,6 +108,28 @@ void expect_alive(Receiver& receiver, const std::string& unique_id) {
   ASSERT_TRUE(sender->end().ok());
   EXPECT_TRUE(sender->finish(10s).value().confirmed);
   EXPECT_EQ(receiver.sink.frame_count(), before + 1);
+}
+
+/// The last bytes of a frame come in drops, and nothing follows them that would wake anyone.
+TEST(TcpHostile, AFrameThatDripsInIsTakenWithItsLastByte) {
+  Receiver receiver;
+  RawClient client(receiver.port);
+  client.hello();
+  const auto series = sample_series("drip", 1100, 1024);
+  client.start(series);
+  std::mt19937 random(20261121);
+  for (std::uint64_t number = 0; number < 20; ++number) {
+    const auto bytes = RawClient::image_bytes(series, number, number + 2);
+    const auto tail = std::uniform_int_distribution<std::size_t>(1, 1'500'000)(random);
+    client.send(Bytes(bytes).first(bytes.size() - tail));
+    for (auto left = tail; left > 0;) {
+      const auto drop = std::min(left, std::uniform_int_distribution<std::size_t>(1, 120'000)(random));
+      client.send(Bytes(bytes).subspan(bytes.size() - left, drop));
+      left -= drop;
+      std::this_thread::sleep_for(500us);  // so that drops are taken one by one
+    }
+    ASSERT_TRUE(receiver.sink.wait_for_frames(number + 1)) << "frame " << number << ", tail of " << tail;
+  }
 }
 
 TEST(TcpHostile, WrongMagicEndsTheConnection) {
