@@ -26,7 +26,8 @@ METHOD = """## What is measured
 - **store**: chunks from memory into one HDF5 file, from creating the file until it is closed and on
   storage (`fsync`), checksums and index included. fio writes the same bytes in blocks of 8 MiB to
   `fsync`, at the better of queue depth 1 (`psync`) and 4 (`io_uring`); its file is laid out before
-  its clock starts, as fio does by default. On tmpfs both sides take their data from 1 GiB of memory
+  its clock starts, as fio does by default; on tmpfs, where that is to take all pages, a further row
+  has a fio that takes them within its clock, as the store does. On tmpfs both sides take their data from 1 GiB of memory
   in turn, because one block that stays in the cache is no stream of frames; fio then hands over 128
   blocks at a time. The h5py peer writes with `write_direct_chunk` into a dataset that has its final
   extent from the start, and syncs at the end.
@@ -34,13 +35,14 @@ METHOD = """## What is measured
 - **bitshuffle-LZ4**: whole frames in memory, one pinned core, beside the better of the `bitshuffle`
   package and HDF5's filter pipeline with `hdf5plugin` (file in memory, chunk cache off).
 - **the whole path**: `penstock-detector` sends as fast as it is taken, over loopback; the clock runs
-  from the start message until the file is closed and synced. Peers are Python receivers (pyzmq,
-  zero-copy `recv`, a parser that only looks for the pixels, direct chunks into a dataset of the
-  final extent) fed by the same sender over ZeroMQ; Penstock is measured over ZeroMQ too, and over
+  from the moment at which the start message is taken until the file is closed and synced. Peers are
+  Python receivers (pyzmq, zero-copy `recv`, a parser that only looks for the pixels, direct chunks
+  into a dataset of the final extent) fed by the same sender over ZeroMQ; Penstock is measured over ZeroMQ too, and over
   its own TCP protocol. All of it shares two cores. CPU time is that of sender and receiver together.
 - **memory**: the recorder's resident peak (`VmHWM`) while a sender is faster than the storage.
 
-Before each run as much memory as it needs is filled and freed again: under a hypervisor that takes
+Right before each run's clock starts, with images and data prepared, as much memory as it needs is
+filled and freed again: under a hypervisor that takes
 free pages back, whoever comes first after a pause would otherwise pay for having them again, which
 costs up to eight times the copy. It is done for Penstock and for its peers.
 
