@@ -27,10 +27,10 @@ METHOD = """## What is measured
   storage (`fsync`), checksums and index included. fio writes the same bytes in blocks of 8 MiB to
   `fsync`, at the better of queue depth 1 (`psync`) and 4 (`io_uring`); its file is laid out before
   its clock starts, as fio does by default; on tmpfs, where that is to take all pages, a further row
-  has a fio that takes them within its clock, as the store does. On tmpfs both sides take their data from 1 GiB of memory
-  in turn, because one block that stays in the cache is no stream of frames; fio then hands over 128
-  blocks at a time. The h5py peer writes with `write_direct_chunk` into a dataset that has its final
-  extent from the start, and syncs at the end.
+  has a fio that takes them within its clock, as the store does. On tmpfs both sides take their data
+  from 1 GiB of memory in turn, because one block that stays in the cache is no stream of frames; fio
+  then hands over 128 blocks at a time. The h5py peer writes with `write_direct_chunk` into a dataset
+  that has its final extent from the start, and syncs at the end.
 - **index**: chunks that are not written pass through the indexer into HDF5's own index.
 - **bitshuffle-LZ4**: whole frames in memory, one pinned core, beside the better of the `bitshuffle`
   package and HDF5's filter pipeline with `hdf5plugin` (file in memory, chunk cache off).

@@ -119,9 +119,10 @@ class SlotFeed : public Feed {
     const auto index = number % slots_->count();
     const auto& slot = slots_->slot(index);
     frame.payload = slot.pixels;
-    if (!stamp_ && slot.headroom.empty()) {
-      frame.owner = slots_;
-    } else if ((frame.owner = slots_->take(index))) {
+    frame.owner = slots_;
+    if (!stamp_ && slot.headroom.empty()) return frame;
+    if (auto held = slots_->take(index)) {
+      frame.owner = std::move(held);
       frame.headroom = slot.headroom;
       if (stamp_) stamp_frame(number, slot.pixels);
     } else if (stamp_) {
@@ -129,8 +130,6 @@ class SlotFeed : public Feed {
       stamp_frame(number, *copy);
       frame.payload = *copy;
       frame.owner = std::move(copy);
-    } else {
-      frame.owner = slots_;
     }
     return frame;
   }
@@ -160,6 +159,7 @@ Result<std::unique_ptr<Feed>> encoded_feed(const ArraySpec& spec, std::size_t fr
     return {};
   }));
   std::vector<std::size_t> sizes;
+  sizes.reserve(stored.size());
   for (const auto& each : stored) sizes.push_back(each.size());
   PEN_TRY(check_memory(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}), count, options));
   const auto needs = needs_of(std::ranges::min(sizes), options);

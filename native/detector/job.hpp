@@ -20,8 +20,8 @@ struct JobContext {
   const std::atomic<bool>& stop;
 };
 
-/// Events: "prepare" {what, done, total}, "series_start" when the start message was taken, "progress" (every 0.5 s), "series_end". An
-/// error where the series could not be sent to its end or the receiver reports a problem; there was a
+/// Events: "prepare" {what, done, total}, "series_start" when the start message was taken, "progress" (every 0.5 s),
+/// "series_end". An error where the series could not be sent to its end or the receiver reports a problem; there was a
 /// "series_end" with that problem if there was a "series_start".
 Result<void> run_job(DetectorPlan plan, const JobContext& context);
 

@@ -39,7 +39,7 @@ class RatioProbe {
 
 }  // namespace
 
-Result<RatioFit> background_for_ratio(SimulationSpec spec, double ratio) {
+Result<RatioFit> background_for_ratio(const SimulationSpec& spec, double ratio) {
   RatioProbe probe(spec);
   // Counts that are capped compress better again; stay below that.
   double low = mean_least;

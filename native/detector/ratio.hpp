@@ -13,6 +13,6 @@ struct RatioFit {
 
 /// Within 2 % of `ratio`; `invalid_argument`, with the range that can be had, where no background
 /// gives that. Makes and compresses an image about ten times.
-Result<RatioFit> background_for_ratio(SimulationSpec spec, double ratio);
+Result<RatioFit> background_for_ratio(const SimulationSpec& spec, double ratio);
 
 }  // namespace penstock::detector

@@ -58,7 +58,7 @@ class Tree {
 };
 
 /// A step of a chain of transformations (NXtransformations): along or about `vector`.
-std::vector<Attribute> transformation(const char* type, const char* unit, std::vector<double> vector,
+std::vector<Attribute> transformation(const char* type, const char* unit, const std::vector<double>& vector,
                                       const std::string& depends_on) {
   return {{"transformation_type", std::string(type)}, units(unit),
           {"vector", store::vector_of(vector)},       {"offset", store::vector_of({0, 0, 0})},
@@ -184,8 +184,9 @@ void add_detector(Tree& tree, const Series& series) {
   tree.optional(path + "/pixel_mask_applied", series.pixel_mask_enabled);
   tree.optional(path + "/virtual_pixel_interpolation_applied", series.virtual_pixel_interpolation_enabled);
   for (const auto& [channel, energy] : series.threshold_energy_ev) {
-    const std::string suffix = series.threshold_energy_ev.size() == 1 ? "" : "_" + channel;
-    tree.value(path + "/threshold_energy" + suffix, scalar(energy), {units("eV")});
+    auto name = path + "/threshold_energy";
+    if (series.threshold_energy_ev.size() > 1) name.append("_").append(channel);
+    tree.value(name, scalar(energy), {units("eV")});
   }
   const auto translation = series.detector_translation_m.value_or(std::array<double, 3>{0, 0, 0});
   tree.group(path + "/transformations", "NXtransformations");

@@ -254,15 +254,15 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
   for (auto& open : ready) {
     auto closing = std::make_unique<Closing>();
     closing->series = open.file;
-    closing->thread = std::thread([this, open = std::move(open), done = &closing->done]() mutable {
-      close_one(std::move(open));
+    closing->thread = std::thread([this, open = std::move(open), done = &closing->done] {
+      close_one(open);
       *done = true;
     });
     closing_.push_back(std::move(closing));
   }
 }
 
-void Recorder::close_one(Open open) {
+void Recorder::close_one(const Open& open) {
   const auto closed = open.file->close();
   const std::string problem = open.file->problem();
   if (!closed.ok() || !problem.empty()) ++failed_series_;

@@ -73,7 +73,7 @@ class Recorder final : public FrameSink {
   void keep_time();
   void report_progress(std::int64_t now_ns);
   void close_ready(std::int64_t now_ns, bool all);
-  void close_one(Open open);
+  void close_one(const Open& open);
   void report_end(const Open& open, const std::string& problem);
   void reap(bool all);
 

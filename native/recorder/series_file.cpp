@@ -287,7 +287,7 @@ Result<void> SeriesFile::close() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return unsettled_ == 0; });
   }
-  const auto finished = store_->finish(final_values(series_, ledger_.counts(), frames, realtime_ns()));
+  auto finished = store_->finish(final_values(series_, ledger_.counts(), frames, realtime_ns()));
   if (!finished.ok()) fail(finished.error());
   return finished;
 }

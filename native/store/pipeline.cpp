@@ -26,7 +26,7 @@ alignas(page_bytes) const std::byte zeros[page_bytes] = {};
 /// Page-aligned memory for header regions; grows and is kept.
 struct Pipeline::HeaderBuffer {
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    void operator()(std::byte* gone) const { std::free(gone); }
   };
   std::unique_ptr<std::byte, Free> memory;
   std::size_t capacity = 0;

@@ -307,8 +307,8 @@ Result<void> TcpSenderSession::read_replies() {
   Result<void> outcome;
   for (bool more = true; more && outcome.ok();) {
     auto got = socket_->receive_now(piece);
+    const auto size = got.ok() ? *got : 0;
     if (!got.ok()) outcome = std::move(got).error();
-    const auto size = outcome.ok() ? *got : 0;
     received_.insert(received_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(size));
     more = size == piece.size();
   }

@@ -42,6 +42,7 @@ Result<std::vector<std::string>> read_variable_text(hid_t type, hid_t space, std
   std::vector<char*> pointers(count, nullptr);
   if (read(memory.get(), pointers.data()) < 0) return library_error("read the text");
   std::vector<std::string> texts;
+  texts.reserve(pointers.size());
   for (const char* text : pointers) texts.emplace_back(text == nullptr ? "" : text);
   H5Dvlen_reclaim(memory.get(), space, H5P_DEFAULT, pointers.data());
   return texts;

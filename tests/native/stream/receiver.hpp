@@ -12,8 +12,7 @@
 namespace penstock::stream::test {
 
 struct Receiver {
-  explicit Receiver(TcpSourceOptions options = {}, std::size_t pool_bytes = std::size_t{64} << 20,
-                    bool holds = true)
+  explicit Receiver(TcpSourceOptions options = {}, std::size_t pool_bytes = std::size_t{64} << 20, bool holds = true)
       : sink(pool_bytes) {
     sink.holds = holds;
     source = make_tcp_source(with_port(std::move(options), 0)).value();
