@@ -37,8 +37,9 @@ METHOD = """## What is measured
 - **the whole path**: `penstock-detector` sends as fast as it is taken, over loopback; the clock runs
   from the moment at which the start message is taken until the file is closed and synced. Peers are
   Python receivers (pyzmq, zero-copy `recv`, a parser that only looks for the pixels, direct chunks
-  into a dataset of the final extent) fed by the same sender over ZeroMQ; Penstock is measured over ZeroMQ too, and over
-  its own TCP protocol. All of it shares two cores. CPU time is that of sender and receiver together.
+  into a dataset of the final extent) fed by the same sender over ZeroMQ; Penstock is measured over
+  ZeroMQ too, and over its own TCP protocol. All of it shares two cores. CPU time is that of sender
+  and receiver together.
 - **memory**: the recorder's resident peak (`VmHWM`) while a sender is faster than the storage.
 
 Right before each run's clock starts, with images and data prepared, as much memory as it needs is
