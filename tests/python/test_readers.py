@@ -1,0 +1,211 @@
+"""Recorded files in the field's own readers: each opens them, finds the frames and reads the right pixels.
+
+The reference is what h5py reads, and h5py's pixels are compared with what was sent by `penstock check`.
+"""
+
+import gc
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cbor2
+import fabio
+import h5grove.content
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy
+import nxmx
+import pytest
+import silx.io
+import silx.io.nxdata
+import zmq
+from conftest import Record
+from nexusformat.nexus import nxload
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+SHAPE = (6, 64, 96)
+CODECS = ("none", "bslz4", "bszstd", "lz4", "zstd", "deflate")
+TYPED_ARRAY = {"uint8": 64, "uint16": 69, "uint32": 70, "int16": 77, "int32": 78}
+ENERGY_EV = 12398.419843320026  # of 1 angstrom
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_open() -> Iterator[None]:
+    yield
+    gc.collect()
+    kinds = h5py.h5f.OBJ_FILE | h5py.h5f.OBJ_DATASET | h5py.h5f.OBJ_GROUP | h5py.h5f.OBJ_ATTR
+    assert h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, kinds) == 0, "HDF5 objects stay open"
+
+
+def frames_of(kind: str) -> numpy.ndarray:
+    random = numpy.random.default_rng(7)
+    frames = random.poisson(4, SHAPE)
+    frames[:, :, 40:44] = -1 if kind.startswith("int") else numpy.iinfo(kind).max
+    return frames.astype(kind)
+
+
+def start_message(kind: str, frames: int) -> dict[str, object]:
+    rows, columns = SHAPE[1:]
+    return {
+        "type": "start",
+        "series_id": 1,
+        "series_unique_id": "s",
+        "arm_date": cbor2.CBORTag(0, "2026-11-20T10:00:00Z"),
+        "channels": ["threshold_1"],
+        "image_dtype": kind,
+        "image_size_x": columns,
+        "image_size_y": rows,
+        "number_of_images": frames,
+        "count_time": 0.009,
+        "frame_time": 0.01,
+        "incident_energy": ENERGY_EV,
+        "sensor_material": "Si",
+        "sensor_thickness": 4.5e-4,
+        "pixel_size_x": 1.72e-4,
+        "pixel_size_y": 1.72e-4,
+        "beam_center_x": 48.5,
+        "beam_center_y": 30.25,
+        "saturation_value": 1000,
+        "detector_translation": [0.0, 0.0, 0.25],
+        "detector_description": "A detector",
+        "goniometer": {"omega": {"increment": 0.1, "start": 10.0}},
+        "pixel_mask": {"threshold_1": multi_dimensional(numpy.zeros(SHAPE[1:], "uint32"))},
+    }
+
+
+def multi_dimensional(array: numpy.ndarray) -> cbor2.CBORTag:
+    return cbor2.CBORTag(
+        40, [list(array.shape), cbor2.CBORTag(TYPED_ARRAY[array.dtype.name], array.tobytes())]
+    )
+
+
+def send(endpoint: str, frames: numpy.ndarray, leave_out: tuple[int, ...] = ()) -> None:
+    """As a detector does, with nothing of Penstock's."""
+    identity = {"series_id": 1, "series_unique_id": "s"}
+    messages: list[dict[str, object]] = [start_message(frames.dtype.name, len(frames))]
+    for number, frame in enumerate(frames):
+        if number not in leave_out:
+            data = {"threshold_1": multi_dimensional(frame)}
+            messages.append({"type": "image", **identity, "image_id": number, "data": data})
+    messages.append({"type": "end", **identity})
+    # Bounded, so that a recorder that is not there fails the test and does not hang it.
+    with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
+        socket.setsockopt(zmq.SNDTIMEO, 20_000)
+        socket.setsockopt(zmq.LINGER, 10_000)
+        socket.bind(endpoint)
+        for message in messages:
+            socket.send(cbor2.dumps(cbor2.CBORTag(55799, message)))
+
+
+Recorded = Callable[..., Path]
+
+
+@pytest.fixture
+def recorded(record: Record, tmp_path: Path, free_port: int) -> Recorded:
+    def make(frames: numpy.ndarray, *options: str, leave_out: tuple[int, ...] = ()) -> Path:
+        endpoint = f"tcp://127.0.0.1:{free_port}"
+        recorder = record(tmp_path, "--zmq", endpoint, "--series", "1", *options, listen=False)
+        send(endpoint, frames, leave_out)
+        end = recorder.series_end()
+        assert end.problem is None
+        recorder.process.wait(60)
+        return tmp_path / "s.h5"
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "int32"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_h5py_reads_every_codec_and_type(recorded: Recorded, codec: str, kind: str) -> None:
+    frames = frames_of(kind)
+    path = recorded(frames, "--codec", codec)
+    with h5py.File(path) as file:
+        data = file["/entry/data/data"]
+        assert data.dtype == frames.dtype
+        assert data.chunks == (1, *SHAPE[1:])
+        assert numpy.array_equal(data[...], frames)
+
+
+def test_missing_frames_read_as_the_fill_value_everywhere(recorded: Recorded, tmp_path: Path) -> None:
+    frames = frames_of("uint16")
+    settings = tmp_path / "recorder.yaml"
+    settings.write_text("end_timeout_s: 0.1\n", encoding="utf-8")
+    path = recorded(frames, str(settings), leave_out=(2,))
+    frames[2] = numpy.iinfo("uint16").max
+    with h5py.File(path) as file:
+        assert numpy.array_equal(file["/entry/data/data"][...], frames)
+        assert list(file["/entry/penstock/frame_state"]) == [1, 1, 0, 1, 1, 1]
+    with fabio.open(str(path)) as image:
+        assert numpy.array_equal(image.get_frame(2).data, frames[2])
+
+
+def test_silx_shows_the_frames_by_default(recorded: Recorded) -> None:
+    frames = frames_of("uint16")
+    path = recorded(frames)
+    with silx.io.open(str(path)) as file:
+        shown = silx.io.nxdata.get_default(file)
+        assert shown is not None and shown.is_valid, "no default plot"
+        assert shown.signal.name == "/entry/data/data"
+        assert numpy.array_equal(shown.signal[...], frames)
+
+
+def test_fabio_reads_every_frame(recorded: Recorded) -> None:
+    frames = frames_of("int32")
+    path = recorded(frames)
+    with fabio.open(str(path)) as images:
+        assert images.nframes == len(frames)
+        for number, frame in enumerate(frames):
+            assert numpy.array_equal(images.get_frame(number).data, frame)
+
+
+def test_nexusformat_loads_the_tree(recorded: Recorded) -> None:
+    frames = frames_of("uint16")
+    root = nxload(str(recorded(frames)))
+    assert root.entry.nxclass == "NXentry"
+    assert root.entry.instrument.detector.nxclass == "NXdetector"
+    with root.nxfile:
+        assert numpy.array_equal(root.entry.data.nxsignal.nxvalue, frames)
+        assert root.entry.definition.nxvalue == "NXmx"
+
+
+def test_nxmx_finds_beam_detector_and_geometry(recorded: Recorded) -> None:
+    path = recorded(frames_of("uint16"))
+    with h5py.File(path) as file:
+        entry = nxmx.NXmx(file).entries[0]
+        assert entry.definition == "NXmx"
+        assert entry.instruments[0].beams[0].incident_wavelength.to("angstrom").magnitude == pytest.approx(1)
+        detector = entry.instruments[0].detectors[0]
+        assert detector.sensor_thickness.to("mm").magnitude == pytest.approx(0.45)
+        assert detector.count_time.to("ms").magnitude == pytest.approx(9)
+        assert detector.saturation_value == 1000
+        assert detector.pixel_mask.shape == SHAPE[1:]
+        module = detector.modules[0]
+        assert list(module.data_size) == list(SHAPE[1:])
+        # Where the module's first pixel is, by the chain of transformations: McStas axes, x to the left.
+        chain = nxmx.get_dependency_chain(module.fast_pixel_direction)
+        assert [step.path for step in chain][-1].endswith("detector/transformations/translation")
+        place = nxmx.get_cumulative_transformation(chain[1:])[0] @ numpy.array([0, 0, 0, 1])
+        assert place[:3] == pytest.approx([48.5 * 0.172, 30.25 * 0.172, 250])
+        axis = nxmx.get_rotation_axes(nxmx.get_dependency_chain(entry.samples[0].depends_on))
+        assert list(axis.names) == ["omega"]
+        omega = file["/entry/sample/transformations/omega"]
+        assert list(omega) == pytest.approx([10 + 0.1 * number for number in range(SHAPE[0])])
+
+
+def test_h5grove_serves_the_frames(recorded: Recorded) -> None:
+    frames = frames_of("uint16")
+    path = recorded(frames)
+    with h5py.File(path) as file:
+        content = h5grove.content.create_content(file, "/entry/data/data")
+        assert content.metadata()["kind"] == "dataset"
+        assert numpy.array_equal(content.data("2"), frames[2])
+
+
+def test_pynxtools_finds_no_required_field_missing(recorded: Recorded) -> None:
+    path = recorded(frames_of("uint16"))
+    command = [str(Path(sys.executable).parent / "pynx"), "validate", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    said = done.stdout + done.stderr
+    assert "NXmx" in said, said
+    assert "required field" not in said, said
