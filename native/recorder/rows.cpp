@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace penstock::recorder {
 
@@ -68,18 +69,34 @@ Result<void> RowBatch::write_run(std::size_t first, std::size_t last, store::Row
 
 namespace {
 
-/// The eight bytes of `value` as the column's type; what does not fit or is no number is "not told".
+/// A value that a column has where the sender told none.
+std::uint64_t not_told(ElementType type) {
+  return type == ElementType::f64 ? std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN()) : 0;
+}
+
+template <typename Integer, typename Number>
+bool fits(Number number) {
+  if constexpr (std::is_integral_v<Number>) {
+    return std::in_range<Integer>(number);
+  } else {
+    // Both bounds are powers of two, which a double has exactly.
+    constexpr double end = 2.0 * static_cast<double>(std::uint64_t{1} << (std::numeric_limits<Integer>::digits - 1));
+    return number >= static_cast<double>(std::numeric_limits<Integer>::min()) && number < end;
+  }
+}
+
+/// The eight bytes of `value` as the column's type; what does not fit or is no number is not told.
 std::uint64_t bits_of(const MetaValue& value, ElementType type) {
   return std::visit(
       [&](const auto& v) -> std::uint64_t {
         if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
-          return type == ElementType::f64 ? std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN()) : 0;
+          return not_told(type);
         } else if (type == ElementType::f64) {
           return std::bit_cast<std::uint64_t>(static_cast<double>(v));
         } else if (type == ElementType::i64) {
-          return std::bit_cast<std::uint64_t>(static_cast<std::int64_t>(v));
+          return fits<std::int64_t>(v) ? std::bit_cast<std::uint64_t>(static_cast<std::int64_t>(v)) : not_told(type);
         } else {
-          return static_cast<std::uint64_t>(v);
+          return fits<std::uint64_t>(v) ? static_cast<std::uint64_t>(v) : not_told(type);
         }
       },
       value);
@@ -89,8 +106,6 @@ std::uint64_t bits_of(const MetaValue& value, ElementType type) {
 
 Result<void> RowBatch::write_metadata(std::size_t first, std::size_t last, std::size_t column, store::RowWriter& out) {
   const auto& [name, type] = columns_[column];
-  const std::uint64_t none =
-      type == ElementType::f64 ? std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN()) : 0;
   std::vector<std::uint64_t> values(last - first);
   for (std::size_t i = first; i < last; ++i) {
     const auto& metadata = rows_[i].metadata;
@@ -99,7 +114,7 @@ Result<void> RowBatch::write_metadata(std::size_t first, std::size_t last, std::
         column < metadata.size() && metadata[column].first == name
             ? metadata.begin() + static_cast<std::ptrdiff_t>(column)
             : std::find_if(metadata.begin(), metadata.end(), [&name = name](const auto& m) { return m.first == name; });
-    values[i - first] = found == metadata.end() ? none : bits_of(found->second, type);
+    values[i - first] = found == metadata.end() ? not_told(type) : bits_of(found->second, type);
   }
   return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + column)}, rows_[first].number,
                  std::as_bytes(std::span(values)));

@@ -80,6 +80,10 @@ Result<void> SeriesFile::fit_to_first_frame(const Frame& frame) {
   if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
   first_seen_ = true;
   const auto columns = meta_columns(frame.metadata);
+  for (const auto& [name, sample] : frame.metadata)
+    if (std::none_of(columns.begin(), columns.end(), [&name = name](const auto& c) { return c.name == name; }))
+      spdlog::warn("{}: \"{}\", which frames bring along, is not stored: columns are numbers with a plain name", path_,
+                   name.substr(0, 64));
   const auto encoding = frame.encoding == Encoding::none ? codec_.encoding : frame.encoding;
   if (encoding != codec_.encoding || !columns.empty()) {
     if (auto opened = open_store(encoding, columns, true); !opened.ok()) {

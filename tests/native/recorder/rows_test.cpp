@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 namespace penstock::recorder {
@@ -64,6 +65,31 @@ TEST(RowBatch, MetadataGoesIntoItsColumnsInAnyOrderAndWithGaps) {
   EXPECT_EQ(omega(1), 2.0);
   EXPECT_TRUE(std::isnan(omega(2)));
   EXPECT_EQ(columns.values.at({static_cast<std::uint16_t>(fixed_columns + 1), 1}), 8u);
+}
+
+TEST(RowBatch, NumbersThatDoNotFitTheirColumnAreNotTold) {
+  RowBatch batch({{"pulse", ElementType::i64}, {"count", ElementType::u64}});
+  auto add = [&, number = std::uint64_t{0}](const MetaValue& value) mutable {
+    batch.add({.number = number++, .metadata = {{"pulse", value}, {"count", value}}});
+  };
+  add(1e300);
+  add(-1e300);
+  add(std::numeric_limits<double>::quiet_NaN());
+  add(0x1p63);
+  add(std::numeric_limits<std::uint64_t>::max());
+  add(std::int64_t{-5});
+  add(41.9);
+  Columns columns;
+  ASSERT_TRUE(batch.write(columns).ok());
+  const auto column = [&](std::uint16_t position) {
+    std::vector<std::uint64_t> values;
+    for (std::uint64_t row = 0; row < 7; ++row)
+      values.push_back(columns.values.at({static_cast<std::uint16_t>(fixed_columns + position), row}));
+    return values;
+  };
+  EXPECT_EQ(column(0), (std::vector<std::uint64_t>{0, 0, 0, 0, 0, static_cast<std::uint64_t>(-5), 41}));
+  EXPECT_EQ(column(1), (std::vector<std::uint64_t>{0, 0, 0, std::uint64_t{1} << 63,
+                                                   std::numeric_limits<std::uint64_t>::max(), 0, 41}));
 }
 
 TEST(RowSlots, GivesBackWhatWasPutAndReusesPlaces) {
