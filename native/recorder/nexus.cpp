@@ -3,11 +3,12 @@
 #include <fmt/chrono.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <limits>
 
 #include "base/clock.hpp"
+#include "recorder/nexus_geometry.hpp"
+#include "recorder/nexus_tree.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -15,54 +16,13 @@ namespace {
 using store::Attribute;
 using store::FileLayout;
 using store::scalar;
-using store::Value;
-using store::ValueNode;
 
 constexpr const char* entry = "/entry";
 constexpr const char* instrument = "/entry/instrument";
-constexpr const char* detector = "/entry/instrument/detector";
 
 std::string iso_time(std::int64_t ns) {
   const auto seconds = static_cast<std::time_t>(ns / 1'000'000'000);
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06d}Z", fmt::gmtime(seconds), (ns % 1'000'000'000) / 1000);
-}
-
-Attribute nx_class(const char* name) { return {"NX_class", std::string(name)}; }
-Attribute units(const char* name) { return {"units", std::string(name)}; }
-
-/// Collects nodes; each function below adds one branch of the tree.
-class Tree {
- public:
-  explicit Tree(FileLayout& layout) : layout_(layout) {}
-
-  void group(const std::string& path, const char* klass, std::vector<Attribute> more = {}) {
-    more.insert(more.begin(), nx_class(klass));
-    layout_.groups.push_back({path, std::move(more)});
-  }
-  void value(const std::string& path, Value value, std::vector<Attribute> attributes = {}) {
-    layout_.values.push_back({path, std::move(value), std::move(attributes)});
-  }
-  template <typename T>
-  void optional(const std::string& path, const std::optional<T>& value, std::vector<Attribute> attributes = {}) {
-    if (!value) return;
-    if constexpr (std::is_same_v<T, bool>)
-      this->value(path, scalar(ElementType::u8, static_cast<std::uint8_t>(*value)), std::move(attributes));
-    else if constexpr (std::is_same_v<T, std::string>)
-      this->value(path, *value, std::move(attributes));
-    else
-      this->value(path, scalar(*value), std::move(attributes));
-  }
-
- private:
-  FileLayout& layout_;
-};
-
-/// A step of a chain of transformations (NXtransformations): along or about `vector`.
-std::vector<Attribute> transformation(const char* type, const char* unit, const std::vector<double>& vector,
-                                      const std::string& depends_on) {
-  return {{"transformation_type", std::string(type)}, units(unit),
-          {"vector", store::vector_of(vector)},       {"offset", store::vector_of({0, 0, 0})},
-          {"offset_units", std::string("m")},         {"depends_on", depends_on}};
 }
 
 void add_root(Tree& tree, const Series& series) {
@@ -93,79 +53,31 @@ void add_beam(Tree& tree, const Series& series) {
   tree.optional("/entry/instrument/beam/incident_energy", series.incident_energy_ev, {units("eV")});
 }
 
-/// The angles of `frames` frames, an axis a node, each turning what the one before it carries.
-std::vector<ValueNode> goniometer_axes(const Series& series, std::uint64_t frames) {
-  constexpr std::uint64_t angles_max = 1 << 24;  // a hostile number of frames costs no more memory than this
-  std::vector<ValueNode> axes;
-  std::string depends_on = ".";
-  for (const auto& axis : series.goniometer) {
-    std::vector<double> angles(std::clamp<std::uint64_t>(frames, 1, angles_max));
-    for (std::size_t i = 0; i < angles.size(); ++i) angles[i] = axis.start + static_cast<double>(i) * axis.increment;
-    axes.push_back({"/entry/sample/transformations/" + axis.name, store::vector_of(angles),
-                    transformation("rotation", "degree", {-1, 0, 0}, depends_on)});
-    depends_on = axes.back().path;
-  }
-  return axes;
+/// Where something lies that each channel may have: that of the first channel, whose frames readers
+/// show, under its NeXus name, the others with their channel's name.
+std::string channel_path(const Series& series, const char* name, const std::string& channel, std::size_t count) {
+  const bool first = channel == series.channels.front() || (count == 1 && series.channels.size() == 1);
+  auto path = std::string(detector_path) + "/" + name;
+  return first ? path : path + "_" + plain_name(channel);
 }
 
-void add_sample(Tree& tree, const Series& series) {
-  tree.group("/entry/sample", "NXsample");
-  tree.value("/entry/sample/name", std::string("unknown"));
-  tree.group("/entry/sample/transformations", "NXtransformations");
-  auto axes = goniometer_axes(series, series.frames);
-  tree.value("/entry/sample/depends_on", axes.empty() ? std::string(".") : axes.back().path);
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    tree.value(axes[i].path + "_increment_set", scalar(series.goniometer[i].increment), {units("degree")});
-    tree.value(axes[i].path, std::move(axes[i].value), std::move(axes[i].attributes));
-  }
-}
-
-void add_module(Tree& tree, const Series& series) {
-  const std::string module = std::string(detector) + "/module";
-  tree.group(module, "NXdetector_module");
-  const auto rows = static_cast<std::int64_t>(series.frame.shape.at(0));
-  const auto columns = static_cast<std::int64_t>(series.frame.shape.size() > 1 ? series.frame.shape[1] : 1);
-  const auto pair = [](std::int64_t a, std::int64_t b) {
-    store::ArrayValue value{{ElementType::i64, {2}}, std::vector<std::byte>(16)};
-    std::memcpy(value.data.data(), &a, 8);
-    std::memcpy(value.data.data() + 8, &b, 8);
-    return value;
-  };
-  tree.value(module + "/data_origin", pair(0, 0));
-  tree.value(module + "/data_size", pair(rows, columns));
-  const double x = series.pixel_size_x_m.value_or(0), y = series.pixel_size_y_m.value_or(0);
-  // McStas axes seen along the beam: x to the left, y up; images run right and down.
-  tree.value(
-      module + "/module_offset", scalar(0.0),
-      {{"transformation_type", std::string("translation")},
-       units("m"),
-       {"vector", store::vector_of({1, 0, 0})},
-       {"offset", store::vector_of({series.beam_center_x.value_or(0) * x, series.beam_center_y.value_or(0) * y, 0})},
-       {"offset_units", std::string("m")},
-       {"depends_on", std::string("/entry/instrument/detector/transformations/translation")}});
-  tree.value(module + "/fast_pixel_direction", scalar(x),
-             transformation("translation", "m", {-1, 0, 0}, module + "/module_offset"));
-  tree.value(module + "/slow_pixel_direction", scalar(y),
-             transformation("translation", "m", {0, -1, 0}, module + "/module_offset"));
-}
-
-/// Pixel mask and flat field: one for a single channel, else one a channel in its own name.
 void add_maps(Tree& tree, const Series& series) {
   const auto add = [&](const char* name, const std::vector<NamedArray>& arrays) {
-    for (const auto& array : arrays) {
-      const std::string suffix = arrays.size() == 1 ? "" : "_" + array.channel;
-      tree.value(std::string(detector) + "/" + name + suffix, store::ArrayValue{array.spec, array.data});
-    }
+    for (const auto& array : arrays)
+      tree.value(channel_path(series, name, array.channel, arrays.size()), store::ArrayValue{array.spec, array.data});
   };
   add("pixel_mask", series.pixel_mask);
   add("flatfield", series.flatfield);
+  for (const auto& [channel, energy] : series.threshold_energy_ev)
+    tree.value(channel_path(series, "threshold_energy", channel, series.threshold_energy_ev.size()), scalar(energy),
+               {units("eV")});
   if (series.countrate_correction_table)
-    tree.value(std::string(detector) + "/countrate_correction_lookup_table",
+    tree.value(std::string(detector_path) + "/countrate_correction_lookup_table",
                store::ArrayValue{series.countrate_correction_table->spec, series.countrate_correction_table->data});
 }
 
 void add_detector(Tree& tree, const Series& series) {
-  const std::string path = detector;
+  const std::string path = detector_path;
   tree.group(path, "NXdetector");
   tree.optional(path + "/description", series.detector_description);
   tree.optional(path + "/serial_number", series.detector_serial_number);
@@ -183,21 +95,7 @@ void add_detector(Tree& tree, const Series& series) {
   tree.optional(path + "/flatfield_applied", series.flatfield_enabled);
   tree.optional(path + "/pixel_mask_applied", series.pixel_mask_enabled);
   tree.optional(path + "/virtual_pixel_interpolation_applied", series.virtual_pixel_interpolation_enabled);
-  for (const auto& [channel, energy] : series.threshold_energy_ev) {
-    auto name = path + "/threshold_energy";
-    if (series.threshold_energy_ev.size() > 1) name.append("_").append(channel);
-    tree.value(name, scalar(energy), {units("eV")});
-  }
-  const auto translation = series.detector_translation_m.value_or(std::array<double, 3>{0, 0, 0});
-  tree.group(path + "/transformations", "NXtransformations");
-  const double length = std::hypot(translation[0], translation[1], translation[2]);
-  const std::vector<double> direction =
-      length > 0 ? std::vector<double>{translation[0] / length, translation[1] / length, translation[2] / length}
-                 : std::vector<double>{0, 0, 1};
-  tree.value(path + "/transformations/translation", scalar(length), transformation("translation", "m", direction, "."));
-  if (series.detector_translation_m) tree.value(path + "/distance", scalar(translation[2]), {units("m")});
-  tree.value(path + "/depends_on", path + "/transformations/translation");
-  add_module(tree, series);
+  add_detector_geometry(tree, series);
   add_maps(tree, series);
 }
 
@@ -209,21 +107,17 @@ void add_penstock(Tree& tree, const Series& series) {
   tree.value("/entry/penstock/frames_announced", scalar(series.frames));
   tree.value("/entry/penstock/channels", series.channels);
   tree.optional("/entry/penstock/user_data", series.user_data_json);
-  for (const auto& [name, text] : series.unknown_json) {
-    std::string safe = name;
-    for (auto& c : safe)
-      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') c = '_';
-    tree.value("/entry/penstock/start/" + (safe.empty() ? "_" : safe), text);
-  }
+  if (series.detector_translation_m)
+    tree.value("/entry/penstock/detector_translation",
+               store::vector_of({series.detector_translation_m->begin(), series.detector_translation_m->end()}),
+               {units("m")});
+  for (const auto& [name, text] : series.unknown_json) tree.value("/entry/penstock/start/" + plain_name(name), text);
   tree.group("/entry/penstock/timing", "NXcollection");
 }
 
 std::string dataset_path(const Series& series, std::size_t channel) {
   if (channel == 0) return "/entry/data/data";
-  std::string name = series.channels[channel];
-  for (auto& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') c = '_';
-  return fmt::format("/entry/data/channel_{}_{}", channel, name);
+  return fmt::format("/entry/data/channel_{}_{}", channel, plain_name(series.channels[channel]));
 }
 
 void add_frames(Tree& tree, FileLayout& layout, const Series& series, const CodecSpec& codec) {
@@ -237,7 +131,7 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Code
                               .filters = filters_of(codec, size_of(series.frame.type)),
                               .fill = fill_value(series.frame.type),
                               .attributes = {{"channel", series.channels[channel]}}});
-    layout.links.push_back({std::string(detector) + path.substr(std::string("/entry/data").size()), path});
+    layout.links.push_back({std::string(detector_path) + path.substr(std::string("/entry/data").size()), path});
   }
 }
 
@@ -259,7 +153,13 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
   time_column("received", "1970-01-01T00:00:00Z");
   time_column("encoded", "1970-01-01T00:00:00Z");
   time_column("written", "1970-01-01T00:00:00Z");
-  for (const auto& column : columns) layout.columns.push_back({"/entry/metadata/" + column.name, column.type, {}, {}});
+  for (const auto& column : columns)
+    layout.columns.push_back({.path = "/entry/metadata/" + column.name,
+                              .type = column.type,
+                              .fill = column.text_bytes == 0 && column.type == ElementType::f64
+                                          ? fill_value(column.type)
+                                          : std::vector<std::byte>{},
+                              .text_bytes = column.text_bytes});
 }
 
 }  // namespace
@@ -269,22 +169,6 @@ std::vector<std::byte> fill_value(ElementType type) {
   if (type == ElementType::f32) store_le(fill.data(), std::numeric_limits<float>::quiet_NaN());
   if (type == ElementType::f64) store_le(fill.data(), std::numeric_limits<double>::quiet_NaN());
   return fill;
-}
-
-std::vector<MetaColumn> meta_columns(const std::vector<std::pair<std::string, MetaValue>>& metadata) {
-  std::vector<MetaColumn> columns;
-  for (const auto& [name, sample] : metadata) {
-    if (std::holds_alternative<std::string>(sample)) continue;
-    if (name.empty() || name.find('/') != std::string::npos || name.front() == '.') continue;
-    const bool there =
-        std::any_of(columns.begin(), columns.end(), [&name = name](const auto& c) { return c.name == name; });
-    if (there) continue;
-    const auto type = std::holds_alternative<double>(sample)         ? ElementType::f64
-                      : std::holds_alternative<std::int64_t>(sample) ? ElementType::i64
-                                                                     : ElementType::u64;
-    columns.push_back({name, type});
-  }
-  return columns;
 }
 
 store::FileLayout nexus_layout(const Series& series, const CodecSpec& codec, const std::vector<MetaColumn>& columns) {
@@ -307,7 +191,7 @@ store::FinalValues final_values(const Series& series, const LedgerCounts& counts
   values.frames = frames;
   values.values.push_back({"/entry/end_time", iso_time(end_ns), {}});
   if (series.frames == 0)
-    for (auto& axis : goniometer_axes(series, frames)) values.values.push_back(std::move(axis));
+    for (auto& axis : axis_values(series, frames)) values.values.push_back(std::move(axis));
   const auto count = [&](const char* name, std::uint64_t number) {
     values.attributes.emplace_back("/entry/penstock/frame_state", Attribute{name, scalar(number)});
   };

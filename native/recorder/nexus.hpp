@@ -8,16 +8,11 @@
 #include "frame/frame.hpp"
 #include "frame/series.hpp"
 #include "recorder/ledger.hpp"
+#include "recorder/metadata.hpp"
 #include "store/layout.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {
-
-/// A column of per-frame metadata, as the first frame brought it.
-struct MetaColumn {
-  std::string name;
-  ElementType type;
-};
 
 /// Columns that every file has, at these positions of FileLayout::columns; metadata follows.
 /// Times are nanoseconds: exposure_* since the series' arm date as the source told them (-1: not
@@ -32,9 +27,6 @@ enum class Column : std::uint16_t {
   written,   ///< its segment was on storage
 };
 constexpr std::size_t fixed_columns = 7;
-
-/// The numeric columns that `metadata` (of the first frame) gives rise to; text is kept out.
-std::vector<MetaColumn> meta_columns(const std::vector<std::pair<std::string, MetaValue>>& metadata);
 
 /// Everything that is known at the start. Dataset i is channel i of the series; `fill` is one
 /// element of the fill value, as are the bytes of missing frames.

@@ -1,13 +1,14 @@
 #include "recorder/rows.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <limits>
-#include <type_traits>
 #include <utility>
 
 namespace penstock::recorder {
+namespace {
+
+constexpr std::size_t remarks_max = 64;
+
+}  // namespace
 
 std::uint64_t RowSlots::put(Row row) {
   std::lock_guard lock(mutex_);
@@ -36,6 +37,7 @@ Result<void> RowBatch::write(store::RowWriter& out) {
       std::unique(rows.rbegin(), rows.rend(), [](const Row& a, const Row& b) { return a.number == b.number; });
   rows.erase(rows.begin(), last.base());
   rows_.swap(rows);
+  for (const auto& row : rows_) remark_unknown(row.metadata);
   Result<void> result;
   for (std::size_t first = 0; first < rows_.size() && result.ok();) {
     std::size_t end = first + 1;
@@ -67,57 +69,40 @@ Result<void> RowBatch::write_run(std::size_t first, std::size_t last, store::Row
   return {};
 }
 
-namespace {
-
-/// A value that a column has where the sender told none.
-std::uint64_t not_told(ElementType type) {
-  return type == ElementType::f64 ? std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN()) : 0;
-}
-
-template <typename Integer, typename Number>
-bool fits(Number number) {
-  if constexpr (std::is_integral_v<Number>) {
-    return std::in_range<Integer>(number);
-  } else {
-    // Both bounds are powers of two, which a double has exactly.
-    constexpr double end = 2.0 * static_cast<double>(std::uint64_t{1} << (std::numeric_limits<Integer>::digits - 1));
-    return number >= static_cast<double>(std::numeric_limits<Integer>::min()) && number < end;
-  }
-}
-
-/// The eight bytes of `value` as the column's type; what does not fit or is no number is not told.
-std::uint64_t bits_of(const MetaValue& value, ElementType type) {
-  return std::visit(
-      [&](const auto& v) -> std::uint64_t {
-        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
-          return not_told(type);
-        } else if (type == ElementType::f64) {
-          return std::bit_cast<std::uint64_t>(static_cast<double>(v));
-        } else if (type == ElementType::i64) {
-          return fits<std::int64_t>(v) ? std::bit_cast<std::uint64_t>(static_cast<std::int64_t>(v)) : not_told(type);
-        } else {
-          return fits<std::uint64_t>(v) ? static_cast<std::uint64_t>(v) : not_told(type);
-        }
-      },
-      value);
-}
-
-}  // namespace
-
-Result<void> RowBatch::write_metadata(std::size_t first, std::size_t last, std::size_t column, store::RowWriter& out) {
-  const auto& [name, type] = columns_[column];
-  std::vector<std::uint64_t> values(last - first);
+Result<void> RowBatch::write_metadata(std::size_t first, std::size_t last, std::size_t position,
+                                      store::RowWriter& out) {
+  const auto& column = columns_[position];
+  const auto row_bytes = column.row_bytes();
+  std::vector<std::byte> values((last - first) * row_bytes);
   for (std::size_t i = first; i < last; ++i) {
-    const auto& metadata = rows_[i].metadata;
-    // Sources send the same names in the same order, so the column's own position is tried first.
-    auto found =
-        column < metadata.size() && metadata[column].first == name
-            ? metadata.begin() + static_cast<std::ptrdiff_t>(column)
-            : std::find_if(metadata.begin(), metadata.end(), [&name = name](const auto& m) { return m.first == name; });
-    values[i - first] = found == metadata.end() ? not_told(type) : bits_of(found->second, type);
+    const auto* value = value_of(rows_[i].metadata, position);
+    if (!encode_value(value, column, values.data() + (i - first) * row_bytes))
+      remark(column.name, "does not fit the type or the length of its first value everywhere");
   }
-  return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + column)}, rows_[first].number,
-                 std::as_bytes(std::span(values)));
+  return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, rows_[first].number, values);
+}
+
+/// Sources send the same names in the same order, so the column's own position is tried first.
+const MetaValue* RowBatch::value_of(const Metadata& metadata, std::size_t position) const {
+  const auto& name = columns_[position].name;
+  if (position < metadata.size() && metadata[position].first == name) return &metadata[position].second;
+  const auto found = std::find_if(metadata.begin(), metadata.end(), [&](const auto& m) { return m.first == name; });
+  return found == metadata.end() ? nullptr : &found->second;
+}
+
+/// Names that the first frame did not have, or that no column can have.
+void RowBatch::remark_unknown(const Metadata& metadata) {
+  for (std::size_t i = 0; i < metadata.size(); ++i) {
+    const auto& name = metadata[i].first;
+    if (i < columns_.size() && columns_[i].name == name) continue;
+    if (std::none_of(columns_.begin(), columns_.end(), [&](const auto& c) { return c.name == name; }))
+      remark(name, "is not stored: the first frame did not have it, or it is no name of a column");
+  }
+}
+
+void RowBatch::remark(const std::string& name, const char* what) {
+  if (!remark_ || remarked_.size() >= remarks_max || !remarked_.insert(name).second) return;
+  remark_(name, what);
 }
 
 }  // namespace penstock::recorder

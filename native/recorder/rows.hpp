@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "frame/frame.hpp"
+#include "recorder/metadata.hpp"
 #include "recorder/nexus.hpp"
 #include "store/store.hpp"
 
@@ -21,7 +25,7 @@ struct Row {
   std::int64_t received_ns = -1;
   std::int64_t encoded_ns = -1;
   std::int64_t written_ns = -1;
-  std::vector<std::pair<std::string, MetaValue>> metadata = {};
+  Metadata metadata = {};
 };
 
 /// Rows of frames that are between the network and the index, by a number that travels with the
@@ -41,7 +45,11 @@ class RowSlots {
 /// indexer's thread.
 class RowBatch {
  public:
-  explicit RowBatch(std::vector<MetaColumn> columns) : columns_(std::move(columns)) {}
+  /// Told once for a name of metadata of which something is not stored, and why.
+  using Remark = std::function<void(const std::string& name, const char* what)>;
+
+  explicit RowBatch(std::vector<MetaColumn> columns, Remark remark = {})
+      : columns_(std::move(columns)), remark_(std::move(remark)) {}
 
   void add(Row row) { rows_.push_back(std::move(row)); }
   std::size_t size() const { return rows_.size(); }
@@ -50,9 +58,14 @@ class RowBatch {
 
  private:
   Result<void> write_run(std::size_t first, std::size_t last, store::RowWriter& out);
-  Result<void> write_metadata(std::size_t first, std::size_t last, std::size_t column, store::RowWriter& out);
+  Result<void> write_metadata(std::size_t first, std::size_t last, std::size_t position, store::RowWriter& out);
+  const MetaValue* value_of(const Metadata& metadata, std::size_t position) const;
+  void remark_unknown(const Metadata& metadata);
+  void remark(const std::string& name, const char* what);
 
   const std::vector<MetaColumn> columns_;
+  const Remark remark_;
+  std::set<std::string> remarked_;
   std::vector<Row> rows_;
 };
 

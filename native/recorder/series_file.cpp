@@ -60,7 +60,9 @@ Result<void> SeriesFile::open_store(Encoding encoding, const std::vector<MetaCol
   writers_.clear();
   store_.reset();
   codec_.encoding = encoding;
-  batch_ = std::make_unique<RowBatch>(columns);
+  batch_ = std::make_unique<RowBatch>(columns, [this](const std::string& name, const char* what) {
+    spdlog::warn("{}: \"{}\", which frames bring along, {}", path_, name.substr(0, 64), what);
+  });
   auto options = config_.store;
   options.buffer_bytes = config_.segment_pool_bytes();
   options.overwrite = options.overwrite || replace;
@@ -80,10 +82,6 @@ Result<void> SeriesFile::fit_to_first_frame(const Frame& frame) {
   if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
   first_seen_ = true;
   const auto columns = meta_columns(frame.metadata);
-  for (const auto& [name, sample] : frame.metadata)
-    if (std::none_of(columns.begin(), columns.end(), [&name = name](const auto& c) { return c.name == name; }))
-      spdlog::warn("{}: \"{}\", which frames bring along, is not stored: columns are numbers with a plain name", path_,
-                   name.substr(0, 64));
   const auto encoding = frame.encoding == Encoding::none ? codec_.encoding : frame.encoding;
   if (encoding != codec_.encoding || !columns.empty()) {
     if (auto opened = open_store(encoding, columns, true); !opened.ok()) {
@@ -147,6 +145,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     return std::optional<Task>();
   }
   raw_bytes_ += raw_bytes_a_frame_;
+  shorten_text(frame.metadata);
   const auto slot = slots_.put({.number = value(frame.number),
                                 .channel = frame.channel,
                                 .exposure_start_ns = frame.exposure_start_ns,

@@ -17,8 +17,13 @@ struct ArrayValue {
   std::vector<std::byte> data;
 };
 
+/// Written as the enumeration of FALSE and TRUE that the field's readers take for a truth value.
+struct Boolean {
+  bool value = false;
+};
+
 /// Strings are written as variable-length ASCII, which all readers in the field understand.
-using Value = std::variant<std::string, std::vector<std::string>, ArrayValue>;
+using Value = std::variant<std::string, std::vector<std::string>, ArrayValue, Boolean>;
 
 template <typename T>
 Value scalar(ElementType type, T number) {
@@ -70,8 +75,13 @@ struct ChunkedNode {
 struct ColumnNode {
   std::string path;
   ElementType type = ElementType::u64;
-  std::vector<std::byte> fill;  ///< one element; empty is 0
-  std::vector<Attribute> attributes;
+  std::vector<std::byte> fill = {};  ///< one element; empty is 0
+  std::vector<Attribute> attributes = {};
+  /// Above 0 the values are text: so many bytes of UTF-8, padded with zeros; `type` and `fill` say
+  /// nothing then. (HDF5 keeps text of variable length where readers of a growing file cannot follow.)
+  std::size_t text_bytes = 0;
+
+  std::size_t row_bytes() const { return text_bytes > 0 ? text_bytes : size_of(type); }
 };
 
 struct FileLayout {

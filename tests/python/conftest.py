@@ -1,5 +1,6 @@
 """Fixtures for tests that run the real programs. They fail where a program is not built; they never skip."""
 
+import gc
 import os
 import signal
 import socket
@@ -7,8 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import h5py
+import numpy
 import pytest
+from detector_stream import send
 
 from penstock.model.events import Event, Listening, RecorderSeriesEnd, parse_event
 from penstock.programs.locate import find_program
@@ -116,6 +121,37 @@ def penstock(*arguments: str, timeout_s: float = 120) -> "subprocess.CompletedPr
     )
 
 
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
 @pytest.fixture
-def run() -> "Callable[..., subprocess.CompletedProcess[str]]":
+def run() -> Run:
     return penstock
+
+
+@pytest.fixture
+def nothing_stays_open() -> Iterator[None]:
+    """Fails a test that leaves an HDF5 object open."""
+    yield
+    gc.collect()
+    kinds = h5py.h5f.OBJ_FILE | h5py.h5f.OBJ_DATASET | h5py.h5f.OBJ_GROUP | h5py.h5f.OBJ_ATTR
+    assert h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, kinds) == 0, "HDF5 objects stay open"
+
+
+Recorded = Callable[..., Path]
+
+
+@pytest.fixture
+def recorded(record: Record, tmp_path: Path, free_port: int) -> Recorded:
+    """Records a series that a detector sends over ZeroMQ; see detector_stream.send."""
+
+    def make(frames: numpy.ndarray, *options: str, **sent: Any) -> Path:
+        endpoint = f"tcp://127.0.0.1:{free_port}"
+        recorder = record(tmp_path, "--zmq", endpoint, "--series", "1", *options, listen=False)
+        send(endpoint, frames, **sent)
+        end = recorder.series_end()
+        assert end.problem is None
+        recorder.process.wait(60)
+        return tmp_path / "s.h5"
+
+    return make

@@ -3,14 +3,9 @@
 The reference is what h5py reads, and h5py's pixels are compared with what was sent by `penstock check`.
 """
 
-import gc
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import cbor2
 import fabio
 import h5grove.content
 import h5py
@@ -20,102 +15,16 @@ import nxmx
 import pytest
 import silx.io.nxdata.parse
 import silx.io.utils
-import zmq
-from conftest import Record
+from conftest import Recorded
+from detector_stream import SHAPE, frames_of
 from nexusformat.nexus import nxload
 
 find_default: Any = silx.io.nxdata.parse.get_default
 parse_nxmx: Any = nxmx.NXmx
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
-SHAPE = (6, 64, 96)
 CODECS = ("none", "bslz4", "bszstd", "lz4", "zstd", "deflate")
-TYPED_ARRAY = {"uint8": 64, "uint16": 69, "uint32": 70, "int16": 77, "int32": 78}
-ENERGY_EV = 12398.419843320026  # of 1 angstrom
 
 
-@pytest.fixture(autouse=True)
-def _nothing_stays_open() -> Iterator[None]:
-    yield
-    gc.collect()
-    kinds = h5py.h5f.OBJ_FILE | h5py.h5f.OBJ_DATASET | h5py.h5f.OBJ_GROUP | h5py.h5f.OBJ_ATTR
-    assert h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, kinds) == 0, "HDF5 objects stay open"
-
-
-def frames_of(kind: str) -> numpy.ndarray:
-    random = numpy.random.default_rng(7)
-    frames = random.poisson(4, SHAPE)
-    frames[:, :, 40:44] = -1 if kind.startswith("int") else numpy.iinfo(kind).max
-    return frames.astype(kind)
-
-
-def start_message(kind: str, frames: int) -> dict[str, object]:
-    rows, columns = SHAPE[1:]
-    return {
-        "type": "start",
-        "series_id": 1,
-        "series_unique_id": "s",
-        "arm_date": cbor2.CBORTag(0, "2026-11-20T10:00:00Z"),
-        "channels": ["threshold_1"],
-        "image_dtype": kind,
-        "image_size_x": columns,
-        "image_size_y": rows,
-        "number_of_images": frames,
-        "count_time": 0.009,
-        "frame_time": 0.01,
-        "incident_energy": ENERGY_EV,
-        "sensor_material": "Si",
-        "sensor_thickness": 4.5e-4,
-        "pixel_size_x": 1.72e-4,
-        "pixel_size_y": 1.72e-4,
-        "beam_center_x": 48.5,
-        "beam_center_y": 30.25,
-        "saturation_value": 1000,
-        "detector_translation": [0.0, 0.0, 0.25],
-        "detector_description": "A detector",
-        "goniometer": {"omega": {"increment": 0.1, "start": 10.0}},
-        "pixel_mask": {"threshold_1": multi_dimensional(numpy.zeros(SHAPE[1:], "uint32"))},
-    }
-
-
-def multi_dimensional(array: numpy.ndarray) -> cbor2.CBORTag:
-    return cbor2.CBORTag(
-        40, [list(array.shape), cbor2.CBORTag(TYPED_ARRAY[array.dtype.name], array.tobytes())]
-    )
-
-
-def send(endpoint: str, frames: numpy.ndarray, leave_out: tuple[int, ...] = ()) -> None:
-    """As a detector does, with nothing of Penstock's."""
-    identity = {"series_id": 1, "series_unique_id": "s"}
-    messages: list[dict[str, object]] = [start_message(frames.dtype.name, len(frames))]
-    for number, frame in enumerate(frames):
-        if number not in leave_out:
-            data = {"threshold_1": multi_dimensional(frame)}
-            messages.append({"type": "image", **identity, "image_id": number, "data": data})
-    messages.append({"type": "end", **identity})
-    # Bounded, so that a recorder that is not there fails the test and does not hang it.
-    with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
-        socket.setsockopt(zmq.SNDTIMEO, 20_000)
-        socket.setsockopt(zmq.LINGER, 10_000)
-        socket.bind(endpoint)
-        for message in messages:
-            socket.send(cbor2.dumps(cbor2.CBORTag(55799, message)))
-
-
-Recorded = Callable[..., Path]
-
-
-@pytest.fixture
-def recorded(record: Record, tmp_path: Path, free_port: int) -> Recorded:
-    def make(frames: numpy.ndarray, *options: str, leave_out: tuple[int, ...] = ()) -> Path:
-        endpoint = f"tcp://127.0.0.1:{free_port}"
-        recorder = record(tmp_path, "--zmq", endpoint, "--series", "1", *options, listen=False)
-        send(endpoint, frames, leave_out)
-        end = recorder.series_end()
-        assert end.problem is None
-        recorder.process.wait(60)
-        return tmp_path / "s.h5"
-
-    return make
+pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "int32"])
@@ -205,12 +114,3 @@ def test_h5grove_serves_the_frames(recorded: Recorded) -> None:
         content = h5grove.content.create_content(file, "/entry/data/data")
         assert content.metadata()["kind"] == "dataset"
         assert numpy.array_equal(content.data("2"), frames[2])
-
-
-def test_pynxtools_finds_no_required_field_missing(recorded: Recorded) -> None:
-    path = recorded(frames_of("uint16"))
-    command = [str(Path(sys.executable).parent / "pynx"), "validate", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    said = done.stdout + done.stderr
-    assert "NXmx" in said, said
-    assert "required field" not in said, said

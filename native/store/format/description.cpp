@@ -1,5 +1,6 @@
 #include "store/format/description.hpp"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace penstock::store::format {
@@ -11,6 +12,7 @@ constexpr std::size_t nodes_max = 65536;
 constexpr std::size_t dimensions_max = 31;  // of a frame; HDF5 has 32 with the first
 constexpr std::size_t filters_max = 32;
 constexpr std::size_t filter_values_max = 256;
+constexpr std::size_t text_bytes_max = 65536;
 
 std::string hex_of(const std::vector<std::byte>& bytes) {
   std::string hex;
@@ -97,6 +99,23 @@ Result<ChunkedNode> parse_dataset(const json& object) {
   return node;
 }
 
+/// Text columns have a type like "S64": so many bytes.
+Result<ColumnNode> parse_column(const json& object) {
+  if (!object.is_object()) return bad("a column is not an object");
+  PEN_ASSIGN(const auto type, text_at(object, "type"));
+  if (type.empty() || type.front() != 'S') return parse_common<ColumnNode>(object);
+  std::size_t bytes = 0;
+  const auto* end = type.data() + type.size();
+  const auto [read_to, error] = std::from_chars(type.data() + 1, end, bytes);
+  if (error != std::errc() || read_to != end || bytes == 0 || bytes > text_bytes_max)
+    return bad(fmt::format("type '{}' is not 'S' and 1 to {} bytes", type, text_bytes_max));
+  auto number = object;
+  number["type"] = name(ElementType::u8);
+  PEN_ASSIGN(auto node, parse_common<ColumnNode>(number));
+  node.text_bytes = bytes;
+  return node;
+}
+
 template <typename Node, typename Parse>
 Result<std::vector<Node>> parse_list(const json& document, const char* key, Parse parse) {
   const auto found = document.find(key);
@@ -117,7 +136,10 @@ std::string describe(const FileLayout& layout) {
   for (const auto& node : layout.chunked) datasets.push_back(to_json(node));
   auto columns = json::array();
   for (const auto& node : layout.columns)
-    columns.push_back({{"path", node.path}, {"type", name(node.type)}, {"fill", hex_of(node.fill)}});
+    columns.push_back(
+        {{"path", node.path},
+         {"type", node.text_bytes > 0 ? fmt::format("S{}", node.text_bytes) : std::string(name(node.type))},
+         {"fill", hex_of(node.fill)}});
   const json document = {{"format", "penstock"}, {"datasets", datasets}, {"columns", columns}};
   return document.dump(-1, ' ', true, json::error_handler_t::replace);
 }
@@ -138,7 +160,7 @@ Result<Description> parse_description(std::string_view text) {
   if (format != "penstock") return bad(fmt::format("'format' is '{}'", format));
   Description description;
   PEN_ASSIGN(description.datasets, parse_list<ChunkedNode>(document, "datasets", parse_dataset));
-  PEN_ASSIGN(description.columns, parse_list<ColumnNode>(document, "columns", parse_common<ColumnNode>));
+  PEN_ASSIGN(description.columns, parse_list<ColumnNode>(document, "columns", parse_column));
   return description;
 }
 

@@ -15,9 +15,8 @@ constexpr const char* any_name = "penstock";  // the driver ignores it
 /// A dataset that grows in its first dimension.
 struct Growing {
   std::string path;
-  ElementType type = ElementType::u8;
   std::vector<hsize_t> dimensions;
-  Handle dataset;
+  Handle dataset = {};
 
   Result<void> grow(std::uint64_t rows) {
     if (rows <= dimensions[0]) return {};
@@ -27,6 +26,11 @@ struct Growing {
     dimensions = std::move(wanted);
     return {};
   }
+};
+
+struct GrowingColumn : Growing {
+  Handle type;
+  std::size_t row_bytes = 0;
 };
 
 Result<Handle> access_list(hid_t driver, DriverContext& context) {
@@ -104,9 +108,9 @@ class IndexFileOfHdf5 final : public IndexFile {
     for (const auto& node : layout.chunked) {
       std::vector<hsize_t> dimensions{0};
       dimensions.insert(dimensions.end(), node.frame_shape.begin(), node.frame_shape.end());
-      chunked_.push_back({node.path, node.type, std::move(dimensions), {}});
+      chunked_.push_back({node.path, std::move(dimensions)});
     }
-    for (const auto& node : layout.columns) columns_.push_back({node.path, node.type, {0}, {}});
+    for (const auto& node : layout.columns) columns_.push_back({{node.path, {0}}, {}, node.row_bytes()});
     return done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
   }
 
@@ -121,6 +125,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     }
     for (auto& node : columns_) {
       PEN_ASSIGN(node.dataset, open_column(file_.get(), node.path));
+      PEN_ASSIGN(node.type, owned(H5Dget_type(node.dataset.get()), H5Tclose, "get a column's type"));
     }
     return {};
   }
@@ -130,7 +135,10 @@ class IndexFileOfHdf5 final : public IndexFile {
     if (!file_) return {};
     auto closed = done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
     for (auto& node : chunked_) (void)node.dataset.close();
-    for (auto& node : columns_) (void)node.dataset.close();
+    for (auto& node : columns_) {
+      (void)node.type.close();
+      (void)node.dataset.close();
+    }
     if (!file_.close() && closed.ok()) closed = library_error("close the file");
     return context_.outcome(std::move(closed));
   }
@@ -169,19 +177,17 @@ class IndexFileOfHdf5 final : public IndexFile {
     if (position >= columns_.size())
       return make_error(Errc::invalid_argument, "column {} of {}", position, columns_.size());
     auto& node = columns_[position];
-    const auto element_bytes = size_of(node.type);
-    if (data.size() % element_bytes != 0 || first > rows_max)
+    if (data.size() % node.row_bytes != 0 || first > rows_max)
       return make_error(Errc::invalid_argument, "{} bytes for rows from {} of {}", data.size(), first, node.path);
     const hsize_t start[] = {first};
-    const hsize_t count[] = {data.size() / element_bytes};
+    const hsize_t count[] = {data.size() / node.row_bytes};
     if (count[0] == 0) return {};
     PEN_TRY(node.grow(first + count[0]));
     PEN_ASSIGN(const auto in_memory, owned(H5Screate_simple(1, count, nullptr), H5Sclose, "make a dataspace"));
     PEN_ASSIGN(const auto in_file, owned(H5Dget_space(node.dataset.get()), H5Sclose, "get a dataspace"));
     PEN_TRY(done(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start, nullptr, count, nullptr), "select rows"));
-    return done(
-        H5Dwrite(node.dataset.get(), type_of(node.type), in_memory.get(), in_file.get(), H5P_DEFAULT, data.data()),
-        fmt::format("write rows of {}", node.path));
+    return done(H5Dwrite(node.dataset.get(), node.type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, data.data()),
+                fmt::format("write rows of {}", node.path));
   }
 
   /// Closing and opening again is the only way out of SWMR.
@@ -202,7 +208,7 @@ class IndexFileOfHdf5 final : public IndexFile {
   Handle access_;
   Handle file_;
   std::vector<Growing> chunked_;
-  std::vector<Growing> columns_;
+  std::vector<GrowingColumn> columns_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "store/hdf5/tree.hpp"
 
+#include <algorithm>
+
 #include "store/hdf5/values.hpp"
 
 namespace penstock::store::hdf5 {
@@ -25,7 +27,7 @@ Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<
   return done(H5Pset_fill_value(properties, type_of(type), fill.data()), "set a fill value");
 }
 
-Result<void> make_growing(hid_t file, const std::string& path, ElementType type, const std::vector<hsize_t>& chunk,
+Result<void> make_growing(hid_t file, const std::string& path, hid_t type, const std::vector<hsize_t>& chunk,
                           hid_t properties) {
   PEN_TRY(make_parents(file, path));
   const auto rank = static_cast<int>(chunk.size());
@@ -37,8 +39,8 @@ Result<void> make_growing(hid_t file, const std::string& path, ElementType type,
   PEN_ASSIGN(const auto space, owned(H5Screate_simple(rank, dimensions.data(), dimensions_max.data()), H5Sclose,
                                      "make a growing dataspace"));
   PEN_ASSIGN(const auto dataset,
-             owned(H5Dcreate2(file, path.c_str(), type_of(type), space.get(), H5P_DEFAULT, properties, H5P_DEFAULT),
-                   H5Dclose, "create the dataset"));
+             owned(H5Dcreate2(file, path.c_str(), type, space.get(), H5P_DEFAULT, properties, H5P_DEFAULT), H5Dclose,
+                   "create the dataset"));
   return {};
 }
 
@@ -51,14 +53,25 @@ Result<void> make_chunked(hid_t file, const ChunkedNode& node) {
   PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
   PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   for (const auto& filter : node.filters) PEN_TRY(declare_filter(properties.get(), filter));
-  PEN_TRY(make_growing(file, node.path, node.type, chunk, properties.get()));
+  PEN_TRY(make_growing(file, node.path, type_of(node.type), chunk, properties.get()));
   return write_attributes(file, node.path, node.attributes);
+}
+
+Result<Handle> type_of_rows(ElementType type, std::size_t text_bytes) {
+  if (text_bytes == 0) return owned(H5Tcopy(type_of(type)), H5Tclose, "copy a type");
+  PEN_ASSIGN(auto text, owned(H5Tcopy(H5T_C_S1), H5Tclose, "make a string type"));
+  PEN_TRY(done(H5Tset_size(text.get(), text_bytes), "set a string's length"));
+  PEN_TRY(done(H5Tset_strpad(text.get(), H5T_STR_NULLPAD), "set a string's padding"));
+  PEN_TRY(done(H5Tset_cset(text.get(), H5T_CSET_UTF8), "set a string's character set"));
+  return text;
 }
 
 Result<void> make_column(hid_t file, const ColumnNode& node) {
   PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
-  PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
-  PEN_TRY(make_growing(file, node.path, node.type, {column_chunk_rows}, properties.get()));
+  if (node.text_bytes == 0) PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
+  PEN_ASSIGN(const auto type, type_of_rows(node.type, node.text_bytes));
+  const hsize_t rows = std::clamp<hsize_t>(column_chunk_bytes / node.row_bytes(), 1, column_chunk_rows);
+  PEN_TRY(make_growing(file, node.path, type.get(), {rows}, properties.get()));
   return write_attributes(file, node.path, node.attributes);
 }
 
@@ -85,7 +98,7 @@ Result<void> make_tree(hid_t file, const FileLayout& layout) {
 Result<Handle> open_chunked(hid_t file, const std::string& path) { return open_with_cache(file, path, 1, 0); }
 
 Result<Handle> open_column(hid_t file, const std::string& path) {
-  return open_with_cache(file, path, 13, 4 * column_chunk_rows * sizeof(double));
+  return open_with_cache(file, path, 13, 4 * column_chunk_bytes);
 }
 
 }  // namespace penstock::store::hdf5

@@ -7,8 +7,9 @@
 
 namespace penstock::store::hdf5 {
 
-/// Rows of a chunk of a column.
+/// A chunk of a column has so many rows, fewer of long text.
 constexpr hsize_t column_chunk_rows = 4096;
+constexpr std::size_t column_chunk_bytes = column_chunk_rows * sizeof(double);
 
 Result<void> make_tree(hid_t file, const FileLayout& layout);
 

@@ -69,6 +69,17 @@ Result<Prepared> prepare(const ArrayValue& array) {
   return prepared;
 }
 
+Result<Prepared> prepare(const Boolean& boolean) {
+  static constexpr std::int8_t numbers[] = {0, 1};
+  Prepared prepared;
+  PEN_ASSIGN(prepared.type, owned(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "make a type of truth values"));
+  PEN_TRY(done(H5Tenum_insert(prepared.type.get(), "FALSE", &numbers[0]), "name a truth value"));
+  PEN_TRY(done(H5Tenum_insert(prepared.type.get(), "TRUE", &numbers[1]), "name a truth value"));
+  PEN_ASSIGN(prepared.space, space_of({}));
+  prepared.data = &numbers[boolean.value ? 1 : 0];
+  return prepared;
+}
+
 Result<Prepared> prepare(const Value& value) {
   return std::visit([](const auto& kind) { return prepare(kind); }, value);
 }

@@ -6,6 +6,8 @@
 #include <hdf5.h>
 #include <unistd.h>
 
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -263,6 +265,28 @@ TEST_F(RecorderTest, TheFirstFrameDecidesFilterAndMetadata) {
   }
   finish(*recorder);
   EXPECT_EQ(read<double>("s1.h5", "/entry/metadata/omega", H5T_NATIVE_DOUBLE), (std::vector<double>{0.0, 0.5}));
+}
+
+TEST_F(RecorderTest, TextOfFramesIsAColumnAndSurvivesAMissingFrame) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(3), nullptr).ok());
+  for (std::uint64_t n : {0, 2}) {
+    auto with_metadata = frame(n);
+    with_metadata.metadata = {{"note", "frame " + std::to_string(n) + " \u00b5"}, {"x", 1.5}};
+    ASSERT_TRUE(recorder->put(std::move(with_metadata)).ok());
+  }
+  finish(*recorder);
+  const hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, 64);
+  H5Tset_strpad(type, H5T_STR_NULLPAD);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  const auto notes = read<std::array<char, 64>>("s1.h5", "/entry/metadata/note", type);
+  H5Tclose(type);
+  ASSERT_EQ(notes.size(), 3u);
+  EXPECT_STREQ(notes[0].data(), "frame 0 \u00b5");
+  EXPECT_STREQ(notes[1].data(), "");
+  EXPECT_STREQ(notes[2].data(), "frame 2 \u00b5");
+  EXPECT_TRUE(std::isnan(read<double>("s1.h5", "/entry/metadata/x", H5T_NATIVE_DOUBLE)[1]));
 }
 
 TEST_F(RecorderTest, SessionsHearWhatIsSafeAndThatTheFileIsClosed) {

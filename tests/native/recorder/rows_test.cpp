@@ -92,6 +92,21 @@ TEST(RowBatch, NumbersThatDoNotFitTheirColumnAreNotTold) {
                                                    std::numeric_limits<std::uint64_t>::max(), 0, 41}));
 }
 
+TEST(RowBatch, WhatIsNotStoredIsRemarkedOnceForEachName) {
+  std::vector<std::string> remarked;
+  RowBatch batch({{"omega", ElementType::f64}, {"pulse", ElementType::i64}},
+                 [&](const std::string& name, const char*) { remarked.push_back(name); });
+  batch.add({.number = 0, .metadata = {{"omega", 1.5}, {"pulse", std::int64_t{7}}}});
+  Columns columns;
+  ASSERT_TRUE(batch.write(columns).ok());
+  EXPECT_TRUE(remarked.empty());
+  for (std::uint64_t n : {1, 2}) batch.add({.number = n, .metadata = {{"late", 1.0}, {"pulse", 0.5}}});
+  ASSERT_TRUE(batch.write(columns).ok());
+  batch.add({.number = 3, .metadata = {{"pulse", 0.5}, {"late", 1.0}}});
+  ASSERT_TRUE(batch.write(columns).ok());
+  EXPECT_EQ(remarked, (std::vector<std::string>{"late", "pulse"}));
+}
+
 TEST(RowSlots, GivesBackWhatWasPutAndReusesPlaces) {
   RowSlots slots;
   const auto a = slots.put({.number = 1}), b = slots.put({.number = 2});

@@ -12,6 +12,7 @@ FileLayout example() {
   layout.chunked.push_back(
       {"/entry/other", ElementType::i32, {}, 0, {}, {std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0xff}}, {}});
   layout.columns.push_back({"/entry/received", ElementType::i64, {}, {}});
+  layout.columns.push_back({.path = "/entry/note", .text_bytes = 96});
   return layout;
 }
 
@@ -28,8 +29,11 @@ TEST(Description, RoundTrip) {
   EXPECT_EQ(back->datasets[0].filters[0].id, 32008);
   EXPECT_EQ(back->datasets[0].filters[0].values, (std::vector<unsigned>{0, 4, 2, 0, 2}));
   EXPECT_EQ(back->datasets[1].fill, example().chunked[1].fill);
-  ASSERT_EQ(back->columns.size(), 1u);
+  ASSERT_EQ(back->columns.size(), 2u);
   EXPECT_EQ(back->columns[0].type, ElementType::i64);
+  EXPECT_EQ(back->columns[0].text_bytes, 0u);
+  EXPECT_EQ(back->columns[1].text_bytes, 96u);
+  EXPECT_EQ(back->columns[1].row_bytes(), 96u);
 }
 
 TEST(Description, HostileTextIsAnError) {
@@ -47,6 +51,8 @@ TEST(Description, HostileTextIsAnError) {
   };
   EXPECT_FALSE(with("uint16", "uint17").ok());
   EXPECT_FALSE(with("\"/entry/data/data\"", "\"data\"").ok());
+  for (const char* type : {"S", "S0", "S-1", "S96x", "S65537", "S99999999999999999999"})
+    EXPECT_FALSE(with("S96", type).ok()) << type;
   EXPECT_FALSE(with("32008", "-1").ok());
   EXPECT_FALSE(with("32008", "99999").ok());
   EXPECT_FALSE(with("[512,1028]", "[-512,1028]").ok());

@@ -1,0 +1,116 @@
+#include "recorder/metadata.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::recorder {
+namespace {
+
+constexpr std::size_t text_bytes_min = 64;
+constexpr std::size_t text_bytes_max = 1024;
+
+bool is_object_name(const std::string& name) {
+  const auto awkward = [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20; };
+  return !name.empty() && name.front() != '.' && std::none_of(name.begin(), name.end(), awkward);
+}
+
+MetaColumn column_of(const std::string& name, const MetaValue& sample) {
+  if (const auto* text = std::get_if<std::string>(&sample)) {
+    const auto room = std::clamp(2 * text->size(), text_bytes_min, text_bytes_max);
+    return {name, ElementType::u8, (room + 15) / 16 * 16};
+  }
+  if (std::holds_alternative<double>(sample)) return {name, ElementType::f64};
+  return {name, std::holds_alternative<std::int64_t>(sample) ? ElementType::i64 : ElementType::u64};
+}
+
+template <typename Integer, typename Number>
+bool fits(Number number) {
+  if constexpr (std::is_integral_v<Number>) {
+    return std::in_range<Integer>(number);
+  } else {
+    // Both bounds are powers of two, which a double has exactly.
+    constexpr double end = 2.0 * static_cast<double>(std::uint64_t{1} << (std::numeric_limits<Integer>::digits - 1));
+    return number >= static_cast<double>(std::numeric_limits<Integer>::min()) && number < end;
+  }
+}
+
+template <typename Integer, typename Number>
+bool encode_integer(Number number, std::byte* out) {
+  const bool fitting = fits<Integer>(number);
+  const auto integer = fitting ? static_cast<Integer>(number) : Integer{0};
+  store_le(out, integer);
+  if constexpr (std::is_integral_v<Number>)
+    return fitting;
+  else
+    return fitting && static_cast<double>(integer) == number;
+}
+
+template <typename Number>
+bool encode_number(Number number, ElementType type, std::byte* out) {
+  if (type == ElementType::i64) return encode_integer<std::int64_t>(number, out);
+  if (type == ElementType::u64) return encode_integer<std::uint64_t>(number, out);
+  store_le(out, static_cast<double>(number));
+  return true;
+}
+
+/// As much of `text` as there is room for, cut between two characters.
+bool encode_text(std::string_view text, std::size_t room, std::byte* out) {
+  auto size = std::min(text.size(), room);
+  if (size < text.size())
+    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+  std::memcpy(out, text.data(), size);
+  std::memset(out + size, 0, room - size);
+  return size == text.size();
+}
+
+void encode_nothing(const MetaColumn& column, std::byte* out) {
+  if (column.text_bytes == 0 && column.type == ElementType::f64)
+    store_le(out, std::numeric_limits<double>::quiet_NaN());
+  else
+    std::memset(out, 0, column.row_bytes());
+}
+
+}  // namespace
+
+std::vector<MetaColumn> meta_columns(const Metadata& metadata) {
+  std::vector<MetaColumn> columns;
+  for (const auto& [name, sample] : metadata) {
+    const bool there =
+        std::any_of(columns.begin(), columns.end(), [&name = name](const auto& c) { return c.name == name; });
+    if (!there && is_object_name(name)) columns.push_back(column_of(name, sample));
+  }
+  return columns;
+}
+
+void shorten_text(Metadata& metadata) {
+  for (auto& item : metadata) {
+    auto* text = std::get_if<std::string>(&item.second);
+    if (text != nullptr && text->size() > text_bytes_max + 1) *text = text->substr(0, text_bytes_max + 1);
+  }
+}
+
+bool encode_value(const MetaValue* value, const MetaColumn& column, std::byte* out) {
+  if (value == nullptr) {
+    encode_nothing(column, out);
+    return true;
+  }
+  return std::visit(
+      [&](const auto& v) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
+          if (column.text_bytes > 0) return encode_text(v, column.text_bytes, out);
+          encode_nothing(column, out);
+          return false;
+        } else {
+          if (column.text_bytes > 0) return encode_text(fmt::format("{}", v), column.text_bytes, out);
+          return encode_number(v, column.type, out);
+        }
+      },
+      *value);
+}
+
+}  // namespace penstock::recorder

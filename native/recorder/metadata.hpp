@@ -1,0 +1,37 @@
+/// Per-frame metadata as columns: a name has one type in a series, that of its first value.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "frame/array.hpp"
+#include "frame/frame.hpp"
+
+namespace penstock::recorder {
+
+using Metadata = std::vector<std::pair<std::string, MetaValue>>;
+
+struct MetaColumn {
+  std::string name;
+  ElementType type = ElementType::u8;  ///< of numbers
+  std::size_t text_bytes = 0;          ///< of text: UTF-8, padded with zeros; 0 for numbers
+
+  std::size_t row_bytes() const { return text_bytes > 0 ? text_bytes : size_of(type); }
+};
+
+/// The columns that `metadata` (of the first frame) gives rise to. Text, and structures as JSON text,
+/// get twice the room of the first value, from 64 to 1024 bytes. Left out are names that HDF5 does
+/// not take for one object.
+std::vector<MetaColumn> meta_columns(const Metadata& metadata);
+
+/// Text takes no more memory on its way than a column could hold; encode_value still sees that it was longer.
+void shorten_text(Metadata& metadata);
+
+/// Writes `value` (null: not told) as `column.row_bytes()` bytes. What is not told, and a number that
+/// does not fit, is NaN, 0 or empty text. False where something of the value is lost.
+bool encode_value(const MetaValue* value, const MetaColumn& column, std::byte* out);
+
+}  // namespace penstock::recorder
