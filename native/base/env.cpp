@@ -109,6 +109,12 @@ class PosixFile final : public File {
 
   bool direct() const override { return direct_; }
 
+  bool still_named() const override {
+    struct stat mine, named;
+    return ::fstat(fd_, &mine) == 0 && ::stat(path_.c_str(), &named) == 0 && mine.st_dev == named.st_dev &&
+           mine.st_ino == named.st_ino;
+  }
+
  private:
   static std::span<const iovec> advance(std::span<const iovec> pieces, std::size_t bytes, std::vector<iovec>& rest) {
     while (!pieces.empty() && bytes >= pieces.front().iov_len) {

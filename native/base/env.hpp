@@ -50,6 +50,9 @@ class File {
   virtual Result<void> lock(bool exclusive) = 0;
   virtual Result<void> unlock() = 0;
   virtual bool direct() const = 0;
+  /// Whether the name that it was opened by still leads to this file: it was neither removed nor
+  /// replaced.
+  virtual bool still_named() const = 0;
 };
 
 class Env {

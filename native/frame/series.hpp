@@ -36,6 +36,7 @@ struct Series {
   std::uint64_t frames = 0;           ///< announced; 0 means open-ended
   std::vector<std::string> channels;  ///< at least one once parsed
   ArraySpec frame;                    ///< [rows, columns] and type, of one channel
+  bool resumed = false;               ///< its sender has begun it before; what is there must not be replaced
 
   std::optional<double> beam_center_x;  ///< pixels
   std::optional<double> beam_center_y;

@@ -64,6 +64,11 @@ void Ledger::placed(std::span<const Item> items) {
   }
 }
 
+bool Ledger::whole(FrameNumber number) {
+  std::lock_guard lock(mutex_);
+  return entry(value(number)).safe == all_channels_;
+}
+
 void Ledger::lost(std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   for (const auto& item : items) {

@@ -60,6 +60,8 @@ class Ledger {
   };
   /// These are on storage.
   void placed(std::span<const Item> items);
+  /// Every channel of the frame is on storage.
+  bool whole(FrameNumber number);
   /// These could not be written; if they come again they are taken.
   void lost(std::span<const Item> items);
 

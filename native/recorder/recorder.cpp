@@ -1,7 +1,9 @@
 #include "recorder/recorder.hpp"
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +18,8 @@ constexpr std::int64_t tick_ns = 50'000'000;
 constexpr std::int64_t progress_interval_ns = 500'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 constexpr unsigned rejects_a_second = 10;
+/// After so long without a frame a series may be ended in favour of another.
+constexpr std::int64_t idle_ns = 60'000'000'000;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -31,6 +35,10 @@ Result<void> Recorder::start() {
   if (!std::filesystem::is_directory(config_.folder, ignored))
     return make_error(Errc::not_found, "folder {} does not exist; make it first, or choose another with `folder`",
                       config_.folder);
+  if (::access(config_.folder.c_str(), W_OK | X_OK) != 0)
+    return errno_error(errno, fmt::format("folder {} cannot be written; give this user permission, or choose another "
+                                          "with `folder`",
+                                          config_.folder));
   PEN_ASSIGN(const auto free, env_.free_bytes(config_.folder));
   if (free < config_.store.extent_bytes)
     spdlog::warn("folder {} has only {} MB free", config_.folder, free / 1'000'000);
@@ -72,11 +80,18 @@ std::shared_ptr<SeriesFile> Recorder::find(const std::string& series_unique_id) 
 /// Masks and tables may come compressed; the file holds them plain.
 void Recorder::decode_maps(Series& series) {
   CodecScratch scratch;
+  const auto budget = config_.pool_bytes / 4;  // they live as long as the series does
+  auto left = budget;
   const auto plain = [&](NamedArray& array, std::string_view field) {
     if (array.encoding == Encoding::none) return true;
     auto bytes = array.spec.bytes(config_.frame_bytes_max);
     Result<void> decoded = bytes.ok() ? Result<void>{} : Result<void>(bytes.error());
-    std::vector<std::byte> raw(bytes.ok() ? *bytes : 0);
+    if (bytes.ok() && *bytes > left)
+      decoded = make_error(Errc::too_large, "{} bytes decoded; masks and tables of a series may have {} together",
+                           *bytes, budget);
+    if (!decoded.ok()) bytes = std::uint64_t{0};
+    left -= *bytes;
+    std::vector<std::byte> raw(*bytes);
     if (decoded.ok()) decoded = decode(array.encoding, array.data, size_of(array.spec.type), raw, scratch);
     if (!decoded.ok()) {
       reject("start", decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
@@ -86,6 +101,11 @@ void Recorder::decode_maps(Series& series) {
     array.encoding = Encoding::none;
     return true;
   };
+  const auto foreign = [&](const NamedArray& array) {
+    return std::find(series.channels.begin(), series.channels.end(), array.channel) == series.channels.end();
+  };
+  std::erase_if(series.pixel_mask, foreign);
+  std::erase_if(series.flatfield, foreign);
   std::erase_if(series.pixel_mask, [&](auto& array) { return !plain(array, "pixel_mask"); });
   std::erase_if(series.flatfield, [&](auto& array) { return !plain(array, "flatfield"); });
   if (series.countrate_correction_table &&
@@ -110,7 +130,12 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   auto file = SeriesFile::create(env_, config_, std::move(series), path);
   std::lock_guard lock(mutex_);
   opening_.erase(unique_id);
-  if (!file.ok()) return std::move(file).error().with_context(fmt::format("series \"{}\"", unique_id));
+  if (!file.ok()) {
+    // The recorder's own trouble, whoever else is told of it.
+    ++failed_series_;
+    spdlog::error("series \"{}\" is not recorded: {}", unique_id, file.error().message());
+    return std::move(file).error().with_context(fmt::format("series \"{}\"", unique_id));
+  }
   (*file)->attach(std::move(acks));
   const auto now = monotonic_ns();
   open_.emplace(unique_id, Open{.file = *file, .started_ns = now, .progress_ns = now});
@@ -122,15 +147,31 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   return {};
 }
 
+/// A sender that died leaves its series open. When the place is wanted, and no frame has come for a
+/// while, it is completed with what is there. With mutex_ held.
+bool Recorder::end_idle_series() {
+  const auto now = monotonic_ns();
+  const Open* longest = nullptr;
+  for (const auto& [id, open] : open_)
+    if (longest == nullptr || open.file->last_activity_ns() < longest->file->last_activity_ns()) longest = &open;
+  if (longest == nullptr || now - longest->file->last_activity_ns() < idle_ns) return false;
+  spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", longest->file->path(),
+               seconds(now - longest->file->last_activity_ns()));
+  longest->file->set_ending(now);
+  return true;
+}
+
 /// Takes one of the places for open series, until the file is there or could not be made.
 Result<void> Recorder::claim(const std::string& unique_id) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
   if (open_.contains(unique_id) || opening_.contains(unique_id))
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
-  const auto places = open_.size() + opening_.size();
-  if (places >= max_open_series)
-    return make_error(Errc::refused, "series \"{}\": {} series are open already; end one first", unique_id, places);
+  const auto full = [&] { return open_.size() + opening_.size() >= max_open_series; };
+  if (full() && end_idle_series()) changed_.wait_for(lock, std::chrono::seconds(5), [&] { return !full(); });
+  if (full())
+    return make_error(Errc::refused, "series \"{}\": {} series are open already; end one first", unique_id,
+                      max_open_series);
   opening_.insert(unique_id);
   return {};
 }

@@ -67,6 +67,7 @@ class Recorder final : public FrameSink {
   };
 
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
+  bool end_idle_series();
   Result<void> claim(const std::string& unique_id);
   void decode_maps(Series& series);
   void work(unsigned worker);

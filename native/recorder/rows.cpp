@@ -51,7 +51,10 @@ Result<void> RowBatch::write(store::RowWriter& out) {
 
 Result<void> RowBatch::write_run(std::size_t first, std::size_t last, store::RowWriter& out) {
   const auto number = rows_[first].number;
-  const std::vector<std::uint8_t> states(last - first, static_cast<std::uint8_t>(FrameState::received));
+  std::vector<std::uint8_t> states;
+  states.reserve(last - first);
+  for (auto i = first; i < last; ++i)
+    states.push_back(static_cast<std::uint8_t>(rows_[i].whole ? FrameState::received : FrameState::missing));
   PEN_TRY(
       out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, number, std::as_bytes(std::span(states))));
   std::vector<std::int64_t> values(last - first);

@@ -13,7 +13,7 @@ namespace {
 
 /// An open-ended series may leave this many numbers out; more is taken for a wrong number.
 constexpr std::uint64_t gap_frames_max = 1'000'000;
-constexpr std::uint64_t frames_max = std::uint64_t{1} << 40;
+constexpr std::uint64_t frames_max = (std::uint64_t{1} << 32) - 2;  // places in HDF5's index of a growing dataset
 constexpr std::size_t rows_a_batch = 8192;
 /// A segment from here on is written though it is not full when no frame waits: its header and
 /// padding, 8 KiB, are less than a hundredth of it.
@@ -50,8 +50,14 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& c
   if (series.frames > frames_max)
     return make_error(Errc::too_large, "number_of_images is {}; at most {} are possible", series.frames, frames_max);
   PEN_ASSIGN(const auto bytes, series.frame.bytes(config.frame_bytes_max), "frame");
+  const auto chunk = std::max<std::uint64_t>(encoded_bound(config.codec, bytes, size_of(series.frame.type)), bytes);
+  if (chunk + 2 * page_bytes > config.segment_pool_bytes())
+    return make_error(Errc::too_large,
+                      "frames of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", bytes,
+                      (chunk + 2 * page_bytes) * (config.pool_bytes / config.segment_pool_bytes()), config.pool_bytes);
   std::shared_ptr<SeriesFile> file(new SeriesFile(env, config, std::move(series), std::move(path)));
   file->raw_bytes_a_frame_ = bytes;
+  file->last_activity_ns_ = monotonic_ns();
   PEN_TRY(file->open_store(config.codec.encoding, {}, false));
   return file;
 }
@@ -65,7 +71,8 @@ Result<void> SeriesFile::open_store(Encoding encoding, const std::vector<MetaCol
   });
   auto options = config_.store;
   options.buffer_bytes = config_.segment_pool_bytes();
-  options.overwrite = options.overwrite || replace;
+  options.segment_bytes = std::min(options.segment_bytes, options.buffer_bytes / 2 / page_bytes * page_bytes);
+  options.overwrite = (options.overwrite && !series_.resumed) || replace;
   PEN_ASSIGN(store_, store::Store::create(env_, path_, nexus_layout(series_, codec_, columns), options, this));
   for (unsigned i = 0; i < config_.threads; ++i) {
     writers_.push_back(std::make_unique<WriterSlot>());
@@ -84,6 +91,10 @@ Result<void> SeriesFile::fit_to_first_frame(const Frame& frame) {
   const auto columns = meta_columns(frame.metadata);
   const auto encoding = frame.encoding == Encoding::none ? codec_.encoding : frame.encoding;
   if (encoding != codec_.encoding || !columns.empty()) {
+    if (!store_->still_named()) {
+      fail(make_error(Errc::not_found, "the file was removed or replaced before its first frame"));
+      return make_error(Errc::io, "{}", problem());
+    }
     if (auto opened = open_store(encoding, columns, true); !opened.ok()) {
       fail(opened.error());
       return opened;
@@ -145,6 +156,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     return std::optional<Task>();
   }
   raw_bytes_ += raw_bytes_a_frame_;
+  last_activity_ns_ = monotonic_ns();
   shorten_text(frame.metadata);
   const auto slot = slots_.put({.number = value(frame.number),
                                 .channel = frame.channel,
@@ -169,7 +181,9 @@ void SeriesFile::drop(FrameNumber number) {
 }
 
 void SeriesFile::damage(FrameNumber number) {
-  if (can_be(number)) ledger_.damaged(number);
+  // A number that nothing bears out does not lengthen a series.
+  const auto end = series_.frames > 0 ? series_.frames : ledger_.end();
+  if (value(number) < end) ledger_.damaged(number);
 }
 
 void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
@@ -302,16 +316,18 @@ void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWr
   std::vector<std::int64_t> latencies;
   latencies.reserve(chunks.size());
   std::uint64_t bytes = 0;
-  for (const auto& chunk : chunks) {
+  for (const auto& chunk : chunks)
     items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
+  ledger_.placed(items);
+  for (const auto& chunk : chunks) {
     auto row = slots_.take(chunk.head.cookie);
     row.encoded_ns = chunk.head.encoded_ns;
     row.written_ns = chunk.written_ns;
+    row.whole = ledger_.whole(FrameNumber{row.number});
     latencies.push_back(now - row.received_ns);
     bytes += chunk.size;
     batch_->add(std::move(row));
   }
-  ledger_.placed(items);
   {
     std::lock_guard lock(mutex_);
     for (const auto latency : latencies) latency_.add(latency);

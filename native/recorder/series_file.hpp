@@ -64,6 +64,9 @@ class SeriesFile final : private store::Listener {
   /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
   void flush_if_worthwhile(unsigned worker);
 
+  /// When the series began or its last frame came, monotonic.
+  std::int64_t last_activity_ns() const { return last_activity_ns_; }
+
   /// The end message came; late frames are waited for until `deadline_ns` (monotonic).
   void set_ending(std::int64_t deadline_ns);
   /// Whether it is time to close: every announced frame is there and the end came, or the deadline passed.
@@ -121,6 +124,7 @@ class SeriesFile final : private store::Listener {
   RowSlots slots_;
   std::atomic<std::uint64_t> raw_bytes_{0};
   std::atomic<std::int64_t> encode_ns_{0};
+  std::atomic<std::int64_t> last_activity_ns_{0};
   std::atomic<std::int64_t> ending_deadline_ns_{0};  // 0: no end message yet
 
   // The indexer's thread only.

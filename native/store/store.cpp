@@ -143,8 +143,13 @@ class LogStore final : public Store {
     const auto started = monotonic_ns();
     PEN_TRY(file_->sync());
     counters_.sync_ns += monotonic_ns() - started;
-    return file_->unlock();
+    PEN_TRY(file_->unlock());
+    if (!file_->still_named())
+      return make_error(Errc::not_found, "the file was removed or replaced while it was written; its frames are lost");
+    return {};
   }
+
+  bool still_named() const override { return file_->still_named(); }
 
  private:
   const StoreOptions options_;

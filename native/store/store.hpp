@@ -146,6 +146,8 @@ class Store {
 
   virtual std::unique_ptr<ChunkWriter> make_writer() = 0;
   virtual StoreStats stats() const = 0;
+  /// Whether the path that it was created at still leads to its file.
+  virtual bool still_named() const = 0;
   /// Waits for all segments, writes the final values, closes the file and cuts what was leased and
   /// not used. Without it (or on error) the file stays as a crash would leave it: recoverable.
   virtual Result<void> finish(const FinalValues& values) = 0;

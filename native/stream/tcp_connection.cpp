@@ -175,7 +175,7 @@ Result<void> TcpConnection::serve_message(const TcpHeader& header) {
     outcome = deliver(header, message, {pixels, input_.owner(), std::nullopt});
   }
   if (!outcome.ok()) {
-    account(message, Fate::damaged, options_.limits, sink_);
+    if (crc32c(message) == header.message_crc) account(message, Fate::damaged, options_.limits, sink_);
     reject(header.sequence, outcome.error());
   }
   return {};

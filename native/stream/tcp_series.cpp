@@ -57,9 +57,13 @@ Result<std::shared_ptr<TcpSeries>> TcpSeriesTable::start(Series series, bool res
   std::lock_guard starting(starting_);
   auto known = find(series.unique_id);
   if (known != nullptr && resume) {
+    if (!known->is_of(series))
+      return make_error(Errc::mismatch, "series \"{}\" began with another shape, type, number of frames or channels",
+                        series.unique_id);
     known->join(replies);
     return known;
   }
+  series.resumed = resume;
   auto entry = std::make_shared<TcpSeries>(series);
   const auto unique_id = series.unique_id;
   PEN_TRY(sink.begin(std::move(series), entry));

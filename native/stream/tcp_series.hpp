@@ -17,11 +17,16 @@ namespace penstock::stream {
 /// One series; tells every connection that takes part in it what became of its frames.
 class TcpSeries : public AckListener {
  public:
-  explicit TcpSeries(const Series& series) : unique_id_(series.unique_id), channels_(series.channels) {}
+  explicit TcpSeries(const Series& series)
+      : unique_id_(series.unique_id), channels_(series.channels), frame_(series.frame), frames_(series.frames) {}
 
   const std::string& unique_id() const { return unique_id_; }
   const std::vector<std::string>& channels() const { return channels_; }
   bool is_closed() const;
+  /// Whether `series` announces the same frames.
+  bool is_of(const Series& series) const {
+    return series.channels == channels_ && series.frame == frame_ && series.frames == frames_;
+  }
 
   /// Adds a connection and tells it how things stand.
   void join(const std::shared_ptr<TcpReplies>& replies);
@@ -35,6 +40,8 @@ class TcpSeries : public AckListener {
 
   const std::string unique_id_;
   const std::vector<std::string> channels_;
+  const ArraySpec frame_;
+  const std::uint64_t frames_;
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::vector<std::weak_ptr<TcpReplies>> connections_;

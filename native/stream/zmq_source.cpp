@@ -1,7 +1,5 @@
 #include "stream/zmq_source.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -131,24 +129,26 @@ class ZmqSource : public Source {
     if (auto* image = std::get_if<ImageMessage>(&message)) {
       const auto known = channels_.find(image->series_unique_id);
       PEN_ASSIGN(auto frames, frames_of(std::move(*image), known == channels_.end() ? nullptr : &known->second, held));
-      // What the sink refuses it has counted; nobody else can be told.
-      for (auto& frame : frames) log(sink.put(std::move(frame)));
+      // The sender cannot be told.
+      for (auto& frame : frames)
+        if (auto taken = sink.put(std::move(frame)); !taken.ok()) sink.reject(address_, taken.error());
     } else if (auto* series = std::get_if<Series>(&message)) {
-      remember(*series);
-      log(sink.begin(std::move(*series), nullptr));
-    } else {
-      log(sink.end(std::get<SeriesEnd>(message)));
+      auto unique_id = series->unique_id;
+      auto channels = series->channels;
+      // A refused start must not change what frames are taken for.
+      if (auto taken = sink.begin(std::move(*series), nullptr); taken.ok())
+        remember(std::move(unique_id), std::move(channels));
+      else
+        sink.reject(address_, taken.error());
+    } else if (auto taken = sink.end(std::get<SeriesEnd>(message)); !taken.ok()) {
+      sink.reject(address_, taken.error());
     }
     return {};
   }
 
-  void log(const Result<void>& outcome) {
-    if (!outcome.ok()) spdlog::debug("{}: {}", address_, outcome.error().message());
-  }
-
-  void remember(const Series& series) {
-    if (!channels_.contains(series.unique_id)) order_.push_back(series.unique_id);
-    channels_[series.unique_id] = series.channels;
+  void remember(std::string unique_id, std::vector<std::string> channels) {
+    if (!channels_.contains(unique_id)) order_.push_back(unique_id);
+    channels_[std::move(unique_id)] = std::move(channels);
     if (order_.size() <= series_max) return;
     channels_.erase(order_.front());
     order_.pop_front();

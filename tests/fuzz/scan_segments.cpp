@@ -30,6 +30,7 @@ class MemoryFile final : public File {
   Result<void> lock(bool) override { return {}; }
   Result<void> unlock() override { return {}; }
   bool direct() const override { return false; }
+  bool still_named() const override { return true; }
 
  private:
   static Error read_only() { return make_error(Errc::permission, "a file in memory"); }

@@ -1,6 +1,7 @@
 #include "store/space/space.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace penstock::store {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 // scatter their index and short ones do not grow by it.
 constexpr std::uint64_t metadata_lease_bytes_min = 64 << 10;
 constexpr std::uint64_t metadata_lease_bytes_max = 4 << 20;
+constexpr std::uint64_t metadata_kept_bytes = 64 << 10;
 constexpr std::uint64_t metadata_alignment_bytes = 8;
 constexpr std::uint64_t metadata_guard_bytes = 8;
 
@@ -42,14 +44,42 @@ Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
   if (metadata_next_ + wanted + metadata_guard_bytes > metadata_end_) {
     const auto usual = std::clamp(metadata_leased_ / 4, metadata_lease_bytes_min, metadata_lease_bytes_max);
     const auto lease = std::max(usual, align_up(wanted + metadata_guard_bytes, page_bytes));
-    PEN_ASSIGN(metadata_next_, take(lease, page_bytes));
-    metadata_end_ = metadata_next_ + lease;
-    metadata_leased_ += lease;
+    PEN_TRY(lease_metadata(lease, wanted + metadata_guard_bytes));
   }
   const auto address = metadata_next_;
   metadata_next_ += wanted;
   end_ = std::max(end_, metadata_next_ + metadata_guard_bytes);
   return address;
+}
+
+/// Room for metadata is written once before HDF5 uses it, so that a full disk cannot keep HDF5 from
+/// completing what it has begun, on file systems that reserve nothing either. The first lease puts
+/// as much by for the time when the disk is full.
+Result<void> Space::lease_metadata(std::uint64_t bytes, std::uint64_t least) {
+  auto address = take(bytes, page_bytes);
+  if (address.ok())
+    if (auto backed = back_with_zeros(*address, bytes); !backed.ok()) address = std::move(backed).error();
+  if (!address.ok()) {
+    if (address.error().code() != Errc::no_space || kept_.bytes < least) return std::move(address).error();
+    metadata_next_ = kept_.address;
+    metadata_end_ = kept_.address + kept_.bytes;
+    kept_ = {};
+    return {};
+  }
+  metadata_next_ = *address;
+  metadata_end_ = *address + bytes;
+  metadata_leased_ += bytes;
+  if (metadata_leased_ > bytes) return {};
+  PEN_ASSIGN(const auto kept, take(metadata_kept_bytes, page_bytes));
+  PEN_TRY(back_with_zeros(kept, metadata_kept_bytes));
+  kept_ = {kept, metadata_kept_bytes};
+  return {};
+}
+
+Result<void> Space::back_with_zeros(std::uint64_t address, std::uint64_t bytes) {
+  static constexpr std::array<std::byte, page_bytes> zeros{};
+  for (std::uint64_t at = 0; at < bytes; at += page_bytes) PEN_TRY(write_at(*file_, zeros, address + at));
+  return {};
 }
 
 std::uint64_t Space::end() const {

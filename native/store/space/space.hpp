@@ -47,6 +47,8 @@ class Space {
 
   Result<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
   Result<void> lease_extent(std::uint64_t bytes);
+  Result<void> lease_metadata(std::uint64_t bytes, std::uint64_t least);
+  Result<void> back_with_zeros(std::uint64_t address, std::uint64_t bytes);
 
   const std::shared_ptr<File> file_;
   const SpaceOptions options_;
@@ -60,6 +62,7 @@ class Space {
   std::uint64_t metadata_leased_ = 0;
   std::uint64_t end_ = 0;
   std::vector<Hole> holes_;
+  Hole kept_{0, 0};  ///< for metadata, once the disk is full
 };
 
 }  // namespace penstock::store

@@ -197,11 +197,12 @@ TEST_F(RecorderTest, DroppedAndDamagedFramesStandInTheLedgerAndLiesAboutTheirNum
   ASSERT_TRUE(recorder->begin(series(0), nullptr).ok());
   ASSERT_TRUE(recorder->put(frame(0)).ok());
   recorder->drop("s1", FrameNumber{1});
+  ASSERT_TRUE(recorder->put(frame(3)).ok());
   recorder->damage("s1", FrameNumber{2});
+  recorder->damage("s1", FrameNumber{900'000});
   recorder->drop("s1", FrameNumber{std::uint64_t{1} << 62});
   recorder->damage("s1", FrameNumber{std::numeric_limits<std::uint64_t>::max()});
   recorder->drop("unknown", FrameNumber{0});
-  ASSERT_TRUE(recorder->put(frame(3)).ok());
   finish(*recorder);
   EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 3, 2, 1}));
   const auto end = event("series_end");

@@ -215,7 +215,7 @@ TEST_F(FaultTest, SlowStorageHoldsWritersBackWithinTheBudget) {
 }
 
 TEST_F(FaultTest, CreationThatFailsAtAnyWriteIsAnErrorAndLeavesNothingOpen) {
-  for (int failing = 1; failing < 40; ++failing) {
+  for (int failing = 1; failing < 200; ++failing) {
     std::atomic<int> writes{0};
     env_.faults->on_write = [&](auto, auto) -> Result<void> {
       if (++writes >= failing) return make_error(Errc::no_space, "the disk is full");

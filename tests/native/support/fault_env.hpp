@@ -60,6 +60,7 @@ class FaultFile final : public File {
   Result<void> lock(bool exclusive) override { return real_->lock(exclusive); }
   Result<void> unlock() override { return real_->unlock(); }
   bool direct() const override { return real_->direct(); }
+  bool still_named() const override { return real_->still_named(); }
 
  private:
   const std::shared_ptr<File> real_;

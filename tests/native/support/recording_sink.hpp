@@ -108,6 +108,10 @@ class RecordingSink : public FrameSink {
   bool wait_for_dropped(std::size_t count) {
     return wait_until([&] { return dropped_.size() >= count; });
   }
+  /// Frames that were taken or dropped.
+  bool wait_for_outcomes(std::size_t count) {
+    return wait_until([&] { return frame_count_ + dropped_.size() >= count; });
+  }
   std::size_t frame_count() const {
     std::lock_guard lock(mutex_);
     return frame_count_;
