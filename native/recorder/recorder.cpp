@@ -18,8 +18,6 @@ constexpr std::int64_t tick_ns = 50'000'000;
 constexpr std::int64_t progress_interval_ns = 500'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 constexpr unsigned rejects_a_second = 10;
-/// After so long without a frame a series may be ended in favour of another.
-constexpr std::int64_t idle_ns = 60'000'000'000;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -154,6 +152,7 @@ bool Recorder::end_idle_series() {
   const Open* longest = nullptr;
   for (const auto& [id, open] : open_)
     if (longest == nullptr || open.file->last_activity_ns() < longest->file->last_activity_ns()) longest = &open;
+  const auto idle_ns = static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
   if (longest == nullptr || now - longest->file->last_activity_ns() < idle_ns) return false;
   spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", longest->file->path(),
                seconds(now - longest->file->last_activity_ns()));

@@ -109,6 +109,12 @@ class Configuration(Plan):
     end_timeout_s: float = Field(
         10.0, ge=0, le=86400, description="wait so long for frames after the end message"
     )
+    idle_timeout_s: float = Field(
+        60.0,
+        ge=0,
+        le=86400,
+        description="after so long without a frame a series may be closed when another needs its place",
+    )
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"
     )
@@ -154,6 +160,7 @@ class Configuration(Plan):
             frame_bytes_max=self.frame_bytes_max,
             series_limit=self.series_limit,
             end_timeout_s=self.end_timeout_s,
+            idle_timeout_s=self.idle_timeout_s,
             store=self.store,
             log_level=self.log_level,
         )

@@ -81,6 +81,7 @@ class RecorderPlan(Plan):
     frame_bytes_max: int
     series_limit: int
     end_timeout_s: float
+    idle_timeout_s: float
     store: StorePlan
     log_level: LogLevel
 

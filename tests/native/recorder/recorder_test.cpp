@@ -336,6 +336,146 @@ TEST_F(RecorderTest, TooManyOpenSeriesAreRefused) {
   recorder->stop();
 }
 
+TEST_F(RecorderTest, ASeriesWhoseSenderDiedGivesItsPlaceToAnother) {
+  config_.idle_timeout_s = 0.05;
+  config_.series_limit = 0;
+  auto recorder = start();
+  for (unsigned i = 0; i < max_open_series; ++i)
+    ASSERT_TRUE(recorder->begin(series(2, "s" + std::to_string(i)), nullptr).ok());
+  std::this_thread::sleep_for(100ms);
+  for (unsigned i = 1; i < max_open_series; ++i)
+    ASSERT_TRUE(recorder->put(frame(0, "s" + std::to_string(i))).ok());
+  ASSERT_TRUE(recorder->begin(series(1, "another"), nullptr).ok());
+  EXPECT_EQ(recorder->put(frame(0, "s0")).error().code(), Errc::out_of_order) << "the idle one is closed";
+  EXPECT_TRUE(recorder->put(frame(1, "s1")).ok()) << "the others go on";
+  recorder->stop();
+  EXPECT_EQ(states("s0.h5"), (std::vector<std::uint8_t>{0, 0}));
+  EXPECT_EQ(states("s1.h5"), (std::vector<std::uint8_t>{1, 1}));
+}
+
+TEST_F(RecorderTest, AResumedStartReplacesNothing) {
+  config_.store.overwrite = true;
+  std::ofstream(folder_ / "s1.h5") << "the only copy";
+  auto recorder = start();
+  auto resumed = series(1);
+  resumed.resumed = true;
+  auto begun = recorder->begin(std::move(resumed), nullptr);
+  ASSERT_FALSE(begun.ok());
+  EXPECT_EQ(begun.error().code(), Errc::already_exists);
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "s1.h5"), 13u);
+}
+
+TEST_F(RecorderTest, ARemovedOrReplacedFileIsAProblemAndItsReplacementIsLeftAlone) {
+  for (const bool replaced : {false, true})
+    for (const bool before_the_first_frame : {false, true}) {
+      std::filesystem::remove(folder_ / "s1.h5");
+      auto recorder = start();
+      auto acks = std::make_shared<Acks>();
+      ASSERT_TRUE(recorder->begin(series(1), acks).ok());
+      const auto interfere = [&] {
+        std::filesystem::remove(folder_ / "s1.h5");
+        if (replaced) std::ofstream(folder_ / "s1.h5") << "precious";
+      };
+      auto with_metadata = frame(0);  // the first frame makes the file anew
+      with_metadata.metadata = {{"omega", 0.5}};
+      if (before_the_first_frame) interfere();
+      (void)recorder->put(std::move(with_metadata));
+      if (!before_the_first_frame) interfere();
+      finish(*recorder);
+      EXPECT_NE(acks->problem.find("removed or replaced"), std::string::npos) << acks->problem;
+      EXPECT_EQ(recorder->failed_series(), 1u);
+      if (replaced) {
+        EXPECT_EQ(std::filesystem::file_size(folder_ / "s1.h5"), 8u);
+      }
+    }
+}
+
+TEST_F(RecorderTest, AFrameIsReceivedWhenEveryChannelIsThere) {
+  auto recorder = start();
+  auto two = series(3);
+  two.channels = {"low", "high"};
+  ASSERT_TRUE(recorder->begin(std::move(two), nullptr).ok());
+  for (const auto& [number, channel] : {std::pair{0u, 0u}, {0u, 1u}, {1u, 0u}, {2u, 1u}, {2u, 0u}}) {
+    auto one = frame(number);
+    one.channel = channel;
+    ASSERT_TRUE(recorder->put(std::move(one)).ok());
+  }
+  finish(*recorder);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 0, 1}));
+}
+
+TEST_F(RecorderTest, NamesOfMetadataWithNulsAreNotTaken) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(1), nullptr).ok());
+  auto one = frame(0);
+  one.metadata = {{std::string("omega\0x", 7), 0.5}, {"omega", 1.5}, {"new\nline", 2.5}};
+  ASSERT_TRUE(recorder->put(std::move(one)).ok());
+  finish(*recorder);
+  EXPECT_EQ(read<double>("s1.h5", "/entry/metadata/omega", H5T_NATIVE_DOUBLE), std::vector<double>{1.5});
+}
+
+TEST_F(RecorderTest, MasksBeyondTheMemoryForThemAndOfOtherChannelsAreLeftOut) {
+  config_.pool_bytes = 64 << 20;
+  config_.frame_bytes_max = 1 << 30;
+  auto recorder = start();
+  auto masked = series(1);
+  NamedArray mask;
+  mask.channel = "1";
+  mask.spec = {ElementType::u32, {rows, columns}};
+  mask.data.assign(rows * columns * 4, std::byte{0});
+  auto foreign = mask, vast = mask;
+  foreign.channel = "2";
+  vast.encoding = Encoding::bitshuffle_lz4;
+  vast.spec.shape = {4096, 4096};
+  vast.data.assign(64, std::byte{0});
+  masked.pixel_mask = {foreign, vast, mask};
+  ASSERT_TRUE(recorder->begin(std::move(masked), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  finish(*recorder);
+  EXPECT_NE(event("rejected")["message"].get<std::string>().find("masks and tables"), std::string::npos);
+  EXPECT_EQ(read<std::uint32_t>("s1.h5", "/entry/instrument/detector/pixel_mask", H5T_NATIVE_UINT32).size(),
+            rows * columns);
+}
+
+TEST_F(RecorderTest, FramesThatThePoolCannotHoldAreRefusedAtTheStart) {
+  config_.pool_bytes = 64 << 20;
+  auto recorder = start();
+  auto large = series(1);
+  large.frame.shape = {4096, 4096};
+  auto begun = recorder->begin(large, nullptr);
+  ASSERT_FALSE(begun.ok());
+  EXPECT_NE(begun.error().message().find("pool_bytes"), std::string::npos) << begun.error().message();
+  EXPECT_EQ(recorder->failed_series(), 1u);
+}
+
+TEST_F(RecorderTest, TheSmallestPoolRecords) {
+  config_.pool_bytes = 64 << 20;
+  auto recorder = start();
+  auto large = series(8);
+  large.frame.shape = {1024, 512};
+  ASSERT_TRUE(recorder->begin(large, nullptr).ok());
+  const auto pixels = std::make_shared<std::vector<std::uint16_t>>(1024 * 512, 7);
+  for (std::uint64_t n = 0; n < 8; ++n) {
+    auto one = frame(n);
+    one.spec = large.frame;
+    one.payload = std::as_bytes(std::span(*pixels));
+    one.owner = pixels;
+    ASSERT_TRUE(recorder->put(std::move(one)).ok());
+  }
+  finish(*recorder);
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(8, 1));
+}
+
+TEST_F(RecorderTest, AFolderThatCannotBeWrittenIsNamed) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  std::filesystem::permissions(folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  Recorder recorder(posix_env(), config_, *events_);
+  auto started = recorder.start();
+  std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(started.error().message().find(folder_.string()), std::string::npos);
+}
+
 TEST_F(RecorderTest, MissingFolderIsNamed) {
   config_.folder = folder_ / "nowhere";
   Recorder recorder(posix_env(), config_, *events_);

@@ -46,6 +46,24 @@ TEST(Zmq, ASeriesArrives) {
   EXPECT_TRUE(pair.sink.rejected().empty());
 }
 
+TEST(Zmq, ARefusedSecondStartIsToldAndChangesNothing) {
+  Pair pair;
+  auto series = sample_series("one", 30, 51);
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
+  auto other = series;
+  other.channels = {"other"};
+  ASSERT_TRUE(pair.sender->begin(other).ok());
+  ASSERT_TRUE(pair.sink.wait_for_rejected(1));
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 1)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sink.wait_for_ends(1));
+  EXPECT_EQ(pair.sink.frame_count(), 2u);
+  EXPECT_EQ(pair.sink.rejected().size(), 2u);
+  EXPECT_EQ(pair.sink.rejected().front().second.code(), Errc::already_exists);
+}
+
 TEST(Zmq, FramesCountAgainstThePool) {
   Pair pair({}, 1'000'000);
   const auto series = sample_series("pool", 300, 512);
