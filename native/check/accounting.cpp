@@ -3,14 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <numeric>
+#include <span>
 
 namespace penstock::check {
 namespace {
 
 constexpr const char* state_path = "/entry/penstock/frame_state";
 constexpr const char* announced_path = "/entry/penstock/frames_announced";
-constexpr std::uint8_t state_missing = 0;
-constexpr std::uint8_t state_received = 1;
+constexpr const char* format_attribute = "penstock_format";
+/// By value; "received" means that every channel's chunk is there.
+constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost"};
+constexpr std::size_t state_received = 1;
+
+using StateCounts = std::array<std::uint64_t, state_names.size()>;
 
 const store::ArrayValue* array_at(const Tree& tree, const char* path) {
   const auto* dataset = tree.find(path);
@@ -18,58 +26,89 @@ const store::ArrayValue* array_at(const Tree& tree, const char* path) {
   return std::get_if<store::ArrayValue>(&*dataset->value);
 }
 
-std::optional<std::uint64_t> whole_number(const store::ArrayValue& array) {
-  if (array.data.size() != 8) return std::nullopt;
-  if (array.spec.type != ElementType::u64 && array.spec.type != ElementType::i64) return std::nullopt;
-  return load_le<std::uint64_t>(array.data.data());
+std::optional<std::uint64_t> whole_number(const store::Value& value) {
+  const auto* array = std::get_if<store::ArrayValue>(&value);
+  if (array == nullptr || array->data.size() != 8) return std::nullopt;
+  if (array->spec.type != ElementType::u64 && array->spec.type != ElementType::i64) return std::nullopt;
+  return load_le<std::uint64_t>(array->data.data());
 }
 
-/// In how many channels each frame has a chunk.
-std::vector<std::uint32_t> channels_of_frames(const std::vector<const Subject*>& channels, std::uint64_t frames) {
-  std::vector<std::uint32_t> present(frames, 0);
-  for (const auto* channel : channels)
-    for (const auto& chunk : channel->index->chunks()) {
-      const auto frame = channel->grid_position(chunk.number).front();
-      if (frame < frames) ++present[frame];
-    }
-  return present;
+std::vector<std::uint64_t> frames_of(const Subject& channel) {
+  std::vector<std::uint64_t> frames;
+  frames.reserve(channel.index->chunks().size());
+  for (const auto& chunk : channel.index->chunks()) frames.push_back(channel.grid_position(chunk.number).front());
+  std::sort(frames.begin(), frames.end());
+  frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+  return frames;
 }
 
-/// Compares the states with the chunks, frame by frame; returns how many are marked as received.
-std::uint64_t compare_states(const std::vector<std::uint32_t>& present, std::size_t channels, Bytes states,
-                             bool unfinished, Findings& findings) {
+/// The frames, ascending, that have a chunk in every channel. Memory as for the chunks that are
+/// there, however many frames the file announces.
+std::vector<std::uint64_t> whole_frames(const std::vector<const Subject*>& channels) {
+  auto whole = frames_of(*channels.front());
+  for (const auto* channel : std::span(channels).subspan(1)) {
+    const auto others = frames_of(*channel);
+    std::vector<std::uint64_t> both;
+    std::set_intersection(whole.begin(), whole.end(), others.begin(), others.end(), std::back_inserter(both));
+    whole = std::move(both);
+  }
+  return whole;
+}
+
+/// Compares the states with the chunks, frame by frame; returns how often each state stands there.
+StateCounts compare_states(const std::vector<std::uint64_t>& whole, Bytes states, bool unfinished,
+                           Findings& findings) {
   const auto level = unfinished ? Level::warning : Level::error;
-  std::uint64_t received = 0;
-  for (std::uint64_t frame = 0; frame < present.size(); ++frame) {
-    const auto state = frame < states.size() ? std::to_integer<std::uint8_t>(states[frame]) : state_missing;
-    const bool whole = present[frame] == channels;
-    if (state == state_received) ++received;
-    if (whole == (state == state_received)) continue;
-    const auto* what =
-        whole ? "a frame is there but not marked as received" : "a frame is marked as received but not there";
-    findings.add({level,
-                  what,
-                  fmt::format("frame {}", frame),
-                  whole ? "state 1" : "a chunk",
-                  fmt::format("state {}", state),
-                  {}});
+  const auto not_marked = [&](std::uint64_t frame, std::string state) {
+    findings.add({level, "a frame is there but not marked as received", fmt::format("frame {}", frame), "state 1",
+                  std::move(state), {}});
+  };
+  StateCounts counts{};
+  auto next = whole.begin();
+  for (std::uint64_t frame = 0; frame < states.size(); ++frame) {
+    const auto state = std::to_integer<std::uint8_t>(states[frame]);
+    const bool is_whole = next != whole.end() && *next == frame;
+    if (is_whole) ++next;
+    if (state < counts.size())
+      ++counts[state];
+    else
+      findings.add({Level::error, "a frame has a state that does not exist", fmt::format("frame {}", frame), "0 to 4",
+                    fmt::format("{}", state), {}});
+    if (is_whole && state != state_received) not_marked(frame, fmt::format("state {}", state));
+    if (!is_whole && state == state_received)
+      findings.add({level, "a frame is marked as received but not there", fmt::format("frame {}", frame), "a chunk",
+                    "none", {}});
   }
-  return received;
+  for (; next != whole.end(); ++next) not_marked(*next, "no state");
+  return counts;
 }
 
-void compare_counts(const TreeDataset& column, std::uint64_t received, Findings& findings) {
-  for (const auto& attribute : column.info.attributes) {
-    if (attribute.name != "received") continue;
-    const auto* array = std::get_if<store::ArrayValue>(&attribute.value);
-    const auto said = array == nullptr ? std::nullopt : whole_number(*array);
-    if (said && *said != received)
-      findings.add({Level::error,
-                    "the number of received frames is wrong",
-                    fmt::format("{}@received", state_path),
-                    fmt::format("{}", *said),
-                    fmt::format("{} marked as received", received),
-                    {}});
+/// What the column's attributes say must be what stands in it. A frame may be damaged or dropped more
+/// than once, and come whole after that: of those states there may be fewer than were counted.
+void compare_counts(const TreeDataset& column, const StateCounts& counts, bool recorded, Findings& findings) {
+  const auto total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  for (std::size_t state = 0; state < counts.size(); ++state) {
+    const auto where = fmt::format("{}@{}", state_path, state_names[state]);
+    const auto& attributes = column.info.attributes;
+    const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                    [&](const auto& each) { return each.name == state_names[state]; });
+    const auto said = found == attributes.end() ? std::nullopt : whole_number(found->value);
+    if (!said) {
+      if (recorded) findings.add({Level::error, "a number of frames is not told", where, "a number", "none", {}});
+      continue;
+    }
+    // "missing" counts every frame that is not received, whatever became of it.
+    const auto actual = state == 0 ? total - counts[state_received] : counts[state];
+    if (state <= state_received ? *said != actual : *said < actual)
+      findings.add({Level::error, "a number of frames is wrong", where, fmt::format("{}", *said),
+                    fmt::format("{} in the column", actual), {}});
   }
+}
+
+/// What every recorder writes, and whose absence would keep a part of the check from being made.
+void require(const Tree& tree, const char* path, Findings& findings) {
+  if (tree.find(path) == nullptr)
+    findings.add({Level::error, "a part that every recorded file has is not there", path, {}, {}, {}});
 }
 
 }  // namespace
@@ -77,7 +116,10 @@ void compare_counts(const TreeDataset& column, std::uint64_t received, Findings&
 FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, bool unfinished,
                                Findings& findings) {
   FrameCounts counts;
+  const bool recorded = tree.root_attribute(format_attribute) != nullptr;
   if (channels.empty()) return counts;
+  if (recorded) require(tree, announced_path, findings);
+  if (recorded) require(tree, state_path, findings);
   const auto room = channels.front()->info().shape.front();
   for (const auto* channel : channels)
     if (!unfinished && channel->info().shape.front() != room)
@@ -88,9 +130,9 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
                     fmt::format("{}", channel->info().shape.front()),
                     {}});
   counts.frames = room;
-  const auto* announced = array_at(tree, announced_path);
-  if (announced != nullptr) {
-    const auto number = whole_number(*announced).value_or(0);
+  const auto* announced = tree.find(announced_path);
+  if (announced != nullptr && announced->value) {
+    const auto number = whole_number(*announced->value).value_or(0);
     if (number > room)
       findings.add({Level::warning, "fewer frames than announced", channels.front()->path, fmt::format("{}", number),
                     fmt::format("{}", room), "the series ended early, or its last frames did not arrive"});
@@ -103,22 +145,22 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
                     {}});
     counts.frames = std::max(room, number);
   }
-  const auto present = channels_of_frames(channels, room);
-  const auto whole = static_cast<std::uint64_t>(
-      std::count(present.begin(), present.end(), static_cast<std::uint32_t>(channels.size())));
-  counts.missing = counts.frames - whole;
+  const auto whole = whole_frames(channels);
+  counts.missing = counts.frames - std::min<std::uint64_t>(counts.frames, whole.size());
   if (counts.missing > 0)
     findings.add({Level::warning, "frames are missing", channels.front()->path, fmt::format("{}", counts.frames),
-                  fmt::format("{}", whole),
+                  fmt::format("{}", whole.size()),
                   "they read as the fill value; the column of states says what became of them"});
   const auto* column = tree.find(state_path);
   const auto* states = array_at(tree, state_path);
   if (column == nullptr || states == nullptr || states->spec.type != ElementType::u8) {
-    findings.add({Level::info, "the file has no column of frame states", state_path, {}, {}, {}});
+    if (!recorded) findings.add({Level::info, "the file has no column of frame states", state_path, {}, {}, {}});
+    if (recorded && column != nullptr)
+      findings.add({Level::error, "the column of frame states cannot be read", state_path, {}, {}, {}});
     return counts;
   }
-  const auto received = compare_states(present, channels.size(), states->data, unfinished, findings);
-  if (!unfinished) compare_counts(*column, received, findings);
+  const auto states_counted = compare_states(whole, states->data, unfinished, findings);
+  if (!unfinished) compare_counts(*column, states_counted, recorded, findings);
   return counts;
 }
 

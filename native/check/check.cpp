@@ -22,6 +22,7 @@ using store::format::SegmentHeader;
 using store::format::SegmentKind;
 
 constexpr const char* file_id_attribute = "penstock_file_id";
+constexpr const char* format_attribute = "penstock_format";
 constexpr const char* user_data_path = "/entry/penstock/user_data";
 constexpr const char* state_path = "/entry/penstock/frame_state";
 constexpr const char* frames_path = "/entry/data/data";
@@ -166,6 +167,8 @@ Result<void> Check::read_index() {
 
 void Check::find_file_id() {
   const auto* value = tree_.root_attribute(file_id_attribute);
+  if (value == nullptr && tree_.root_attribute(format_attribute) != nullptr)
+    add(Level::error, "a part that every recorded file has is not there", fmt::format("/@{}", file_id_attribute));
   if (value == nullptr) return;
   const auto* text = std::get_if<std::string>(value);
   auto id = text == nullptr ? Result<FileId>(make_error(Errc::malformed, "it is not a text"))
@@ -279,7 +282,10 @@ void Check::scan_segments(Verifier& verifier) {
     if (!scanner.ok()) return;
     const auto first = scanner->next();
     if (!first.ok() || !*first) {
-      if (superblock_)
+      if (tree_.root_attribute(format_attribute) != nullptr)
+        add(Level::error, "no segment is left", plan_.file, {}, {},
+            "the file was recorded by Penstock, and its checksums are lost: every chunk is read and expanded instead");
+      else if (superblock_)
         add(Level::info, "no checksums in this file", plan_.file, {}, {},
             "it was not written by Penstock: every chunk is read and expanded instead");
       return;

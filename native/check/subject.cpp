@@ -5,9 +5,9 @@
 namespace penstock::check {
 namespace {
 
-/// A dataset's chunk number fits in memory as marks; beyond it nothing is compared.
-constexpr std::uint64_t frames_max = std::uint64_t{1} << 32;
-constexpr std::uint64_t contiguous_chunks_max = std::uint64_t{1} << 28;
+/// A byte of marks for each is held in memory; a dataset of more is not compared.
+constexpr std::uint64_t frames_max = std::uint64_t{1} << 28;
+constexpr std::uint64_t contiguous_chunks_max = std::uint64_t{1} << 24;
 
 std::optional<std::uint64_t> product(const std::vector<std::uint64_t>& numbers, std::uint64_t start) {
   for (const auto number : numbers)

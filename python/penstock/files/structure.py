@@ -191,7 +191,9 @@ def _module(path: str, module: h5py.Group, data: h5py.Dataset | None) -> Iterato
     for field in _DIRECTIONS:
         yield from _required(module, path, field)
         direction = item_at(module, field)
-        for attribute in _VECTOR_ATTRIBUTES if direction is not None else ():
+        if direction is None:
+            continue
+        for attribute in _VECTOR_ATTRIBUTES:
             if attribute_of(direction, attribute) is None:
                 yield _finding(
                     "error", f"no @{attribute}", f"{path}/{field}", "an attribute", "none", _REMEDY_WRITER

@@ -40,6 +40,8 @@ struct FileSpec {
   std::uint64_t announced = 40;
   std::vector<std::uint64_t> absent{};    ///< never written
   std::vector<std::uint64_t> unmarked{};  ///< written, but not marked as received
+  std::uint64_t miscounted = 0;           ///< more are said to be received than are
+  std::uint64_t ends_at = 0;              ///< frames that the datasets end with, if more than `frames`
   Encoding encoding = Encoding::bitshuffle_lz4;
   bool finish = true;
 };
@@ -130,10 +132,14 @@ inline void write_recorded(const std::string& path, const FileSpec& spec) {
     return;
   }
   store::FinalValues values;
-  values.frames = spec.frames;
+  values.frames = std::max(spec.frames, spec.ends_at);
   const auto received = spec.frames - spec.absent.size() - spec.unmarked.size();
-  values.attributes.emplace_back("/entry/penstock/frame_state",
-                                 store::Attribute{"received", store::scalar(std::uint64_t{received})});
+  const auto count = [&](const char* name, std::uint64_t number) {
+    values.attributes.emplace_back("/entry/penstock/frame_state", store::Attribute{name, store::scalar(number)});
+  };
+  count("received", received + spec.miscounted);
+  count("missing", values.frames - received);
+  for (const auto* name : {"damaged", "dropped", "lost"}) count(name, 0);
   const auto finished = store.finish(values);
   ASSERT_TRUE(finished.ok()) << finished.error().message();
 }

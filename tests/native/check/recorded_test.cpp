@@ -103,6 +103,37 @@ TEST_F(RecordedTest, AStateThatContradictsTheChunksIsAnError) {
   EXPECT_TRUE(has(report, "a frame is there but not marked as received")) << text(report);
 }
 
+TEST_F(RecordedTest, ANumberOfFramesThatIsNotWhatStandsInTheColumnIsAnError) {
+  write_recorded(path(), {.miscounted = 1});
+  const auto report = check(path());
+  EXPECT_FALSE(report.ok());
+  EXPECT_TRUE(has(report, "a number of frames is wrong")) << text(report);
+}
+
+TEST_F(RecordedTest, WhatEveryRecordedFileHasIsMissed) {
+  const auto misses = [&](auto remove) {
+    write_recorded(path(), {});
+    const hid_t file = H5Fopen(path().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    EXPECT_GE(remove(file), 0);
+    H5Fclose(file);
+    const auto report = check(path());
+    std::filesystem::remove(path());
+    return !report.ok() && has(report, "a part that every recorded file has is not there");
+  };
+  EXPECT_FALSE(misses([](hid_t) { return 0; }));
+  EXPECT_TRUE(misses([](hid_t file) { return H5Ldelete(file, "/entry/penstock/frame_state", H5P_DEFAULT); }));
+  EXPECT_TRUE(misses([](hid_t file) { return H5Ldelete(file, "/entry/penstock/frames_announced", H5P_DEFAULT); }));
+  EXPECT_TRUE(misses([](hid_t file) { return H5Adelete(file, "penstock_file_id"); }));
+}
+
+TEST_F(RecordedTest, AVastNumberOfFramesCostsNothing) {
+  constexpr auto vast = (std::uint64_t{1} << 32) - 2;
+  write_recorded(path(), {.announced = vast, .ends_at = vast});
+  const auto report = check(path());
+  EXPECT_EQ(report.frames, vast);
+  EXPECT_EQ(report.missing, vast - 40);
+}
+
 TEST_F(RecordedTest, APixelThatDiffersIsNamedWithItsPlaceAndValues) {
   write_recorded(path(), {});
   std::string header = "{'descr': '<u2', 'fortran_order': False, 'shape': (40, 24, 32), }";
