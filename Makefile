@@ -19,7 +19,7 @@ setup: ## Install what is missing: Debian packages, and Python packages into .ve
 	@scripts/setup
 
 build: setup ## Build the native programs (build/release)
-	@scripts/build release
+	@scripts/build release programs
 
 debug: setup ## Build with the address and undefined-behaviour sanitizers (build/debug)
 	@scripts/build debug
@@ -46,7 +46,8 @@ check-headers: setup ## Compile each native header alone
 demo: build ## The main job on real input: detector to NeXus file, checked, with pictures in demo-out/
 	@$(python) -m penstock demo
 
-bench: build ## Measure Penstock beside its peers; results go into docs/benchmarks.md
+bench: setup ## Measure Penstock beside its peers; results go into docs/benchmarks.md
+	@scripts/build release
 	@scripts/bench
 
 fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)

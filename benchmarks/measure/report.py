@@ -15,9 +15,10 @@ again on your machine and writes this page; [benchmarks/](../benchmarks) has all
 included.
 
 How to read it: each line compares two programs that did the same work in the same run, in blocks
-(A B B A …), so that both met the same machine. The ratio is that of the medians, above 1 where
-Penstock is ahead; in brackets its 95 % interval (bootstrap over the blocks). *Met* is `yes` or `no`
-where the whole interval says so, and `cannot tell` otherwise. Absolute figures are those of the
+(A B B A …), so that both met the same machine. The ratio is the median of the blocks' ratios, above 1
+where Penstock is ahead; in brackets its interval, which holds the true median in at least 95 of 100
+runs (order statistics of at least six blocks). *Met* is `yes` or `no` where the whole interval says so,
+and `cannot tell` otherwise. Absolute figures are those of the
 machine below and only tell the order.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from measure.statistics import Estimate, median, ratio_of_medians, verdict
+from measure.statistics import Estimate, median, median_of_ratios, verdict
 
 Sample = Mapping[str, float]
 
@@ -55,7 +55,7 @@ def beside_best(
     mine = [sample[metric] for sample in ours]
     figures = {peer: [sample[metric] for sample in samples] for peer, samples in peers.items()}
     best = max(figures, key=lambda peer: median(figures[peer]).value)
-    estimate = ratio_of_medians(mine, figures[best])
+    estimate = median_of_ratios(mine, figures[best])
     return Result(
         name=name,
         what=what,

@@ -16,7 +16,7 @@ from peers import fio
 
 RAW_BYTES = 6 * GIB  # on disk and on tmpfs alike: a few seconds
 COMPRESS_RAW_BYTES = 6 * GIB
-PASSED_RAW_BYTES = 48 * GIB  # 5 to 8 GiB of compressed bytes
+PASSED_RAW_BYTES = 24 * GIB  # 2.5 to 4 GiB of compressed bytes
 RECEIVER = "pyzmq + h5py direct chunks"
 COMPRESSING_RECEIVER = "pyzmq + bitshuffle in 2 threads + h5py direct chunks"
 PROTOCOLS = ("zmq", "tcp")

@@ -56,12 +56,15 @@ std::vector<std::uint64_t> whole_frames(const std::vector<const Subject*>& chann
 }
 
 /// Compares the states with the chunks, frame by frame; returns how often each state stands there.
-StateCounts compare_states(const std::vector<std::uint64_t>& whole, Bytes states, bool unfinished,
-                           Findings& findings) {
+StateCounts compare_states(const std::vector<std::uint64_t>& whole, Bytes states, bool unfinished, Findings& findings) {
   const auto level = unfinished ? Level::warning : Level::error;
   const auto not_marked = [&](std::uint64_t frame, std::string state) {
-    findings.add({level, "a frame is there but not marked as received", fmt::format("frame {}", frame), "state 1",
-                  std::move(state), {}});
+    findings.add({level,
+                  "a frame is there but not marked as received",
+                  fmt::format("frame {}", frame),
+                  "state 1",
+                  std::move(state),
+                  {}});
   };
   StateCounts counts{};
   auto next = whole.begin();
@@ -72,12 +75,20 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, Bytes states
     if (state < counts.size())
       ++counts[state];
     else
-      findings.add({Level::error, "a frame has a state that does not exist", fmt::format("frame {}", frame), "0 to 4",
-                    fmt::format("{}", state), {}});
+      findings.add({Level::error,
+                    "a frame has a state that does not exist",
+                    fmt::format("frame {}", frame),
+                    "0 to 4",
+                    fmt::format("{}", state),
+                    {}});
     if (is_whole && state != state_received) not_marked(frame, fmt::format("state {}", state));
     if (!is_whole && state == state_received)
-      findings.add({level, "a frame is marked as received but not there", fmt::format("frame {}", frame), "a chunk",
-                    "none", {}});
+      findings.add({level,
+                    "a frame is marked as received but not there",
+                    fmt::format("frame {}", frame),
+                    "a chunk",
+                    "none",
+                    {}});
   }
   for (; next != whole.end(); ++next) not_marked(*next, "no state");
   return counts;
@@ -100,8 +111,12 @@ void compare_counts(const TreeDataset& column, const StateCounts& counts, bool r
     // "missing" counts every frame that is not received, whatever became of it.
     const auto actual = state == 0 ? total - counts[state_received] : counts[state];
     if (state <= state_received ? *said != actual : *said < actual)
-      findings.add({Level::error, "a number of frames is wrong", where, fmt::format("{}", *said),
-                    fmt::format("{} in the column", actual), {}});
+      findings.add({Level::error,
+                    "a number of frames is wrong",
+                    where,
+                    fmt::format("{}", *said),
+                    fmt::format("{} in the column", actual),
+                    {}});
   }
 }
 

@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   const auto document = read_plan(plan_path);
   const auto plan = document.ok() ? check::CheckPlan::from_json(*document) : Result<check::CheckPlan>(document.error());
   if (!plan.ok()) {
-    spdlog::error("{}", plan.error().message());
+    spdlog::critical("{}", plan.error().message());
     return exit_usage;
   }
   spdlog::set_level(spdlog::level::from_str(plan->log_level));

@@ -72,12 +72,12 @@ class StopOnSignal {
 int run(const std::string& plan_path) {
   const auto text = read_plan(plan_path);
   if (!text) {
-    spdlog::error("{}", text.error().message());
+    spdlog::critical("{}", text.error().message());
     return exit_usage;
   }
   auto plan = detector::DetectorPlan::from_json(*text, realtime_ns());
   if (!plan) {
-    spdlog::error("{}", plan.error().message());
+    spdlog::critical("{}", plan.error().message());
     return exit_usage;
   }
   spdlog::set_level(spdlog::level::from_str(plan->log_level));
@@ -87,7 +87,7 @@ int run(const std::string& plan_path) {
   const auto emit = [&lines](std::string_view event, const nlohmann::json& fields) { lines.emit(event, fields); };
   const detector::JobContext context{posix_env(), detector::monotonic_pace_clock(), emit, signals.stop};
   if (const auto done = detector::run_job(std::move(plan).value(), context); !done) {
-    spdlog::error("{}", done.error().message());
+    spdlog::critical("{}", done.error().message());
     // A plan that asks for what cannot be had is wrong, whenever that shows.
     return done.error().code() == Errc::invalid_argument ? exit_usage : exit_failed;
   }

@@ -82,12 +82,12 @@ void wait_until_told(const sigset_t& signals, const recorder::Config& config, re
 int run(const std::string& plan_path) {
   auto plan = read_plan(plan_path);
   if (!plan.ok()) {
-    spdlog::error("{}", plan.error().message());
+    spdlog::critical("{}", plan.error().message());
     return exit_usage;
   }
   auto config = recorder::Config::from_json(*plan);
   if (!config.ok()) {
-    spdlog::error("{}", config.error().message());
+    spdlog::critical("{}", config.error().message());
     return exit_usage;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
@@ -108,8 +108,8 @@ int run(const std::string& plan_path) {
   for (auto& source : sources) source->stop();
   recorder.stop();
   if (!started.ok()) {
-    spdlog::error("{}", started.error().message());
-    return exit_failed;
+    spdlog::critical("{}", started.error().message());
+    return started.error().code() == Errc::invalid_argument ? exit_usage : exit_failed;
   }
   events.emit("stopped", {{"failed_series", recorder.failed_series()}});
   return recorder.failed_series() == 0 ? 0 : exit_failed;

@@ -81,6 +81,18 @@ Result<Socket> connect_one(const addrinfo& address, const std::string& name, std
   return socket;
 }
 
+Error bind_error(int errnum, const std::string& name) {
+  if (errnum == EADDRNOTAVAIL)
+    return make_error(Errc::invalid_argument, "listen on {}: this machine has no such address; give one of its own",
+                      name);
+  if (errnum == EADDRINUSE)
+    return make_error(Errc::refused,
+                      "listen on {}: another program listens there, perhaps a second recorder; end it "
+                      "or choose another port",
+                      name);
+  return errno_error(errnum, fmt::format("listen on {}", name));
+}
+
 Result<Listener> listen_one(const addrinfo& address, const std::string& name, int receive_buffer_bytes) {
   Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int descriptor = socket.descriptor();
@@ -88,8 +100,7 @@ Result<Listener> listen_one(const addrinfo& address, const std::string& name, in
   set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
   // Before listening, so that accepted connections announce a window of that size.
   if (receive_buffer_bytes > 0) set_option(descriptor, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
-  if (::bind(descriptor, address.ai_addr, address.ai_addrlen) != 0)
-    return errno_error(errno, fmt::format("listen on {}", name));
+  if (::bind(descriptor, address.ai_addr, address.ai_addrlen) != 0) return bind_error(errno, name);
   if (::listen(descriptor, 64) != 0) return errno_error(errno, fmt::format("listen on {}", name));
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;

@@ -79,17 +79,34 @@ def test_usage_errors_say_what_is_wrong(
 def test_record_dry_run_as_json_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_TOKEN", "topsecret")
     path = tmp_path / "c.yaml"
-    path.write_text("folder: /data\nsources: [{kind: tcp, listen: '0.0.0.0:9900'}]\n")
+    path.write_text("folder: /tmp\nsources: [{kind: tcp, listen: '0.0.0.0:9900'}]\n")
     result = invoke("record", str(path), "--pool", "2GiB", "--dry-run", "--json")
     assert result.exit_code == 0, result.output
     plan = json.loads(result.stdout)
     assert plan["pool_bytes"] == 2 << 30
-    assert plan["folder"] == "/data"
+    assert plan["folder"] == "/tmp"
     assert "topsecret" not in result.output
 
 
-def test_record_dry_run_for_people() -> None:
-    result = invoke("record", "--folder", "somewhere", "--codec", "zstd", "--level", "3", "--dry-run")
+def test_record_refuses_a_folder_that_it_cannot_use(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("precious")
+    for folder, word in ((file, "is a file"), (tmp_path / "nowhere", "does not exist")):
+        for more in ((), ("--dry-run",)):
+            result = invoke("record", "--folder", str(folder), *more)
+            assert result.exit_code == 2
+            assert word in one_line(result.output)
+
+
+def test_encodings_that_no_detector_sends_are_refused_at_once() -> None:
+    result = invoke("simulate", "eiger2-1m", "--encoding", "deflate")
+    assert result.exit_code == 2
+    assert "--encoding" in result.output
+    assert "bslz4" in result.output
+
+
+def test_record_dry_run_for_people(tmp_path: Path) -> None:
+    result = invoke("record", "--folder", str(tmp_path), "--codec", "zstd", "--level", "3", "--dry-run")
     text = one_line(result.stderr)
     for word in ("listen on 127.0.0.1:9900", "zstd level 3", "1 GiB", "SIGTERM"):
         assert word in text

@@ -42,8 +42,7 @@ store: {segment_bytes: 16 MiB, durability: interval}
     assert plan.codec.level == 3
 
 
-def test_an_empty_file_gives_the_defaults() -> None:
-    assert parse_yaml("", Configuration, "c.yaml") == Configuration()
+def test_a_file_of_comments_gives_the_defaults() -> None:
     assert parse_yaml("# nothing\n", Configuration, "c.yaml") == Configuration()
 
 
@@ -51,8 +50,12 @@ def test_an_empty_file_gives_the_defaults() -> None:
     ("text", "words"),
     [
         ("folder: x\npool_bytes: 1 parsec\n", ["c.yaml:2", "pool_bytes", "1 parsec", "1 GiB"]),
-        ("threads: 0\n", ["c.yaml:1", "threads", "greater than or equal to 1", "given: 0"]),
+        ("threads: 0\n", ["c.yaml:1", "threads", "at least 1", "given: 0"]),
         ("codec:\n  encoding: rle\n", ["c.yaml:2", "codec.encoding", "'bslz4'", "'rle'"]),
+        ("\n \n", ["c.yaml", "empty"]),
+        ("folder: 3\n", ["c.yaml:1", "folder", "a path is expected", "given: 3"]),
+        ("sources: [{kind: zmq, endpoint: 'tcp://10.1.2.3'}]\n", ["no port", "tcp://10.1.2.3:31001"]),
+        ("sources: [{kind: tcp, listen: abc}]\n", ["abc", "not an address", "127.0.0.1:9900"]),
         ("colour: red\n", ["c.yaml:1", "no field `colour`"]),
         ("store:\n  direct: true\n  speed: 9\n", ["c.yaml:3", "no field `store.speed`"]),
         ("sources:\n  - kind: tcp\n  - kind: zmq\n", ["c.yaml:3", "sources[1].endpoint", "missing"]),

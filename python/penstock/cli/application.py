@@ -80,4 +80,4 @@ application.command(
 
 def main() -> None:
     """The entry point of the `penstock` command."""
-    application()
+    application(prog_name="penstock")

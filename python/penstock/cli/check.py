@@ -12,7 +12,7 @@ from penstock.model.errors import ExitCode, UsageError
 from penstock.model.events import CheckReport
 from penstock.programs.check import check, check_plan
 from penstock.report.progress import ProgressView, show
-from penstock.report.tables import findings_table, report_line
+from penstock.report.tables import conclusion, findings_text, report_line
 
 
 @reports_errors
@@ -30,6 +30,9 @@ def check_command(
         str, typer.Option(metavar="SIZE", help="Of images read for --against.")
     ] = "2GiB",
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads that check.")] = 2,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Exit code 1 also when frames are missing.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
 ) -> None:
     """Check a file: every chunk's checksum, every frame accounted for, the NeXus structure."""
@@ -58,8 +61,8 @@ def check_command(
         print_json(report)
     else:
         if report.findings:
-            out().print(findings_table(report.findings))
+            out().print(findings_text(report.findings), soft_wrap=True, end="")
         out().print(report_line(report), markup=False, soft_wrap=True)
-        out().print("[bold green]fine[/]" if report.ok else "[bold red]damage found[/]")
-    if not report.ok:
+        out().print(conclusion(report))
+    if not report.ok or (complete and report.missing):
         raise typer.Exit(int(ExitCode.FAILED))

@@ -1,12 +1,13 @@
 """`penstock record`"""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from penstock.cli.common import err, print_json, print_json_line, reports_errors
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event
 from penstock.model.overrides import RecordOptions, configuration_from
 from penstock.model.plans import RecorderPlan
@@ -103,10 +104,23 @@ def record_command(
             log_level=log_level,
         ),
     ).plan()
+    _require_folder(Path(plan.folder))
     if dry_run:
         _show_plan(plan, json)
         return
     _record(plan, json)
+
+
+def _require_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise UsageError(
+            f"the folder {folder} {what}", "make it first, or choose another with --folder or `folder:`"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"the folder {folder} cannot be written", "change its permissions, or choose another"
+        )
 
 
 def _show_plan(plan: RecorderPlan, json: bool) -> None:

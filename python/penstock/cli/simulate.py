@@ -9,11 +9,11 @@ import typer
 
 from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
 from penstock.files.replay import Replay, replay_file
-from penstock.model.catalogue import CUSTOM, custom_detector, find_detector, read_catalogue
+from penstock.model.catalogue import CUSTOM, Detector, custom_detector, find_detector, read_catalogue
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.events import Event
-from penstock.model.plans import DetectorPlan
+from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.programs.locate import detectors_folder
 from penstock.programs.simulate import detector_plan, parse_rate, parse_target, simulate, simulation_from
 from penstock.report.progress import ProgressView, show
@@ -31,8 +31,9 @@ def simulate_command(
         str,
         typer.Option(
             metavar="TARGET",
-            help="tcp://HOST:PORT; zmq://HOST:PORT (binds, as a detector does);"
-            " files:FOLDER?format=cbf|tiff|hdf5 (one file a frame).",
+            help="tcp://HOST:PORT; zmq://HOST:PORT (binds, as a detector does); or files:FOLDER, one file a"
+            " frame, followed by ?format=cbf, tiff or hdf5, and by &rename=false to write each file in place"
+            " instead of renaming it when it is complete.",
         ),
     ] = "tcp://127.0.0.1:9900",
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same frames.")] = 1,
@@ -110,10 +111,33 @@ def simulate_command(
             )
             view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
         plan = detector_plan(chosen, simulation, target, images)
+        if images is not None and detector != CUSTOM and _differs(images, chosen):
+            view.say(_note_on(images, chosen))
+        if not dry_run and isinstance(plan.to, FilesTarget):
+            _make_folder(Path(plan.to.folder))
         if dry_run:
             _show_plan(plan, view, json)
         else:
             _simulate(plan, view, json)
+
+
+def _differs(images: Replay, detector: Detector) -> bool:
+    return (images.rows, images.columns, images.type) != (detector.rows, detector.columns, detector.type)
+
+
+def _note_on(images: Replay, detector: Detector) -> str:
+    mine = f"{images.rows} x {images.columns} {images.type}"
+    its = f"{detector.rows} x {detector.columns} {detector.type}"
+    return f"note: the images are {mine}, {detector.name} has {its}: they are sent as they are"
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the folder {folder} cannot be made: {error.strerror}", "choose another, or make it first"
+        ) from error
 
 
 def _show_plan(plan: DetectorPlan, view: ProgressView, json: bool) -> None:

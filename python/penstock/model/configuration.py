@@ -1,6 +1,7 @@
 """The configuration of `penstock record`, as its YAML file gives it."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -40,6 +41,8 @@ class TcpSource(Plan):
     @classmethod
     def _address(cls, value: str) -> str:
         split_address(value, TCP_PORT)
+        if not re.search(r"[.:]", value) and value != "localhost":
+            raise ValueError(f'"{value}" is not an address; write HOST:PORT, for example 127.0.0.1:9900')
         return value
 
     def plan(self, environment: Mapping[str, str]) -> TcpSourcePlan:
@@ -47,7 +50,7 @@ class TcpSource(Plan):
         token = read_token(self.token_file, environment)
         if token is None and not is_loopback(host):
             raise UsageError(
-                f"{self.listen} is reachable from other machines, so senders must show a token",
+                f"{self.listen} can be reached from other machines, so senders must show a token",
                 f"put a token of your own into a file and give --token-file FILE, or set {TOKEN_VARIABLE};"
                 " or listen on 127.0.0.1",
             )
@@ -66,6 +69,8 @@ class ZmqSource(Plan):
         scheme, separator, rest = self.endpoint.partition("://")
         if not separator or scheme not in ("tcp", "ipc") or not rest:
             raise ValueError(f'"{self.endpoint}" is not an endpoint; write for example tcp://127.0.0.1:31001')
+        if scheme == "tcp" and not re.fullmatch(r"[^/]+:([0-9]{1,5}|\*)", rest):
+            raise ValueError(f'"{self.endpoint}" has no port; write for example tcp://{rest}:31001')
         if self.bind and scheme == "tcp" and not is_loopback(rest.rpartition(":")[0].strip("[]")):
             raise ValueError(
                 f'"{self.endpoint}" would accept anybody: a ZeroMQ source binds on loopback only;'

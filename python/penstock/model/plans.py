@@ -9,6 +9,8 @@ from penstock.model.units import Size
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 
 Encoding = Literal["none", "bslz4", "bszstd", "lz4", "zstd", "deflate"]
+# What Stream V2 has names for.
+SentEncoding = Literal["none", "bslz4", "bszstd", "lz4", "zstd"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 ElementType = Literal[
     "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64"
@@ -129,7 +131,7 @@ class DetectorPlan(Plan):
     ratio: float | None
     replay: str | None
     stamp: bool
-    encoding: Encoding
+    encoding: SentEncoding
     to: Target
     series_id: int
     series_unique_id: str

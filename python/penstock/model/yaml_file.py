@@ -11,6 +11,18 @@ from penstock.model.errors import UsageError
 
 Model = TypeVar("Model", bound=BaseModel)
 _FILE_BYTES_MAX = 1 << 20
+# pydantic's words name Python's types.
+_WORDS = {
+    "path_type": "a path is expected",
+    "greater_than_equal": "it must be at least {ge}",
+    "less_than_equal": "it must be at most {le}",
+    "int_parsing": "a whole number is expected",
+    "int_type": "a whole number is expected",
+    "float_parsing": "a number is expected",
+    "bool_parsing": "true or false is expected",
+    "string_type": "a text is expected",
+    "literal_error": "it must be {expected}",
+}
 
 
 def read_yaml(path: Path, model: type[Model]) -> Model:
@@ -35,8 +47,10 @@ def parse_yaml(text: str, model: type[Model], name: str) -> Model:
         ) from error
     if tree is not None:
         _refuse_aliases_and_duplicates(tree, name)
+    if not text.strip():
+        raise UsageError(f"{name} is empty", "see docs/reference/configuration.md for an example")
     if values is None:
-        values = {}
+        values = {}  # all fields are comments
     if not isinstance(values, dict):
         raise UsageError(f"{name} must hold `field: value` lines", "see docs/reference/configuration.md")
     try:
@@ -57,6 +71,8 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
         return f"{where}: there is no field `{field}`"
     if problem["type"] == "missing":
         return f"{where}: the field `{field}` is missing"
+    if problem["type"] in _WORDS:
+        message = _WORDS[problem["type"]].format(**problem.get("ctx", {}))
     given = problem.get("input")
     shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) or given is None else ""
     return ": ".join(part for part in (where, field, f"{message}{shown}") if part)

@@ -7,6 +7,7 @@ process group of its own, so that Ctrl-C reaches it once, through `forwarding_si
 import contextlib
 import ctypes
 import queue
+import re
 import signal
 import subprocess
 import threading
@@ -25,6 +26,8 @@ from penstock.model.events import Event, parse_event
 from penstock.programs.locate import find_program
 
 LogLine = Callable[[str], None]
+# A program's last words, which become the command's error.
+_FATAL = re.compile(r"(?:\[[^\]]*\] )+?\[critical\] (?P<message>.*)")
 _LOG_LINES_KEPT = 40
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -58,6 +61,7 @@ class Program:
         self.inbox: queue.Queue[Message] = inbox if inbox is not None else queue.Queue()
         self.log: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
         self.garbled: str | None = None
+        self.failure: str | None = None
         self._on_log = on_log
         path: Path = find_program(name)
         try:
@@ -107,7 +111,9 @@ class Program:
         for line in pipe:
             text = line.decode("utf-8", "replace").rstrip()
             self.log.append(text)
-            if self._on_log is not None:
+            if fatal := _FATAL.match(text):
+                self.failure = fatal["message"]
+            elif self._on_log is not None:
                 self._on_log(text)
 
     @property
@@ -141,12 +147,15 @@ class Program:
             )
         if code in allowed:
             return
+        kind = ExitCode.USAGE if code == ExitCode.USAGE else ExitCode.FAILED
+        if self.failure is not None and code > 0:
+            raise PenstockError(self.failure, code=kind)
         log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         raise PenstockError(
             f"{self.name} {how}" + (f"; its log:\n{log}" if log else ""),
-            "out of memory? Look into the system's log" if code < 0 else "its log tells why",
-            ExitCode.USAGE if code == ExitCode.USAGE else ExitCode.FAILED,
+            "out of memory? Look into the system's log" if code < 0 else "",
+            kind,
         )
 
     def stop(self, patience_s: float = 30.0) -> int:

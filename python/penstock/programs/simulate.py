@@ -15,7 +15,15 @@ from penstock.files.replay import Replay
 from penstock.model.catalogue import Detector, replayed_detector
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.events import DetectorSeriesEnd, Event
-from penstock.model.plans import DetectorPlan, Encoding, FilesTarget, LogLevel, Target, TcpTarget, ZmqTarget
+from penstock.model.plans import (
+    DetectorPlan,
+    FilesTarget,
+    LogLevel,
+    SentEncoding,
+    Target,
+    TcpTarget,
+    ZmqTarget,
+)
 from penstock.model.units import split_address
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
@@ -32,7 +40,7 @@ class Simulation(BaseModel):
     distinct_frames: int = 16
     ratio: float | None = None
     stamp: bool = True
-    encoding: Encoding = "none"
+    encoding: SentEncoding = "none"
     series_id: int = 1
     series_unique_id: str = ""
     connect_timeout_s: float = 10.0
@@ -46,8 +54,9 @@ def simulation_from(**values: Any) -> Simulation:
     except ValidationError as error:
         problem = error.errors()[0]
         option = "--" + str(problem["loc"][0]).removesuffix("_hz").replace("_", "-")
+        message = problem["msg"].replace("Input should", "it must")
         raise UsageError(
-            f"{option}: {problem['msg']} (given: {problem['input']!r})", "`penstock simulate --help`"
+            f"{option}: {message} (given: {problem['input']!r})", "`penstock simulate --help`"
         ) from error
 
 
@@ -136,12 +145,11 @@ def simulate(
         code = program.wait()
         if end is not None and end.problem:
             raise PenstockError(
-                f"{end.frames_sent} of {plan.frames} frames were sent: {end.problem}", _target_remedy(plan)
+                f"{end.frames_sent} of {plan.frames} frames were sent: {end.problem}",
+                _target_remedy(plan, end.problem),
             )
-        if end is None and code == ExitCode.FAILED:
-            raise PenstockError(
-                "nothing was sent: " + "; ".join(list(program.log)[-1:]), _target_remedy(plan)
-            )
+        if end is None and code == ExitCode.FAILED and program.failure is not None:
+            raise PenstockError(f"nothing was sent: {program.failure}", _target_remedy(plan, program.failure))
         program.require_success(code)
     if end is None:
         raise PenstockError(
@@ -150,14 +158,16 @@ def simulate(
     return end
 
 
-def _target_remedy(plan: DetectorPlan) -> str:
+def _target_remedy(plan: DetectorPlan, problem: str) -> str:
+    """For a target that cannot be reached; what it refused has its remedy in the refusal."""
     match plan.to:
-        case TcpTarget():
+        case TcpTarget() if "connect to" in problem:
             return (
                 f"is a recorder listening on {plan.to.host}:{plan.to.port}? Start one with `penstock record`"
             )
-        case ZmqTarget():
+        case ZmqTarget() if "nobody took" in problem or "no receiver" in problem:
             command = f"penstock record --zmq {plan.to.endpoint}"
             return f"does a recorder pull from {plan.to.endpoint}? Start one with `{command}`"
         case FilesTarget():
             return f"is there space in {plan.to.folder}, and may it be written?"
+    return ""

@@ -119,8 +119,11 @@ def recorder_line(event: RecorderProgress) -> str:
         f"{human_rate(event.raw_bytes_per_s)} in",
         f"{human_rate(event.stored_bytes_per_s)} out",
     ]
-    if event.stored_bytes:
-        parts.append(f"ratio {event.raw_bytes / event.stored_bytes:.1f}")
+    if event.stored_bytes and event.frames_received:
+        written_share = (
+            event.frames_written / event.frames_received
+        )  # raw_bytes counts those in flight as well
+        parts.append(f"ratio {event.raw_bytes * written_share / event.stored_bytes:.1f}")
     backlog = event.frames_received - event.frames_written
     if backlog > 0:
         parts.append(f"backlog {backlog}")
@@ -138,8 +141,9 @@ def recorder_summary(event: RecorderSeriesEnd) -> str:
         text += f" (ratio {event.raw_bytes / event.stored_bytes:.1f})"
     if event.seconds > 0:
         text += f", {human_seconds(event.seconds)}, {human_rate(event.raw_bytes / event.seconds)}"
+    words = {"late": "out of order"}
     amiss = [
-        f"{getattr(event, name)} {name}"
+        f"{getattr(event, name)} {words.get(name, name)}"
         for name in ("missing", "duplicate", "late", "damaged", "dropped")
         if getattr(event, name)
     ]
@@ -150,8 +154,8 @@ def recorder_summary(event: RecorderSeriesEnd) -> str:
 
 def detector_line(event: DetectorProgress) -> str:
     late = f", {event.late} late" if event.late else ""
-    rate = f"{event.rate_hz:.4g} Hz, {human_rate(event.bytes_per_s)}"
-    return f"{event.frames_sent} of {event.frames} frames, {rate}{late}"
+    rate = f", {event.rate_hz:.4g} Hz, {human_rate(event.bytes_per_s)}" if event.rate_hz else ""
+    return f"{event.frames_sent} of {event.frames} frames{rate}{late}"
 
 
 def detector_summary(event: DetectorSeriesEnd) -> str:

@@ -1,5 +1,7 @@
 """Detectors, files and findings as tables."""
 
+import itertools
+import re
 from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
@@ -14,6 +16,8 @@ from penstock.model.findings import Finding
 from penstock.model.plans import DetectorPlan, FilesTarget, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
 
+_PLACES_SHOWN = 3
+_MORE_PLACES = re.compile(r"(?P<count>[0-9]+) more places")
 _LEVEL_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -122,16 +126,39 @@ def _data_rows(data: FrameData, announced: int | None) -> dict[str, str]:
     }
 
 
-def findings_table(findings: Iterable[Finding]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("level", "what", "where", "expected", "actual", "remedy"):
-        table.add_column(title, overflow="fold")
-    for finding in findings:
-        texts = (finding.what, finding.where, finding.expected, finding.actual, finding.remedy)
-        table.add_row(
-            Text(finding.level, style=_LEVEL_STYLE[finding.level]), *(escape(text) for text in texts)
+def findings_text(findings: Iterable[Finding]) -> Text:
+    """A block for each kind of finding, with its first places. Lines are whole, for searching."""
+    text = Text(no_wrap=True, overflow="ignore")
+    for (level, what), kind in itertools.groupby(findings, lambda each: (each.level, each.what)):
+        places = list(kind)
+        text.append(f"{level:<8}", style=_LEVEL_STYLE[level]).append(f"{what}\n", style="bold")
+        for finding in places[:_PLACES_SHOWN]:
+            values = [f"expected {finding.expected}" if finding.expected else "", finding.actual]
+            said = ", found ".join(value for value in values if value)
+            text.append(" " * 8 + ": ".join(part for part in (finding.where, said) if part) + "\n")
+        if hidden := sum(_places(finding) for finding in places[_PLACES_SHOWN:]):
+            text.append(f"{'':8}and {hidden} more places (--json tells more)\n")
+        if places[0].remedy:
+            text.append(f"{'':8}what to do: {places[0].remedy}\n")
+    return text
+
+
+def _places(finding: Finding) -> int:
+    """For how many a finding stands: the check keeps the first of each kind, and counts the others."""
+    more = _MORE_PLACES.fullmatch(finding.where)
+    return int(more["count"]) if more else 1
+
+
+def conclusion(report: CheckReport) -> Text:
+    """The check's last line."""
+    if not report.ok:
+        return Text("damage found", style="bold red")
+    if report.missing:
+        there = report.frames - report.missing
+        return Text(
+            f"no damage, but INCOMPLETE: {there} of {report.frames} frames are there", style="bold yellow"
         )
-    return table
+    return Text("fine", style="bold green")
 
 
 def report_line(report: CheckReport) -> str:

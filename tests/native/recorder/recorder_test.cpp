@@ -343,8 +343,7 @@ TEST_F(RecorderTest, ASeriesWhoseSenderDiedGivesItsPlaceToAnother) {
   for (unsigned i = 0; i < max_open_series; ++i)
     ASSERT_TRUE(recorder->begin(series(2, "s" + std::to_string(i)), nullptr).ok());
   std::this_thread::sleep_for(100ms);
-  for (unsigned i = 1; i < max_open_series; ++i)
-    ASSERT_TRUE(recorder->put(frame(0, "s" + std::to_string(i))).ok());
+  for (unsigned i = 1; i < max_open_series; ++i) ASSERT_TRUE(recorder->put(frame(0, "s" + std::to_string(i))).ok());
   ASSERT_TRUE(recorder->begin(series(1, "another"), nullptr).ok());
   EXPECT_EQ(recorder->put(frame(0, "s0")).error().code(), Errc::out_of_order) << "the idle one is closed";
   EXPECT_TRUE(recorder->put(frame(1, "s1")).ok()) << "the others go on";
