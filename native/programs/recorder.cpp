@@ -54,15 +54,17 @@ Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config
 
 Result<void> start_sources(const recorder::Config& config, recorder::Recorder& recorder,
                            std::vector<std::unique_ptr<Source>>& sources, recorder::Events& events) {
-  json addresses = json::array();
+  json addresses = json::array(), pulled = json::array();
   for (const auto& source_config : config.sources) {
     PEN_ASSIGN(auto source, make_source(source_config, config.frame_bytes_max));
     PEN_TRY(source->start(recorder));
-    spdlog::info("listening on {}", source->address());
+    const bool connects = source_config.kind == recorder::SourceConfig::Kind::zmq && !source_config.bind;
+    spdlog::info("{} {}", connects ? "pulling from" : "listening on", source->address());
+    if (connects) pulled.push_back(source->address());
     addresses.push_back(source->address());
     sources.push_back(std::move(source));
   }
-  events.emit("listening", {{"sources", addresses}});
+  events.emit("listening", {{"sources", addresses}, {"pulled", pulled}});
   return {};
 }
 

@@ -116,7 +116,7 @@ def simulate_command(
         if not dry_run and isinstance(plan.to, FilesTarget):
             _make_folder(Path(plan.to.folder))
         if dry_run:
-            _show_plan(plan, view, json)
+            _show_plan(plan, ", ".join(map(str, replay or [])), view, json)
         else:
             _simulate(plan, view, json)
 
@@ -140,11 +140,11 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def _show_plan(plan: DetectorPlan, view: ProgressView, json: bool) -> None:
+def _show_plan(plan: DetectorPlan, replayed: str, view: ProgressView, json: bool) -> None:
     if json:
         print_json(plan.without_tokens())
     else:
-        view.console.print(simulation_table(plan))
+        view.console.print(simulation_table(plan, replayed))
 
 
 def _simulate(plan: DetectorPlan, view: ProgressView, json: bool) -> None:

@@ -16,6 +16,7 @@ class Event(BaseModel):
 
 class Listening(Event):
     sources: list[str] = []
+    pulled: list[str] = []  # of these, where the recorder connects
 
 
 class SeriesStart(Event):

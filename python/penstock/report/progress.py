@@ -82,7 +82,7 @@ def show(view: ProgressView, event: Event) -> None:
     """One event of any of the programs, to people."""
     match event:
         case Listening():
-            view.say("listening on " + ", ".join(event.sources))
+            view.say(sources_line(event))
         case SeriesStart():
             frames = f"{event.frames} frames" if event.frames else "open end"
             view.say(
@@ -109,6 +109,13 @@ def show(view: ProgressView, event: Event) -> None:
             view.update(event.what or "checking", event.done, event.total, share)
         case Rejected():
             view.say(f"refused from {event.source}: {event.message} ({event.code})")
+
+
+def sources_line(event: Listening) -> str:
+    """ "listening on tcp://127.0.0.1:9900, pulling from tcp://10.1.2.3:31001"."""
+    return ", ".join(
+        f"{'pulling from' if source in event.pulled else 'listening on'} {source}" for source in event.sources
+    )
 
 
 def recorder_line(event: RecorderProgress) -> str:

@@ -196,14 +196,14 @@ def plan_table(plan: RecorderPlan) -> Table:
     return fact_table(rows)
 
 
-def simulation_table(plan: DetectorPlan) -> Table:
-    """What `penstock simulate` would send."""
+def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
+    """What `penstock simulate` would send; `replayed` names the images, where there are some."""
     detector = Detector.model_validate(plan.detector)
     total = plan.frames * detector.frame_bytes
     rows = {
         "detector": f"{detector.name}, {detector.rows} x {detector.columns} {detector.type}",
         "frames": f"{plan.frames} of {human_bytes(detector.frame_bytes)}, {human_bytes(total)} uncompressed",
-        "images": f"replayed from {plan.replay}"
+        "images": f"replayed from {replayed or plan.replay}"
         if plan.replay
         else f"simulated, seed {plan.seed}, {plan.distinct_frames} different",
         "sent as": plan.encoding,
