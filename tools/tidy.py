@@ -28,7 +28,8 @@ ARROWS: dict[str, set[str]] = {
     "recorder": {"base", "frame", "stream", "codec", "store"},
     "detector": {"base", "frame", "stream", "codec", "store"},
     "check": {"base", "frame", "codec", "store", "detector"},
-    "programs": {"base", "frame", "stream", "codec", "store", "recorder", "detector", "check"},
+    "recover": {"base", "frame", "codec", "store", "check"},
+    "programs": {"base", "frame", "stream", "codec", "store", "recorder", "detector", "check", "recover"},
 }
 HDF5_FOLDER = "native/store/hdf5/"
 

@@ -41,7 +41,7 @@ METHOD = """## What is measured
   into a dataset of the final extent) fed by the same sender over ZeroMQ; Penstock is measured over
   ZeroMQ too, and over its own TCP protocol. All of it shares two cores. CPU time is that of sender
   and receiver together.
-- **memory**: the recorder's resident peak (`VmHWM`) while a sender is faster than the storage.
+- **memory**: the recorder's resident peak (`VmHWM`) while a sender is faster than the recorder.
 
 Right before each run's clock starts, with images and data prepared, as much memory as it needs is
 filled and freed again: under a hypervisor that takes

@@ -20,7 +20,7 @@ from measure.machine import warm
 from measure.process import BenchmarkError, Service, service
 from measure.results import Sample
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 300.0
 READY_TIMEOUT_S = 30.0
 POOL_BYTES = GIB
 WARM_BESIDE_BYTES = 2 * GIB  # for the pool, the messages and the images

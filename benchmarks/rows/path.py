@@ -14,8 +14,8 @@ from measure.results import Result, Sample, absolute, beside_best
 from measure.wholepath import Recording, Series, penstock, python_receiver
 from peers import fio
 
-RAW_BYTES = 6 * GIB  # on disk and on tmpfs alike: a few seconds
-COMPRESS_RAW_BYTES = 6 * GIB
+RAW_BYTES = 4 * GIB  # on disk and on tmpfs alike: a few seconds
+COMPRESS_RAW_BYTES = 4 * GIB
 PASSED_RAW_BYTES = 24 * GIB  # 2.5 to 4 GiB of compressed bytes
 RECEIVER = "pyzmq + h5py direct chunks"
 COMPRESSING_RECEIVER = "pyzmq + bitshuffle in 2 threads + h5py direct chunks"

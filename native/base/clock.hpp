@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <string>
 
 namespace penstock {
 
@@ -19,5 +20,8 @@ inline std::int64_t realtime_ns() {
   clock_gettime(CLOCK_REALTIME, &t);
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
+
+/// A realtime stamp as ISO 8601 in UTC with microseconds: "2026-11-21T09:02:25.000001Z".
+std::string iso_time(std::int64_t realtime_ns);
 
 }  // namespace penstock

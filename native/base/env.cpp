@@ -87,6 +87,8 @@ class PosixFile final : public File {
     return truncate(offset + size);
   }
 
+  bool reserves() const override { return reserves_; }
+
   Result<std::uint64_t> size() override {
     struct stat info;
     if (::fstat(fd_, &info) != 0) return errno_error(errno, fmt::format("stat {}", path_));

@@ -45,6 +45,8 @@ class File {
   /// Reserves space for [offset, offset + size) where the file system does that at no cost per byte
   /// (ext4, xfs); grows the file to that end at least. `no_space` if there is none.
   virtual Result<void> reserve(std::uint64_t offset, std::uint64_t size) = 0;
+  /// Whether what reserve() gave is kept for this file: a later write there cannot meet a full disk.
+  virtual bool reserves() const = 0;
   virtual Result<std::uint64_t> size() = 0;
   /// Takes an advisory lock without waiting: shared for readers, exclusive for the one writer.
   virtual Result<void> lock(bool exclusive) = 0;

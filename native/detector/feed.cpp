@@ -203,6 +203,8 @@ Result<std::unique_ptr<Feed>> Feed::replayed(std::shared_ptr<const NpyImages> im
   if (options.encoding != Encoding::none)
     return encoded_feed(images->frame(), frame_bytes, images->count(), unstamped,
                         [&](std::uint64_t index, std::vector<std::byte>&) { return images->image(index); });
+  // Nothing is to be prepared, and whoever waits for it is told so.
+  if (options.progress) options.progress(images->count(), images->count());
   const auto needs = needs_of(frame_bytes, unstamped);
   if (needs.headroom_bytes > 0)
     if (auto slots = ImageSlots::views_of(*images, needs))

@@ -1,9 +1,6 @@
 #include "recorder/nexus.hpp"
 
-#include <fmt/chrono.h>
-
 #include <algorithm>
-#include <ctime>
 #include <limits>
 
 #include "base/clock.hpp"
@@ -19,11 +16,6 @@ using store::scalar;
 
 constexpr const char* entry = "/entry";
 constexpr const char* instrument = "/entry/instrument";
-
-std::string iso_time(std::int64_t ns) {
-  const auto seconds = static_cast<std::time_t>(ns / 1'000'000'000);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06d}Z", fmt::gmtime(seconds), (ns % 1'000'000'000) / 1000);
-}
 
 void add_root(Tree& tree, const Series& series) {
   tree.group("/", "NXroot",

@@ -26,6 +26,7 @@ class MemoryFile final : public File {
   Result<void> write_at(std::span<const iovec>, std::uint64_t) override { return read_only(); }
   Result<void> sync() override { return {}; }
   Result<void> truncate(std::uint64_t) override { return read_only(); }
+  bool reserves() const override { return false; }
   Result<void> reserve(std::uint64_t, std::uint64_t) override { return read_only(); }
   Result<void> lock(bool) override { return {}; }
   Result<void> unlock() override { return {}; }

@@ -57,6 +57,7 @@ haddr_t discard(DriverContext& context, hsize_t size) {
 
 haddr_t allocate(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
   auto& context = context_of(file);
+  context.looks_empty = false;
   if (context.failure) return discard(context, size);
   if (type == H5FD_MEM_DRAW && context.placement) {
     if (!context.placement->taken && context.placement->bytes == size) {
@@ -78,6 +79,7 @@ herr_t free_nothing(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, hsize_t) { return 0; }
 
 haddr_t end_of_space(const H5FD_t* file, H5FD_mem_t) {
   const auto& context = context_of(file);
+  if (context.looks_empty) return 0;
   return context.failure ? discarded_address + context.discarded_bytes + 8 : context.space.end();
 }
 

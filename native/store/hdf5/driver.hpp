@@ -28,6 +28,9 @@ struct DriverContext {
     bool taken;  ///< HDF5 has asked for the address
   };
   std::optional<Placement> placement;
+  /// HDF5 makes a new file only where it finds an empty one: so this one looks until its first
+  /// allocation, although segments may lie in it.
+  bool looks_empty = false;
 
   /// Why a callback failed. HDF5 is not told of it: after a failed write it can neither go on nor
   /// let go of the file. Instead nothing reaches storage from then on, which keeps what it has as a

@@ -18,6 +18,15 @@ struct Growing {
   std::vector<hsize_t> dimensions;
   Handle dataset = {};
 
+  Result<void> measure() {
+    PEN_ASSIGN(const auto space, owned(H5Dget_space(dataset.get()), H5Sclose, "get a dataspace"));
+    dimensions.resize(H5S_MAX_RANK);
+    const int rank = H5Sget_simple_extent_dims(space.get(), dimensions.data(), nullptr);
+    if (rank < 1) return make_error(Errc::malformed, "{} has no rows", path);
+    dimensions.resize(static_cast<std::size_t>(rank));
+    return {};
+  }
+
   Result<void> grow(std::uint64_t rows) {
     if (rows <= dimensions[0]) return {};
     auto wanted = dimensions;
@@ -51,7 +60,7 @@ Result<Handle> creation_list() {
 
 class IndexFileOfHdf5 final : public IndexFile {
  public:
-  IndexFileOfHdf5(std::shared_ptr<File> file, Space& space) : context_{std::move(file), space, {}, {}, 0} {}
+  IndexFileOfHdf5(std::shared_ptr<File> file, Space& space) : context_{std::move(file), space, {}, false, {}, 0} {}
 
   ~IndexFileOfHdf5() override {
     LibraryLock lock;
@@ -63,6 +72,11 @@ class IndexFileOfHdf5 final : public IndexFile {
   Result<void> make(const FileLayout& layout, const format::FileId& id) {
     LibraryLock lock;
     return context_.outcome(make_all(layout, id));
+  }
+
+  Result<void> open(const FileLayout& layout) {
+    LibraryLock lock;
+    return context_.outcome(open_all(layout));
   }
 
   Result<void> start(bool swmr) override {
@@ -99,19 +113,30 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_ASSIGN(driver_, register_driver());
     PEN_ASSIGN(access_, access_list(driver_.get(), context_));
     PEN_ASSIGN(const auto creation, creation_list());
+    context_.looks_empty = true;
     PEN_ASSIGN(file_,
                owned(H5Fcreate(any_name, H5F_ACC_TRUNC, creation.get(), access_.get()), H5Fclose, "create the file"));
     PEN_TRY(make_tree(file_.get(), layout));
     const Attribute marks[] = {{"penstock_file_id", format::to_hex(id)},
                                {"penstock_format", scalar(std::uint64_t{format::version})}};
     PEN_TRY(write_attributes(file_.get(), "/", marks));
-    for (const auto& node : layout.chunked) {
-      std::vector<hsize_t> dimensions{0};
-      dimensions.insert(dimensions.end(), node.frame_shape.begin(), node.frame_shape.end());
-      chunked_.push_back({node.path, std::move(dimensions)});
-    }
-    for (const auto& node : layout.columns) columns_.push_back({{node.path, {0}}, {}, node.row_bytes()});
+    name_datasets(layout);
     return done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
+  }
+
+  void name_datasets(const FileLayout& layout) {
+    for (const auto& node : layout.chunked) chunked_.push_back({node.path, {}});
+    for (const auto& node : layout.columns) columns_.push_back({{node.path, {}}, {}, node.row_bytes()});
+  }
+
+  Result<void> open_all(const FileLayout& layout) {
+    PEN_ASSIGN(driver_, register_driver());
+    PEN_ASSIGN(access_, access_list(driver_.get(), context_));
+    const hbool_t clear = true;  // what h5clear asks for
+    PEN_TRY(done(H5Pset(access_.get(), "clear_status_flags", &clear), "ask to clear the file's marks"));
+    PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file"));
+    name_datasets(layout);
+    return {};
   }
 
   Result<void> start_all(bool swmr) {
@@ -122,9 +147,11 @@ class IndexFileOfHdf5 final : public IndexFile {
   Result<void> open_datasets() {
     for (auto& node : chunked_) {
       PEN_ASSIGN(node.dataset, open_chunked(file_.get(), node.path));
+      PEN_TRY(node.measure());
     }
     for (auto& node : columns_) {
       PEN_ASSIGN(node.dataset, open_column(file_.get(), node.path));
+      PEN_TRY(node.measure());
       PEN_ASSIGN(node.type, owned(H5Dget_type(node.dataset.get()), H5Tclose, "get a column's type"));
     }
     return {};
@@ -218,6 +245,12 @@ Result<std::unique_ptr<IndexFile>> IndexFile::create(std::shared_ptr<File> file,
   auto created = std::make_unique<IndexFileOfHdf5>(std::move(file), space);
   PEN_TRY(created->make(layout, id));
   return std::unique_ptr<IndexFile>(std::move(created));
+}
+
+Result<std::unique_ptr<IndexFile>> IndexFile::open(std::shared_ptr<File> file, Space& space, const FileLayout& layout) {
+  auto opened = std::make_unique<IndexFileOfHdf5>(std::move(file), space);
+  PEN_TRY(opened->open(layout));
+  return std::unique_ptr<IndexFile>(std::move(opened));
 }
 
 }  // namespace penstock::store::hdf5

@@ -18,9 +18,14 @@ class IndexFile {
  public:
   virtual ~IndexFile() = default;
 
-  /// Writes a new HDF5 file with `layout` in it into the empty `file`. Its first bytes are at 0.
+  /// Writes a new HDF5 file with `layout` in it. Its first bytes are at 0; whatever else `file` holds, the
+  /// space keeps clear of.
   static Result<std::unique_ptr<IndexFile>> create(std::shared_ptr<File> file, Space& space, const FileLayout& layout,
                                                    const format::FileId& id);
+
+  /// Opens the file that a recorder left, whatever mark stands on it. `layout` names its chunked
+  /// datasets and columns.
+  static Result<std::unique_ptr<IndexFile>> open(std::shared_ptr<File> file, Space& space, const FileLayout& layout);
 
   /// Ends the making of objects: from here on chunks and rows can be put. With `swmr` readers may
   /// open the file from now on.

@@ -16,6 +16,15 @@ constexpr std::uint64_t metadata_guard_bytes = 8;
 
 }  // namespace
 
+Space::Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t used_bytes, std::uint64_t front_bytes)
+    : file_(std::move(file)),
+      options_(options),
+      next_(align_up(used_bytes, page_bytes)),
+      extent_end_(next_),
+      metadata_end_(front_bytes),
+      metadata_leased_(front_bytes),
+      end_(next_) {}
+
 Result<std::uint64_t> Space::take_segment(std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
   const auto fits = [&](const Hole& hole) { return hole.bytes >= bytes; };
@@ -52,9 +61,9 @@ Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
   return address;
 }
 
-/// Room for metadata is written once before HDF5 uses it, so that a full disk cannot keep HDF5 from
-/// completing what it has begun, on file systems that reserve nothing either. The first lease puts
-/// as much by for the time when the disk is full.
+/// A full disk must not keep HDF5 from completing what it has begun: where the file system reserves
+/// nothing, room for metadata is written once before HDF5 uses it. The first lease puts as much by for
+/// the time when the disk is full.
 Result<void> Space::lease_metadata(std::uint64_t bytes, std::uint64_t least) {
   auto address = take(bytes, page_bytes);
   if (address.ok())
@@ -77,8 +86,10 @@ Result<void> Space::lease_metadata(std::uint64_t bytes, std::uint64_t least) {
 }
 
 Result<void> Space::back_with_zeros(std::uint64_t address, std::uint64_t bytes) {
-  static constexpr std::array<std::byte, page_bytes> zeros{};
-  for (std::uint64_t at = 0; at < bytes; at += page_bytes) PEN_TRY(write_at(*file_, zeros, address + at));
+  if (file_->reserves()) return {};
+  static constexpr std::array<std::byte, 16 * page_bytes> zeros{};
+  for (std::uint64_t at = 0; at < bytes; at += zeros.size())
+    PEN_TRY(write_at(*file_, Bytes(zeros).first(std::min<std::uint64_t>(zeros.size(), bytes - at)), address + at));
   return {};
 }
 

@@ -26,6 +26,10 @@ class Space {
  public:
   Space(std::shared_ptr<File> file, SpaceOptions options) : file_(std::move(file)), options_(options) {}
 
+  /// Of a file that has `used_bytes` already: everything is taken from behind them, but the first
+  /// `front_bytes` of metadata, which go to the file's start.
+  Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t used_bytes, std::uint64_t front_bytes);
+
   /// An aligned address with `bytes` behind it for a segment. `no_space` where the disk is full;
   /// a later call may succeed again.
   Result<std::uint64_t> take_segment(std::uint64_t bytes);

@@ -11,6 +11,7 @@ from penstock.cli.demo import demo_command
 from penstock.cli.detectors import detectors_command
 from penstock.cli.info import info_command
 from penstock.cli.record import record_command
+from penstock.cli.recover import recover_command
 from penstock.cli.simulate import simulate_command
 
 application = typer.Typer(
@@ -73,6 +74,9 @@ application.command(
         "penstock check series.h5 --against images/",
     ),
 )(check_command)
+application.command(
+    "recover", epilog=examples("penstock recover series.h5 --dry-run", "penstock recover series.h5")
+)(recover_command)
 application.command(
     "demo", epilog=examples("penstock demo", "penstock demo --quick", "PENSTOCK_DATA=images/ penstock demo")
 )(demo_command)

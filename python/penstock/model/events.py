@@ -1,5 +1,7 @@
 """What the native programs report on their standard output, one JSON document a line."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.model.findings import Finding
@@ -120,11 +122,25 @@ class CheckReport(Event):
     seconds: float = 0.0
 
 
+class RecoverReport(Event):
+    way: Literal["nothing", "repair", "rebuild"]
+    written: bool = False
+    findings: list[Finding] = []
+    segments: int = 0
+    indexed: int = 0
+    recovered: int = 0
+    damaged: int = 0
+    frames: int = 0
+    missing: int = 0
+    seconds: float = 0.0
+
+
 _COMMON: dict[str, type[Event]] = {"listening": Listening, "series_start": SeriesStart, "rejected": Rejected}
 _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
     "penstock-recorder": {"progress": RecorderProgress, "series_end": RecorderSeriesEnd},
     "penstock-detector": {"prepare": Prepare, "progress": DetectorProgress, "series_end": DetectorSeriesEnd},
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
+    "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},
 }
 
 

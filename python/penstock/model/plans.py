@@ -151,3 +151,10 @@ class CheckPlan(Plan):
     file: str
     against: dict[str, Any] | None
     threads: int
+
+
+class RecoverPlan(Plan):
+    """The job of penstock-recover."""
+
+    file: str
+    dry_run: bool = False

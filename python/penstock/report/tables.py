@@ -11,7 +11,7 @@ from rich.text import Text
 
 from penstock.files.inspect import FileInfo, FrameData
 from penstock.model.catalogue import Detector
-from penstock.model.events import CheckReport
+from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.findings import Finding
 from penstock.model.plans import DetectorPlan, FilesTarget, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
@@ -171,6 +171,28 @@ def report_line(report: CheckReport) -> str:
             f"; {report.compared_frames} frames compared pixel by pixel, {report.different_frames} different"
         )
     return f"{text} ({human_seconds(report.seconds)})"
+
+
+def recovery_lines(report: RecoverReport) -> list[str]:
+    """What a recovery found and did."""
+    there = f"{report.frames - report.missing} of {report.frames} frames are there"
+    looked = (
+        f"{report.segments} segments, {report.indexed} chunks in the index ({human_seconds(report.seconds)})"
+    )
+    if report.way == "nothing":
+        return [looked, f"nothing to do: {there}"]
+    would = "" if report.written else "would be "
+    what = (
+        f"{report.recovered} chunks {would}put into HDF5's structures, which are made anew"
+        if report.way == "rebuild"
+        else f"{report.recovered} chunks that the index lacked {would}put into it"
+    )
+    damaged = f", {report.damaged} damaged ones left out" if report.damaged else ""
+    return [
+        looked,
+        what + damaged,
+        there + ("" if report.written else " then; nothing was written (--dry-run)"),
+    ]
 
 
 def plan_table(plan: RecorderPlan) -> Table:

@@ -44,6 +44,7 @@ struct FileSpec {
   std::uint64_t ends_at = 0;              ///< frames that the datasets end with, if more than `frames`
   Encoding encoding = Encoding::bitshuffle_lz4;
   bool finish = true;
+  std::chrono::milliseconds flush_interval{1000};
 };
 
 inline store::FileLayout layout_of(const FileSpec& spec) {
@@ -105,6 +106,7 @@ inline void write_recorded(const std::string& path, const FileSpec& spec) {
   options.extent_bytes = 64 << 10;
   options.buffer_bytes = 1 << 20;
   options.write_threads = 1;
+  options.flush_interval = spec.flush_interval;
   auto made = store::Store::create(posix_env(), path, layout_of(spec), options, &listener);
   ASSERT_TRUE(made.ok()) << made.error().message();
   auto& store = **made;

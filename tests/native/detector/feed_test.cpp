@@ -91,6 +91,10 @@ TEST(Feed, HeadroomOfImagesInAFile) {
   std::ofstream(path, std::ios::binary) << text;
   auto images = NpyImages::open(path).value();
   FeedOptions options;
+  std::uint64_t told = 0;
+  options.progress = [&](std::uint64_t done, std::uint64_t) { told = done; };
+  ASSERT_TRUE(Feed::replayed(images, options).ok());
+  EXPECT_EQ(told, 3u) << "whoever waits for the images to be ready is told, though nothing is to be done";
   options.headroom = true;
   auto feed = Feed::replayed(std::move(images), options).value();
   expect_headroom(*feed, [&](std::uint64_t number) {

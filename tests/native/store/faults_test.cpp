@@ -215,6 +215,7 @@ TEST_F(FaultTest, SlowStorageHoldsWritersBackWithinTheBudget) {
 }
 
 TEST_F(FaultTest, CreationThatFailsAtAnyWriteIsAnErrorAndLeavesNothingOpen) {
+  env_.faults->reserves = false;  // so that room for metadata is written as well
   for (int failing = 1; failing < 200; ++failing) {
     std::atomic<int> writes{0};
     env_.faults->on_write = [&](auto, auto) -> Result<void> {

@@ -23,7 +23,8 @@ struct Faults {
     return Result<void>{};
   };
   std::function<Result<void>()> on_sync = [] { return Result<void>{}; };
-  bool tear = false;  ///< a failing write leaves half of its bytes
+  bool reserves = true;  ///< false: as a file system that keeps no space
+  bool tear = false;     ///< a failing write leaves half of its bytes
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> syncs{0};
 };
@@ -56,6 +57,7 @@ class FaultFile final : public File {
     PEN_TRY(faults_->on_reserve(offset, size));
     return real_->reserve(offset, size);
   }
+  bool reserves() const override { return faults_->reserves && real_->reserves(); }
   Result<std::uint64_t> size() override { return real_->size(); }
   Result<void> lock(bool exclusive) override { return real_->lock(exclusive); }
   Result<void> unlock() override { return real_->unlock(); }

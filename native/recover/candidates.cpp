@@ -1,0 +1,114 @@
+#include "recover/candidates.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/crc32c.hpp"
+#include "store/recovery/scan.hpp"
+
+namespace penstock::recover {
+namespace {
+
+using store::format::SegmentHeader;
+using store::format::SegmentKind;
+
+/// Places in HDF5's index of a dataset without a limit.
+constexpr std::uint64_t frames_max = (std::uint64_t{1} << 32) - 2;
+constexpr std::size_t read_bytes = 8 << 20;
+
+/// Segments come before their description only where that is damaged: then nothing can be told.
+Result<store::format::Description> description_of(File& file, const SegmentHeader& header) {
+  PEN_ASSIGN(const auto text, store::read_description(file, header));
+  return store::format::parse_description(text);
+}
+
+void take_records(File& file, const SegmentHeader& header, Segments& segments, check::Findings& findings) {
+  const auto where = fmt::format("offset {}", header.address);
+  const auto records = store::read_records(file, header);
+  if (!records.ok()) {
+    findings.add({check::Level::error,
+                  "a segment's records are damaged",
+                  where,
+                  {},
+                  records.error().message(),
+                  "its chunks can not be found; those that the index has stay there"});
+    return;
+  }
+  const auto& datasets = segments.description.datasets;
+  for (const auto& record : *records) {
+    const bool known = record.dataset < datasets.size();
+    const auto announced = known ? datasets[record.dataset].frames_max : 0;
+    if (!known || record.chunk_index >= (announced > 0 ? announced : frames_max)) {
+      findings.add({check::Level::error,
+                    "a record names what can not be",
+                    where,
+                    {},
+                    fmt::format("dataset {}, chunk {}", record.dataset, record.chunk_index),
+                    {}});
+      continue;
+    }
+    segments.candidates.push_back({record.dataset, record.chunk_index, header.sequence, header.address + record.offset,
+                                   record.size, record.crc, record.filter_mask, record.received_ns});
+  }
+}
+
+}  // namespace
+
+Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
+                               const std::function<void(std::uint64_t)>& position) {
+  Segments segments;
+  bool described = false;
+  store::ScanOptions options;
+  options.cancelled = cancelled;
+  PEN_ASSIGN(auto scanner, store::SegmentScanner::create(file, options));
+  while (true) {
+    PEN_ASSIGN(const auto header, scanner.next());
+    position(scanner.position());
+    if (!header) break;
+    if (segments.count++ == 0) segments.first_address = header->address;
+    segments.last_ns = std::max(segments.last_ns, header->created_ns);
+    if (header->kind != SegmentKind::description) {
+      if (described) take_records(file, *header, segments, findings);
+      continue;
+    }
+    auto description = description_of(file, *header);
+    if (!description.ok()) return std::move(description).error();
+    segments.description = std::move(*description);
+    described = true;
+  }
+  if (cancelled && cancelled()) return make_error(Errc::cancelled, "stopped before the end; nothing was written");
+  for (const auto& damaged : scanner.damaged()) {
+    findings.add({check::Level::error,
+                  "a segment's header is damaged",
+                  fmt::format("offset {}", damaged.address),
+                  {},
+                  damaged.why,
+                  "its chunks can not be found; those that the index has stay there"});
+    segments.first_address = std::min(segments.first_address, damaged.address);
+  }
+  if (!described)
+    return make_error(Errc::malformed,
+                      "no description segment is left in it ({} other segments): either Penstock did "
+                      "not record it, or its beginning is gone",
+                      segments.count);
+  segments.file_id = *scanner.file_id();
+  std::sort(segments.candidates.begin(), segments.candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.dataset, a.index, a.sequence) < std::tie(b.dataset, b.index, b.sequence);
+  });
+  return segments;
+}
+
+Result<bool> is_whole(File& file, const Candidate& candidate, std::vector<std::byte>& buffer) {
+  buffer.resize(read_bytes);
+  std::uint32_t crc = 0;
+  for (std::uint64_t done = 0; done < candidate.size;) {
+    const auto wanted = std::min<std::uint64_t>(buffer.size(), candidate.size - done);
+    PEN_ASSIGN(const auto count, file.read_at(std::span(buffer).first(wanted), candidate.address + done));
+    if (count < wanted) return false;
+    crc = crc32c(Bytes(buffer).first(count), crc);
+    done += count;
+  }
+  return crc == candidate.crc;
+}
+
+}  // namespace penstock::recover

@@ -1,0 +1,45 @@
+/// The chunks that a file's segments hold, as they name them themselves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/env.hpp"
+#include "check/findings.hpp"
+#include "store/format/description.hpp"
+#include "store/format/segment.hpp"
+
+namespace penstock::recover {
+
+/// A chunk that a record names. Its bytes are not looked at yet.
+struct Candidate {
+  std::uint16_t dataset = 0;
+  std::uint64_t index = 0;     ///< along the first dimension: the frame number
+  std::uint64_t sequence = 0;  ///< of its segment; the lower one counts
+  std::uint64_t address = 0;
+  std::uint32_t size = 0;
+  std::uint32_t crc = 0;
+  std::uint32_t filter_mask = 0;
+  std::int64_t received_ns = 0;
+};
+
+struct Segments {
+  store::format::FileId file_id{};
+  store::format::Description description;
+  std::vector<Candidate> candidates;  ///< by dataset, index and rising sequence
+  std::uint64_t count = 0;
+  std::uint64_t first_address = 0;  ///< of any header, also a damaged one
+  std::int64_t last_ns = 0;         ///< realtime, when the newest was sealed
+};
+
+/// Walks over the whole file. `malformed` where no description is left; what else is damaged becomes a
+/// finding. Memory: 48 bytes a chunk.
+Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
+                               const std::function<void(std::uint64_t)>& position);
+
+/// Whether the candidate's bytes have its checksum. False too where the file ends before them.
+Result<bool> is_whole(File& file, const Candidate& candidate, std::vector<std::byte>& buffer);
+
+}  // namespace penstock::recover

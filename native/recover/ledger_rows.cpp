@@ -1,0 +1,87 @@
+#include "recover/ledger_rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace penstock::recover {
+namespace {
+
+constexpr const char* state_path = "/entry/penstock/frame_state";
+constexpr const char* received_path = "/entry/penstock/timing/received";
+constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost"};
+constexpr std::uint8_t received = 1, lost = 4;
+
+std::optional<store::ColumnId> column_at(const std::vector<store::ColumnNode>& columns, std::string_view path,
+                                         ElementType type) {
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (columns[i].path == path && columns[i].type == type && columns[i].text_bytes == 0)
+      return store::ColumnId{static_cast<std::uint16_t>(i)};
+  return std::nullopt;
+}
+
+/// Consecutive rows go in one call.
+template <typename Row, typename Number, typename Value>
+Result<void> put_runs(store::hdf5::IndexFile& index, store::ColumnId column, const std::vector<Row>& rows,
+                      Number number, Value value) {
+  using Element = decltype(value(rows.front()));
+  constexpr std::size_t run_max = 65536;
+  std::vector<Element> run;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    run.push_back(value(rows[i]));
+    const bool ends = i + 1 == rows.size() || number(rows[i + 1]) != number(rows[i]) + 1 || run.size() == run_max;
+    if (!ends) continue;
+    PEN_TRY(index.put_rows(column, number(rows[i]) + 1 - run.size(), std::as_bytes(std::span(run))));
+    run.clear();
+  }
+  return {};
+}
+
+/// Frames whose state is not what it should be, with the right one.
+std::map<std::uint64_t, std::uint8_t> changed_states(const Frames& frames, Bytes states) {
+  const auto state_of = [&](std::uint64_t frame) {
+    return frame < states.size() ? std::to_integer<std::uint8_t>(states[frame]) : std::uint8_t{0};
+  };
+  std::map<std::uint64_t, std::uint8_t> changed;
+  for (const auto frame : frames.whole)
+    if (state_of(frame) != received) changed[frame] = received;
+  const auto is_whole = [&](std::uint64_t frame) {
+    return std::binary_search(frames.whole.begin(), frames.whole.end(), frame);
+  };
+  for (const auto frame : frames.damaged)
+    if (!is_whole(frame)) changed[frame] = lost;
+  for (std::uint64_t frame = 0; frame < states.size(); ++frame)
+    if (state_of(frame) == received && !is_whole(frame)) changed[frame] = lost;
+  return changed;
+}
+
+}  // namespace
+
+Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::hdf5::IndexFile& index,
+                                                                         const std::vector<store::ColumnNode>& columns,
+                                                                         const Frames& frames, Bytes states,
+                                                                         const std::vector<ReceivedTime>& times,
+                                                                         std::uint64_t frame_count) {
+  std::vector<std::pair<std::string, store::Attribute>> attributes;
+  if (const auto column = column_at(columns, received_path, ElementType::i64))
+    PEN_TRY(put_runs(
+        index, *column, times, [](const auto& row) { return row.frame; }, [](const auto& row) { return row.ns; }));
+  const auto column = column_at(columns, state_path, ElementType::u8);
+  if (!column) return attributes;
+  const auto changed = changed_states(frames, states);
+  const std::vector<std::pair<std::uint64_t, std::uint8_t>> rows(changed.begin(), changed.end());
+  PEN_TRY(put_runs(
+      index, *column, rows, [](const auto& row) { return row.first; }, [](const auto& row) { return row.second; }));
+  std::array<std::uint64_t, state_names.size()> counts{};
+  for (std::uint64_t frame = 0; frame < states.size(); ++frame)
+    if (const auto state = std::to_integer<std::uint8_t>(states[frame]);
+        state < counts.size() && !changed.contains(frame))
+      ++counts[state];
+  for (const auto& [frame, state] : changed) ++counts[state];
+  counts[0] = frame_count - std::min<std::uint64_t>(frame_count, frames.whole.size());
+  for (std::size_t state = 0; state < counts.size(); ++state)
+    attributes.emplace_back(state_path, store::Attribute{state_names[state], store::scalar(counts[state])});
+  return attributes;
+}
+
+}  // namespace penstock::recover

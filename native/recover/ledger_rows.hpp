@@ -1,0 +1,31 @@
+/// What a recovered file says of its frames: the states that follow from the chunks that are there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "store/hdf5/index_file.hpp"
+
+namespace penstock::recover {
+
+/// What became of the chunks of one dataset; numbers ascending.
+struct Frames {
+  std::vector<std::uint64_t> whole;    ///< every channel has its chunk
+  std::vector<std::uint64_t> damaged;  ///< a segment names a chunk of it whose bytes are not right
+};
+
+struct ReceivedTime {
+  std::uint64_t frame = 0;
+  std::int64_t ns = 0;  ///< realtime
+};
+
+/// Writes the states that changed and the times of what was recovered, by rising frame, and returns the
+/// counts as attributes of the column of states. `states` is what stands there, one a frame.
+Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::hdf5::IndexFile& index,
+                                                                         const std::vector<store::ColumnNode>& columns,
+                                                                         const Frames& frames, Bytes states,
+                                                                         const std::vector<ReceivedTime>& times,
+                                                                         std::uint64_t frame_count);
+
+}  // namespace penstock::recover

@@ -1,0 +1,303 @@
+#include "recover/recover.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "check/index_process.hpp"
+#include "check/index_table.hpp"
+#include "check/superblock.hpp"
+#include "recover/candidates.hpp"
+#include "recover/ledger_rows.hpp"
+
+namespace penstock::recover {
+namespace {
+
+using check::Level;
+using store::PlacedChunk;
+
+constexpr const char* state_path = "/entry/penstock/frame_state";
+constexpr const char* end_time_path = "/entry/end_time";
+constexpr std::size_t chunks_a_batch = 4096;
+constexpr std::uint64_t extent_bytes = 1 << 20;
+
+class Recovery {
+ public:
+  Recovery(Env& env, const RecoverPlan& plan, const check::Progress::Tell& tell, const std::function<bool()>& cancelled)
+      : env_(env), plan_(plan), progress_(tell), cancelled_(cancelled) {}
+
+  Result<RecoverReport> run() {
+    const auto started = monotonic_ns();
+    PEN_TRY(open());
+    PEN_TRY(read_segments_of_file());
+    PEN_TRY(read_index());
+    PEN_TRY(choose_chunks());
+    judge_frames();
+    if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write());
+    report_.findings = findings_.list();
+    report_.seconds = static_cast<double>(monotonic_ns() - started) * 1e-9;
+    return std::move(report_);
+  }
+
+ private:
+  Result<void> open();
+  Result<void> read_segments_of_file();
+  Result<void> read_index();
+  bool structure_is_usable() const;
+  Result<void> choose_chunks();
+  Result<void> choose_among(std::span<const Candidate> same, std::vector<std::byte>& buffer);
+  void judge_frames();
+  std::vector<std::uint64_t> frames_of(std::uint16_t dataset) const;
+  Bytes states() const;
+  Result<void> write();
+  Result<std::unique_ptr<store::hdf5::IndexFile>> open_index(store::Space& space);
+  store::FileLayout new_layout() const;
+
+  Env& env_;
+  const RecoverPlan& plan_;
+  check::Progress progress_;
+  const std::function<bool()>& cancelled_;
+  check::Findings findings_;
+  RecoverReport report_;
+
+  std::shared_ptr<File> file_;
+  std::uint64_t file_bytes_ = 0;
+  bool marked_open_ = false;
+  Segments segments_;
+  check::Tree tree_;
+  std::vector<std::unique_ptr<check::IndexTable>> indexed_;  ///< by dataset; empty in a rebuild
+  std::vector<PlacedChunk> chosen_;                          ///< to be entered, by dataset and index
+  std::vector<ReceivedTime> times_;                          ///< of the first dataset's chosen chunks
+  Frames frames_;
+};
+
+/// Holds the lock that a recorder and HDF5's readers want until it is done.
+Result<void> Recovery::open() {
+  PEN_ASSIGN(file_,
+             env_.open(plan_.file, {.mode = plan_.dry_run ? OpenOptions::Mode::read : OpenOptions::Mode::update}));
+  PEN_TRY(file_->lock(true));
+  PEN_ASSIGN(file_bytes_, file_->size());
+  PEN_ASSIGN(const auto superblock, check::read_superblock(*file_));
+  marked_open_ = superblock && superblock->open_for_writing;
+  return {};
+}
+
+Result<void> Recovery::read_segments_of_file() {
+  progress_.start("looking for segments", file_bytes_);
+  std::uint64_t told = 0;
+  PEN_ASSIGN(segments_, read_segments(*file_, findings_, cancelled_, [&](std::uint64_t position) {
+               progress_.advance(position - std::min(told, position));
+               told = position;
+             }));
+  report_.segments = segments_.count;
+  if (segments_.description.datasets.empty())
+    return make_error(Errc::malformed, "{}: its description names no dataset", plan_.file);
+  return {};
+}
+
+Result<void> Recovery::read_index() {
+  progress_.start("reading the index", 0);
+  check::IndexProcessOptions options;
+  options.cancelled = cancelled_;
+  options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
+  options.read.wants_value = [](const store::DatasetInfo& info) {
+    return std::find(info.paths.begin(), info.paths.end(), state_path) != info.paths.end();
+  };
+  auto tree = check::read_tree_in_process(env_, plan_.file, options);
+  if (!tree.ok() && tree.error().code() == Errc::cancelled) return std::move(tree).error();
+  if (tree.ok())
+    tree_ = std::move(*tree);
+  else
+    tree_.failure = tree.error().message();
+  if (structure_is_usable()) {
+    for (const auto& node : segments_.description.datasets)
+      indexed_.push_back(std::make_unique<check::IndexTable>(tree_.find(node.path)->chunks));
+    return {};
+  }
+  report_.way = Way::rebuild;
+  findings_.add({Level::warning,
+                 "HDF5's structures can not be used",
+                 plan_.file,
+                 {},
+                 tree_.failure.empty() ? "datasets are missing or can not be read" : tree_.failure,
+                 "they are made anew from the segments; masks, geometry and times that only they held are gone"});
+  tree_ = {};
+  return {};
+}
+
+bool Recovery::structure_is_usable() const {
+  if (!tree_.failure.empty() || !tree_.unreadable.empty()) return false;
+  const auto there = [&](const std::string& path) { return tree_.find(path) != nullptr; };
+  const auto& description = segments_.description;
+  const auto is_chunked = [&](const auto& node) {
+    return there(node.path) && tree_.find(node.path)->info.storage == store::StorageKind::chunked;
+  };
+  return std::all_of(description.datasets.begin(), description.datasets.end(), is_chunked) &&
+         std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
+}
+
+/// Of each frame's candidates the first whose bytes are right, where the index has none.
+Result<void> Recovery::choose_chunks() {
+  const auto& all = segments_.candidates;
+  std::uint64_t bytes = 0;
+  for (const auto& candidate : all) bytes += candidate.size;
+  progress_.start("verifying what the index lacks", bytes);
+  std::vector<std::byte> buffer;
+  for (std::size_t first = 0, last = 0; first < all.size(); first = last) {
+    while (last < all.size() && all[last].dataset == all[first].dataset && all[last].index == all[first].index) ++last;
+    if (cancelled_ && cancelled_()) return make_error(Errc::cancelled, "stopped before the end; nothing was written");
+    PEN_TRY(choose_among(std::span(all).subspan(first, last - first), buffer));
+  }
+  report_.recovered = chosen_.size();
+  for (const auto& table : indexed_) report_.indexed += table->chunks().size();
+  const bool behind = !chosen_.empty() || marked_open_;
+  if (report_.way == Way::nothing && behind) report_.way = Way::repair;
+  return {};
+}
+
+Result<void> Recovery::choose_among(std::span<const Candidate> same, std::vector<std::byte>& buffer) {
+  const auto& first = same.front();
+  for (const auto& candidate : same) progress_.advance(candidate.size);
+  if (!indexed_.empty() && indexed_[first.dataset]->find(first.index) != nullptr) return {};
+  for (const auto& candidate : same) {
+    PEN_ASSIGN(const bool whole, is_whole(*file_, candidate, buffer));
+    if (!whole) {
+      ++report_.damaged;
+      findings_.add({Level::error, "a chunk is damaged",
+                     fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
+                                 candidate.index, candidate.address),
+                     "the checksum of its record", "another", "it was being written; it is left out"});
+      continue;
+    }
+    PlacedChunk chunk;
+    chunk.head.dataset = store::DatasetId{candidate.dataset};
+    chunk.head.index = candidate.index;
+    chunk.head.filter_mask = candidate.filter_mask;
+    chunk.address = candidate.address;
+    chunk.size = candidate.size;
+    chunk.crc = candidate.crc;
+    chosen_.push_back(chunk);
+    if (candidate.dataset == 0) times_.push_back({candidate.index, candidate.received_ns});
+    return {};
+  }
+  frames_.damaged.push_back(first.index);
+  return {};
+}
+
+/// By rising number: those that the index had and those that are entered.
+std::vector<std::uint64_t> Recovery::frames_of(std::uint16_t dataset) const {
+  std::vector<std::uint64_t> frames;
+  if (!indexed_.empty())
+    for (const auto& chunk : indexed_[dataset]->chunks()) frames.push_back(chunk.number);
+  for (const auto& chunk : chosen_)
+    if (chunk.head.dataset == store::DatasetId{dataset}) frames.push_back(chunk.head.index);
+  std::sort(frames.begin(), frames.end());
+  return frames;
+}
+
+void Recovery::judge_frames() {
+  const auto& datasets = segments_.description.datasets;
+  auto& whole = frames_.whole;
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const auto frames = frames_of(static_cast<std::uint16_t>(i));
+    if (!frames.empty()) report_.frames = std::max(report_.frames, frames.back() + 1);
+    report_.frames = std::max(report_.frames, datasets[i].frames_max);
+    if (!indexed_.empty()) report_.frames = std::max(report_.frames, tree_.find(datasets[i].path)->info.shape.front());
+    if (i == 0) {
+      whole = frames;
+      continue;
+    }
+    std::vector<std::uint64_t> both;
+    std::set_intersection(whole.begin(), whole.end(), frames.begin(), frames.end(), std::back_inserter(both));
+    whole = std::move(both);
+  }
+  std::sort(frames_.damaged.begin(), frames_.damaged.end());
+  report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
+}
+
+Bytes Recovery::states() const {
+  const auto* column = tree_.find(state_path);
+  const auto* array = column != nullptr && column->value ? std::get_if<store::ArrayValue>(&*column->value) : nullptr;
+  return array != nullptr && array->spec.type == ElementType::u8 ? Bytes(array->data) : Bytes();
+}
+
+/// What a rebuild makes around the datasets: enough for readers to find the frames.
+store::FileLayout Recovery::new_layout() const {
+  store::FileLayout layout;
+  const auto group = [&](const char* path, const char* of_class, std::vector<store::Attribute> attributes) {
+    attributes.push_back({"NX_class", std::string(of_class)});
+    layout.groups.push_back({path, std::move(attributes)});
+  };
+  group("/", "NXroot", {{"default", std::string("entry")}, {"penstock_rebuilt", iso_time(realtime_ns())}});
+  group("/entry", "NXentry", {{"default", std::string("data")}});
+  group("/entry/data", "NXdata", {{"signal", std::string("data")}});
+  group("/entry/penstock", "NXcollection", {});
+  layout.chunked = segments_.description.datasets;
+  layout.columns = segments_.description.columns;
+  layout.values.push_back({"/entry/penstock/frames_announced", store::scalar(layout.chunked.front().frames_max), {}});
+  return layout;
+}
+
+Result<std::unique_ptr<store::hdf5::IndexFile>> Recovery::open_index(store::Space& space) {
+  if (report_.way == Way::rebuild) return store::hdf5::IndexFile::create(file_, space, new_layout(), segments_.file_id);
+  store::FileLayout layout;
+  layout.chunked = segments_.description.datasets;
+  layout.columns = segments_.description.columns;
+  return store::hdf5::IndexFile::open(file_, space, layout);
+}
+
+Result<void> Recovery::write() {
+  progress_.start("completing the index", chosen_.size());
+  const auto front = report_.way == Way::rebuild ? segments_.first_address : 0;
+  if (report_.way == Way::rebuild && front < page_bytes)
+    return make_error(Errc::malformed, "{}: a segment lies at its start; there is no room for HDF5's superblock",
+                      plan_.file);
+  store::Space space(file_, {extent_bytes, page_bytes}, file_bytes_, front);
+  PEN_ASSIGN(auto index, open_index(space));
+  PEN_TRY(index->start(true));
+  for (std::size_t done = 0; done < chosen_.size(); done += chunks_a_batch) {
+    const auto batch = std::span(chosen_).subspan(done, std::min(chunks_a_batch, chosen_.size() - done));
+    PEN_TRY(index->put_chunks(batch));
+    progress_.advance(batch.size());
+  }
+  store::FinalValues values;
+  values.frames = report_.frames;
+  PEN_ASSIGN(values.attributes,
+             write_rows(*index, segments_.description.columns, frames_, states(), times_, report_.frames));
+  if (tree_.find(end_time_path) == nullptr) values.values.push_back({end_time_path, iso_time(segments_.last_ns), {}});
+  PEN_TRY(index->flush());
+  PEN_TRY(index->finish(values));
+  PEN_TRY(file_->truncate(space.end()));
+  PEN_TRY(file_->sync());
+  report_.written = true;
+  return file_->unlock();
+}
+
+const char* name(Way way) {
+  switch (way) {
+    case Way::nothing: return "nothing";
+    case Way::repair: return "repair";
+    case Way::rebuild: return "rebuild";
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+nlohmann::json to_json(const RecoverReport& report) {
+  auto findings = nlohmann::json::array();
+  for (const auto& finding : report.findings) findings.push_back(check::to_json(finding));
+  return {{"way", name(report.way)},     {"written", report.written}, {"findings", findings},
+          {"segments", report.segments}, {"indexed", report.indexed}, {"recovered", report.recovered},
+          {"damaged", report.damaged},   {"frames", report.frames},   {"missing", report.missing},
+          {"seconds", report.seconds}};
+}
+
+Result<RecoverReport> run_recover(Env& env, const RecoverPlan& plan, const check::Progress::Tell& tell,
+                                  const std::function<bool()>& cancelled) {
+  return Recovery(env, plan, tell, cancelled).run();
+}
+
+}  // namespace penstock::recover

@@ -1,0 +1,58 @@
+/// Puts into a file's HDF5 index what its segments hold and the index lacks, after a recorder's death.
+///
+/// docs/explanation/decisions/0007-recovery-in-place-then-anew.md says what is done in which case. The
+/// file may hold anything: what is wrong with it becomes a finding. Errors are for what keeps a
+/// recovery from being tried at all: `locked` while another process has the file, `not_found`,
+/// `permission`, `no_space`, `malformed` where no description segment is left.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+#include "base/result.hpp"
+#include "check/findings.hpp"
+#include "check/progress.hpp"
+
+namespace penstock::recover {
+
+struct RecoverPlan {
+  std::string file;
+  bool dry_run = false;          ///< look, and write nothing
+  double index_timeout_s = 120;  ///< HDF5 is ended when it has said nothing for so long
+  std::string log_level = "info";
+
+  /// An error names the field, the value and what is allowed.
+  static Result<RecoverPlan> from_json(const nlohmann::json& plan);
+};
+
+enum class Way {
+  nothing,  ///< the file is as its recorder would have closed it
+  repair,   ///< the index is completed
+  rebuild,  ///< HDF5's structures are made anew
+};
+
+struct RecoverReport {
+  Way way = Way::nothing;
+  bool written = false;         ///< false for a dry run
+  std::uint64_t segments = 0;   ///< that were read
+  std::uint64_t indexed = 0;    ///< chunks that the index has already
+  std::uint64_t recovered = 0;  ///< chunks that it lacked, or in a rebuild all that are whole
+  std::uint64_t damaged = 0;    ///< chunks that a segment names and whose bytes are not right
+  std::uint64_t frames = 0;     ///< that the file has room for afterwards
+  std::uint64_t missing = 0;    ///< of these, without all their chunks
+  std::vector<check::Finding> findings;
+  double seconds = 0;
+};
+
+nlohmann::json to_json(const RecoverReport& report);
+
+/// Forks once (check/index_process.hpp). `cancelled` is asked until the first byte is written; then the
+/// recovery is completed.
+Result<RecoverReport> run_recover(Env& env, const RecoverPlan& plan, const check::Progress::Tell& tell,
+                                  const std::function<bool()>& cancelled);
+
+}  // namespace penstock::recover

@@ -1,0 +1,37 @@
+"""`penstock recover`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.files.hdf5 import require_file
+from penstock.programs.recover import recover
+from penstock.report.progress import ProgressView, show
+from penstock.report.tables import findings_text, recovery_lines
+
+
+@reports_errors
+def recover_command(
+    file: Annotated[Path, typer.Argument(help="The file that a recorder left.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would be done, and write nothing.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
+) -> None:
+    """Complete a file whose recorder was killed: every frame that reached storage becomes readable.
+
+    Works in the file itself, and never writes to recorded frames. Refuses a file that another process
+    has open.
+    """
+    require_file(file)
+    with ProgressView(err()) as view:
+        report = recover(file, dry_run, lambda event: show(view, event), view.say)
+    if json:
+        print_json(report)
+        return
+    if report.findings:
+        out().print(findings_text(report.findings), soft_wrap=True, end="")
+    for line in recovery_lines(report):
+        out().print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,27 @@
+"""Completes the index of a file whose recorder died."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.model.errors import PenstockError
+from penstock.model.events import Event, RecoverReport
+from penstock.model.plans import RecoverPlan
+from penstock.programs.process import LogLine, Program, forwarding_signals
+
+
+def recover(
+    file: Path, dry_run: bool, on_event: Callable[[Event], None], on_log: LogLine | None = None
+) -> RecoverReport:
+    """What was found and done. A file that cannot be recovered is a PenstockError."""
+    report: RecoverReport | None = None
+    plan = RecoverPlan(file=str(file.absolute()), dry_run=dry_run)
+    with Program("penstock-recover", plan, on_log=on_log) as program, forwarding_signals(program):
+        for event in program.events():
+            if isinstance(event, RecoverReport):
+                report = event
+            else:
+                on_event(event)
+        program.require_success(program.wait())
+    if report is None:
+        raise PenstockError("penstock-recover ended without a report", "see its log above")
+    return report

@@ -1,0 +1,254 @@
+/// Files that their recorder left, recovered, and then read with plain HDF5 and proved by the check.
+
+#include "recover/recover.hpp"
+
+#include <sys/wait.h>
+
+#include "../check/check_fixture.hpp"
+#include "store/recovery/scan.hpp"
+
+namespace penstock::recover {
+namespace {
+
+using namespace check::testing;
+
+class RecoverTest : public CheckTest {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL), 0) << "HDF5 objects stay open";
+    CheckTest::TearDown();
+  }
+
+  Result<RecoverReport> recover(bool dry_run = false) const {
+    RecoverPlan plan;
+    plan.file = path();
+    plan.dry_run = dry_run;
+    plan.index_timeout_s = 20;
+    return run_recover(
+        posix_env(), plan, [](auto, auto, const auto&) {}, [] { return false; });
+  }
+
+  /// The file as a recorder's death leaves it before the first flush of the index.
+  void write_left(const FileSpec& spec) {
+    auto left = spec;
+    left.finish = false;
+    left.flush_interval = std::chrono::hours(1);
+    write_recorded(path(), left);
+  }
+
+  /// As plain HDF5 reads it: nothing of Penstock is asked.
+  std::vector<std::uint16_t> pixels() const {
+    const hid_t file = H5Fopen(path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    EXPECT_GE(file, 0) << "plain HDF5 does not open it";
+    if (file < 0) return {};
+    const hid_t dataset = H5Dopen2(file, "/entry/data/data", H5P_DEFAULT), space = H5Dget_space(dataset);
+    std::vector<std::uint16_t> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+    EXPECT_GE(H5Dread(dataset, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    H5Fclose(file);
+    return values;
+  }
+
+  void expect_frames(std::uint64_t frames, const std::vector<std::uint64_t>& absent = {}) const {
+    const auto all = pixels();
+    ASSERT_EQ(all.size(), frames * rows * columns);
+    for (std::uint64_t frame = 0; frame < frames; ++frame) {
+      if (std::find(absent.begin(), absent.end(), frame) != absent.end()) continue;
+      const auto bytes = std::as_bytes(std::span(all)).subspan(frame * frame_bytes, frame_bytes);
+      const auto expected = simulated(frame);
+      ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), expected.begin())) << "frame " << frame;
+    }
+  }
+
+  void flip(std::uint64_t address, std::size_t count = 1) const {
+    std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
+    for (std::size_t i = 0; i < count; ++i) {
+      file.seekg(static_cast<std::streamoff>(address + i));
+      const auto byte = static_cast<char>(file.get() ^ 0x55);
+      file.seekp(static_cast<std::streamoff>(address + i));
+      file.put(byte);
+    }
+  }
+
+  std::vector<store::format::SegmentHeader> segments() const {
+    const auto file = posix_env().open(path(), {}).value();
+    auto scanner = store::SegmentScanner::create(*file, {}).value();
+    std::vector<store::format::SegmentHeader> found;
+    while (const auto header = scanner.next().value()) found.push_back(*header);
+    return found;
+  }
+};
+
+constexpr Encoding plain = Encoding::none;  // so that plain HDF5 reads it without plug-ins
+
+TEST_F(RecoverTest, WhatTheIndexLacksIsFoundInTheSegments) {
+  write_left({.encoding = plain});
+  const auto report = recover();
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->way, Way::repair);
+  EXPECT_TRUE(report->written);
+  EXPECT_GT(report->recovered, 0u);
+  EXPECT_EQ(report->indexed + report->recovered, 40u);
+  EXPECT_EQ(report->missing, 0u);
+  expect_frames(40);
+  const auto checked = check(path());
+  EXPECT_TRUE(checked.ok()) << text(checked);
+  EXPECT_FALSE(has(checked, "the file is marked as open for writing")) << text(checked);
+  EXPECT_EQ(checked.missing, 0u);
+}
+
+TEST_F(RecoverTest, ASecondRecoveryHasNothingToDo) {
+  write_left({.encoding = plain});
+  ASSERT_TRUE(recover().ok());
+  const auto before = bytes_of(path());
+  const auto again = recover();
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->way, Way::nothing);
+  EXPECT_FALSE(again->written);
+  EXPECT_EQ(bytes_of(path()), before);
+}
+
+TEST_F(RecoverTest, ADryRunTellsAndWritesNothing) {
+  write_left({.encoding = plain});
+  const auto before = bytes_of(path());
+  const auto report = recover(true);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->way, Way::repair);
+  EXPECT_GT(report->recovered, 0u);
+  EXPECT_FALSE(report->written);
+  EXPECT_EQ(bytes_of(path()), before);
+}
+
+TEST_F(RecoverTest, AFileThatWasClosedIsLeftAlone) {
+  write_recorded(path(), {.encoding = plain});
+  const auto before = bytes_of(path());
+  EXPECT_EQ(recover().value().way, Way::nothing);
+  EXPECT_EQ(bytes_of(path()), before);
+}
+
+TEST_F(RecoverTest, FramesThatNeverCameStayMissing) {
+  write_left({.absent = {3, 17}, .encoding = plain});
+  const auto report = recover().value();
+  EXPECT_EQ(report.missing, 2u);
+  expect_frames(40, {3, 17});
+  const auto checked = check(path());
+  EXPECT_TRUE(checked.ok()) << text(checked);
+  EXPECT_EQ(checked.missing, 2u);
+}
+
+TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsLeftOut) {
+  write_left({.encoding = plain});
+  const auto last = segments().back();
+  flip(last.address + last.header_bytes + 100, 16);
+  const auto report = recover().value();
+  EXPECT_EQ(report.damaged, 1u);
+  EXPECT_EQ(report.missing, 1u);
+  const auto checked = check(path());
+  EXPECT_EQ(checked.missing, 1u);
+  EXPECT_FALSE(has(checked, "a frame is marked as received but not there")) << text(checked);
+  EXPECT_EQ(pixels().size(), 40 * rows * columns);
+}
+
+TEST_F(RecoverTest, WithoutASuperblockTheStructureIsMadeAnew) {
+  for (const bool finished : {false, true}) {
+    std::filesystem::remove(path());
+    if (finished)
+      write_recorded(path(), {.encoding = plain});
+    else
+      write_left({.encoding = plain});
+    flip(0, 64);
+    const auto report = recover();
+    ASSERT_TRUE(report.ok()) << report.error().message();
+    EXPECT_EQ(report->way, Way::rebuild);
+    EXPECT_EQ(report->recovered, 40u);
+    expect_frames(40);
+    const auto checked = check(path());
+    for (const auto& finding : checked.findings) EXPECT_NE(finding.level, check::Level::error) << text(checked);
+    EXPECT_EQ(checked.missing, 0u);
+    EXPECT_EQ(recover().value().way, Way::nothing);
+  }
+}
+
+TEST_F(RecoverTest, WhateverPartOfTheStructureIsDamagedTheFramesComeBack) {
+  write_recorded(path("whole.h5"), {.encoding = plain});
+  const auto whole = bytes_of(path("whole.h5"));
+  write_bytes(path(), whole);
+  std::mt19937 random(20);
+  int rebuilt = 0;
+  for (int round = 0; round < 60; ++round) {
+    auto bytes = whole;
+    // Where HDF5 has its superblock, groups, and the headers and indexes of datasets.
+    const auto at = random() % 6000;
+    for (std::size_t i = 0; i < 64; ++i) bytes[at + i] = static_cast<char>(random());
+    write_bytes(path(), bytes);
+    const auto report = recover();
+    ASSERT_TRUE(report.ok()) << "round " << round << ": " << report.error().message();
+    rebuilt += report->way == Way::rebuild;
+    if (report->way == Way::nothing) continue;  // what was hit holds nothing that the index needs
+    expect_frames(40);
+  }
+  EXPECT_GT(rebuilt, 5);
+}
+
+TEST_F(RecoverTest, ADamagedSegmentCostsItsOwnChunksAndNoOther) {
+  write_left({.encoding = plain});
+  const auto found = segments();
+  const auto& victim = found.at(found.size() / 2);
+  flip(victim.address + 40);
+  const auto report = recover().value();
+  EXPECT_EQ(report.missing, victim.record_count);
+  EXPECT_EQ(report.frames, 40u);
+}
+
+TEST_F(RecoverTest, AFileThatIsStillRecordedIsNotTouched) {
+  write_recorded(path(), {.encoding = plain});
+  const auto holder = posix_env().open(path(), {}).value();
+  ASSERT_TRUE(holder->lock(false).ok());
+  const auto report = recover();
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code(), Errc::locked);
+}
+
+TEST_F(RecoverTest, WhatIsNotOfPenstockIsRefused) {
+  write_bytes(path(), std::vector<char>(100'000, 'x'));
+  const auto report = recover();
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code(), Errc::malformed);
+  EXPECT_EQ(bytes_of(path()), std::vector<char>(100'000, 'x'));
+  std::filesystem::remove(path());
+  EXPECT_EQ(recover().error().code(), Errc::not_found);
+}
+
+TEST_F(RecoverTest, ARecoveryThatIsKilledCanBeRepeated) {
+  // From another process's view: killed at a random moment of its writing, twenty times over.
+  write_left({.frames = 2000, .announced = 2000, .encoding = plain});
+  std::mt19937 random(7);
+  for (int round = 0; round < 20; ++round) {
+    const auto child = ::fork();
+    if (child == 0) {
+      (void)recover();
+      ::_exit(0);
+    }
+    ::usleep(static_cast<useconds_t>(random() % 30'000));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  const auto report = recover();
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  expect_frames(2000);
+  EXPECT_EQ(check(path()).missing, 0u);
+}
+
+TEST(RecoverPlanTest, WhatIsWrongIsNamed) {
+  using nlohmann::json;
+  const auto message = [](const json& plan) { return RecoverPlan::from_json(plan).error().message(); };
+  EXPECT_NE(message(json::object()).find("'file'"), std::string::npos);
+  EXPECT_NE(message({{"file", "x"}, {"dry_run", 1}}).find("'dry_run'"), std::string::npos);
+  EXPECT_NE(message({{"file", "x"}, {"index_timeout_s", -1}}).find("'index_timeout_s'"), std::string::npos);
+  EXPECT_NE(message({{"file", "x"}, {"fyle", 1}}).find("'fyle'"), std::string::npos);
+  EXPECT_NE(message({{"file", 3}}).find("'file'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock::recover
