@@ -42,6 +42,7 @@ ROWS: dict[str, Row] = {
     "codec": codec.one_thread,
     "threads": codec.two_threads,
     "path-raw": path.raw,
+    "path-raw-small": path.raw_small,
     "path-compress": path.compress,
     "path-passthrough": path.pass_through,
     "memory": memory.bounded,

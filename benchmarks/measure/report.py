@@ -92,9 +92,13 @@ def _conditions(row: Mapping[str, Any]) -> str:
 def _when(name: str, row: Mapping[str, Any]) -> str:
     found, busy = row["conditions"], row["busy"]
     return (
-        f"| {name} | {found['date']} | {found['commit']} | {row['repetitions']} | {found['load']:.2f} |"
-        f" {busy['others']:.1%} | {busy['steal']:.1%} |"
+        f"| {name} | {found['date']} | {found['commit']} | {row['repetitions']} |"
+        f" {_known(found['load'], '.2f')} | {_known(busy['others'], '.1%')} | {_known(busy['steal'], '.1%')} |"
     )
+
+
+def _known(value: float | None, form: str) -> str:
+    return "not kept" if value is None else format(value, form)
 
 
 def _shortfalls(results: list[Result], causes: Mapping[str, str]) -> list[str]:

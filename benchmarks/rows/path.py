@@ -95,11 +95,13 @@ def _raw_on_tmpfs(context: Context, series: Series) -> list[Result]:
 
 
 def raw(context: Context) -> list[Result]:
-    results = []
-    for series in (_large(context.bytes_of(RAW_BYTES)), _small(context.bytes_of(RAW_BYTES))):
-        results += _raw_on_disk(context, series)
-        results += _raw_on_tmpfs(context, series)
-    return results
+    series = _large(context.bytes_of(RAW_BYTES))
+    return _raw_on_disk(context, series) + _raw_on_tmpfs(context, series)
+
+
+def raw_small(context: Context) -> list[Result]:
+    series = _small(context.bytes_of(RAW_BYTES))
+    return _raw_on_disk(context, series) + _raw_on_tmpfs(context, series)
 
 
 def _replay_file(context: Context) -> Path | None:

@@ -13,6 +13,7 @@ from penstock.files.timing import TIMING
 from penstock.model.findings import Finding, Level
 
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
+_REMEDY_UNFINISHED = "it is being recorded; or its recorder was killed: then `penstock recover` completes it"
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
 _ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
 _DIRECTIONS = ("fast_pixel_direction", "slow_pixel_direction")
@@ -112,7 +113,7 @@ def _entry(path: str, entry: h5py.Group) -> Iterator[Finding]:
         yield from _required(entry, path, name)
     if "end_time" not in entry:
         yield _finding(
-            "warning", "the series is not finished", f"{path}/end_time", "a time", "absent", _REMEDY_WRITER
+            "warning", "the series is not finished", f"{path}/end_time", "a time", "absent", _REMEDY_UNFINISHED
         )
     yield from _groups(path, entry)
 
