@@ -93,7 +93,8 @@ def _when(name: str, row: Mapping[str, Any]) -> str:
     found, busy = row["conditions"], row["busy"]
     return (
         f"| {name} | {found['date']} | {found['commit']} | {row['repetitions']} |"
-        f" {_known(found['load'], '.2f')} | {_known(busy['others'], '.1%')} | {_known(busy['steal'], '.1%')} |"
+        f" {_known(found['load'], '.2f')} | {_known(busy['others'], '.1%')} |"
+        f" {_known(busy['steal'], '.1%')} |"
     )
 
 

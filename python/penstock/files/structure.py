@@ -113,7 +113,12 @@ def _entry(path: str, entry: h5py.Group) -> Iterator[Finding]:
         yield from _required(entry, path, name)
     if "end_time" not in entry:
         yield _finding(
-            "warning", "the series is not finished", f"{path}/end_time", "a time", "absent", _REMEDY_UNFINISHED
+            "warning",
+            "the series is not finished",
+            f"{path}/end_time",
+            "a time",
+            "absent",
+            _REMEDY_UNFINISHED,
         )
     yield from _groups(path, entry)
 
