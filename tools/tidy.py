@@ -25,11 +25,23 @@ ARROWS: dict[str, set[str]] = {
     "stream": {"base", "frame"},
     "codec": {"base", "frame"},
     "store": {"base", "frame", "codec"},
-    "recorder": {"base", "frame", "stream", "codec", "store"},
+    "job": {"base"},
+    "recorder": {"base", "frame", "stream", "codec", "store", "job"},
     "detector": {"base", "frame", "stream", "codec", "store"},
     "check": {"base", "frame", "codec", "store", "detector"},
     "recover": {"base", "frame", "codec", "store", "check"},
-    "programs": {"base", "frame", "stream", "codec", "store", "recorder", "detector", "check", "recover"},
+    "programs": {
+        "base",
+        "frame",
+        "stream",
+        "codec",
+        "store",
+        "job",
+        "recorder",
+        "detector",
+        "check",
+        "recover",
+    },
 }
 HDF5_FOLDER = "native/store/hdf5/"
 

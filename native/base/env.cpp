@@ -84,7 +84,15 @@ class PosixFile final : public File {
     }
     PEN_ASSIGN(const auto now, this->size());
     if (now >= offset + size) return {};
-    return truncate(offset + size);
+    // Not ftruncate: another process may have made the file longer meanwhile.
+    const char zero = 0;
+    if (::pwrite(fd_, &zero, 1, static_cast<off_t>(offset + size - 1)) == 1) return {};
+    return errno_error(errno, fmt::format("grow {} to {} bytes", path_, offset + size));
+  }
+
+  void discard(std::uint64_t offset, std::uint64_t size) override {
+    (void)::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                      static_cast<off_t>(size));
   }
 
   bool reserves() const override { return reserves_; }

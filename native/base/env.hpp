@@ -43,8 +43,15 @@ class File {
   virtual Result<void> sync() = 0;
   virtual Result<void> truncate(std::uint64_t size) = 0;
   /// Reserves space for [offset, offset + size) where the file system does that at no cost per byte
-  /// (ext4, xfs); grows the file to that end at least. `no_space` if there is none.
+  /// (ext4, xfs); grows the file to that end at least, elsewhere by a zero byte there: the stretch is one
+  /// that nobody has written to. `no_space` if there is none.
   virtual Result<void> reserve(std::uint64_t offset, std::uint64_t size) = 0;
+  /// Gives back the space of bytes that nobody needs; they read as zeros from then on. Where the file
+  /// system cannot, nothing happens.
+  virtual void discard(std::uint64_t offset, std::uint64_t size) {
+    (void)offset;
+    (void)size;
+  }
   /// Whether what reserve() gave is kept for this file: a later write there cannot meet a full disk.
   virtual bool reserves() const = 0;
   virtual Result<std::uint64_t> size() = 0;

@@ -39,6 +39,17 @@ class BoundedQueue {
     return true;
   }
 
+  /// Takes the item though the queue may be full: for those who bound themselves otherwise and must not wait.
+  bool push_now(T&& item) {
+    {
+      std::lock_guard lock(mutex_);
+      if (closed_) return false;
+      items_.push_back(std::move(item));
+    }
+    some_.notify_one();
+    return true;
+  }
+
   /// Nothing once closed and empty.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);

@@ -14,6 +14,7 @@
 #include "detector/file_sender.hpp"
 #include "detector/ratio.hpp"
 #include "detector/watcher.hpp"
+#include "stream/spread_sender.hpp"
 #include "stream/tcp.hpp"
 #include "stream/zmq_sender.hpp"
 
@@ -39,14 +40,18 @@ std::uint64_t window_bytes_of(const ToTcp& tcp) {
 Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& plan, Env& env) {
   if (const auto* tcp = std::get_if<ToTcp>(&plan.to)) {
     stream::TcpSenderOptions options;
-    options.host = tcp->host;
-    options.port = tcp->port;
     options.token = tcp->token;
     options.client = "penstock-detector " + plan.detector_name;
     options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
-    options.window_bytes = window_bytes_of(*tcp);
-    PEN_ASSIGN(auto sender, stream::TcpSender::open(options));
-    return std::unique_ptr<stream::FrameSender>(std::move(sender));
+    options.window_bytes = window_bytes_of(*tcp) / tcp->peers.size();
+    std::vector<std::unique_ptr<stream::FrameSender>> senders;
+    for (const auto& peer : tcp->peers) {
+      options.host = peer.host;
+      options.port = peer.port;
+      PEN_ASSIGN(auto sender, stream::TcpSender::open(options));
+      senders.push_back(std::move(sender));
+    }
+    return stream::make_spread_sender(std::move(senders));
   }
   if (const auto* zmq = std::get_if<ToZmq>(&plan.to)) {
     stream::ZmqSenderOptions options;

@@ -10,6 +10,7 @@ namespace penstock::detector {
 namespace {
 
 constexpr std::size_t identifier_bytes_max = 256;
+constexpr std::size_t peers_max = 256;
 
 std::string date_text(std::int64_t now_ns) {
   const std::time_t seconds = now_ns / 1'000'000'000;
@@ -135,15 +136,35 @@ Result<ToFiles> read_files(Fields& fields, const std::string& unique_id) {
   return files;
 }
 
+Result<TcpPeer> read_peer(Fields& fields) {
+  TcpPeer peer;
+  PEN_ASSIGN(peer.host, fields.text("host", peer.host));
+  PEN_ASSIGN(const auto port, fields.whole("port", peer.port, 1, 65535));
+  peer.port = static_cast<std::uint16_t>(port);
+  return peer;
+}
+
+/// `host` and `port`, and those of `more`.
+Result<void> read_peers(Fields& to, std::vector<TcpPeer>& peers) {
+  PEN_ASSIGN(peers.emplace_back(), read_peer(to));
+  const auto* more = to.find("more");
+  if (more == nullptr) return {};
+  if (!more->is_array() || more->size() >= peers_max) return to.wrong("more", "a list of fewer than 256 peers");
+  for (std::size_t i = 0; i < more->size(); ++i) {
+    PEN_ASSIGN(auto fields, Fields::of((*more)[i], fmt::format("{}[{}]", to.path_of("more"), i)));
+    PEN_ASSIGN(peers.emplace_back(), read_peer(fields));
+    PEN_TRY(fields.refuse_others());
+  }
+  return {};
+}
+
 Result<void> read_destination(Fields& plan, DetectorPlan& result) {
   PEN_TRY(plan.require("to"));
   PEN_ASSIGN(auto to, Fields::of(*plan.find("to"), "to"));
   PEN_ASSIGN(const auto kind, to.text("kind", ""));
   if (kind == "tcp") {
     ToTcp tcp;
-    PEN_ASSIGN(tcp.host, to.text("host", tcp.host));
-    PEN_ASSIGN(const auto port, to.whole("port", tcp.port, 1, 65535));
-    tcp.port = static_cast<std::uint16_t>(port);
+    PEN_TRY(read_peers(to, tcp.peers));
     PEN_ASSIGN(tcp.token, to.text("token", ""));
     PEN_ASSIGN(tcp.window_bytes, to.whole("window_bytes", 0, 0, std::uint64_t{1} << 40));
     result.to = std::move(tcp);

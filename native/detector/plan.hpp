@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/result.hpp"
 #include "detector/simulation_spec.hpp"
@@ -14,9 +15,14 @@
 
 namespace penstock::detector {
 
-struct ToTcp {
+struct TcpPeer {
   std::string host = "127.0.0.1";
   std::uint16_t port = 9900;
+};
+
+/// Frames take turns where there are several peers.
+struct ToTcp {
+  std::vector<TcpPeer> peers;
   std::string token;
   std::uint64_t window_bytes = 0;  ///< sent and not yet safe, at most; 0: stream::default_window_bytes()
 };

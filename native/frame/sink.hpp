@@ -41,6 +41,9 @@ class FrameSink {
   /// A frame came that could not be understood, though its number could.
   virtual void damage(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
 
+  /// The channels of a series whose start came in elsewhere; nothing where the sink does not know it either.
+  virtual std::optional<std::vector<std::string>> channels(const std::string& /*series_unique_id*/) { return {}; }
+
   /// Counts and logs a message that could not be understood.
   virtual void reject(std::string_view source, const Error& why) = 0;
 

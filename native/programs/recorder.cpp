@@ -1,15 +1,23 @@
 /// penstock-recorder: records series after series into HDF5 files, as its plan says.
+///
+/// Built alone, and once for each implementation of MPI (penstock-recorder-openmpi, -mpich). The one that is
+/// built alone makes way for these where mpirun started it, so that users need to know one name.
 
 #include "recorder/recorder.hpp"
 
 #include <malloc.h>
+#include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "stream/tcp.hpp"
@@ -23,18 +31,40 @@ using nlohmann::json;
 constexpr int exit_failed = 1;
 constexpr int exit_usage = 2;
 
-Result<json> read_plan(const std::string& path) {
-  json plan;
-  if (path == "-") {
-    plan = json::parse(std::cin, nullptr, false);
-  } else {
-    std::ifstream file(path);
-    if (!file) return errno_error(errno, "open plan " + path);
-    plan = json::parse(file, nullptr, false);
-  }
-  if (plan.is_discarded()) return make_error(Errc::malformed, "plan {} is no JSON", path);
-  return plan;
+Result<std::string> read_plan(const std::string& path) {
+  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::ifstream file(path);
+  if (!file) return errno_error(errno, "open plan " + path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
+
+/// The lead reads the plan for all ranks.
+Result<recorder::Config> read_config(const std::string& path, job::Job& job) {
+  auto text = job.rank() == job::lead ? read_plan(path) : std::string();
+  // The others wait for the text, whatever came of reading it.
+  PEN_ASSIGN(const auto shared, job.share_text(text.ok() ? *text : std::string()));
+  if (!text.ok()) return std::move(text).error();
+  const auto plan = json::parse(shared, nullptr, false);
+  if (plan.is_discarded()) return make_error(Errc::malformed, "plan {} is no JSON", path);
+  PEN_ASSIGN(const auto config, recorder::Config::from_json(plan));
+  return config.for_rank(job.rank(), job.ranks());
+}
+
+#ifdef PENSTOCK_MPI
+Result<std::unique_ptr<job::Job>> make_job(int& argc, char**& argv) { return job::join_mpi(argc, argv); }
+#else
+/// Where mpirun started this program, the one that was built for its MPI takes over and this does not return.
+Result<std::unique_ptr<job::Job>> make_job(int&, char**& argv) {
+  const auto set = [](const char* variable) { return std::getenv(variable) != nullptr; };
+  const bool openmpi = set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK");
+  if (!openmpi && !set("PMI_RANK")) return job::make_alone();
+  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const auto other = self + (openmpi ? "-openmpi" : "-mpich");
+  ::execv(other.c_str(), argv);
+  return errno_error(errno, fmt::format("start {}, which runs as a rank of this MPI; build it with {} installed", other,
+                                        openmpi ? "libopenmpi-dev" : "libmpich-dev"));
+}
+#endif
 
 Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config, std::uint64_t frame_bytes_max) {
   if (config.kind == recorder::SourceConfig::Kind::tcp) {
@@ -53,7 +83,7 @@ Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config
 }
 
 Result<void> start_sources(const recorder::Config& config, recorder::Recorder& recorder,
-                           std::vector<std::unique_ptr<Source>>& sources, recorder::Events& events) {
+                           std::vector<std::unique_ptr<Source>>& sources, recorder::Events& events, unsigned rank) {
   json addresses = json::array(), pulled = json::array();
   for (const auto& source_config : config.sources) {
     PEN_ASSIGN(auto source, make_source(source_config, config.frame_bytes_max));
@@ -64,57 +94,65 @@ Result<void> start_sources(const recorder::Config& config, recorder::Recorder& r
     addresses.push_back(source->address());
     sources.push_back(std::move(source));
   }
-  events.emit("listening", {{"sources", addresses}, {"pulled", pulled}});
+  events.emit("listening", {{"sources", addresses}, {"pulled", pulled}, {"rank", rank}});
   return {};
 }
 
-/// Until a signal comes or enough series are closed.
-void wait_until_told(const sigset_t& signals, const recorder::Config& config, recorder::Recorder& recorder) {
+bool input_has_ended() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  char unread[256];
+  return ::poll(&input, 1, 0) > 0 && ::read(STDIN_FILENO, unread, sizeof unread) == 0;
+}
+
+/// Until a signal comes, enough series are closed, or another rank says so.
+void wait_until_told(const sigset_t& signals, bool stop_at_eof, const recorder::Config& config,
+                     recorder::Recorder& recorder) {
   const timespec moment{0, 100'000'000};
-  while (true) {
+  while (!recorder.told_to_stop()) {
     const int signal = sigtimedwait(&signals, nullptr, &moment);
-    if (signal > 0) {
-      spdlog::info("{}: completing the files", signal == SIGINT ? "interrupted" : "told to stop");
-      return;
-    }
-    if (config.series_limit > 0 && recorder.wait_for_limit(std::chrono::milliseconds(0))) return;
+    if (signal > 0) spdlog::info("{}: completing the files", signal == SIGINT ? "interrupted" : "told to stop");
+    const bool enough = config.series_limit > 0 && recorder.wait_for_limit(std::chrono::milliseconds(0));
+    if (signal > 0 || enough || (stop_at_eof && input_has_ended())) recorder.tell_to_stop();
   }
 }
 
-int run(const std::string& plan_path) {
-  auto plan = read_plan(plan_path);
-  if (!plan.ok()) {
-    spdlog::critical("{}", plan.error().message());
-    return exit_usage;
-  }
-  auto config = recorder::Config::from_json(*plan);
-  if (!config.ok()) {
-    spdlog::critical("{}", config.error().message());
-    return exit_usage;
-  }
-  spdlog::set_level(spdlog::level::from_str(config->log_level));
-
+int record(const recorder::Config& config, bool stop_at_eof, job::Job& job) {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread, so that only sigtimedwait sees them
   std::signal(SIGPIPE, SIG_IGN);
 
-  recorder::Events events(stdout);
-  recorder::Recorder recorder(posix_env(), *config, events);
+  recorder::Team team(job);
+  recorder::Events events =
+      team.leads() ? recorder::Events(stdout) : recorder::Events([&team](const std::string& line) {
+        team.tell(job::lead, {{"tell", "event"}, {"line", line}});
+      });
+  recorder::Recorder recorder(posix_env(), config, events, team);
   std::vector<std::unique_ptr<Source>> sources;
   Result<void> started = recorder.start();
-  if (started.ok()) started = start_sources(*config, recorder, sources, events);
-  if (started.ok()) wait_until_told(signals, *config, recorder);
+  if (started.ok()) started = start_sources(config, recorder, sources, events, job.rank());
+  if (started.ok()) wait_until_told(signals, stop_at_eof && team.leads(), config, recorder);
   for (auto& source : sources) source->stop();
   recorder.stop();
+  if (team.leads() && started.ok()) events.emit("stopped", {{"failed_series", recorder.failed_series()}});
+  team.stop();
   if (!started.ok()) {
     spdlog::critical("{}", started.error().message());
     return started.error().code() == Errc::invalid_argument ? exit_usage : exit_failed;
   }
-  events.emit("stopped", {{"failed_series", recorder.failed_series()}});
   return recorder.failed_series() == 0 ? 0 : exit_failed;
+}
+
+int run(const std::string& plan_path, bool stop_at_eof, job::Job& job) {
+  const auto config = read_config(plan_path, job);
+  if (!config.ok()) {
+    if (job.rank() == job::lead) spdlog::critical("{}", config.error().message());
+    job.stop();
+    return exit_usage;
+  }
+  spdlog::set_level(spdlog::level::from_str(config->log_level));
+  return record(*config, stop_at_eof, job);
 }
 
 }  // namespace
@@ -127,15 +165,23 @@ int main(int argc, char** argv) {
 
   CLI::App app{
       "Records detector streams into HDF5/NeXus files. `penstock record` writes the plan and runs this program.\n"
+      "Under mpirun or srun its ranks write into one file a series; each listens on its own port.\n"
       "Events go to standard output as JSON lines, the log to standard error.\n"
       "Exit status: 0 done, 1 a series failed, 2 the plan is wrong."};
   std::string plan;
   app.add_option("--plan", plan, "JSON file with the whole job; - is standard input")->required();
+  bool stop_at_eof = false;
+  app.add_flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
   app.set_version_flag("--version", "penstock-recorder " PENSTOCK_VERSION);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_usage;
   }
-  return run(plan);
+  auto job = make_job(argc, argv);
+  if (!job.ok()) {
+    spdlog::critical("{}", job.error().message());
+    return exit_failed;
+  }
+  return run(plan, stop_at_eof, **job);
 }

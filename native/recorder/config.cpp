@@ -207,6 +207,27 @@ Result<Config> Config::from_json(const json& plan) {
   return config;
 }
 
+Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {
+  static constexpr std::string_view place = "{rank}";
+  auto mine = *this;
+  for (auto& source : mine.sources) {
+    if (source.kind == SourceConfig::Kind::tcp && source.port != 0) {
+      if (source.port + ranks - 1 > 65535)
+        return make_error(Errc::invalid_argument, "port is {}; {} ranks need as many ports from there", source.port,
+                          ranks);
+      source.port = static_cast<std::uint16_t>(source.port + rank);
+    }
+    const auto at = source.endpoint.find(place);
+    if (at != std::string::npos)
+      source.endpoint.replace(at, place.size(), std::to_string(rank));
+    else if (source.bind && ranks > 1)
+      return make_error(Errc::invalid_argument,
+                        "endpoint is {}; {} ranks cannot all bind it: put {{rank}} where the number of the rank goes",
+                        source.endpoint, ranks);
+  }
+  return mine;
+}
+
 std::uint64_t Config::frame_pool_bytes() const { return pool_bytes / 2; }
 std::uint64_t Config::segment_pool_bytes() const { return pool_bytes / 2 / max_open_series; }
 

@@ -44,6 +44,10 @@ struct Config {
   /// An error names the field, the value and what is allowed.
   static Result<Config> from_json(const nlohmann::json& plan);
 
+  /// What rank `rank` of `ranks` does of it: it listens on TCP port + rank, and binds the ZeroMQ endpoint with its
+  /// number in place of {rank}.
+  Result<Config> for_rank(unsigned rank, unsigned ranks) const;
+
   /// How pool_bytes is divided: memory for frames in flight …
   std::uint64_t frame_pool_bytes() const;
   /// … and for the segments of each of max_open_series files.

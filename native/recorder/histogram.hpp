@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 namespace penstock::recorder {
 
@@ -16,6 +17,27 @@ class Histogram {
     ++buckets_[bucket_of(value)];
     ++count_;
     max_ = std::max(max_, value);
+  }
+
+  /// What merge() of another process takes: bucket and count, where there are some, and the maximum last.
+  std::vector<std::uint64_t> values() const {
+    std::vector<std::uint64_t> values;
+    for (std::size_t i = 0; i < buckets_.size(); ++i)
+      if (buckets_[i] > 0) values.insert(values.end(), {i, buckets_[i]});
+    values.push_back(max_);
+    return values;
+  }
+  /// False, and nothing is added, where `values` are not those of a histogram.
+  bool merge(const std::vector<std::uint64_t>& values) {
+    if (values.size() % 2 == 0) return false;
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2)
+      if (values[i] >= buckets_.size()) return false;
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
+      buckets_[values[i]] += values[i + 1];
+      count_ += values[i + 1];
+    }
+    max_ = std::max(max_, values.back());
+    return true;
   }
 
   std::uint64_t count() const { return count_; }

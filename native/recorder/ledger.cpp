@@ -81,6 +81,47 @@ void Ledger::lost(std::span<const Item> items) {
   }
 }
 
+void Ledger::already_there(std::span<const Item> items) {
+  std::lock_guard lock(mutex_);
+  for (const auto& item : items) {
+    entry(value(item.number)).safe |= 1u << item.channel;
+    ++counts_.duplicate;
+    settle(item);
+  }
+}
+
+std::vector<FrameNumber> Ledger::placed_elsewhere(std::span<const Item> items) {
+  std::lock_guard lock(mutex_);
+  std::vector<FrameNumber> whole;
+  for (const auto& item : items) {
+    const std::uint32_t bit = 1u << item.channel;
+    auto& frame = entry(value(item.number));
+    const bool was_received = frame.received == all_channels_;
+    frame.received |= bit;
+    frame.safe |= bit;
+    if (!was_received && frame.received == all_channels_) ++counts_.received;
+    if (frame.safe == all_channels_) whole.push_back(item.number);
+    counts_.end = std::max(counts_.end, value(item.number) + 1);
+    settle(item);
+  }
+  return whole;
+}
+
+void Ledger::blemished_elsewhere(FrameNumber number, FrameState state) {
+  std::lock_guard lock(mutex_);
+  blemish(value(number), state);
+}
+
+void Ledger::add(const LedgerCounts& of_another) {
+  std::lock_guard lock(mutex_);
+  counts_.duplicate += of_another.duplicate;
+  counts_.late += of_another.late;
+  counts_.damaged += of_another.damaged;
+  counts_.dropped += of_another.dropped;
+  counts_.lost += of_another.lost;
+  counts_.end = std::max(counts_.end, of_another.end);
+}
+
 std::vector<Ledger::Notice> Ledger::take_notices() {
   std::lock_guard lock(mutex_);
   std::vector<Notice> notices;

@@ -72,6 +72,15 @@ class Ledger {
   /// What sessions have not been told yet.
   std::vector<Notice> take_notices();
 
+  /// The file had these already: another rank brought them.
+  void already_there(std::span<const Item> items);
+  /// Another rank placed these. Returns the frames that are whole by now.
+  std::vector<FrameNumber> placed_elsewhere(std::span<const Item> items);
+  /// What another rank could not place; counted there.
+  void blemished_elsewhere(FrameNumber number, FrameState state);
+  /// Adds another rank's duplicate, late, damaged, dropped and lost frames.
+  void add(const LedgerCounts& of_another);
+
   /// Frames whose state became damaged, dropped or lost since the last call and that are not
   /// received by now.
   std::vector<std::pair<FrameNumber, FrameState>> take_blemishes();

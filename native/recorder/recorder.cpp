@@ -23,12 +23,20 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
-Recorder::Recorder(Env& env, Config config, Events& events)
-    : env_(env), config_(std::move(config)), events_(events), pool_(config_.frame_pool_bytes()), queue_(queue_frames) {}
+Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
+    : env_(env),
+      config_(std::move(config)),
+      events_(events),
+      team_(team),
+      pool_(config_.frame_pool_bytes()),
+      queue_(queue_frames) {}
 
 Recorder::~Recorder() { stop(); }
 
 Result<void> Recorder::start() {
+  team_.start({[this](unsigned from, const auto& question) { return answer(from, question); },
+               [this](unsigned from, const auto& notice) { hear(from, notice); }});
+  joined_team_ = true;
   std::error_code ignored;
   if (!std::filesystem::is_directory(config_.folder, ignored))
     return make_error(Errc::not_found, "folder {} does not exist; make it first, or choose another with `folder`",
@@ -49,12 +57,17 @@ void Recorder::stop() {
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
+  }
+  if (joined_team_) wait_for_the_others();
+  {
+    std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
   if (timekeeper_.joinable()) timekeeper_.join();
   close_ready(monotonic_ns(), true);
   reap(true);
+  if (team_.leads()) team_.tell_all({{"tell", "dismissed"}});
   queue_.close();
   for (auto& worker : workers_) worker.join();
   workers_.clear();
@@ -112,37 +125,65 @@ void Recorder::decode_maps(Series& series) {
 }
 
 Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
-  if (auto already = find(series.unique_id)) {
-    const auto& first = already->series();
-    const bool same = acks && first.id == series.id && first.frame == series.frame && first.frames == series.frames;
-    if (!same) return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", series.unique_id);
+  const std::string unique_id = series.unique_id;
+  if (auto already = find_when_open(unique_id)) {
+    if (!acks || !is_same_series(already->series(), series))
+      return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
     already->attach(std::move(acks));
     spdlog::info("{}: its source is back", already->path());
-    return {};
+    return tell_of_session(series);
   }
+  const bool with_session = acks != nullptr;
+  PEN_ASSIGN(const auto file, team_.leads() ? open(std::move(series)) : join(std::move(series), with_session));
+  file->attach(std::move(acks));
+  return team_.leads() && with_session ? tell_of_session(file->series()) : Result<void>{};
+}
+
+/// The lead's: makes the series' file.
+Result<std::shared_ptr<SeriesFile>> Recorder::open(Series series) {
   PEN_ASSIGN(const auto path, file_path(config_.folder, config_.file_name, series, realtime_ns()));
   decode_maps(series);
   const std::string unique_id = series.unique_id;
+  const auto id = series.id;
+  const auto frames = series.frames;
   PEN_TRY(claim(unique_id));
   // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
-  auto file = SeriesFile::create(env_, config_, std::move(series), path);
+  auto file = SeriesFile::create(env_, config_, team_, std::move(series), path);
+  PEN_TRY(settle(unique_id, file));
+  spdlog::info("series \"{}\" goes into {}", unique_id, path);
+  events_.emit("series_start",
+               {{"series_unique_id", unique_id}, {"series_id", id}, {"file", path}, {"frames", frames}});
+  return file;
+}
+
+/// The claimed place of a series is taken by its file, or is free again.
+Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file) {
   std::lock_guard lock(mutex_);
   opening_.erase(unique_id);
+  changed_.notify_all();
   if (!file.ok()) {
     // The recorder's own trouble, whoever else is told of it.
     ++failed_series_;
     spdlog::error("series \"{}\" is not recorded: {}", unique_id, file.error().message());
-    return std::move(file).error().with_context(fmt::format("series \"{}\"", unique_id));
+    return file.error().with_context(fmt::format("series \"{}\"", unique_id));
   }
-  (*file)->attach(std::move(acks));
   const auto now = monotonic_ns();
-  open_.emplace(unique_id, Open{.file = *file, .started_ns = now, .progress_ns = now});
-  spdlog::info("series \"{}\" goes into {}", unique_id, path);
-  events_.emit("series_start", {{"series_unique_id", unique_id},
-                                {"series_id", (*file)->series().id},
-                                {"file", path},
-                                {"frames", (*file)->series().frames}});
+  open_.emplace(unique_id, Open{.file = *file,
+                                .started_ns = now,
+                                .progress_ns = now,
+                                .joined = {},
+                                .began = {},
+                                .ended = {},
+                                .asked_to_close = close_when_open_.erase(unique_id) > 0});
   return {};
+}
+
+/// Also of a series whose file is just being made.
+std::shared_ptr<SeriesFile> Recorder::find_when_open(const std::string& series_unique_id) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::seconds(10), [&] { return !opening_.contains(series_unique_id); });
+  const auto found = open_.find(series_unique_id);
+  return found == open_.end() ? nullptr : found->second.file;
 }
 
 /// A sender that died leaves its series open. When the place is wanted, and no frame has come for a
@@ -156,7 +197,7 @@ bool Recorder::end_idle_series() {
   if (longest == nullptr || now - longest->file->last_activity_ns() < idle_ns) return false;
   spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", longest->file->path(),
                seconds(now - longest->file->last_activity_ns()));
-  longest->file->set_ending(now);
+  longest->file->set_ending(now, 0);
   return true;
 }
 
@@ -177,6 +218,7 @@ Result<void> Recorder::claim(const std::string& unique_id) {
 
 Result<void> Recorder::put(Frame frame) {
   auto series = find(frame.series_unique_id);
+  if (!series) series = adopt(frame.series_unique_id);
   if (!series)
     return make_error(Errc::out_of_order, "image {} belongs to series \"{}\", which has not started",
                       value(frame.number), frame.series_unique_id);
@@ -191,12 +233,13 @@ Result<void> Recorder::put(Frame frame) {
 }
 
 Result<void> Recorder::end(const SeriesEnd& end) {
-  auto series = find(end.unique_id);
-  if (!series) return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
-  const bool open_ended = series->series().frames == 0;
-  const auto patience = open_ended ? 0 : static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
-  series->set_ending(monotonic_ns() + std::max<std::int64_t>(patience, 1));
-  changed_.notify_all();
+  if (!team_.leads()) {
+    team_.tell(job::lead, {{"tell", "end"}, {"series_unique_id", end.unique_id}});
+    return {};
+  }
+  if (!find_when_open(end.unique_id))
+    return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
+  end_at(job::lead, end.unique_id);
   return {};
 }
 
@@ -247,7 +290,7 @@ void Recorder::keep_time() {
       for (const auto& [id, open] : open_) files.push_back(open.file);
     }
     for (const auto& file : files) file->flush_older_than(now - segment_age_max_ns);
-    report_progress(now);
+    if (team_.leads()) report_progress(now);
     close_ready(now, false);
     reap(false);
   }
@@ -283,7 +326,8 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
   {
     std::lock_guard lock(mutex_);
     for (auto it = open_.begin(); it != open_.end();) {
-      if (!all && !it->second.file->ready_to_close(now_ns)) {
+      const auto& open = it->second;
+      if (!all && !(team_.leads() ? open.file->ready_to_close(now_ns) : open.asked_to_close)) {
         ++it;
         continue;
       }
@@ -303,10 +347,14 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
 }
 
 void Recorder::close_one(const Open& open) {
+  if (!team_.leads()) return part_from_lead(open);
+  part_from_others(open);
   const auto closed = open.file->close();
   const std::string problem = open.file->problem();
   if (!closed.ok() || !problem.empty()) ++failed_series_;
   report_end(open, problem);
+  for (const auto rank : open.joined)
+    team_.tell(rank, {{"tell", "closed"}, {"series_unique_id", open.file->series().unique_id}, {"problem", problem}});
   for (const auto& session : open.file->sessions()) session->closed(open.file->series().unique_id, problem);
   std::lock_guard lock(mutex_);
   ++closed_series_;

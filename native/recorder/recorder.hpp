@@ -2,6 +2,9 @@
 ///
 /// Threads: the sources' own, `threads` workers, one that keeps time (progress, timers, closing),
 /// and the store's. Memory: the pool and the segment buffers, both within Config::pool_bytes.
+///
+/// It may be one rank of a team (docs/explanation/decisions/0008-ranks-of-a-job.md): the lead opens and closes
+/// each series, the other ranks join those whose frames come to them.
 #pragma once
 
 #include <atomic>
@@ -9,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,21 +22,29 @@
 #include "frame/sink.hpp"
 #include "recorder/events.hpp"
 #include "recorder/series_file.hpp"
+#include "recorder/team.hpp"
 
 namespace penstock::recorder {
 
+/// Whether a start message is one that came before: of the same source, or of another rank's.
+bool is_same_series(const Series& one, const Series& other);
+
 class Recorder final : public FrameSink {
  public:
-  /// `env` and `events` outlive the recorder.
-  Recorder(Env& env, Config config, Events& events);
+  /// `env`, `events` and `team` outlive the recorder.
+  Recorder(Env& env, Config config, Events& events, Team& team);
   /// Stops as stop() does.
   ~Recorder() override;
 
   /// Checks the folder and starts the threads.
+  /// In a team every rank has to call stop() after it, whatever came of it.
   Result<void> start();
   /// Closes every open series with what has come (its file is complete) and ends the threads. The
-  /// sources must have been stopped before.
+  /// sources must have been stopped before. In a team it returns when all ranks are here.
   void stop();
+  /// Asks the whole team to stop: from now on told_to_stop() in every rank.
+  void tell_to_stop();
+  bool told_to_stop() const { return told_to_stop_; }
   /// Waits up to `wait` for Config::series_limit series to be closed; true if they are.
   bool wait_for_limit(std::chrono::milliseconds wait);
   /// Series whose file could not be completed.
@@ -45,6 +57,7 @@ class Recorder final : public FrameSink {
   bool keeps_payloads() const override { return config_.codec.encoding == Encoding::none; }
   void drop(const std::string& series_unique_id, FrameNumber number) override;
   void damage(const std::string& series_unique_id, FrameNumber number) override;
+  std::optional<std::vector<std::string>> channels(const std::string& series_unique_id) override;
   void reject(std::string_view source, const Error& why) override;
   BufferPool& pool() override { return pool_; }
 
@@ -64,9 +77,42 @@ class Recorder final : public FrameSink {
     std::uint64_t raw_bytes_before = 0;  ///< at the last progress event
     std::uint64_t stored_bytes_before = 0;
     std::int64_t progress_ns = 0;
+    // The lead's in a team: ranks that joined, those whose sources began the series, and those whose ended it.
+    std::set<unsigned> joined;
+    std::set<unsigned> began;
+    std::set<unsigned> ended;
+    // Of another rank: the lead wants the series closed.
+    bool asked_to_close = false;
+  };
+  /// What the lead does for a closing series while the other ranks close theirs.
+  struct Parting {
+    std::set<unsigned> awaited;
+    std::vector<nlohmann::json> parts;
   };
 
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
+  std::shared_ptr<SeriesFile> find_when_open(const std::string& series_unique_id);
+  Result<std::shared_ptr<SeriesFile>> open(Series series);
+  Result<std::shared_ptr<SeriesFile>> join(Series series, bool with_session);
+  std::shared_ptr<SeriesFile> adopt(const std::string& series_unique_id);
+  std::shared_ptr<SeriesFile> adopt_from_lead(const std::string& series_unique_id);
+  std::shared_ptr<SeriesFile> wait_for_start(const std::string& series_unique_id);
+  Result<void> settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file);
+  void release(const std::string& unique_id);
+  Result<void> tell_of_session(const Series& series);
+  void end_at(unsigned rank, const std::string& unique_id);
+
+  Result<nlohmann::json> answer(unsigned from, const nlohmann::json& question);
+  Result<nlohmann::json> answer_begin(unsigned from, const nlohmann::json& question);
+  Result<nlohmann::json> answer_find(unsigned from, const nlohmann::json& question);
+  Result<nlohmann::json> answer_terms(const nlohmann::json& question);
+  void hear(unsigned from, const nlohmann::json& notice);
+  void hear_blemishes(const std::string& unique_id, const nlohmann::json& notice);
+  void hear_close(const std::string& unique_id);
+  void hear_part(unsigned from, const std::string& unique_id, const nlohmann::json& notice);
+  void part_from_others(const Open& open);
+  void part_from_lead(const Open& open);
+  void wait_for_the_others();
   bool end_idle_series();
   Result<void> claim(const std::string& unique_id);
   void decode_maps(Series& series);
@@ -81,18 +127,27 @@ class Recorder final : public FrameSink {
   Env& env_;
   const Config config_;
   Events& events_;
+  Team& team_;
   BufferPool pool_;
   BoundedQueue<Work> queue_;
   std::vector<std::thread> workers_;
   std::thread timekeeper_;
+  bool joined_team_ = false;
   std::atomic<std::uint64_t> rejected_{0};
   std::atomic<std::uint64_t> failed_series_{0};
+  std::atomic<bool> told_to_stop_{false};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // guarded by mutex_
   std::map<std::string, Open> open_;
   std::set<std::string> opening_;  ///< whose file is being made
+  std::set<std::string> close_when_open_;
+  std::map<std::string, std::int64_t> unknown_;  ///< series that the lead did not know, and when (monotonic)
+  std::map<std::string, Parting> partings_;
+  std::map<std::string, std::vector<Session>> untold_;  ///< of closed series whose file the lead is completing
+  std::set<unsigned> stopped_ranks_;
+  bool dismissed_ = false;  ///< by the lead, when every series is closed
   bool stopping_ = false;
   std::uint64_t closed_series_ = 0;
   std::int64_t reject_window_ns_ = 0;

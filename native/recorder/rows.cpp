@@ -51,12 +51,14 @@ Result<void> RowBatch::write(store::RowWriter& out) {
 
 Result<void> RowBatch::write_run(std::size_t first, std::size_t last, store::RowWriter& out) {
   const auto number = rows_[first].number;
-  std::vector<std::uint8_t> states;
-  states.reserve(last - first);
-  for (auto i = first; i < last; ++i)
-    states.push_back(static_cast<std::uint8_t>(rows_[i].whole ? FrameState::received : FrameState::missing));
-  PEN_TRY(
-      out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, number, std::as_bytes(std::span(states))));
+  if (states_ == States::written) {
+    std::vector<std::uint8_t> states;
+    states.reserve(last - first);
+    for (auto i = first; i < last; ++i)
+      states.push_back(static_cast<std::uint8_t>(rows_[i].whole ? FrameState::received : FrameState::missing));
+    PEN_TRY(
+        out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, number, std::as_bytes(std::span(states))));
+  }
   std::vector<std::int64_t> values(last - first);
   const auto put = [&](Column column, std::int64_t Row::*member) {
     for (std::size_t i = first; i < last; ++i) values[i - first] = rows_[i].*member;
@@ -106,6 +108,19 @@ void RowBatch::remark_unknown(const Metadata& metadata) {
 void RowBatch::remark(const std::string& name, const char* what) {
   if (!remark_ || remarked_.size() >= remarks_max || !remarked_.insert(name).second) return;
   remark_(name, what);
+}
+
+Result<void> write_states(std::vector<FrameNumber>& frames, FrameState state, store::RowWriter& out) {
+  std::sort(frames.begin(), frames.end());
+  frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+  for (std::size_t first = 0; first < frames.size();) {
+    std::size_t end = first + 1;
+    while (end < frames.size() && value(frames[end]) == value(frames[end - 1]) + 1) ++end;
+    const std::vector<std::byte> states(end - first, static_cast<std::byte>(state));
+    PEN_TRY(out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, value(frames[first]), states));
+    first = end;
+  }
+  return {};
 }
 
 }  // namespace penstock::recorder

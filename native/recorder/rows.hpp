@@ -49,8 +49,11 @@ class RowBatch {
   /// Told once for a name of metadata of which something is not stored, and why.
   using Remark = std::function<void(const std::string& name, const char* what)>;
 
-  explicit RowBatch(std::vector<MetaColumn> columns, Remark remark = {})
-      : columns_(std::move(columns)), remark_(std::move(remark)) {}
+  /// Whether a frame's state is among what is written; else the lead does that.
+  enum class States { written, left_to_the_lead };
+
+  explicit RowBatch(std::vector<MetaColumn> columns, States states = States::written, Remark remark = {})
+      : columns_(std::move(columns)), states_(states), remark_(std::move(remark)) {}
 
   void add(Row row) { rows_.push_back(std::move(row)); }
   std::size_t size() const { return rows_.size(); }
@@ -65,9 +68,13 @@ class RowBatch {
   void remark(const std::string& name, const char* what);
 
   const std::vector<MetaColumn> columns_;
+  const States states_;
   const Remark remark_;
   std::set<std::string> remarked_;
   std::vector<Row> rows_;
 };
+
+/// Writes one state for all of `frames`, in runs of neighbours.
+Result<void> write_states(std::vector<FrameNumber>& frames, FrameState state, store::RowWriter& out);
 
 }  // namespace penstock::recorder

@@ -4,6 +4,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
@@ -31,18 +33,20 @@ store::ChunkHead head_of(const Frame& frame, std::uint64_t slot) {
 
 }  // namespace
 
-SeriesFile::SeriesFile(Env& env, const Config& config, Series series, std::string path)
+SeriesFile::SeriesFile(Env& env, const Config& config, Team& team, Series series, std::string path)
     : env_(env),
       config_(config),
+      team_(team),
       series_(std::move(series)),
       path_(std::move(path)),
       codec_(config.codec),
       ledger_(static_cast<unsigned>(series_.channels.size())) {}
 
-SeriesFile::~SeriesFile() = default;
+SeriesFile::~SeriesFile() { drop_store(); }
 
-Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& config, Series series,
-                                                       std::string path) {
+/// Checks what the series announces.
+Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& config, Team& team, Series series,
+                                                     std::string path) {
   if (series.channels.empty() || series.channels.size() > 32)
     return make_error(Errc::unsupported, "channels has {} entries; from 1 to 32 are possible", series.channels.size());
   if (series.frame.shape.empty() || series.frame.shape.size() > 3)
@@ -55,53 +59,118 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& c
     return make_error(Errc::too_large,
                       "frames of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", bytes,
                       (chunk + 2 * page_bytes) * (config.pool_bytes / config.segment_pool_bytes()), config.pool_bytes);
-  std::shared_ptr<SeriesFile> file(new SeriesFile(env, config, std::move(series), std::move(path)));
+  std::shared_ptr<SeriesFile> file(new SeriesFile(env, config, team, std::move(series), std::move(path)));
   file->raw_bytes_a_frame_ = bytes;
   file->last_activity_ns_ = monotonic_ns();
-  PEN_TRY(file->open_store(config.codec.encoding, {}, false));
   return file;
 }
 
-Result<void> SeriesFile::open_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace) {
-  writers_.clear();
-  store_.reset();
-  codec_.encoding = encoding;
-  batch_ = std::make_unique<RowBatch>(columns, [this](const std::string& name, const char* what) {
-    spdlog::warn("{}: \"{}\", which frames bring along, {}", path_, name.substr(0, 64), what);
-  });
+Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& config, Team& team, Series series,
+                                                       std::string path) {
+  PEN_ASSIGN(auto file, make(env, config, team, std::move(series), std::move(path)));
+  PEN_TRY(file->create_store(config.codec.encoding, {}, false));
+  return file;
+}
+
+Result<std::shared_ptr<SeriesFile>> SeriesFile::join(Env& env, const Config& config, Team& team, Series series,
+                                                     std::string path) {
+  return make(env, config, team, std::move(series), std::move(path));
+}
+
+store::StoreOptions SeriesFile::store_options() const {
   auto options = config_.store;
   options.buffer_bytes = config_.segment_pool_bytes();
   options.segment_bytes = std::min(options.segment_bytes, options.buffer_bytes / 2 / page_bytes * page_bytes);
-  options.overwrite = (options.overwrite && !series_.resumed) || replace;
-  PEN_ASSIGN(store_, store::Store::create(env_, path_, nexus_layout(series_, codec_, columns), options, this));
+  return options;
+}
+
+void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
+  codec_.encoding = encoding;
+  columns_ = columns;
+  const auto states = team_.leads() ? RowBatch::States::written : RowBatch::States::left_to_the_lead;
+  batch_ = std::make_unique<RowBatch>(columns, states, [this](const std::string& name, const char* what) {
+    spdlog::warn("{}: \"{}\", which frames bring along, {}", path_, name.substr(0, 64), what);
+  });
+}
+
+void SeriesFile::make_writers() {
   for (unsigned i = 0; i < config_.threads; ++i) {
     writers_.push_back(std::make_unique<WriterSlot>());
     writers_.back()->writer = store_->make_writer();
   }
+}
+
+void SeriesFile::drop_store() {
+  if (entered_) team_.leave(file_);
+  entered_ = false;
+  writers_.clear();
+  store_.reset();
+}
+
+Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace) {
+  drop_store();
+  use(encoding, columns);
+  auto options = store_options();
+  options.overwrite = (options.overwrite && !series_.resumed) || replace;
+  PEN_ASSIGN(const auto number, team_.new_file());
+  std::tie(file_, file_base_) = number;
+  PEN_ASSIGN(store_, store::Store::create(env_, path_, nexus_layout(series_, codec_, columns), options, this,
+                                          team_.share(file_, file_base_)));
+  team_.enter(file_, store_.get());
+  entered_ = true;
+  make_writers();
+  return {};
+}
+
+/// With the lead's terms: by its own first frame, or by one that came to another rank before.
+Result<void> SeriesFile::join_store(Encoding encoding, const std::vector<MetaColumn>& columns) {
+  PEN_ASSIGN(const auto answer, team_.ask({{"ask", "terms"},
+                                           {"series_unique_id", series_.unique_id},
+                                           {"encoding", name(encoding)},
+                                           {"columns", to_json(columns)}},
+                                          std::chrono::seconds(60)));
+  PEN_ASSIGN(const auto terms, terms_from(answer));
+  use(terms.encoding, terms.columns);
+  PEN_ASSIGN(store_, store::Store::join(env_, path_, nexus_layout(series_, codec_, columns_), store_options(), this,
+                                        team_.share(terms.file, terms.base), terms.shared));
+  file_ = terms.file;
+  team_.enter(file_, store_.get());
+  entered_ = true;
+  make_writers();
   return {};
 }
 
 /// Only the first frame tells how the detector compresses and which metadata it sends; where that
 /// is not what the file was made for, the file (which holds no frame yet) is made again.
-Result<void> SeriesFile::fit_to_first_frame(const Frame& frame) {
+Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& columns) {
   if (fitted_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(first_mutex_);
   if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
   first_seen_ = true;
-  const auto columns = meta_columns(frame.metadata);
-  const auto encoding = frame.encoding == Encoding::none ? codec_.encoding : frame.encoding;
-  if (encoding != codec_.encoding || !columns.empty()) {
-    if (!store_->still_named()) {
-      fail(make_error(Errc::not_found, "the file was removed or replaced before its first frame"));
-      return make_error(Errc::io, "{}", problem());
-    }
-    if (auto opened = open_store(encoding, columns, true); !opened.ok()) {
-      fail(opened.error());
-      return opened;
-    }
+  const auto wanted = encoding == Encoding::none ? config_.codec.encoding : encoding;
+  Result<void> opened;
+  if (!team_.leads()) {
+    opened = join_store(wanted, columns);
+  } else if (wanted != codec_.encoding || !columns.empty()) {
+    opened = store_->still_named()
+                 ? create_store(wanted, columns, true)
+                 : make_error(Errc::not_found, "the file was removed or replaced before its first frame");
+  }
+  if (!opened.ok()) {
+    fail(opened.error());
+    return opened;
   }
   fitted_.store(true, std::memory_order_release);
   return {};
+}
+
+Result<Terms> SeriesFile::terms(Encoding encoding, const std::vector<MetaColumn>& columns) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closing_) return make_error(Errc::out_of_order, "series \"{}\" is closed", series_.unique_id);
+  }
+  PEN_TRY(fit(encoding, columns));
+  return Terms{codec_.encoding, columns_, file_, file_base_, store_->shared_file()};
 }
 
 Result<void> SeriesFile::check(const Frame& frame, std::uint64_t raw_bytes) const {
@@ -150,7 +219,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
       return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
     }
   }
-  PEN_TRY(fit_to_first_frame(frame));
+  if (!fitted_.load(std::memory_order_acquire)) PEN_TRY(fit(frame.encoding, meta_columns(frame.metadata)));
   if (ledger_.receive(frame.number, frame.channel, frame.session) == Ledger::Admission::duplicate) {
     notify_sessions();
     return std::optional<Task>();
@@ -274,16 +343,18 @@ void SeriesFile::flush_if_worthwhile(unsigned worker) {
   if (auto flushed = slot.writer->flush(); !flushed.ok()) fail(flushed.error());
 }
 
-void SeriesFile::set_ending(std::int64_t deadline_ns) {
+void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns) {
+  patience_ns_ = patience_ns;
   std::int64_t none = 0;
-  ending_deadline_ns_.compare_exchange_strong(none, deadline_ns);
+  ending_ns_.compare_exchange_strong(none, now_ns);
 }
 
 bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
-  const auto deadline = ending_deadline_ns_.load();
-  if (deadline == 0) return false;
-  const bool complete = series_.frames > 0 && ledger_.counts().received == series_.frames;
-  return complete || now_ns >= deadline;
+  const auto ending = ending_ns_.load();
+  if (ending == 0) return false;
+  if (series_.frames > 0 && ledger_.counts().received == series_.frames) return true;
+  const auto since = team_.ranks() > 1 ? std::max(ending, last_activity_ns_.load()) : ending;
+  return now_ns - since >= patience_ns_;
 }
 
 Result<void> SeriesFile::close() {
@@ -297,16 +368,54 @@ Result<void> SeriesFile::close() {
     if (auto flushed = slot->writer->flush(); !flushed.ok()) fail(flushed.error());
     slot->writer.reset();
   }
-  if (!store_) return make_error(Errc::io, "{}", problem());
+  if (!store_) return problem().empty() ? Result<void>{} : make_error(Errc::io, "{}", problem());
   const auto frames = std::max(series_.frames, ledger_.end());
   {
     // What became of the last segments' frames belongs into the final counts.
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return unsettled_ == 0; });
   }
+  // The lead hears no more of other ranks; another rank hears the lead until all is settled.
+  if (team_.leads()) team_.leave(file_);
   auto finished = store_->finish(final_values(series_, ledger_.counts(), frames, realtime_ns()));
+  if (!team_.leads()) team_.leave(file_);
+  entered_ = false;
   if (!finished.ok()) fail(finished.error());
   return finished;
+}
+
+nlohmann::json SeriesFile::part() const {
+  const auto found = stats();
+  const auto& counts = found.ledger;
+  return {{"duplicate", counts.duplicate},
+          {"late", counts.late},
+          {"damaged", counts.damaged},
+          {"dropped", counts.dropped},
+          {"lost", counts.lost},
+          {"end", counts.end},
+          {"encode_ns", found.encode_ns},
+          {"write_ns", found.store.write_ns},
+          {"sync_ns", found.store.sync_ns},
+          {"latency", found.latency.values()},
+          {"problem", problem()}};
+}
+
+void SeriesFile::add_part(const nlohmann::json& part) {
+  LedgerCounts counts;
+  counts.duplicate = part.value("duplicate", std::uint64_t{0});
+  counts.late = part.value("late", std::uint64_t{0});
+  counts.damaged = part.value("damaged", std::uint64_t{0});
+  counts.dropped = part.value("dropped", std::uint64_t{0});
+  counts.lost = part.value("lost", std::uint64_t{0});
+  counts.end = part.value("end", std::uint64_t{0});
+  ledger_.add(counts);
+  encode_ns_ += part.value("encode_ns", std::int64_t{0});
+  elsewhere_write_ns_ += part.value("write_ns", std::int64_t{0});
+  elsewhere_sync_ns_ += part.value("sync_ns", std::int64_t{0});
+  if (const auto problem = part.value("problem", std::string()); !problem.empty())
+    fail(make_error(Errc::io, "{}", problem));
+  std::lock_guard lock(mutex_);
+  latency_.merge(part.value("latency", std::vector<std::uint64_t>()));
 }
 
 void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) {
@@ -352,9 +461,57 @@ void SeriesFile::lost(std::span<const store::PlacedChunk> chunks, const Error& w
   settle(chunks.size());
 }
 
+void SeriesFile::already_there(std::span<const store::PlacedChunk> chunks) {
+  std::vector<Ledger::Item> items;
+  for (const auto& chunk : chunks) {
+    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
+    slots_.take(chunk.head.cookie);
+  }
+  ledger_.already_there(items);
+  {
+    std::lock_guard lock(mutex_);
+    settle(chunks.size());
+  }
+  notify_sessions();
+}
+
+void SeriesFile::placed_elsewhere(std::span<const store::PlacedChunk> chunks) {
+  std::vector<Ledger::Item> items;
+  std::uint64_t bytes = 0;
+  for (const auto& chunk : chunks) {
+    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
+    bytes += chunk.size;
+  }
+  const auto whole = ledger_.placed_elsewhere(items);
+  whole_elsewhere_.insert(whole_elsewhere_.end(), whole.begin(), whole.end());
+  last_activity_ns_ = monotonic_ns();
+  raw_bytes_ += chunks.size() * raw_bytes_a_frame_;
+  {
+    std::lock_guard lock(mutex_);
+    chunks_written_ += chunks.size();
+    stored_bytes_ += bytes;
+  }
+  notify_sessions();
+}
+
+/// The batch before the states: a frame whose channels went to several ranks is whole with the last one.
 void SeriesFile::tick(store::RowWriter& rows) {
   if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
-  for (const auto& [number, state] : ledger_.take_blemishes()) {
+  if (auto written = write_states(whole_elsewhere_, FrameState::received, rows); !written.ok()) fail(written.error());
+  whole_elsewhere_.clear();
+  tell_blemishes(rows);
+}
+
+void SeriesFile::tell_blemishes(store::RowWriter& rows) {
+  const auto blemishes = ledger_.take_blemishes();
+  if (!team_.leads()) {
+    if (blemishes.empty()) return;
+    auto list = nlohmann::json::array();
+    for (const auto& [number, state] : blemishes) list.push_back({value(number), static_cast<int>(state)});
+    team_.tell(job::lead, {{"tell", "blemishes"}, {"series_unique_id", series_.unique_id}, {"frames", list}});
+    return;
+  }
+  for (const auto& [number, state] : blemishes) {
     const auto byte = static_cast<std::byte>(state);
     auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, value(number), Bytes(&byte, 1));
     if (!put.ok()) fail(put.error());
@@ -371,6 +528,8 @@ SeriesStats SeriesFile::stats() const {
   stats.raw_bytes = raw_bytes_;
   stats.encode_ns = encode_ns_;
   if (fitted_ && store_) stats.store = store_->stats();
+  stats.store.write_ns += elsewhere_write_ns_;
+  stats.store.sync_ns += elsewhere_sync_ns_;
   std::lock_guard lock(mutex_);
   stats.chunks_written = chunks_written_;
   stats.stored_bytes = stored_bytes_;

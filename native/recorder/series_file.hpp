@@ -3,6 +3,9 @@
 /// Frames come in through admit() on the sources' threads, are encoded by encode() on the
 /// recorder's workers, and are settled by the store's indexer thread. close() is called once, after
 /// which nothing else is.
+///
+/// In a team of several ranks the lead creates the file and keeps its ledger; the others join it with
+/// their first frame. Either way this class is one rank's part.
 #pragma once
 
 #include <atomic>
@@ -17,6 +20,7 @@
 #include "recorder/histogram.hpp"
 #include "recorder/ledger.hpp"
 #include "recorder/rows.hpp"
+#include "recorder/team.hpp"
 
 namespace penstock::recorder {
 
@@ -40,9 +44,22 @@ struct SeriesStats {
 
 class SeriesFile final : private store::Listener {
  public:
-  /// Creates the file. `env` outlives it.
-  static Result<std::shared_ptr<SeriesFile>> create(Env& env, const Config& config, Series series, std::string path);
+  /// Creates the file. `env` and `team` outlive it.
+  static Result<std::shared_ptr<SeriesFile>> create(Env& env, const Config& config, Team& team, Series series,
+                                                    std::string path);
+  /// For a series whose file the lead has created.
+  static Result<std::shared_ptr<SeriesFile>> join(Env& env, const Config& config, Team& team, Series series,
+                                                  std::string path);
   ~SeriesFile() override;
+
+  /// The lead's: what the file is made for, by this frame's encoding and metadata if it is the first one.
+  Result<Terms> terms(Encoding encoding, const std::vector<MetaColumn>& columns);
+  /// The lead's: frames that another rank could not place.
+  void blemished_elsewhere(FrameNumber number, FrameState state) { ledger_.blemished_elsewhere(number, state); }
+  /// What this rank did, for the lead's final counts, after close() …
+  nlohmann::json part() const;
+  /// … and the lead adding it, before its close(). A problem there is one of the series.
+  void add_part(const nlohmann::json& part);
 
   const Series& series() const { return series_; }
   const std::string& path() const { return path_; }
@@ -67,9 +84,10 @@ class SeriesFile final : private store::Listener {
   /// When the series began or its last frame came, monotonic.
   std::int64_t last_activity_ns() const { return last_activity_ns_; }
 
-  /// The end message came; late frames are waited for until `deadline_ns` (monotonic).
-  void set_ending(std::int64_t deadline_ns);
-  /// Whether it is time to close: every announced frame is there and the end came, or the deadline passed.
+  /// The end message came at `now_ns` (monotonic); late frames are waited for so long, in a team so long after
+  /// the last frame.
+  void set_ending(std::int64_t now_ns, std::int64_t patience_ns);
+  /// Whether it is time to close: every announced frame is there and the end came, or nothing is waited for any more.
   bool ready_to_close(std::int64_t now_ns) const;
 
   /// Waits for admitted frames, writes what is known at the end, and closes the file.
@@ -80,13 +98,20 @@ class SeriesFile final : private store::Listener {
   std::string problem() const;
 
  private:
-  SeriesFile(Env& env, const Config& config, Series series, std::string path);
+  SeriesFile(Env& env, const Config& config, Team& team, Series series, std::string path);
 
-  Result<void> open_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
+  static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
+                                                  std::string path);
+  Result<void> create_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
+  Result<void> join_store(Encoding encoding, const std::vector<MetaColumn>& columns);
+  store::StoreOptions store_options() const;
+  void use(Encoding encoding, const std::vector<MetaColumn>& columns);
+  void make_writers();
+  void drop_store();
   Result<std::optional<Task>> admit_open(Frame frame);
   bool can_be(FrameNumber number) const;
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
-  Result<void> fit_to_first_frame(const Frame& frame);
+  Result<void> fit(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch);
   Result<void> write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, store::ChunkWriter& writer,
                              CodecScratch& scratch);
@@ -96,7 +121,10 @@ class SeriesFile final : private store::Listener {
 
   void placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) override;
   void lost(std::span<const store::PlacedChunk> chunks, const Error& why) override;
+  void already_there(std::span<const store::PlacedChunk> chunks) override;
+  void placed_elsewhere(std::span<const store::PlacedChunk> chunks) override;
   void tick(store::RowWriter& rows) override;
+  void tell_blemishes(store::RowWriter& rows);
   void notify_sessions();
 
   struct WriterSlot {
@@ -107,6 +135,7 @@ class SeriesFile final : private store::Listener {
   // Constant after creation.
   Env& env_;
   const Config config_;
+  Team& team_;
   Series series_;
   const std::string path_;
   std::uint64_t raw_bytes_a_frame_ = 0;
@@ -114,7 +143,11 @@ class SeriesFile final : private store::Listener {
   // Settled by the first frame, before any task exists.
   CodecSpec codec_;
   std::vector<std::unique_ptr<WriterSlot>> writers_;
+  std::vector<MetaColumn> columns_;
   std::unique_ptr<store::Store> store_;
+  std::uint64_t file_ = 0;  ///< the store's number in the team, while entered_
+  std::uint64_t file_base_ = 0;
+  bool entered_ = false;
   std::mutex first_mutex_;
   bool first_seen_ = false;  // guarded by first_mutex_
   std::atomic<bool> fitted_{false};
@@ -124,11 +157,15 @@ class SeriesFile final : private store::Listener {
   RowSlots slots_;
   std::atomic<std::uint64_t> raw_bytes_{0};
   std::atomic<std::int64_t> encode_ns_{0};
+  std::atomic<std::int64_t> elsewhere_write_ns_{0};  ///< of the other ranks, once they have closed
+  std::atomic<std::int64_t> elsewhere_sync_ns_{0};
   std::atomic<std::int64_t> last_activity_ns_{0};
-  std::atomic<std::int64_t> ending_deadline_ns_{0};  // 0: no end message yet
+  std::atomic<std::int64_t> ending_ns_{0};  // when the end message came, monotonic; 0: not yet
+  std::atomic<std::int64_t> patience_ns_{0};
 
   // The indexer's thread only.
   std::unique_ptr<RowBatch> batch_;
+  std::vector<FrameNumber> whole_elsewhere_;  ///< whose state is still to be written
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;

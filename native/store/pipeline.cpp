@@ -43,7 +43,7 @@ struct Pipeline::HeaderBuffer {
 };
 
 Pipeline::Pipeline(std::shared_ptr<File> file, Space& space, const format::FileId& id, const StoreOptions& options,
-                   Counters& counters, std::function<void(WrittenSegment)> deliver)
+                   Sequences sequences, Counters& counters, std::function<void(WrittenSegment)> deliver)
     : file_(std::move(file)),
       space_(space),
       id_(id),
@@ -52,7 +52,8 @@ Pipeline::Pipeline(std::shared_ptr<File> file, Space& space, const format::FileI
       deliver_(std::move(deliver)),
       filled_(2 * options.write_threads),
       unsynced_(unsynced_max),
-      sequence_(1) {
+      sequence_(sequences.first),
+      sequence_step_(sequences.step) {
   for (unsigned i = 0; i < options.write_threads; ++i)
     writers_.emplace_back([this] {
       pthread_setname_np(pthread_self(), "pen-write");
@@ -63,6 +64,22 @@ Pipeline::Pipeline(std::shared_ptr<File> file, Space& space, const format::FileI
       pthread_setname_np(pthread_self(), "pen-sync");
       sync_loop();
     });
+}
+
+StoreStats stats_of(const Counters& counters) {
+  StoreStats stats;
+  stats.chunks = counters.chunks;
+  stats.chunk_bytes = counters.chunk_bytes;
+  stats.segments = counters.segments;
+  stats.written_bytes = counters.written_bytes;
+  stats.lost_chunks = counters.lost_chunks;
+  stats.write_ns = counters.write_ns;
+  stats.write_ns_max = counters.write_ns_max;
+  stats.sync_ns = counters.sync_ns;
+  stats.index_ns = counters.index_ns;
+  stats.row_ns = counters.row_ns;
+  stats.flush_ns = counters.flush_ns;
+  return stats;
 }
 
 Pipeline::~Pipeline() { drain(); }
@@ -113,7 +130,7 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
 
   format::SegmentHeader header;
   header.file_id = id_;
-  header.sequence = sequence_++;
+  header.sequence = sequence_.fetch_add(sequence_step_);
   header.segment_bytes = segment_bytes;
   header.writer = segment.writer;
   header.created_ns = realtime_ns();

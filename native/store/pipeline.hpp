@@ -32,12 +32,22 @@ struct Counters {
   std::atomic<std::int64_t> flush_ns{0};
 };
 
+/// The current values, for StoreStats; without the queue.
+StoreStats stats_of(const Counters& counters);
+
+/// The numbers that segments get: first, first + step, … Different ranks of a file have none in common.
+struct Sequences {
+  std::uint64_t first = 1;
+  std::uint64_t step = 1;
+};
+inline Sequences sequences(const Share& share) { return {share.rank + 1u, share.ranks}; }
+
 class Pipeline {
  public:
   /// `deliver` takes segments in the order in which they are done; it is called from the pipeline's
   /// threads, waits where the indexer is behind, and outlives the pipeline.
   Pipeline(std::shared_ptr<File> file, Space& space, const format::FileId& id, const StoreOptions& options,
-           Counters& counters, std::function<void(WrittenSegment)> deliver);
+           Sequences sequences, Counters& counters, std::function<void(WrittenSegment)> deliver);
   ~Pipeline();
 
   /// Waits while the queue is full; `cancelled` once drain() was called.
@@ -68,6 +78,7 @@ class Pipeline {
   BoundedQueue<FilledSegment> filled_;
   BoundedQueue<WrittenSegment> unsynced_;
   std::atomic<std::uint64_t> sequence_;
+  const std::uint64_t sequence_step_;
   std::mutex buffered_turn_;
 
   std::vector<std::thread> writers_;

@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "store/format/description.hpp"
 #include "store/hdf5/indexer.hpp"
+#include "store/share/joined_store.hpp"
 #include "store/writer.hpp"
 
 namespace penstock::store {
@@ -64,7 +65,7 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
   return file;
 }
 
-Result<void> write_description(File& file, Space& space, const format::FileId& id, const FileLayout& layout) {
+Result<std::uint64_t> write_description(File& file, Space& space, const format::FileId& id, const FileLayout& layout) {
   const auto text = format::describe(layout);
   std::vector<std::byte> region(format::header_region_bytes(text.size()));
   if (region.size() > format::header_region_bytes_max)
@@ -75,16 +76,20 @@ Result<void> write_description(File& file, Space& space, const format::FileId& i
   header.created_ns = realtime_ns();
   header.address = address;
   format::encode_description(header, text, region);
-  return write_at(file, region, address);
+  PEN_TRY(write_at(file, region, address));
+  return address;
 }
 
 class LogStore final : public Store {
  public:
-  LogStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked)
+  LogStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked, Share share)
       : options_(options),
+        share_(std::move(share)),
         file_(std::move(locked)),
-        space_(file_, {options.extent_bytes, options.alignment_bytes}),
-        shared_(std::make_shared<WriterShared>(options, layout)) {}
+        space_(file_, {options.extent_bytes, options.alignment_bytes}, share_.end),
+        datasets_(layout.chunked.size()),
+        columns_(layout.columns.size()),
+        shared_(std::make_shared<WriterShared>(options, layout, share_)) {}
 
   ~LogStore() override {
     if (shared_->pipeline) shared_->pipeline->drain();
@@ -92,9 +97,9 @@ class LogStore final : public Store {
   }
 
   Result<void> start(Env& env, const std::string& path, const FileLayout& layout, Listener* listener) {
-    const auto id = format::make_file_id();
+    const auto id = shared_file_.id = format::make_file_id();
     PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, id));
-    PEN_TRY(write_description(*file_, space_, id, layout));
+    PEN_ASSIGN(shared_file_.description_address, write_description(*file_, space_, id, layout));
     PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
@@ -106,7 +111,7 @@ class LogStore final : public Store {
     }
     indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);
     shared_->pipeline =
-        std::make_unique<Pipeline>(std::move(data), space_, id, options_, counters_,
+        std::make_unique<Pipeline>(std::move(data), space_, id, options_, sequences(share_), counters_,
                                    [this](WrittenSegment segment) { indexer_->push(std::move(segment)); });
     return {};
   }
@@ -114,20 +119,31 @@ class LogStore final : public Store {
   std::unique_ptr<ChunkWriter> make_writer() override { return make_chunk_writer(shared_); }
 
   StoreStats stats() const override {
-    StoreStats stats;
-    stats.chunks = counters_.chunks;
-    stats.chunk_bytes = counters_.chunk_bytes;
-    stats.segments = counters_.segments;
-    stats.written_bytes = counters_.written_bytes;
-    stats.lost_chunks = counters_.lost_chunks;
-    stats.write_ns = counters_.write_ns;
-    stats.write_ns_max = counters_.write_ns_max;
-    stats.sync_ns = counters_.sync_ns;
-    stats.index_ns = counters_.index_ns;
-    stats.row_ns = counters_.row_ns;
-    stats.flush_ns = counters_.flush_ns;
+    auto stats = stats_of(counters_);
     stats.queue_segments = shared_->pipeline->waiting();
     return stats;
+  }
+
+  SharedFile shared_file() const override { return shared_file_; }
+
+  Result<void> receive(unsigned from, Bytes bytes) override {
+    PEN_ASSIGN(auto message, share::decode(bytes), "rank {}", from);
+    if (auto* placed = std::get_if<share::Placed>(&message)) {
+      PEN_TRY(check(*placed), "rank {}", from);
+      for (const auto& chunk : placed->chunks) space_.cover(chunk.address + chunk.size);
+      indexer_->push({std::move(*placed),
+                      [this, from](const share::Indexed& answer) { share_.send(from, share::encode(answer)); }});
+    } else if (auto* rows = std::get_if<share::Rows>(&message)) {
+      if (static_cast<std::size_t>(rows->column) >= columns_)
+        return make_error(Errc::malformed, "rank {}: column {} of {}", from, static_cast<std::size_t>(rows->column),
+                          columns_);
+      indexer_->push(std::move(*rows));
+    } else if (const auto* left = std::get_if<share::Left>(&message)) {
+      space_.cover(left->end);
+    } else {
+      return make_error(Errc::malformed, "rank {} answers the lead", from);
+    }
+    return {};
   }
 
   Result<void> finish(const FinalValues& values) override {
@@ -139,6 +155,7 @@ class LogStore final : public Store {
     auto closed = indexer_->finish(values);
     if (!indexed.ok()) return indexed;
     PEN_TRY(closed);
+    if (share_.ranks > 1) space_.release_unused();
     PEN_TRY(file_->truncate(space_.end()));
     const auto started = monotonic_ns();
     PEN_TRY(file_->sync());
@@ -152,9 +169,21 @@ class LogStore final : public Store {
   bool still_named() const override { return file_->still_named(); }
 
  private:
+  Result<void> check(const share::Placed& placed) const {
+    for (const auto& chunk : placed.chunks)
+      if (static_cast<std::size_t>(chunk.head.dataset) >= datasets_)
+        return make_error(Errc::malformed, "a chunk of dataset {} of {}", static_cast<std::size_t>(chunk.head.dataset),
+                          datasets_);
+    return {};
+  }
+
   const StoreOptions options_;
+  const Share share_;
   const std::shared_ptr<File> file_;  ///< buffered; holds the lock
   Space space_;
+  const std::size_t datasets_;
+  const std::size_t columns_;
+  SharedFile shared_file_;
   Counters counters_;
   const std::shared_ptr<WriterShared> shared_;
   std::unique_ptr<hdf5::Indexer> indexer_;
@@ -163,14 +192,34 @@ class LogStore final : public Store {
 
 }  // namespace
 
+void Listener::already_there(std::span<const PlacedChunk> chunks) {
+  lost(chunks, make_error(Errc::already_exists, "the file holds a chunk {} already; that one stays",
+                          chunks.front().head.index));
+}
+
 Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, const FileLayout& layout,
-                                             const StoreOptions& options, Listener* listener) {
+                                             const StoreOptions& options, Listener* listener, Share share) {
   PEN_TRY(check_options(options));
   PEN_TRY(check_layout(layout));
   PEN_ASSIGN(auto file, claim(env, path, options.overwrite));
-  auto store = std::make_unique<LogStore>(options, layout, std::move(file));
+  auto store = std::make_unique<LogStore>(options, layout, std::move(file), std::move(share));
   PEN_TRY(store->start(env, path, layout, listener), "create {}", path);
   return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<std::unique_ptr<Store>> Store::join(Env& env, const std::string& path, const FileLayout& layout,
+                                           const StoreOptions& options, Listener* listener, Share share,
+                                           const SharedFile& file) {
+  PEN_TRY(check_options(options));
+  PEN_TRY(check_layout(layout));
+  return share::join(env, path, layout, options, listener, std::move(share), file);
+}
+
+std::optional<std::vector<std::byte>> refusal_of(Bytes message, const std::string& why) {
+  const auto decoded = share::decode(message);
+  const auto* placed = decoded.ok() ? std::get_if<share::Placed>(&*decoded) : nullptr;
+  if (placed == nullptr) return std::nullopt;
+  return share::encode(share::Indexed{placed->id, {}, Error(Errc::cancelled, why)});
 }
 
 }  // namespace penstock::store

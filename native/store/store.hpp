@@ -17,7 +17,9 @@
 
 #include "base/env.hpp"
 #include "base/result.hpp"
+#include "store/format/segment.hpp"
 #include "store/layout.hpp"
+#include "store/space/space.hpp"
 
 namespace penstock::store {
 
@@ -83,6 +85,11 @@ class Listener {
   /// A segment could not be written: these chunks are lost. The store goes on with the next ones
   /// (the disk may have space again).
   virtual void lost(std::span<const PlacedChunk> chunks, const Error& why) = 0;
+  /// The file had the same chunks before: those count, these are not in the index. Lost, unless a listener
+  /// knows better.
+  virtual void already_there(std::span<const PlacedChunk> chunks);
+  /// Chunks that another process wrote are in the index; they bring no cookie of this process.
+  virtual void placed_elsewhere(std::span<const PlacedChunk> /*chunks*/) {}
   /// About every flush_interval, also when nothing was placed, and a last time in finish() after the
   /// last chunk: time to put pending rows.
   virtual void tick(RowWriter& rows) = 0;
@@ -134,6 +141,23 @@ struct FinalValues {
   std::uint64_t frames = 0;
 };
 
+/// One file that several processes (ranks) write to: rank 0, the lead, creates it and has the index; the
+/// others join.
+struct Share {
+  unsigned rank = 0;
+  unsigned ranks = 1;
+  std::shared_ptr<EndOfFile> end;  ///< of the file
+  /// Takes a message to the store of the same file in rank `to`, whose receive() gets it. Does not block;
+  /// messages from one rank to another arrive in order.
+  std::function<void(unsigned to, std::vector<std::byte> message)> send;
+};
+
+/// What a rank has to know of a file to join it.
+struct SharedFile {
+  format::FileId id{};
+  std::uint64_t description_address = 0;
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -142,15 +166,30 @@ class Store {
   /// outlives the store. Errors: `already_exists` unless options.overwrite, `locked` when another
   /// process writes it, `no_space`, `permission`, `not_found` (the folder), `hdf5`.
   static Result<std::unique_ptr<Store>> create(Env& env, const std::string& path, const FileLayout& layout,
-                                               const StoreOptions& options, Listener* listener);
+                                               const StoreOptions& options, Listener* listener, Share share = {});
+
+  /// Opens a file that the lead has created with the same layout and options. `mismatch` where the path leads to
+  /// another file than the lead's.
+  static Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const FileLayout& layout,
+                                             const StoreOptions& options, Listener* listener, Share share,
+                                             const SharedFile& file);
+
+  /// Of a file that this store created.
+  virtual SharedFile shared_file() const = 0;
+  /// A message from the store of the same file in rank `from`. Does not block.
+  virtual Result<void> receive(unsigned from, Bytes message) = 0;
 
   virtual std::unique_ptr<ChunkWriter> make_writer() = 0;
   virtual StoreStats stats() const = 0;
   /// Whether the path that it was created at still leads to its file.
   virtual bool still_named() const = 0;
   /// Waits for all segments, writes the final values, closes the file and cuts what was leased and
-  /// not used. Without it (or on error) the file stays as a crash would leave it: recoverable.
+  /// not used. Without it (or on error) the file stays as a crash would leave it: recoverable. The store of
+  /// a rank that joined hands everything to the lead, whose finish() comes after it.
   virtual Result<void> finish(const FinalValues& values) = 0;
 };
+
+/// The answer to a message for a store that is not there any more; nothing where none is waited for.
+std::optional<std::vector<std::byte>> refusal_of(Bytes message, const std::string& why);
 
 }  // namespace penstock::store

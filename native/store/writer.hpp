@@ -9,7 +9,7 @@ namespace penstock::store {
 
 /// What the writers of a store share; lives until the last of them is gone.
 struct WriterShared {
-  WriterShared(const StoreOptions& options_of_store, const FileLayout& layout);
+  WriterShared(const StoreOptions& options_of_store, const FileLayout& layout, const Share& share);
 
   const StoreOptions options;
   BufferPool staging;
@@ -20,8 +20,8 @@ struct WriterShared {
     std::size_t filters = 0;
   };
   std::vector<Dataset> datasets;
-  std::atomic<std::uint32_t> writers{0};
-  std::unique_ptr<Pipeline> pipeline;  ///< set once, before the first writer
+  std::atomic<std::uint32_t> writers{0};  ///< the next one's number, unlike those of other ranks
+  std::unique_ptr<Pipeline> pipeline;     ///< set once, before the first writer
 };
 
 std::unique_ptr<ChunkWriter> make_chunk_writer(std::shared_ptr<WriterShared> shared);

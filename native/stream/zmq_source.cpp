@@ -127,7 +127,12 @@ class ZmqSource : public Source {
   Result<void> deliver(const std::shared_ptr<Held>& held, FrameSink& sink) {
     PEN_ASSIGN(auto message, parse_message(held->message.bytes(), options_.limits));
     if (auto* image = std::get_if<ImageMessage>(&message)) {
-      const auto known = channels_.find(image->series_unique_id);
+      auto known = channels_.find(image->series_unique_id);
+      if (known == channels_.end())
+        if (auto elsewhere = sink.channels(image->series_unique_id)) {
+          remember(image->series_unique_id, std::move(*elsewhere));
+          known = channels_.find(image->series_unique_id);
+        }
       PEN_ASSIGN(auto frames, frames_of(std::move(*image), known == channels_.end() ? nullptr : &known->second, held));
       // The sender cannot be told.
       for (auto& frame : frames)

@@ -47,8 +47,8 @@ void Indexer::run() {
   using Clock = std::chrono::steady_clock;
   auto due = Clock::now() + flush_interval_;
   while (true) {
-    if (auto segment = inbox_.pop_for(due - Clock::now()))
-      index(std::move(*segment));
+    if (auto item = inbox_.pop_for(due - Clock::now()))
+      std::visit([this](auto&& what) { take(std::move(what)); }, std::move(*item));
     else if (inbox_.closed())
       break;
     if (Clock::now() < due) continue;
@@ -58,24 +58,53 @@ void Indexer::run() {
   flush();
 }
 
-void Indexer::index(WrittenSegment segment) {
-  if (segment.failure) return report_lost(segment.chunks, *segment.failure);
-  if (failure_) return report_lost(segment.chunks, *failure_);
+/// Returns the positions of chunks that were there already. An error of HDF5 is the last word of the index.
+Result<std::vector<std::size_t>> Indexer::enter(std::span<const PlacedChunk> chunks) {
+  if (failure_) return *failure_;
   auto entered = [&] {
     const Timed timed(counters_.index_ns);
-    return file_->put_chunks(segment.chunks);
+    return file_->put_chunks(chunks);
   }();
   if (!entered.ok()) {
     fail(entered.error());
-    return report_lost(segment.chunks, entered.error());
+    return entered;
   }
-  if (!entered->empty()) report_refused(segment.chunks, *entered);
-  std::uint64_t bytes = 0;
-  for (const auto& chunk : segment.chunks) bytes += chunk.size;
-  counters_.chunks += segment.chunks.size();
-  counters_.chunk_bytes += bytes;
   changed_ = true;
+  return entered;
+}
+
+void Indexer::take(WrittenSegment segment) {
+  if (segment.failure) return report_lost(segment.chunks, *segment.failure);
+  auto entered = enter(segment.chunks);
+  if (!entered.ok()) return report_lost(segment.chunks, entered.error());
+  if (!entered->empty()) report_refused(segment.chunks, *entered);
+  count(segment.chunks);
   if (listener_ != nullptr && !segment.chunks.empty()) listener_->placed(segment.chunks, *this);
+}
+
+void Indexer::take(Foreign segment) {
+  auto& chunks = segment.placed.chunks;
+  share::Indexed answer{.id = segment.placed.id, .refused = {}, .failure = {}};
+  if (auto entered = enter(chunks); entered.ok()) {
+    answer.refused.assign(entered->begin(), entered->end());
+    for (auto position = entered->rbegin(); position != entered->rend(); ++position)
+      chunks.erase(chunks.begin() + static_cast<std::ptrdiff_t>(*position));
+    count(chunks);
+    if (listener_ != nullptr && !chunks.empty()) listener_->placed_elsewhere(chunks);
+  } else {
+    answer.failure = std::move(entered).error();
+  }
+  segment.answer(answer);
+}
+
+void Indexer::take(const share::Rows& rows) {
+  if (auto written = put(rows.column, rows.first, rows.data); !written.ok() && !failure_)
+    spdlog::error("rows of another rank are not in the file: {}", written.error().message());
+}
+
+void Indexer::count(std::span<const PlacedChunk> chunks) {
+  for (const auto& chunk : chunks) counters_.chunk_bytes += chunk.size;
+  counters_.chunks += chunks.size();
 }
 
 void Indexer::report_lost(std::span<const PlacedChunk> chunks, const Error& why) {
@@ -92,8 +121,7 @@ void Indexer::report_refused(std::vector<PlacedChunk>& chunks, const std::vector
     twice.push_back(chunks[*position]);
     chunks.erase(chunks.begin() + static_cast<std::ptrdiff_t>(*position));
   }
-  report_lost(twice, make_error(Errc::already_exists, "the file holds a chunk {} already; that one stays",
-                                twice.front().head.index));
+  if (listener_ != nullptr) listener_->already_there(twice);
 }
 
 /// The listener's rows first, so that readers see a frame together with what is known of it.

@@ -1,17 +1,20 @@
 /// The one thread that owns the HDF5 file from Store::create to Store::finish.
 ///
-/// Takes segments that are on storage, enters their chunks into the index, tells the listener, and
-/// flushes every `flush_interval`. After an error of HDF5 it goes on taking segments and reports
+/// Takes segments that are on storage, enters their chunks into the index, tells the listener (or the rank
+/// that wrote them), and flushes every `flush_interval`. After an error of HDF5 it goes on taking segments and reports
 /// their chunks as lost with that error: the bytes are in the file, and a scan finds them.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <variant>
 
 #include "base/queue.hpp"
 #include "store/hdf5/index_file.hpp"
 #include "store/pipeline.hpp"
+#include "store/share/messages.hpp"
 
 namespace penstock::store::hdf5 {
 
@@ -23,6 +26,16 @@ class Indexer final : private RowWriter {
 
   /// Waits while the indexer is far behind.
   void push(WrittenSegment segment) { (void)inbox_.push(std::move(segment)); }
+
+  /// A segment of another rank, and whom to tell what became of it.
+  struct Foreign {
+    share::Placed placed;
+    std::function<void(const share::Indexed&)> answer;
+  };
+  /// Do not wait: what other ranks may send unanswered is bounded by themselves.
+  void push(Foreign segment) { (void)inbox_.push_now(std::move(segment)); }
+  void push(share::Rows rows) { (void)inbox_.push_now(std::move(rows)); }
+
   /// Indexes what was pushed, lets the listener put its last rows, and joins the thread. Returns the
   /// first error of HDF5, if there was one.
   Result<void> drain();
@@ -31,7 +44,13 @@ class Indexer final : private RowWriter {
 
  private:
   void run();
-  void index(WrittenSegment segment);
+  using Item = std::variant<WrittenSegment, Foreign, share::Rows>;
+
+  void take(WrittenSegment segment);
+  void take(Foreign segment);
+  void take(const share::Rows& rows);
+  Result<std::vector<std::size_t>> enter(std::span<const PlacedChunk> chunks);
+  void count(std::span<const PlacedChunk> chunks);
   void report_lost(std::span<const PlacedChunk> chunks, const Error& why);
   void report_refused(std::vector<PlacedChunk>& chunks, const std::vector<std::size_t>& refused);
   void flush();
@@ -43,7 +62,7 @@ class Indexer final : private RowWriter {
   Listener* const listener_;
   Counters& counters_;
 
-  BoundedQueue<WrittenSegment> inbox_;
+  BoundedQueue<Item> inbox_;
   // of the indexer's thread until it is joined
   std::optional<Error> failure_;
   bool changed_ = false;

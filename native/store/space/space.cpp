@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 namespace penstock::store {
 namespace {
@@ -14,12 +15,29 @@ constexpr std::uint64_t metadata_kept_bytes = 64 << 10;
 constexpr std::uint64_t metadata_alignment_bytes = 8;
 constexpr std::uint64_t metadata_guard_bytes = 8;
 
+/// Of a file that nobody else writes to.
+class OwnEnd final : public EndOfFile {
+ public:
+  explicit OwnEnd(std::uint64_t end) : end_(end) {}
+  Result<std::uint64_t> advance(std::uint64_t bytes) override { return end_.fetch_add(bytes); }
+
+ private:
+  std::atomic<std::uint64_t> end_;
+};
+
 }  // namespace
+
+Space::Space(std::shared_ptr<File> file, SpaceOptions options, std::shared_ptr<EndOfFile> shared_end)
+    : file_(std::move(file)),
+      options_(options),
+      end_of_file_(shared_end ? std::move(shared_end) : std::make_shared<OwnEnd>(0)) {}
 
 Space::Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t used_bytes, std::uint64_t front_bytes)
     : file_(std::move(file)),
       options_(options),
+      end_of_file_(std::make_shared<OwnEnd>(align_up(used_bytes, page_bytes))),
       next_(align_up(used_bytes, page_bytes)),
+      reserved_end_(next_),
       extent_end_(next_),
       metadata_end_(front_bytes),
       metadata_leased_(front_bytes),
@@ -98,27 +116,54 @@ std::uint64_t Space::end() const {
   return end_;
 }
 
+void Space::cover(std::uint64_t end) {
+  std::lock_guard lock(mutex_);
+  end_ = std::max(end_, end);
+}
+
+void Space::release_unused() {
+  std::lock_guard lock(mutex_);
+  if (const auto from = align_up(next_, page_bytes); from < reserved_end_)
+    holes_.push_back({from, reserved_end_ - from});
+  reserved_end_ = extent_end_ = next_;
+  for (const auto& hole : holes_) file_->discard(hole.address, hole.bytes);
+  holes_.clear();
+}
+
 Result<std::uint64_t> Space::take(std::uint64_t bytes, std::uint64_t alignment) {
-  auto address = align_up(next_, alignment);
-  if (address + bytes > extent_end_) {
-    PEN_TRY(lease_extent(address + bytes - extent_end_));
-  }
+  if (align_up(next_, alignment) + bytes > extent_end_) PEN_TRY(lease_extent(bytes, alignment));
+  const auto address = align_up(next_, alignment);
+  if (address + bytes > reserved_end_) PEN_TRY(reserve_to(address + bytes));
   next_ = address + bytes;
   return address;
 }
 
-/// The system call happens with the mutex held: whoever comes meanwhile needs the extent too.
-Result<void> Space::lease_extent(std::uint64_t bytes) {
-  const auto least = align_up(bytes, page_bytes);
-  // A disk that is nearly full may not have a whole extent left, but still this segment.
-  for (auto wanted = std::max(align_up(options_.extent_bytes, page_bytes), least);;
-       wanted = std::max(wanted / 2, least)) {
-    auto reserved = file_->reserve(extent_end_, align_up(wanted, page_bytes));
+/// Where somebody else's extent came between, what is left of the old one waits for smaller segments.
+Result<void> Space::lease_extent(std::uint64_t bytes, std::uint64_t alignment) {
+  const auto slack = alignment > page_bytes ? alignment : 0;  // extents start at a page
+  const auto wanted = std::max(align_up(options_.extent_bytes, page_bytes), align_up(bytes + slack, page_bytes));
+  PEN_ASSIGN(const auto address, end_of_file_->advance(wanted));
+  if (address != extent_end_) {
+    const auto rest = align_up(next_, options_.alignment_bytes);
+    if (rest < reserved_end_) holes_.push_back({rest, reserved_end_ - rest});
+    next_ = reserved_end_ = address;
+  }
+  extent_end_ = address + wanted;
+  return {};
+}
+
+/// The whole extent at once, or as much as a nearly full disk has, down to what is needed now. The system
+/// call happens with the mutex held: whoever comes meanwhile needs the space too.
+Result<void> Space::reserve_to(std::uint64_t end) {
+  const auto least = align_up(end - reserved_end_, page_bytes);
+  for (auto wanted = extent_end_ - reserved_end_;;) {
+    auto reserved = file_->reserve(reserved_end_, wanted);
     if (reserved.ok()) {
-      extent_end_ += align_up(wanted, page_bytes);
+      reserved_end_ += wanted;
       return {};
     }
     if (reserved.error().code() != Errc::no_space || wanted <= least) return reserved;
+    wanted = std::max(align_up(wanted / 2, page_bytes), least);
   }
 }
 

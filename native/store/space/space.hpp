@@ -1,9 +1,9 @@
 /// Who may write where: hands out stretches of one file, each once.
 ///
 /// One counter, the end of the file, is advanced by extents; segments and HDF5's own metadata take
-/// their space one after another from the extent, so that nothing leased lies unused in the middle.
-/// Space below `end()` has been handed out, and the file is at least that long: `File::reserve`
-/// comes before the counter moves.
+/// their space one after another from the extent. Where nobody else advances the counter, extents follow
+/// one another and nothing leased lies unused in the middle. What `end()` covers has been handed out, and
+/// the file is at least that long: `File::reserve` comes before an address is given.
 ///
 /// All calls are safe from several threads at once.
 #pragma once
@@ -22,9 +22,18 @@ struct SpaceOptions {
   std::uint64_t alignment_bytes = 4096;  ///< of segments; a power of two
 };
 
+/// Where a file's leased part ends: the one number that all who write into the file share.
+class EndOfFile {
+ public:
+  virtual ~EndOfFile() = default;
+  /// Moves the end on by `bytes` and gives where it was. Safe from several threads.
+  virtual Result<std::uint64_t> advance(std::uint64_t bytes) = 0;
+};
+
 class Space {
  public:
-  Space(std::shared_ptr<File> file, SpaceOptions options) : file_(std::move(file)), options_(options) {}
+  /// `shared_end` is of a file that other processes write to as well; null where this one is alone.
+  Space(std::shared_ptr<File> file, SpaceOptions options, std::shared_ptr<EndOfFile> shared_end = nullptr);
 
   /// Of a file that has `used_bytes` already: everything is taken from behind them, but the first
   /// `front_bytes` of metadata, which go to the file's start.
@@ -40,8 +49,14 @@ class Space {
   /// at `end()`: HDF5 would take the space behind it for free and grow the block by itself.
   Result<std::uint64_t> take_metadata(std::uint64_t bytes);
 
-  /// The end of everything handed out.
+  /// The end of everything handed out, and of what was covered.
   std::uint64_t end() const;
+  /// Somebody else wrote up to `end`.
+  void cover(std::uint64_t end);
+
+  /// Gives back to the file system what was reserved and not handed out; whether the file ends there is not
+  /// looked at. Nothing can be taken from it any more.
+  void release_unused();
 
  private:
   struct Hole {
@@ -50,16 +65,19 @@ class Space {
   };
 
   Result<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
-  Result<void> lease_extent(std::uint64_t bytes);
+  Result<void> lease_extent(std::uint64_t bytes, std::uint64_t alignment);
+  Result<void> reserve_to(std::uint64_t end);
   Result<void> lease_metadata(std::uint64_t bytes, std::uint64_t least);
   Result<void> back_with_zeros(std::uint64_t address, std::uint64_t bytes);
 
   const std::shared_ptr<File> file_;
   const SpaceOptions options_;
+  const std::shared_ptr<EndOfFile> end_of_file_;
 
   mutable std::mutex mutex_;
-  // guarded by mutex_; metadata_next_ ≤ metadata_end_ ≤ next_ ≤ extent_end_
+  // guarded by mutex_; next_ ≤ extent_end_, reserved_end_ ≤ extent_end_, metadata_next_ ≤ metadata_end_
   std::uint64_t next_ = 0;
+  std::uint64_t reserved_end_ = 0;  ///< of the extent, what the file system has put by
   std::uint64_t extent_end_ = 0;
   std::uint64_t metadata_next_ = 0;
   std::uint64_t metadata_end_ = 0;

@@ -12,6 +12,7 @@ from penstock.model.events import Event
 from penstock.model.overrides import RecordOptions, configuration_from
 from penstock.model.plans import RecorderPlan
 from penstock.programs.locate import find_program
+from penstock.programs.ranks import Ranks
 from penstock.programs.record import record
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import plan_table
@@ -73,6 +74,16 @@ def record_command(
     overwrite: Annotated[
         bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
     ] = None,
+    ranks: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=256,
+            help="Record with so many processes (MPI) into one file; each listens on a port of its own, from"
+            " the given one on.",
+        ),
+    ] = 1,
+    mpi: Annotated[str, typer.Option(help="openmpi or mpich, for --ranks.")] = "openmpi",
     log_level: Annotated[
         str | None, typer.Option(help="debug, info, warning or error. [default: warning]")
     ] = None,
@@ -105,10 +116,17 @@ def record_command(
         ),
     ).plan()
     _require_folder(Path(plan.folder))
+    team = _ranks(ranks, mpi)
     if dry_run:
-        _show_plan(plan, json)
+        _show_plan(plan, json, team)
         return
-    _record(plan, json)
+    _record(plan, json, team)
+
+
+def _ranks(count: int, mpi: str) -> Ranks | None:
+    if mpi not in ("openmpi", "mpich"):
+        raise UsageError(f'--mpi: "{mpi}" is not known', "openmpi or mpich")
+    return Ranks(count, mpi) if count > 1 else None
 
 
 def _require_folder(folder: Path) -> None:
@@ -123,16 +141,18 @@ def _require_folder(folder: Path) -> None:
         )
 
 
-def _show_plan(plan: RecorderPlan, json: bool) -> None:
+def _show_plan(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
     hidden = plan.without_tokens()
     if json:
         print_json(hidden)
         return
     err().print(plan_table(hidden))
-    err().print(f"program: {find_program('penstock-recorder')}", markup=False)
+    program = find_program("penstock-recorder")
+    command = [str(program)] if ranks is None else ranks.command(program)
+    err().print(f"program: {' '.join(command)}", markup=False)
 
 
-def _record(plan: RecorderPlan, json: bool) -> None:
+def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
     with ProgressView(err()) as view:
 
         def on_event(event: Event) -> None:
@@ -141,7 +161,7 @@ def _record(plan: RecorderPlan, json: bool) -> None:
             else:
                 show(view, event)
 
-        recording = record(plan, on_event, view.say)
+        recording = record(plan, on_event, view.say, ranks)
     if recording.problems:
         names = "; ".join(f"{series.series_unique_id}: {series.problem}" for series in recording.problems)
         raise PenstockError(

@@ -31,7 +31,8 @@ def simulate_command(
         str,
         typer.Option(
             metavar="TARGET",
-            help="tcp://HOST:PORT; zmq://HOST:PORT (binds, as a detector does); or files:FOLDER, one file a"
+            help="tcp://HOST:PORT, or tcp://HOST:PORT,HOST:PORT for the ranks of a recorder, in"
+            " turns; zmq://HOST:PORT (binds, as a detector does); or files:FOLDER, one file a"
             " frame, followed by ?format=cbf, tiff or hdf5, and by &rename=false to write each file in place"
             " instead of renaming it when it is complete.",
         ),

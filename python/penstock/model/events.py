@@ -19,6 +19,7 @@ class Event(BaseModel):
 class Listening(Event):
     sources: list[str] = []
     pulled: list[str] = []  # of these, where the recorder connects
+    rank: int = 0
 
 
 class SeriesStart(Event):

@@ -98,11 +98,24 @@ class RecorderPlan(Plan):
         return self.model_copy(update={"sources": hidden})
 
 
+class TcpPeer(Plan):
+    host: str
+    port: int
+
+
 class TcpTarget(Plan):
+    """A recorder, or several ranks of one (`more`), which take turns."""
+
     kind: Literal["tcp"] = "tcp"
     host: str
     port: int
     token: str | None = None
+    more: list[TcpPeer] = []
+
+    @property
+    def addresses(self) -> list[str]:
+        peers = [TcpPeer(host=self.host, port=self.port), *self.more]
+        return [f"{f'[{peer.host}]' if ':' in peer.host else peer.host}:{peer.port}" for peer in peers]
 
 
 class ZmqTarget(Plan):

@@ -6,10 +6,12 @@ process group of its own, so that Ctrl-C reaches it once, through `forwarding_si
 
 import contextlib
 import ctypes
+import os
 import queue
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections import deque
@@ -24,6 +26,7 @@ from pydantic import BaseModel
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import Event, parse_event
 from penstock.programs.locate import find_program
+from penstock.programs.ranks import Ranks
 
 LogLine = Callable[[str], None]
 # A program's last words, which become the command's error.
@@ -36,6 +39,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def _follow_parent() -> None:
     """In the child: ask for SIGTERM when the parent dies, so that no recorder stays behind unseen."""
     _libc.prctl(_DIE_WITH_PARENT, int(signal.SIGTERM))
+
+
+def _plan_file(plan: BaseModel) -> Path:
+    """For this user's eyes only: a plan may hold a token."""
+    handle, name = tempfile.mkstemp(prefix="penstock-plan-", suffix=".json")
+    with os.fdopen(handle, "w") as file:
+        file.write(plan.model_dump_json())
+    return Path(name)
 
 
 @dataclass(frozen=True)
@@ -56,21 +67,31 @@ class Program:
         *,
         on_log: LogLine | None = None,
         inbox: "queue.Queue[Message] | None" = None,
+        ranks: Ranks | None = None,
     ) -> None:
+        """With `ranks` it is a job; the program must know --stop-at-eof then."""
         self.name = name
         self.inbox: queue.Queue[Message] = inbox if inbox is not None else queue.Queue()
         self.log: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
         self.garbled: str | None = None
         self.failure: str | None = None
         self._on_log = on_log
+        self._is_job = ranks is not None
         path: Path = find_program(name)
+        self._plan_file: Path | None = None
         try:
+            command, environment = [str(path), "--plan", "-"], None
+            if ranks is not None:
+                self._plan_file = _plan_file(plan)
+                command = [*ranks.command(path), "--plan", str(self._plan_file), "--stop-at-eof"]
+                environment = ranks.environment()
             self._process = subprocess.Popen(
-                [str(path), "--plan", "-"],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 process_group=0,
+                env=environment,
                 preexec_fn=_follow_parent,  # noqa: PLW1509 (one system call; no lock can be held)
             )
         except OSError as error:
@@ -83,7 +104,8 @@ class Program:
         ]
         for thread in self._threads:
             thread.start()
-        self._send(plan)
+        if not self._is_job:
+            self._send(plan)
 
     def _send(self, plan: BaseModel) -> None:
         pipe = self._process.stdin
@@ -121,8 +143,20 @@ class Program:
         return self._process.pid
 
     def signal(self, number: int) -> None:
-        """Passes a signal on; nothing happens when the program has ended."""
-        self._process.send_signal(number)
+        """Passes a signal on; nothing happens when the program has ended.
+
+        Launchers of jobs end their ranks on a signal, some without waiting, so a job is asked through its
+        standard input.
+        """
+        if self._is_job:
+            self._end_input()
+        else:
+            self._process.send_signal(number)
+
+    def _end_input(self) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
 
     def events(self) -> Iterator[Event]:
         """The events until the program ends. Only for a program with an inbox of its own."""
@@ -137,6 +171,8 @@ class Program:
             raise TimeoutError(f"{self.name} has not ended within {timeout_s} s") from error
         for thread in self._threads:
             thread.join(10)
+        if self._plan_file is not None:
+            self._plan_file.unlink(missing_ok=True)
         return code
 
     def require_success(self, code: int, allowed: Iterable[int] = (0,)) -> None:
@@ -159,9 +195,9 @@ class Program:
         )
 
     def stop(self, patience_s: float = 30.0) -> int:
-        """SIGTERM, and SIGKILL when it does not end in time."""
+        """SIGTERM (a job: the end of its input), and SIGKILL when it does not end in time."""
         if self._process.poll() is None:
-            self._process.terminate()
+            self.signal(signal.SIGTERM)
             try:
                 self._process.wait(patience_s)
             except subprocess.TimeoutExpired:

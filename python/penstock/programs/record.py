@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from penstock.model.events import Event, RecorderSeriesEnd
 from penstock.model.plans import RecorderPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
+from penstock.programs.ranks import Ranks
 
 
 @dataclass
@@ -19,10 +20,18 @@ class Recording:
         return [series for series in self.ended if series.problem is not None]
 
 
-def record(plan: RecorderPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None) -> Recording:
+def record(
+    plan: RecorderPlan,
+    on_event: Callable[[Event], None],
+    on_log: LogLine | None = None,
+    ranks: Ranks | None = None,
+) -> Recording:
     """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first."""
     recording = Recording()
-    with Program("penstock-recorder", plan, on_log=on_log) as recorder, forwarding_signals(recorder):
+    with (
+        Program("penstock-recorder", plan, on_log=on_log, ranks=ranks) as recorder,
+        forwarding_signals(recorder),
+    ):
         for event in recorder.events():
             if isinstance(event, RecorderSeriesEnd):
                 recording.ended.append(event)

@@ -21,6 +21,7 @@ from penstock.model.plans import (
     LogLevel,
     SentEncoding,
     Target,
+    TcpPeer,
     TcpTarget,
     ZmqTarget,
 )
@@ -78,19 +79,25 @@ def parse_rate(text: str, detector: Detector) -> float:
 
 
 def parse_target(text: str, token: str | None) -> Target:
-    """Where frames go: tcp://HOST:PORT, zmq://HOST:PORT (binds) or files:FOLDER?format=cbf|tiff|hdf5."""
+    """Where frames go: tcp://HOST:PORT[,HOST:PORT…], zmq://HOST:PORT (binds) or files:FOLDER?…"""
     if text.startswith("files:"):
         return _files_target(text)
     match = re.fullmatch(r"(tcp|zmq)://(?P<address>[^/?#]+)/?", text)
     if match is None:
         raise UsageError(f'"{text}" is no target', _TARGET_HELP)
     try:
-        host, port = split_address(match["address"], 9900 if match[1] == "tcp" else 31001)
+        if match[1] == "tcp":
+            return _tcp_target(match["address"].split(","), token)
+        host, port = split_address(match["address"], 31001)
     except ValueError as error:
         raise UsageError(f"{text}: {error}", _TARGET_HELP) from error
-    if match[1] == "tcp":
-        return TcpTarget(host=host, port=port, token=token)
     return ZmqTarget(endpoint=f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}")
+
+
+def _tcp_target(addresses: list[str], token: str | None) -> TcpTarget:
+    (host, port), *more = [split_address(address, 9900) for address in addresses]
+    peers = [TcpPeer(host=other, port=its_port) for other, its_port in more]
+    return TcpTarget(host=host, port=port, token=token, more=peers)
 
 
 def _files_target(text: str) -> FilesTarget:
@@ -163,7 +170,7 @@ def _target_remedy(plan: DetectorPlan, problem: str) -> str:
     match plan.to:
         case TcpTarget() if "connect to" in problem:
             return (
-                f"is a recorder listening on {plan.to.host}:{plan.to.port}? Start one with `penstock record`"
+                f"is a recorder listening on {', '.join(plan.to.addresses)}? Start one with `penstock record`"
             )
         case ZmqTarget() if "nobody took" in problem or "no receiver" in problem:
             command = f"penstock record --zmq {plan.to.endpoint}"

@@ -237,7 +237,7 @@ def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
         rows["rate"] = "as fast as it goes"
     match plan.to:
         case TcpTarget():
-            rows["to"] = f"tcp://{plan.to.host}:{plan.to.port}"
+            rows["to"] = "tcp://" + ", ".join(plan.to.addresses)
         case FilesTarget():
             rows["to"] = f"one {plan.to.format} file a frame in {plan.to.folder}"
         case _:

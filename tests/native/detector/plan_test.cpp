@@ -45,7 +45,7 @@ TEST(DetectorPlan, ReadsAllOfIt) {
   EXPECT_EQ(plan->simulation.background_mean, 2.5);
   EXPECT_EQ(plan->simulation.seed, 3U);
   EXPECT_TRUE(plan->simulation.stamp);
-  EXPECT_EQ(std::get<ToTcp>(plan->to).port, 9900);
+  EXPECT_EQ(std::get<ToTcp>(plan->to).peers.at(0).port, 9900);
   ASSERT_EQ(plan->series.pixel_mask.size(), 1U);
   const auto& mask = plan->series.pixel_mask[0];
   EXPECT_EQ(load_le<std::uint32_t>(mask.data.data() + 4 * 194 * 487), 0U);

@@ -43,7 +43,7 @@ class RecorderTest : public testing::Test {
   }
 
   std::unique_ptr<Recorder> start() {
-    auto recorder = std::make_unique<Recorder>(posix_env(), config_, *events_);
+    auto recorder = std::make_unique<Recorder>(posix_env(), config_, *events_, team_);
     EXPECT_TRUE(recorder->start().ok());
     return recorder;
   }
@@ -110,6 +110,8 @@ class RecorderTest : public testing::Test {
   Config config_;
   std::FILE* out_ = nullptr;
   std::unique_ptr<Events> events_;
+  const std::unique_ptr<job::Job> job_ = job::make_alone();
+  Team team_{*job_};
 };
 
 struct Acks : AckListener {
@@ -213,9 +215,9 @@ TEST_F(RecorderTest, DroppedAndDamagedFramesStandInTheLedgerAndLiesAboutTheirNum
 TEST_F(RecorderTest, ASegmentWorthAWriteDoesNotWaitForMoreFrames) {
   // Without a recorder, and so without its timer: nothing else would write these segments.
   auto one = series(2);
-  auto small = SeriesFile::create(posix_env(), config_, one, folder_ / "small.h5").value();
+  auto small = SeriesFile::create(posix_env(), config_, team_, one, folder_ / "small.h5").value();
   one.frame = {ElementType::u16, {1024, 1024}};
-  auto large = SeriesFile::create(posix_env(), config_, one, folder_ / "large.h5").value();
+  auto large = SeriesFile::create(posix_env(), config_, team_, one, folder_ / "large.h5").value();
   CodecScratch scratch;
   const auto put = [&](SeriesFile& file, const ArraySpec& spec) {
     auto pixels = std::make_shared<std::vector<std::byte>>(spec.bytes(1 << 30).value());
@@ -468,7 +470,7 @@ TEST_F(RecorderTest, TheSmallestPoolRecords) {
 TEST_F(RecorderTest, AFolderThatCannotBeWrittenIsNamed) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   std::filesystem::permissions(folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
-  Recorder recorder(posix_env(), config_, *events_);
+  Recorder recorder(posix_env(), config_, *events_, team_);
   auto started = recorder.start();
   std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
   ASSERT_FALSE(started.ok());
@@ -477,7 +479,7 @@ TEST_F(RecorderTest, AFolderThatCannotBeWrittenIsNamed) {
 
 TEST_F(RecorderTest, MissingFolderIsNamed) {
   config_.folder = folder_ / "nowhere";
-  Recorder recorder(posix_env(), config_, *events_);
+  Recorder recorder(posix_env(), config_, *events_, team_);
   auto started = recorder.start();
   ASSERT_FALSE(started.ok());
   EXPECT_NE(started.error().message().find("nowhere"), std::string::npos);

@@ -94,7 +94,7 @@ TEST(RowBatch, NumbersThatDoNotFitTheirColumnAreNotTold) {
 
 TEST(RowBatch, WhatIsNotStoredIsRemarkedOnceForEachName) {
   std::vector<std::string> remarked;
-  RowBatch batch({{"omega", ElementType::f64}, {"pulse", ElementType::i64}},
+  RowBatch batch({{"omega", ElementType::f64}, {"pulse", ElementType::i64}}, RowBatch::States::written,
                  [&](const std::string& name, const char*) { remarked.push_back(name); });
   batch.add({.number = 0, .metadata = {{"omega", 1.5}, {"pulse", std::int64_t{7}}}});
   Columns columns;

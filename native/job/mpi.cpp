@@ -1,0 +1,237 @@
+/// The only file that includes mpi.h; compiled once for each implementation of MPI.
+#include <mpi.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "job/job.hpp"
+
+namespace penstock::job {
+namespace {
+
+constexpr int tag = 1;
+/// How long the thread sleeps when nothing happens: an upper bound for the way of a message, and few enough
+/// looks a second that the codecs do not feel them.
+constexpr auto nap_min = std::chrono::microseconds(50);
+constexpr auto nap_max = std::chrono::microseconds(1000);
+constexpr std::size_t message_bytes_max = std::numeric_limits<int>::max();
+
+Result<void> check(int code, const char* what) {
+  if (code == MPI_SUCCESS) return {};
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return make_error(Errc::io, "MPI cannot {}: {}", what, std::string_view(text, static_cast<std::size_t>(length)));
+}
+
+/// All calls of MPI come from one thread after start(), and from the program's before it and in stop().
+/// A rank that dies takes the job with it (MPI_ERRORS_ARE_FATAL): there is no rank to wait for in vain.
+class MpiJob final : public Job {
+ public:
+  Result<void> join(int& argc, char**& argv) {
+    int provided = 0;
+    PEN_TRY(check(MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided), "start"));
+    if (provided < MPI_THREAD_SERIALIZED)
+      return make_error(Errc::unsupported, "this MPI allows calls from one thread only");
+    PEN_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &world_), "make a communicator"));
+    int rank = 0, ranks = 0;
+    PEN_TRY(check(MPI_Comm_rank(world_, &rank), "tell the rank"));
+    PEN_TRY(check(MPI_Comm_size(world_, &ranks), "tell the size"));
+    rank_ = static_cast<unsigned>(rank);
+    ranks_ = static_cast<unsigned>(ranks);
+    const MPI_Aint bytes = rank_ == lead ? static_cast<MPI_Aint>(counters * sizeof(std::uint64_t)) : 0;
+    PEN_TRY(check(MPI_Win_allocate(bytes, sizeof(std::uint64_t), MPI_INFO_NULL, world_, &values_, &window_),
+                  "make the shared counters"));
+    PEN_TRY(check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "open the shared counters"));
+    if (rank_ == lead) std::fill_n(values_, counters, 0);
+    PEN_TRY(check(MPI_Win_sync(window_), "set the shared counters"));
+    return check(MPI_Barrier(world_), "meet the other ranks");
+  }
+
+  unsigned rank() const override { return rank_; }
+  unsigned ranks() const override { return ranks_; }
+
+  Result<std::string> share_text(std::string text) override {
+    std::uint64_t bytes = text.size();
+    PEN_TRY(check(MPI_Bcast(&bytes, 1, MPI_UINT64_T, static_cast<int>(lead), world_), "share a text"));
+    if (bytes > message_bytes_max) return make_error(Errc::too_large, "a text of {} bytes", bytes);
+    text.resize(bytes);
+    PEN_TRY(check(MPI_Bcast(text.data(), static_cast<int>(bytes), MPI_BYTE, static_cast<int>(lead), world_),
+                  "share a text"));
+    return text;
+  }
+
+  void start(Handler handler) override {
+    handler_ = std::move(handler);
+    thread_ = std::thread([this] {
+      pthread_setname_np(pthread_self(), "pen-mpi");
+      run();
+    });
+  }
+
+  void send(unsigned to, std::vector<std::byte> message) override {
+    {
+      std::lock_guard lock(mutex_);
+      outbox_.push_back({to, std::move(message)});
+    }
+    wake_.notify_one();
+  }
+
+  Result<std::uint64_t> fetch_add(unsigned counter, std::uint64_t amount) override {
+    Addition addition{counter, amount, {}};
+    auto before = addition.before.get_future();
+    {
+      std::lock_guard lock(mutex_);
+      if (ended_) return make_error(Errc::cancelled, "the job has ended");
+      additions_.push_back(&addition);
+    }
+    wake_.notify_one();
+    return before.get();
+  }
+
+  void stop() override {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+    MPI_Win_unlock_all(window_);
+    MPI_Win_free(&window_);
+    MPI_Comm_free(&world_);
+    MPI_Finalize();
+  }
+
+ private:
+  struct Letter {
+    unsigned to;
+    std::vector<std::byte> message;
+  };
+  struct Flying {
+    MPI_Request request;
+    std::vector<std::byte> message;
+  };
+  struct Addition {
+    unsigned counter;
+    std::uint64_t amount;
+    std::promise<std::uint64_t> before;
+  };
+
+  /// Ends when every rank is stopping and has received what the others sent before.
+  void run() {
+    auto nap = nap_min;
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    bool at_barrier = false;
+    while (true) {
+      bool busy = add();
+      busy |= post();
+      busy |= receive();
+      nap = busy ? nap_min : std::min(nap * 2, std::chrono::duration_cast<decltype(nap)>(nap_max));
+      if (at_barrier) {
+        int done = 0;
+        MPI_Test(&barrier, &done, MPI_STATUS_IGNORE);
+        if (done && !busy) break;
+      }
+      std::unique_lock lock(mutex_);
+      const bool idle = outbox_.empty() && additions_.empty();
+      // Synchronous sends are over when they have been received: then nothing is on its way from here.
+      if (stopping_ && !at_barrier && idle && flying_.empty()) {
+        at_barrier = true;
+        lock.unlock();
+        MPI_Ibarrier(world_, &barrier);
+      } else if (idle && !busy) {
+        wake_.wait_for(lock, nap);
+      }
+    }
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+
+  bool add() {
+    std::deque<Addition*> additions;
+    {
+      std::lock_guard lock(mutex_);
+      additions.swap(additions_);
+    }
+    for (auto* addition : additions) {
+      std::uint64_t before = 0;
+      MPI_Fetch_and_op(&addition->amount, &before, MPI_UINT64_T, static_cast<int>(lead),
+                       static_cast<MPI_Aint>(addition->counter), MPI_SUM, window_);
+      MPI_Win_flush(static_cast<int>(lead), window_);
+      auto promise = std::move(addition->before);  // the addition goes away as soon as it is told
+      promise.set_value(before);
+    }
+    return !additions.empty();
+  }
+
+  bool post() {
+    std::deque<Letter> letters;
+    {
+      std::lock_guard lock(mutex_);
+      letters.swap(outbox_);
+    }
+    for (auto& letter : letters) {
+      if (letter.message.size() > message_bytes_max) std::terminate();  // our own messages are far smaller
+      auto& flying = flying_.emplace_back(Flying{MPI_REQUEST_NULL, std::move(letter.message)});
+      MPI_Issend(flying.message.data(), static_cast<int>(flying.message.size()), MPI_BYTE, static_cast<int>(letter.to),
+                 tag, world_, &flying.request);
+    }
+    const auto before = flying_.size();
+    std::erase_if(flying_, [](Flying& flying) {
+      int done = 0;
+      MPI_Test(&flying.request, &done, MPI_STATUS_IGNORE);
+      return done != 0;
+    });
+    return !letters.empty() || flying_.size() != before;
+  }
+
+  bool receive() {
+    bool any = false;
+    while (true) {
+      int there = 0;
+      MPI_Message matched;
+      MPI_Status status;
+      MPI_Improbe(MPI_ANY_SOURCE, tag, world_, &there, &matched, &status);
+      if (there == 0) return any;
+      int bytes = 0;
+      MPI_Get_count(&status, MPI_BYTE, &bytes);
+      std::vector<std::byte> message(static_cast<std::size_t>(bytes));
+      MPI_Mrecv(message.data(), bytes, MPI_BYTE, &matched, MPI_STATUS_IGNORE);
+      handler_(static_cast<unsigned>(status.MPI_SOURCE), std::move(message));
+      any = true;
+    }
+  }
+
+  unsigned rank_ = 0;
+  unsigned ranks_ = 1;
+  MPI_Comm world_ = MPI_COMM_NULL;
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::uint64_t* values_ = nullptr;  ///< the lead's memory of the counters
+  Handler handler_;
+  std::deque<Flying> flying_;  // of the thread
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  // guarded by mutex_
+  std::deque<Letter> outbox_;
+  std::deque<Addition*> additions_;
+  bool stopping_ = false;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Job>> join_mpi(int& argc, char**& argv) {
+  auto job = std::make_unique<MpiJob>();
+  PEN_TRY(job->join(argc, argv));
+  return std::unique_ptr<Job>(std::move(job));
+}
+
+}  // namespace penstock::job

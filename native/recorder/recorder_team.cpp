@@ -1,0 +1,307 @@
+/// The recorder's part in a team of ranks: what it asks the lead, and what the lead answers.
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "recorder/recorder.hpp"
+#include "stream/message.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+constexpr auto answer_patience = seconds(60);
+/// For a start message that is on its way through another rank.
+constexpr auto find_patience = seconds(2);
+constexpr auto find_step = std::chrono::milliseconds(20);
+constexpr std::int64_t unknown_ns = 1'000'000'000;
+constexpr std::size_t unknown_max = 64;
+/// For the sources of other ranks to stop, and for what they hold to reach the storage.
+constexpr auto stop_patience = seconds(60);
+constexpr auto part_patience = seconds(600);
+
+std::string name_in(const json& message) { return message.value("series_unique_id", std::string()); }
+
+json question_begin(const Series& series, bool with_session) {
+  const auto start = stream::encode_start(series);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(start.data());
+  return {{"ask", "begin"},
+          {"start", json::binary(std::vector<std::uint8_t>(bytes, bytes + start.size()))},
+          {"resumed", series.resumed},
+          {"session", with_session}};
+}
+
+Result<Series> series_in(const json& message, std::uint64_t frame_bytes_max) {
+  if (!message.contains("start") || !message["start"].is_binary())
+    return make_error(Errc::malformed, "a message between ranks has no start message");
+  stream::MessageLimits limits;
+  limits.frame_bytes_max = frame_bytes_max;
+  const auto& bytes = message["start"].get_binary();
+  PEN_ASSIGN(auto parsed, stream::parse_message(std::as_bytes(std::span(bytes)), limits));
+  if (!std::holds_alternative<Series>(parsed))
+    return make_error(Errc::malformed, "a message between ranks has no start message");
+  auto series = std::get<Series>(std::move(parsed));
+  series.resumed = message.value("resumed", false);
+  return series;
+}
+
+}  // namespace
+
+bool is_same_series(const Series& one, const Series& other) {
+  return one.id == other.id && one.frame == other.frame && one.frames == other.frames;
+}
+
+/// Another rank's: the lead makes the file, or has made it for somebody else.
+Result<std::shared_ptr<SeriesFile>> Recorder::join(Series series, bool with_session) {
+  const std::string unique_id = series.unique_id;
+  PEN_TRY(claim(unique_id));
+  auto answer_of_lead = team_.ask(question_begin(series, with_session), answer_patience);
+  if (!answer_of_lead.ok()) {
+    release(unique_id);
+    return std::move(answer_of_lead).error();
+  }
+  auto file = SeriesFile::join(env_, config_, team_, std::move(series), answer_of_lead->value("path", std::string()));
+  PEN_TRY(settle(unique_id, file));
+  return file;
+}
+
+Result<void> Recorder::tell_of_session(const Series& series) {
+  if (!team_.leads()) {
+    PEN_TRY(team_.ask(question_begin(series, true), answer_patience));
+    return {};
+  }
+  std::lock_guard lock(mutex_);
+  if (const auto found = open_.find(series.unique_id); found != open_.end()) found->second.began.insert(job::lead);
+  return {};
+}
+
+/// A series whose start message went to another rank and may still be on its way; null where nobody knows it.
+std::shared_ptr<SeriesFile> Recorder::adopt(const std::string& unique_id) {
+  if (team_.ranks() == 1) return nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    const auto before = unknown_.find(unique_id);
+    if (before != unknown_.end() && monotonic_ns() - before->second < unknown_ns) return nullptr;
+  }
+  auto found = team_.leads() ? wait_for_start(unique_id) : adopt_from_lead(unique_id);
+  if (found) return found;
+  std::lock_guard lock(mutex_);
+  if (unknown_.size() >= unknown_max) unknown_.clear();
+  unknown_[unique_id] = monotonic_ns();
+  return nullptr;
+}
+
+/// The lead's: another rank has it opened.
+std::shared_ptr<SeriesFile> Recorder::wait_for_start(const std::string& unique_id) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, find_patience, [&] { return stopping_ || open_.contains(unique_id); });
+  const auto found = open_.find(unique_id);
+  return found == open_.end() ? nullptr : found->second.file;
+}
+
+std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_id) {
+  if (auto found = find_when_open(unique_id)) return found;
+  if (!claim(unique_id).ok()) return find_when_open(unique_id);
+  const auto until = std::chrono::steady_clock::now() + find_patience;
+  auto found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
+  while (!found.ok() && found.error().code() == Errc::not_found && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(find_step);
+    found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
+  }
+  auto series = found.ok() ? series_in(*found, config_.frame_bytes_max) : std::move(found).error();
+  if (!series.ok()) {
+    release(unique_id);
+    return nullptr;
+  }
+  auto file = SeriesFile::join(env_, config_, team_, std::move(*series), found->value("path", std::string()));
+  return settle(unique_id, file).ok() ? *file : nullptr;
+}
+
+std::optional<std::vector<std::string>> Recorder::channels(const std::string& series_unique_id) {
+  auto series = find(series_unique_id);
+  if (!series) series = adopt(series_unique_id);
+  if (!series) return std::nullopt;
+  return series->series().channels;
+}
+
+void Recorder::release(const std::string& unique_id) {
+  std::lock_guard lock(mutex_);
+  opening_.erase(unique_id);
+  close_when_open_.erase(unique_id);
+  changed_.notify_all();
+}
+
+/// The lead's, on the team's thread.
+Result<json> Recorder::answer(unsigned from, const json& question) {
+  const auto what = question.value("ask", std::string());
+  if (what == "begin") return answer_begin(from, question);
+  if (what == "find") return answer_find(from, question);
+  if (what == "terms") return answer_terms(question);
+  return make_error(Errc::malformed, "rank {} asks \"{}\"", from, what);
+}
+
+Result<json> Recorder::answer_begin(unsigned from, const json& question) {
+  PEN_ASSIGN(auto series, series_in(question, config_.frame_bytes_max));
+  const std::string unique_id = series.unique_id;
+  const bool with_session = question.value("session", false);
+  auto file = find_when_open(unique_id);
+  if (!file) {
+    PEN_ASSIGN(file, open(std::move(series)));
+  } else if (!with_session || !is_same_series(file->series(), series)) {
+    return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
+  }
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find(unique_id);
+  if (found == open_.end()) return make_error(Errc::out_of_order, "series \"{}\" is closed already", unique_id);
+  found->second.joined.insert(from);
+  if (with_session) found->second.began.insert(from);
+  return json{{"path", file->path()}};
+}
+
+Result<json> Recorder::answer_find(unsigned from, const json& question) {
+  const auto unique_id = name_in(question);
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find(unique_id);
+  if (found == open_.end()) return make_error(Errc::not_found, "series \"{}\" has not started", unique_id);
+  found->second.joined.insert(from);
+  auto answer_to = question_begin(found->second.file->series(), false);
+  answer_to["path"] = found->second.file->path();
+  return answer_to;
+}
+
+Result<json> Recorder::answer_terms(const json& question) {
+  auto file = find_when_open(name_in(question));
+  if (!file) return make_error(Errc::out_of_order, "series \"{}\" is closed already", name_in(question));
+  const auto encoding = encoding_of(question.value("encoding", std::string()));
+  if (!encoding) return make_error(Errc::malformed, "a message between ranks has no encoding");
+  PEN_ASSIGN(const auto columns, columns_from(question.value("columns", json::array())));
+  PEN_ASSIGN(const auto terms, file->terms(*encoding, columns));
+  return to_json(terms);
+}
+
+/// On the job's thread.
+void Recorder::hear(unsigned from, const json& notice) {
+  const auto what = notice.value("tell", std::string());
+  const auto unique_id = name_in(notice);
+  if (what == "end") return end_at(from, unique_id);
+  if (what == "blemishes") return hear_blemishes(unique_id, notice);
+  if (what == "event") return events_.pass_on(notice.value("line", std::string()));
+  if (what == "stop") {
+    if (team_.leads() && !told_to_stop_.exchange(true)) team_.tell_all(notice);
+    told_to_stop_ = true;
+    return;
+  }
+  std::vector<Session> sessions;
+  {
+    std::lock_guard lock(mutex_);
+    if (what == "stopped") stopped_ranks_.insert(from);
+    if (what == "dismissed") dismissed_ = true;
+    if (what == "close") hear_close(unique_id);
+    if (what == "part") hear_part(from, unique_id, notice);
+    if (what == "closed")
+      if (auto untold = untold_.extract(unique_id); !untold.empty()) sessions = std::move(untold.mapped());
+    changed_.notify_all();
+  }
+  for (const auto& session : sessions) session->closed(unique_id, notice.value("problem", std::string()));
+}
+
+void Recorder::hear_blemishes(const std::string& unique_id, const json& notice) {
+  const auto file = find(unique_id);
+  if (!file) return;
+  for (const auto& frame : notice.value("frames", json::array()))
+    if (frame.is_array() && frame.size() == 2)
+      file->blemished_elsewhere(FrameNumber{frame[0].get<std::uint64_t>()},
+                                static_cast<FrameState>(frame[1].get<int>()));
+}
+
+/// With mutex_ held. The timekeeper closes it; one that is just being joined follows.
+void Recorder::hear_close(const std::string& unique_id) {
+  if (const auto found = open_.find(unique_id); found != open_.end())
+    found->second.asked_to_close = true;
+  else if (opening_.contains(unique_id))
+    close_when_open_.insert(unique_id);
+  else
+    team_.tell(job::lead, {{"tell", "part"}, {"series_unique_id", unique_id}, {"part", json::object()}});
+}
+
+/// With mutex_ held.
+void Recorder::hear_part(unsigned from, const std::string& unique_id, const json& notice) {
+  const auto parting = partings_.find(unique_id);
+  if (parting == partings_.end()) return;
+  parting->second.awaited.erase(from);
+  parting->second.parts.push_back(notice.value("part", json::object()));
+}
+
+/// The lead's: the source of a rank has ended the series.
+void Recorder::end_at(unsigned rank, const std::string& unique_id) {
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find(unique_id);
+  if (found == open_.end()) return;
+  auto& open = found->second;
+  open.ended.insert(rank);
+  const bool by_all = std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
+  const bool alone_and_open_ended = team_.ranks() == 1 && open.file->series().frames == 0;
+  const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
+  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9));
+  changed_.notify_all();
+}
+
+/// The lead's: every other rank hands over what it has before the file is closed.
+void Recorder::part_from_others(const Open& open) {
+  if (open.joined.empty()) return;
+  const auto& unique_id = open.file->series().unique_id;
+  {
+    std::lock_guard lock(mutex_);
+    partings_[unique_id].awaited = open.joined;
+  }
+  for (const auto rank : open.joined) team_.tell(rank, {{"tell", "close"}, {"series_unique_id", unique_id}});
+  Parting parting;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, part_patience, [&] { return partings_[unique_id].awaited.empty(); });
+    parting = std::move(partings_[unique_id]);
+    partings_.erase(unique_id);
+  }
+  for (const auto& part : parting.parts) open.file->add_part(part);
+  for (const auto rank : parting.awaited)
+    open.file->add_part(
+        {{"problem", fmt::format("rank {} has not handed over its frames within {} s", rank, part_patience.count())}});
+}
+
+/// Another rank's: hands over, and keeps its senders waiting for the lead's word.
+void Recorder::part_from_lead(const Open& open) {
+  const auto& unique_id = open.file->series().unique_id;
+  (void)open.file->close();  // its problem is in the part
+  {
+    std::lock_guard lock(mutex_);
+    untold_[unique_id] = open.file->sessions();
+  }
+  team_.tell(job::lead, {{"tell", "part"}, {"series_unique_id", unique_id}, {"part", open.file->part()}});
+}
+
+void Recorder::tell_to_stop() {
+  if (told_to_stop_.exchange(true)) return;
+  if (team_.leads())
+    team_.tell_all({{"tell", "stop"}});
+  else
+    team_.tell(job::lead, {{"tell", "stop"}});
+}
+
+/// Before anything is closed: the lead waits for the other ranks' sources, they wait for its last word.
+void Recorder::wait_for_the_others() {
+  if (team_.ranks() == 1) return;
+  tell_to_stop();
+  if (!team_.leads()) team_.tell(job::lead, {{"tell", "stopped"}});
+  std::unique_lock lock(mutex_);
+  if (!team_.leads()) return changed_.wait(lock, [&] { return dismissed_; });
+  if (!changed_.wait_for(lock, stop_patience, [&] { return stopped_ranks_.size() + 1 == team_.ranks(); }))
+    spdlog::error("only {} of {} other ranks have stopped within {} s", stopped_ranks_.size(), team_.ranks() - 1,
+                  stop_patience.count());
+}
+
+}  // namespace penstock::recorder

@@ -1,0 +1,103 @@
+#include "store/share/joined_store.hpp"
+
+#include "base/clock.hpp"
+#include "store/share/remote_index.hpp"
+#include "store/writer.hpp"
+
+namespace penstock::store::share {
+namespace {
+
+constexpr unsigned lead = 0;
+
+/// Whether the path leads to the file that the lead made: its first segment bears the file's identity.
+Result<void> recognise(File& file, const std::string& path, const Share& share, const SharedFile& expected) {
+  std::vector<std::byte> head(format::header_size_bytes);
+  PEN_ASSIGN(const auto count, file.read_at(head, expected.description_address));
+  if (count == head.size())
+    if (const auto header = format::decode_header(head, expected.description_address);
+        header.ok() && header->file_id == expected.id)
+      return {};
+  return make_error(Errc::mismatch,
+                    "rank {} finds another file at {} than rank 0 made; the folder must be on a file system that all "
+                    "machines of the job share",
+                    share.rank, path);
+}
+
+class JoinedStore final : public Store {
+ public:
+  JoinedStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> file, Share share,
+              Listener* listener)
+      : share_(std::move(share)),
+        file_(std::move(file)),
+        space_(file_, {options.extent_bytes, options.alignment_bytes}, share_.end),
+        shared_(std::make_shared<WriterShared>(options, layout, share_)),
+        index_([this](std::vector<std::byte> message) { share_.send(lead, std::move(message)); }, options, listener,
+               counters_) {}
+
+  ~JoinedStore() override {
+    if (shared_->pipeline) shared_->pipeline->drain();
+  }
+
+  void start(std::shared_ptr<File> data, const StoreOptions& options, const format::FileId& id) {
+    shared_->pipeline = std::make_unique<Pipeline>(std::move(data), space_, id, options, sequences(share_), counters_,
+                                                   [this](WrittenSegment segment) { index_.push(std::move(segment)); });
+  }
+
+  std::unique_ptr<ChunkWriter> make_writer() override { return make_chunk_writer(shared_); }
+
+  StoreStats stats() const override {
+    auto stats = stats_of(counters_);
+    stats.queue_segments = shared_->pipeline->waiting();
+    return stats;
+  }
+
+  bool still_named() const override { return file_->still_named(); }
+  SharedFile shared_file() const override { return {}; }
+
+  Result<void> receive(unsigned from, Bytes bytes) override {
+    PEN_ASSIGN(auto message, decode(bytes), "rank {}", from);
+    auto* answer = std::get_if<Indexed>(&message);
+    if (answer == nullptr || from != lead)
+      return make_error(Errc::malformed, "rank {} sends rank {} what is the lead's", from, share_.rank);
+    return index_.answered(std::move(*answer));
+  }
+
+  /// The lead completes the file; `values` are its own.
+  Result<void> finish(const FinalValues&) override {
+    shared_->pipeline->drain();
+    auto indexed = index_.drain();
+    space_.release_unused();
+    share_.send(lead, encode(Left{space_.end()}));
+    PEN_TRY(indexed);
+    const auto started = monotonic_ns();
+    PEN_TRY(file_->sync());
+    counters_.sync_ns += monotonic_ns() - started;
+    return {};
+  }
+
+ private:
+  const Share share_;
+  const std::shared_ptr<File> file_;  ///< buffered; the lead holds the lock
+  Space space_;
+  Counters counters_;
+  const std::shared_ptr<WriterShared> shared_;
+  RemoteIndex index_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const FileLayout& layout,
+                                    const StoreOptions& options, Listener* listener, Share share,
+                                    const SharedFile& expected) {
+  PEN_ASSIGN(auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
+  PEN_TRY(recognise(*file, path, share, expected));
+  auto data = file;
+  if (options.direct) {
+    PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
+  }
+  auto store = std::make_unique<JoinedStore>(options, layout, std::move(file), std::move(share), listener);
+  store->start(std::move(data), options, expected.id);
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace penstock::store::share

@@ -1,0 +1,116 @@
+#include "store/share/remote_index.hpp"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace penstock::store::share {
+
+RemoteIndex::RemoteIndex(std::function<void(std::vector<std::byte>)> send, const StoreOptions& options,
+                         Listener* listener, Counters& counters)
+    : send_(std::move(send)),
+      flush_interval_(options.flush_interval),
+      listener_(listener),
+      counters_(counters),
+      inbox_(open_max),
+      thread_([this] {
+        pthread_setname_np(pthread_self(), "pen-index");
+        run();
+      }) {}
+
+RemoteIndex::~RemoteIndex() { (void)drain(); }
+
+void RemoteIndex::push(WrittenSegment segment) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return open_ < open_max; });
+  ++open_;
+  if (segment.failure) {
+    lock.unlock();
+    (void)inbox_.push({std::move(segment), {}});
+    return;
+  }
+  const auto id = next_id_++;
+  const auto message = encode(id, segment.chunks);
+  unanswered_.emplace(id, std::move(segment));
+  lock.unlock();
+  send_(message);
+}
+
+Result<void> RemoteIndex::answered(Indexed answer) {
+  Settled settled;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = unanswered_.extract(answer.id);
+    if (found.empty()) return make_error(Errc::malformed, "an answer to segment {}, which nobody sent", answer.id);
+    settled.segment = std::move(found.mapped());
+  }
+  const auto count = settled.segment.chunks.size();
+  settled.segment.failure = std::move(answer.failure);
+  for (const auto position : answer.refused)
+    if (position >= count && !settled.segment.failure)
+      settled.segment.failure =
+          make_error(Errc::malformed, "the lead's answer is about chunk {} of {}", position, count);
+  settled.already_there = std::move(answer.refused);
+  (void)inbox_.push(std::move(settled));
+  return {};
+}
+
+Result<void> RemoteIndex::drain() {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return open_ == 0; });
+  }
+  inbox_.close();
+  if (thread_.joinable()) thread_.join();
+  if (failure_) return *failure_;
+  return {};
+}
+
+void RemoteIndex::run() {
+  using Clock = std::chrono::steady_clock;
+  auto due = Clock::now() + flush_interval_;
+  while (true) {
+    if (auto settled = inbox_.pop_for(due - Clock::now())) {
+      settle(std::move(*settled));
+      std::lock_guard lock(mutex_);
+      --open_;
+      changed_.notify_all();
+    } else if (inbox_.closed()) {
+      break;
+    }
+    if (Clock::now() < due) continue;
+    if (listener_ != nullptr) listener_->tick(*this);
+    due = Clock::now() + flush_interval_;
+  }
+  if (listener_ != nullptr) listener_->tick(*this);
+}
+
+void RemoteIndex::settle(Settled settled) {
+  auto& [segment, twice] = settled;
+  if (segment.failure) {
+    counters_.lost_chunks += segment.chunks.size();
+    if (segment.failure->code() == Errc::hdf5 && !failure_) failure_ = segment.failure;
+    spdlog::error("{} chunks are not in the file's index: {}", segment.chunks.size(), segment.failure->message());
+    if (listener_ != nullptr) listener_->lost(segment.chunks, *segment.failure);
+    return;
+  }
+  std::vector<PlacedChunk> placed, already;
+  std::sort(twice.begin(), twice.end());
+  for (std::size_t i = 0; i < segment.chunks.size(); ++i) {
+    auto& to = std::binary_search(twice.begin(), twice.end(), i) ? already : placed;
+    to.push_back(segment.chunks[i]);
+  }
+  for (const auto& chunk : placed) counters_.chunk_bytes += chunk.size;
+  counters_.chunks += placed.size();
+  if (listener_ == nullptr) return;
+  if (!already.empty()) listener_->already_there(already);
+  if (!placed.empty()) listener_->placed(placed, *this);
+}
+
+Result<void> RemoteIndex::put(ColumnId column, std::uint64_t first, Bytes data) {
+  send_(encode(column, first, data));
+  return {};
+}
+
+}  // namespace penstock::store::share

@@ -1,0 +1,56 @@
+"""How a native program is started as the ranks of a job."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from penstock.model.errors import UsageError
+
+Mpi = Literal["openmpi", "mpich"]
+
+# Debian's names, where both are installed, and everybody's.
+_LAUNCHERS: dict[str, tuple[str, ...]] = {
+    "openmpi": ("mpirun.openmpi", "mpirun"),
+    "mpich": ("mpiexec.mpich", "mpiexec.hydra", "mpiexec"),
+}
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """So many processes of one MPI, on this machine."""
+
+    count: int
+    mpi: Mpi = "openmpi"
+
+    def command(self, program: Path) -> list[str]:
+        """What starts `program`; its arguments follow. A UsageError where the MPI is not installed."""
+        for launcher in _LAUNCHERS[self.mpi]:
+            if found := shutil.which(launcher):
+                break
+        else:
+            raise UsageError(
+                f"{self.mpi} is not installed: there is no {' and no '.join(_LAUNCHERS[self.mpi])}",
+                "on Debian: apt-get install openmpi-bin, or mpich",
+            )
+        return [found, *self._options(), "-n", str(self.count), str(program)]
+
+    def _options(self) -> list[str]:
+        if self.mpi == "mpich":
+            return ["-bind-to", "none"]
+        # The ranks' threads are many, and the machine may have fewer cores than that.
+        return ["--bind-to", "none", "--oversubscribe"]
+
+    def environment(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Settings that a user's own go before."""
+        defaults = {
+            # A rank completes its file when it is told to stop; mpirun waits a second unless told otherwise.
+            "OMPI_MCA_odls_base_sigkill_timeout": "600",
+            # Messages are small; the system call that this needs is often forbidden in containers.
+            "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+        }
+        if os.geteuid() == 0:
+            defaults |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return {**defaults, **environment}

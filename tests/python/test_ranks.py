@@ -1,0 +1,267 @@
+"""The recorder as an MPI job: real ranks of Open MPI and MPICH, one file."""
+
+import json
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+WAIT_S = 120
+SMALL = ("--rows", "64", "--columns", "96", "--type", "uint16")
+
+
+class Job:
+    """`penstock record --ranks N`, its events in a queue."""
+
+    def __init__(self, folder: Path, ranks: int, *options: str) -> None:
+        port = _free_ports(ranks)
+        self.ports = list(range(port, port + ranks))
+        command = [sys.executable, "-m", "penstock", "record", "--folder", str(folder), "--ranks", str(ranks)]
+        command += ["--listen", f"127.0.0.1:{port}", "--json", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._events: queue.Queue[dict[str, object]] = queue.Queue()
+        self.log: list[str] = []
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read_events, args=(self.process.stdout,), daemon=True),
+            threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        for _ in range(ranks):
+            self.until("listening")
+
+    def _read_events(self, pipe: IO[str]) -> None:
+        for line in pipe:
+            self._events.put(json.loads(line))
+        self._events.put({"event": "end of events"})
+
+    def _read_log(self, pipe: IO[str]) -> None:
+        self.log.extend(pipe)
+
+    @property
+    def target(self) -> str:
+        return "tcp://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    def until(self, kind: str) -> dict[str, object]:
+        while True:
+            event = self._events.get(timeout=WAIT_S)
+            assert event["event"] != "end of events", "".join(self.log)
+            if event["event"] == kind:
+                return event
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(WAIT_S)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(WAIT_S)
+        for reader in self._readers:
+            reader.join(10)
+
+
+def _free_ports(count: int) -> int:
+    """The first of `count` neighbours that nobody listens on now."""
+    while True:
+        with socket.socket() as first:
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+        try:
+            for number in range(port, port + count):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", number))
+        except OSError:
+            continue
+        return port
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Callable[..., Job]]:
+    jobs: list[Job] = []
+
+    def make(ranks: int, *options: str) -> Job:
+        jobs.append(Job(tmp_path, ranks, *options))
+        return jobs[-1]
+
+    yield make
+    for made in jobs:
+        made.close()
+
+
+def simulate(run: Run, target: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return run("simulate", "custom", *SMALL, "--rate", "max", "--to", target, *arguments)
+
+
+def check(run: Run, file: Path, frames: int) -> dict[str, object]:
+    """That the file holds all frames, by Penstock's own check and by plain h5py."""
+    checked = run("check", str(file), "--against", "recorded", "--complete", "--json")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    report: dict[str, object] = json.loads(checked.stdout)
+    assert (report["compared_frames"], report["different_frames"], report["missing"]) == (frames, 0, 0)
+    findings = report["findings"]
+    assert isinstance(findings, list)
+    assert {finding["level"] for finding in findings} <= {"info"}, findings
+    with h5py.File(file) as content:
+        data = content["/entry/data/data"]
+        assert data.shape[0] == frames
+        stamps = numpy.ascontiguousarray(data[:, 0, :4]).view("uint64").ravel()
+        assert (content["/entry/penstock/frame_state"][...] == 1).all()
+        assert (content["/entry/penstock/timing/received"][...] > 0).all()
+    assert list(stamps) == list(range(frames))
+    return report
+
+
+@pytest.mark.parametrize(("mpi", "ranks"), [("openmpi", 2), ("mpich", 2), ("openmpi", 4), ("mpich", 4)])
+def test_ranks_fill_one_file(job: Callable[..., Job], run: Run, tmp_path: Path, mpi: str, ranks: int) -> None:
+    recorder = job(ranks, "--mpi", mpi, "--threads", "1", "--pool", "256MiB")
+    for series in ("first", "second"):
+        sent = simulate(run, recorder.target, "--frames", "403", "--series-name", series)
+        assert sent.returncode == 0, sent.stderr
+        end = recorder.until("series_end")
+        assert (end["series_unique_id"], end["frames_received"], end["problem"]) == (series, 403, None)
+        assert (end["missing"], end["duplicate"], end["lost"]) == (0, 0, 0)
+        report = check(run, tmp_path / f"{series}.h5", 403)
+        assert isinstance(report["segments"], int)
+        assert report["segments"] >= ranks, "every rank wrote"
+    assert recorder.stop() == 0, "".join(recorder.log)
+
+
+def test_a_rank_that_joins_late_and_one_that_gets_nothing(
+    job: Callable[..., Job], run: Run, tmp_path: Path
+) -> None:
+    recorder = job(3)
+    one, other, _ = recorder.ports
+    sent = simulate(run, f"tcp://127.0.0.1:{other}", "--frames", "50", "--series-name", "elsewhere")
+    assert sent.returncode == 0, sent.stderr
+    assert recorder.until("series_end")["frames_received"] == 50
+    check(run, tmp_path / "elsewhere.h5", 50)
+    sent = simulate(run, f"tcp://127.0.0.1:{one}", "--frames", "50", "--series-name", "here")
+    assert sent.returncode == 0, sent.stderr
+    assert recorder.until("series_end")["frames_received"] == 50
+    check(run, tmp_path / "here.h5", 50)
+    assert recorder.stop() == 0, "".join(recorder.log)
+
+
+def test_pulled_frames_find_the_series_that_started_elsewhere(
+    job: Callable[..., Job], run: Run, tmp_path: Path
+) -> None:
+    """A PUSH socket hands the start message to one rank, and frames to all of them."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    recorder = job(3, "--zmq", f"tcp://127.0.0.1:{port}")
+    sent = simulate(
+        run, f"zmq://127.0.0.1:{port}", "--frames", "300", "--rate", "500", "--series-name", "pulled"
+    )
+    assert sent.returncode == 0, sent.stderr
+    assert recorder.until("series_end")["frames_received"] == 300
+    check(run, tmp_path / "pulled.h5", 300)
+    assert recorder.stop() == 0, "".join(recorder.log)
+
+
+def test_frames_that_two_ranks_received_are_there_once(
+    job: Callable[..., Job], run: Run, tmp_path: Path
+) -> None:
+    recorder = job(2)
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-m", "penstock", "simulate", "custom", *SMALL, "--rate", "200"]
+            + ["--frames", "200", "--series-name", "twice", "--to", f"tcp://127.0.0.1:{port}"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for port in recorder.ports
+    ]
+    for sender in both:
+        _, errors = sender.communicate(timeout=WAIT_S)
+        assert sender.returncode == 0, errors
+    end = recorder.until("series_end")
+    assert (end["frames_received"], end["missing"], end["problem"]) == (200, 0, None)
+    assert end["duplicate"] == 200
+    check(run, tmp_path / "twice.h5", 200)
+    assert recorder.stop() == 0, "".join(recorder.log)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_what_was_acknowledged_survives_a_killed_rank(
+    job: Callable[..., Job], run: Run, tmp_path: Path, victim: int
+) -> None:
+    recorder = job(2)
+    sender = subprocess.Popen(
+        [sys.executable, "-m", "penstock", "simulate", "custom", *SMALL, "--rate", "400", "--json"]
+        + [
+            "--frames",
+            "100000",
+            "--series-name",
+            "killed",
+            "--connect-timeout",
+            "1",
+            "--to",
+            recorder.target,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    while int(str(recorder.until("progress")["frames_written"])) < 300:
+        pass
+    os.kill(_rank(victim), signal.SIGKILL)
+    recorder.process.wait(WAIT_S)
+    assert recorder.process.returncode != 0
+    events, _ = sender.communicate(timeout=WAIT_S)
+    end = [json.loads(line) for line in events.splitlines() if '"series_end"' in line][-1]
+    acknowledged = end["acknowledged"]
+    assert acknowledged > 100
+
+    done = run("recover", str(tmp_path / "killed.h5"), "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with h5py.File(tmp_path / "killed.h5") as content:
+        states = content["/entry/penstock/frame_state"][...]
+        received = numpy.flatnonzero(states == 1)
+        data = content["/entry/data/data"]
+        stamps = [int(numpy.ascontiguousarray(data[n, 0, :4]).view("uint64")[0]) for n in received]
+    assert stamps == list(received), "no false frame"
+    assert set(range(acknowledged)) <= set(received), "no acknowledged frame is lost"
+
+
+def _rank(number: int) -> int:
+    """The process id of that rank of the one job of this test."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().split(b"\0")
+            environment = (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if command[0].endswith((b"penstock-recorder", b"penstock-recorder-openmpi")) and re.search(
+            rb"\0OMPI_COMM_WORLD_RANK=%d\0" % number, environment
+        ):
+            found.append(int(process.name))
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_a_port_that_is_taken_ends_the_whole_job(run: Run, tmp_path: Path) -> None:
+    port = _free_ports(2)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port + 1))
+        taken.listen()
+        ended = run("record", "--folder", str(tmp_path), "--ranks", "2", "--listen", f"127.0.0.1:{port}")
+    assert ended.returncode == 1
+    assert f"127.0.0.1:{port + 1}" in ended.stderr, ended.stderr
