@@ -86,6 +86,7 @@ class Recorder final : public FrameSink {
   };
   /// What the lead does for a closing series while the other ranks close theirs.
   struct Parting {
+    std::shared_ptr<SeriesFile> file;
     std::set<unsigned> awaited;
     std::vector<nlohmann::json> parts;
   };

@@ -113,13 +113,13 @@ std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_
     std::this_thread::sleep_for(find_step);
     found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
   }
-  auto series = found.ok() ? series_in(*found, config_.frame_bytes_max) : std::move(found).error();
-  if (!series.ok()) {
-    release(unique_id);
-    return nullptr;
-  }
-  auto file = SeriesFile::join(env_, config_, team_, std::move(*series), found->value("path", std::string()));
-  return settle(unique_id, file).ok() ? *file : nullptr;
+  if (found.ok())
+    if (auto series = series_in(*found, config_.frame_bytes_max); series.ok()) {
+      auto file = SeriesFile::join(env_, config_, team_, std::move(*series), found->value("path", std::string()));
+      return settle(unique_id, file).ok() ? *file : nullptr;
+    }
+  release(unique_id);
+  return nullptr;
 }
 
 std::optional<std::vector<std::string>> Recorder::channels(const std::string& series_unique_id) {
@@ -211,7 +211,11 @@ void Recorder::hear(unsigned from, const json& notice) {
 }
 
 void Recorder::hear_blemishes(const std::string& unique_id, const json& notice) {
-  const auto file = find(unique_id);
+  auto file = find(unique_id);
+  if (!file) {
+    std::lock_guard lock(mutex_);
+    if (const auto parting = partings_.find(unique_id); parting != partings_.end()) file = parting->second.file;
+  }
   if (!file) return;
   for (const auto& frame : notice.value("frames", json::array()))
     if (frame.is_array() && frame.size() == 2)
@@ -257,7 +261,7 @@ void Recorder::part_from_others(const Open& open) {
   const auto& unique_id = open.file->series().unique_id;
   {
     std::lock_guard lock(mutex_);
-    partings_[unique_id].awaited = open.joined;
+    partings_[unique_id] = {open.file, open.joined, {}};
   }
   for (const auto rank : open.joined) team_.tell(rank, {{"tell", "close"}, {"series_unique_id", unique_id}});
   Parting parting;

@@ -122,24 +122,6 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   return {};
 }
 
-/// With the lead's terms: by its own first frame, or by one that came to another rank before.
-Result<void> SeriesFile::join_store(Encoding encoding, const std::vector<MetaColumn>& columns) {
-  PEN_ASSIGN(const auto answer, team_.ask({{"ask", "terms"},
-                                           {"series_unique_id", series_.unique_id},
-                                           {"encoding", name(encoding)},
-                                           {"columns", to_json(columns)}},
-                                          std::chrono::seconds(60)));
-  PEN_ASSIGN(const auto terms, terms_from(answer));
-  use(terms.encoding, terms.columns);
-  PEN_ASSIGN(store_, store::Store::join(env_, path_, nexus_layout(series_, codec_, columns_), store_options(), this,
-                                        team_.share(terms.file, terms.base), terms.shared));
-  file_ = terms.file;
-  team_.enter(file_, store_.get());
-  entered_ = true;
-  make_writers();
-  return {};
-}
-
 /// Only the first frame tells how the detector compresses and which metadata it sends; where that
 /// is not what the file was made for, the file (which holds no frame yet) is made again.
 Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& columns) {
@@ -162,15 +144,6 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   }
   fitted_.store(true, std::memory_order_release);
   return {};
-}
-
-Result<Terms> SeriesFile::terms(Encoding encoding, const std::vector<MetaColumn>& columns) {
-  {
-    std::lock_guard lock(mutex_);
-    if (closing_) return make_error(Errc::out_of_order, "series \"{}\" is closed", series_.unique_id);
-  }
-  PEN_TRY(fit(encoding, columns));
-  return Terms{codec_.encoding, columns_, file_, file_base_, store_->shared_file()};
 }
 
 Result<void> SeriesFile::check(const Frame& frame, std::uint64_t raw_bytes) const {
@@ -384,40 +357,6 @@ Result<void> SeriesFile::close() {
   return finished;
 }
 
-nlohmann::json SeriesFile::part() const {
-  const auto found = stats();
-  const auto& counts = found.ledger;
-  return {{"duplicate", counts.duplicate},
-          {"late", counts.late},
-          {"damaged", counts.damaged},
-          {"dropped", counts.dropped},
-          {"lost", counts.lost},
-          {"end", counts.end},
-          {"encode_ns", found.encode_ns},
-          {"write_ns", found.store.write_ns},
-          {"sync_ns", found.store.sync_ns},
-          {"latency", found.latency.values()},
-          {"problem", problem()}};
-}
-
-void SeriesFile::add_part(const nlohmann::json& part) {
-  LedgerCounts counts;
-  counts.duplicate = part.value("duplicate", std::uint64_t{0});
-  counts.late = part.value("late", std::uint64_t{0});
-  counts.damaged = part.value("damaged", std::uint64_t{0});
-  counts.dropped = part.value("dropped", std::uint64_t{0});
-  counts.lost = part.value("lost", std::uint64_t{0});
-  counts.end = part.value("end", std::uint64_t{0});
-  ledger_.add(counts);
-  encode_ns_ += part.value("encode_ns", std::int64_t{0});
-  elsewhere_write_ns_ += part.value("write_ns", std::int64_t{0});
-  elsewhere_sync_ns_ += part.value("sync_ns", std::int64_t{0});
-  if (const auto problem = part.value("problem", std::string()); !problem.empty())
-    fail(make_error(Errc::io, "{}", problem));
-  std::lock_guard lock(mutex_);
-  latency_.merge(part.value("latency", std::vector<std::uint64_t>()));
-}
-
 void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) {
   std::vector<Ledger::Item> items;
   items.reserve(chunks.size());
@@ -461,61 +400,12 @@ void SeriesFile::lost(std::span<const store::PlacedChunk> chunks, const Error& w
   settle(chunks.size());
 }
 
-void SeriesFile::already_there(std::span<const store::PlacedChunk> chunks) {
-  std::vector<Ledger::Item> items;
-  for (const auto& chunk : chunks) {
-    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
-    slots_.take(chunk.head.cookie);
-  }
-  ledger_.already_there(items);
-  {
-    std::lock_guard lock(mutex_);
-    settle(chunks.size());
-  }
-  notify_sessions();
-}
-
-void SeriesFile::placed_elsewhere(std::span<const store::PlacedChunk> chunks) {
-  std::vector<Ledger::Item> items;
-  std::uint64_t bytes = 0;
-  for (const auto& chunk : chunks) {
-    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
-    bytes += chunk.size;
-  }
-  const auto whole = ledger_.placed_elsewhere(items);
-  whole_elsewhere_.insert(whole_elsewhere_.end(), whole.begin(), whole.end());
-  last_activity_ns_ = monotonic_ns();
-  raw_bytes_ += chunks.size() * raw_bytes_a_frame_;
-  {
-    std::lock_guard lock(mutex_);
-    chunks_written_ += chunks.size();
-    stored_bytes_ += bytes;
-  }
-  notify_sessions();
-}
-
 /// The batch before the states: a frame whose channels went to several ranks is whole with the last one.
 void SeriesFile::tick(store::RowWriter& rows) {
   if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
   if (auto written = write_states(whole_elsewhere_, FrameState::received, rows); !written.ok()) fail(written.error());
   whole_elsewhere_.clear();
   tell_blemishes(rows);
-}
-
-void SeriesFile::tell_blemishes(store::RowWriter& rows) {
-  const auto blemishes = ledger_.take_blemishes();
-  if (!team_.leads()) {
-    if (blemishes.empty()) return;
-    auto list = nlohmann::json::array();
-    for (const auto& [number, state] : blemishes) list.push_back({value(number), static_cast<int>(state)});
-    team_.tell(job::lead, {{"tell", "blemishes"}, {"series_unique_id", series_.unique_id}, {"frames", list}});
-    return;
-  }
-  for (const auto& [number, state] : blemishes) {
-    const auto byte = static_cast<std::byte>(state);
-    auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, value(number), Bytes(&byte, 1));
-    if (!put.ok()) fail(put.error());
-  }
 }
 
 void SeriesFile::notify_sessions() {

@@ -13,11 +13,7 @@ class SpreadSender final : public FrameSender {
     return to_all([&](FrameSender& sender) { return sender.begin(series); });
   }
 
-  Result<void> put(const Frame& frame) override {
-    auto& sender = *senders_[value(frame.number) % senders_.size()];
-    PEN_TRY(sender.put(frame), "{}", sender.address());
-    return {};
-  }
+  Result<void> put(const Frame& frame) override { return senders_[value(frame.number) % senders_.size()]->put(frame); }
 
   Result<void> flush() override {
     return to_all([](FrameSender& sender) { return sender.flush(); });
@@ -36,7 +32,7 @@ class SpreadSender final : public FrameSender {
     std::vector<Receipt> receipts;
     for (auto& sender : senders_) {
       const auto left = std::max<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), {});
-      PEN_ASSIGN(auto receipt, sender->finish(left), "{}", sender->address());
+      PEN_ASSIGN(auto receipt, sender->finish(left));
       receipts.push_back(std::move(receipt));
     }
     return together(receipts);
@@ -61,7 +57,7 @@ class SpreadSender final : public FrameSender {
  private:
   template <typename Call>
   Result<void> to_all(Call call) {
-    for (auto& sender : senders_) PEN_TRY(call(*sender), "{}", sender->address());
+    for (auto& sender : senders_) PEN_TRY(call(*sender));
     return {};
   }
 

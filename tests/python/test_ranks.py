@@ -108,6 +108,12 @@ def simulate(run: Run, target: str, *arguments: str) -> "subprocess.CompletedPro
     return run("simulate", "custom", *SMALL, "--rate", "max", "--to", target, *arguments)
 
 
+def detector(*arguments: str) -> "subprocess.Popen[str]":
+    """One that goes on beside the test."""
+    command = [sys.executable, "-m", "penstock", "simulate", "custom", *SMALL, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def check(run: Run, file: Path, frames: int) -> dict[str, object]:
     """That the file holds all frames, by Penstock's own check and by plain h5py."""
     checked = run("check", str(file), "--against", "recorded", "--complete", "--json")
@@ -180,11 +186,8 @@ def test_frames_that_two_ranks_received_are_there_once(
 ) -> None:
     recorder = job(2)
     both = [
-        subprocess.Popen(
-            [sys.executable, "-m", "penstock", "simulate", "custom", *SMALL, "--rate", "200"]
-            + ["--frames", "200", "--series-name", "twice", "--to", f"tcp://127.0.0.1:{port}"],
-            stderr=subprocess.PIPE,
-            text=True,
+        detector(
+            "--rate", "200", "--frames", "200", "--series-name", "twice", "--to", f"tcp://127.0.0.1:{port}"
         )
         for port in recorder.ports
     ]
@@ -203,22 +206,8 @@ def test_what_was_acknowledged_survives_a_killed_rank(
     job: Callable[..., Job], run: Run, tmp_path: Path, victim: int
 ) -> None:
     recorder = job(2)
-    sender = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "simulate", "custom", *SMALL, "--rate", "400", "--json"]
-        + [
-            "--frames",
-            "100000",
-            "--series-name",
-            "killed",
-            "--connect-timeout",
-            "1",
-            "--to",
-            recorder.target,
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    many = ("--rate", "400", "--frames", "100000", "--series-name", "killed")
+    sender = detector(*many, "--connect-timeout", "1", "--json", "--to", recorder.target)
     while int(str(recorder.until("progress")["frames_written"])) < 300:
         pass
     os.kill(_rank(victim), signal.SIGKILL)

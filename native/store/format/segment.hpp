@@ -49,7 +49,7 @@ struct SegmentHeader {
   SegmentKind kind = SegmentKind::chunks;
   std::uint32_t header_bytes = 0;  ///< header, body and padding; what a scanner reads in one piece
   FileId file_id{};
-  std::uint64_t sequence = 0;       ///< unique in the file; in the order in which space was given
+  std::uint64_t sequence = 0;       ///< unique in the file; of one process in the order in which space was given
   std::uint64_t segment_bytes = 0;  ///< from this header to the segment's end
   std::uint32_t record_count = 0;   ///< 0 for a description
   std::uint32_t writer = 0;         ///< which ChunkWriter filled it

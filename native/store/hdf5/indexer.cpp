@@ -48,7 +48,7 @@ void Indexer::run() {
   auto due = Clock::now() + flush_interval_;
   while (true) {
     if (auto item = inbox_.pop_for(due - Clock::now()))
-      std::visit([this](auto&& what) { take(std::move(what)); }, std::move(*item));
+      std::visit([this](auto& what) { take(std::move(what)); }, *item);
     else if (inbox_.closed())
       break;
     if (Clock::now() < due) continue;

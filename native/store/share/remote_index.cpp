@@ -72,7 +72,7 @@ void RemoteIndex::run() {
   auto due = Clock::now() + flush_interval_;
   while (true) {
     if (auto settled = inbox_.pop_for(due - Clock::now())) {
-      settle(std::move(*settled));
+      settle(*settled);
       std::lock_guard lock(mutex_);
       --open_;
       changed_.notify_all();
@@ -86,7 +86,7 @@ void RemoteIndex::run() {
   if (listener_ != nullptr) listener_->tick(*this);
 }
 
-void RemoteIndex::settle(Settled settled) {
+void RemoteIndex::settle(Settled& settled) {
   auto& [segment, twice] = settled;
   if (segment.failure) {
     counters_.lost_chunks += segment.chunks.size();

@@ -40,7 +40,7 @@ class RemoteIndex final : private RowWriter {
   };
 
   void run();
-  void settle(Settled settled);
+  void settle(Settled& settled);
   Result<void> put(ColumnId column, std::uint64_t first, Bytes data) override;
 
   const std::function<void(std::vector<std::byte>)> send_;

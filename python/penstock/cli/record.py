@@ -124,9 +124,11 @@ def record_command(
 
 
 def _ranks(count: int, mpi: str) -> Ranks | None:
-    if mpi not in ("openmpi", "mpich"):
-        raise UsageError(f'--mpi: "{mpi}" is not known', "openmpi or mpich")
-    return Ranks(count, mpi) if count > 1 else None
+    match mpi:
+        case "openmpi" | "mpich":
+            return Ranks(count, mpi) if count > 1 else None
+        case _:
+            raise UsageError(f'--mpi: "{mpi}" is not known', "openmpi or mpich")
 
 
 def _require_folder(folder: Path) -> None:

@@ -46,8 +46,6 @@ class Ranks:
     def environment(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Settings that a user's own go before."""
         defaults = {
-            # A rank completes its file when it is told to stop; mpirun waits a second unless told otherwise.
-            "OMPI_MCA_odls_base_sigkill_timeout": "600",
             # Messages are small; the system call that this needs is often forbidden in containers.
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
         }

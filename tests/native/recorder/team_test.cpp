@@ -1,0 +1,285 @@
+/// Several recorders as ranks of one team, in one process: frames go into their sinks, the file is read with
+/// plain HDF5.
+
+#include "recorder/team.hpp"
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "../support/thread_job.hpp"
+#include "base/clock.hpp"
+#include "recorder/recorder.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+constexpr std::uint64_t rows = 16, columns = 32;
+
+/// One rank with all that a process has.
+struct Rank {
+  Rank(penstock::testing::ThreadWorld& world, unsigned number, const Config& config)
+      : job(world.rank(number)),
+        team(*job),
+        out(std::tmpfile()),
+        events(team.leads() ? Events(out) : Events([this](const std::string& line) {
+          team.tell(job::lead, {{"tell", "event"}, {"line", line}});
+        })),
+        recorder(posix_env(), config, events, team) {}
+  ~Rank() { std::fclose(out); }
+
+  std::unique_ptr<job::Job> job;
+  Team team;
+  std::FILE* out;
+  Events events;
+  Recorder recorder;
+};
+
+class Session final : public AckListener {
+ public:
+  void safe_below(const std::string&, FrameNumber below) override { safe = value(below); }
+  void closed(const std::string&, const std::string& why) override {
+    std::lock_guard lock(mutex);
+    is_closed = true;
+    problem = why;
+  }
+  std::atomic<std::uint64_t> safe{0};
+  std::mutex mutex;
+  bool is_closed = false;
+  std::string problem;
+};
+
+class TeamTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("penstock-team-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    config_.folder = folder_;
+    config_.codec.encoding = Encoding::bitshuffle_lz4;
+    config_.pool_bytes = 128 << 20;
+    config_.end_timeout_s = 0.3;
+    config_.idle_timeout_s = 5;
+    config_.threads = 1;
+    config_.store.segment_bytes = 64 << 10;
+    config_.store.extent_bytes = 1 << 20;
+    config_.store.flush_interval = 50ms;
+    config_.sources.push_back({});
+  }
+  void TearDown() override {
+    EXPECT_EQ(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL), 0) << "HDF5 objects stay open";
+    std::filesystem::remove_all(folder_);
+  }
+
+  void start(unsigned ranks) {
+    world_ = std::make_unique<penstock::testing::ThreadWorld>(ranks);
+    for (unsigned i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<Rank>(*world_, i, config_));
+    for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.start().ok());
+  }
+
+  /// As the programs end: each rank on its own, all of them together.
+  void stop() {
+    std::vector<std::thread> threads;
+    for (auto& rank : ranks_)
+      threads.emplace_back([&rank] {
+        rank->recorder.stop();
+        rank->team.stop();
+      });
+    for (auto& thread : threads) thread.join();
+  }
+
+  static Series series(std::uint64_t frames, std::vector<std::string> channels = {"1"}) {
+    Series series;
+    series.id = 1;
+    series.unique_id = "s1";
+    series.frames = frames;
+    series.channels = std::move(channels);
+    series.frame = {ElementType::u16, {rows, columns}};
+    return series;
+  }
+
+  static Frame frame(std::uint64_t number, std::shared_ptr<AckListener> session = {}, std::uint32_t channel = 0) {
+    auto pixels = std::make_shared<std::vector<std::uint16_t>>(rows * columns);
+    for (std::size_t i = 0; i < pixels->size(); ++i) (*pixels)[i] = static_cast<std::uint16_t>(number);
+    Frame frame;
+    frame.series_unique_id = "s1";
+    frame.number = FrameNumber{number};
+    frame.channel = channel;
+    frame.spec = {ElementType::u16, {rows, columns}};
+    frame.payload = std::as_bytes(std::span(*pixels));
+    frame.owner = pixels;
+    frame.received_ns = realtime_ns();
+    frame.session = std::move(session);
+    return frame;
+  }
+
+  json event(const std::string& name) const {
+    json found;
+    char line[1 << 16];
+    std::rewind(ranks_[0]->out);
+    while (std::fgets(line, sizeof line, ranks_[0]->out) != nullptr)
+      if (auto read = json::parse(line); read["event"] == name) found = read;
+    return found;
+  }
+
+  std::vector<std::uint8_t> states() const {
+    const auto file = H5Fopen((folder_ / "s1.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    EXPECT_GE(file, 0);
+    const auto dataset = H5Dopen2(file, "/entry/penstock/frame_state", H5P_DEFAULT);
+    const auto space = H5Dget_space(dataset);
+    std::vector<std::uint8_t> found(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+    H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, found.data());
+    H5Sclose(space);
+    H5Dclose(dataset);
+    H5Fclose(file);
+    return found;
+  }
+
+  std::filesystem::path folder_;
+  Config config_;
+  std::unique_ptr<penstock::testing::ThreadWorld> world_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+TEST_F(TeamTest, FramesOfThreeRanksAreInOneFileAndTheirSendersAreTold) {
+  start(3);
+  constexpr std::uint64_t frames = 300;
+  std::vector<std::shared_ptr<Session>> sessions;
+  std::vector<std::thread> senders;
+  for (unsigned i = 0; i < 3; ++i) sessions.push_back(std::make_shared<Session>());
+  for (unsigned i = 0; i < 3; ++i)
+    senders.emplace_back([&, i] {
+      auto& sink = ranks_[i]->recorder;
+      ASSERT_TRUE(sink.begin(series(frames), sessions[i]).ok());
+      for (std::uint64_t number = i; number < frames; number += 3)
+        ASSERT_TRUE(sink.put(frame(number, sessions[i])).ok());
+      ASSERT_TRUE(sink.end({1, "s1"}).ok());
+    });
+  for (auto& sender : senders) sender.join();
+  stop();
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(frames, 1));
+  for (const auto& session : sessions) {
+    EXPECT_TRUE(session->is_closed);
+    EXPECT_EQ(session->problem, "");
+    EXPECT_GE(session->safe, frames - 2);
+  }
+  const auto end = event("series_end");
+  EXPECT_EQ(end["frames_received"], frames);
+  EXPECT_EQ(end["frames_written"], frames);
+  EXPECT_EQ(end["duplicate"], 0);
+  EXPECT_TRUE(end["problem"].is_null());
+}
+
+TEST_F(TeamTest, WhatTwoRanksReceivedCountsOnce) {
+  start(2);
+  constexpr std::uint64_t frames = 200;
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.begin(series(frames), std::make_shared<Session>()).ok());
+  std::vector<std::thread> senders;
+  for (auto& rank : ranks_)
+    senders.emplace_back([&rank] {
+      for (std::uint64_t number = 0; number < frames; ++number) ASSERT_TRUE(rank->recorder.put(frame(number)).ok());
+    });
+  for (auto& sender : senders) sender.join();
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.end({1, "s1"}).ok());
+  stop();
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(frames, 1));
+  const auto end = event("series_end");
+  EXPECT_EQ(end["frames_received"], frames);
+  EXPECT_EQ(end["duplicate"], frames);
+  EXPECT_TRUE(end["problem"].is_null()) << end["problem"];
+}
+
+TEST_F(TeamTest, AFrameWhoseChannelsWentToDifferentRanksIsWhole) {
+  start(2);
+  const auto both = series(4, {"low", "high"});
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.begin(both, std::make_shared<Session>()).ok());
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    ASSERT_TRUE(ranks_[number % 2]->recorder.put(frame(number, {}, 0)).ok());
+    if (number != 2) {
+      ASSERT_TRUE(ranks_[(number + 1) % 2]->recorder.put(frame(number, {}, 1)).ok());
+    }
+  }
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.end({1, "s1"}).ok());
+  stop();
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 0, 1}));
+  EXPECT_EQ(event("series_end")["frames_received"], 3);
+}
+
+TEST_F(TeamTest, FramesWhoseStartWentElsewhereFindTheirSeries) {
+  start(3);
+  std::thread early([&] { EXPECT_TRUE(ranks_[0]->recorder.put(frame(0)).ok()); });
+  std::thread also_early([&] { EXPECT_TRUE(ranks_[2]->recorder.put(frame(2)).ok()); });
+  std::this_thread::sleep_for(50ms);
+  ASSERT_TRUE(ranks_[1]->recorder.begin(series(3), nullptr).ok());
+  ASSERT_TRUE(ranks_[1]->recorder.put(frame(1)).ok());
+  early.join();
+  also_early.join();
+  ASSERT_TRUE(ranks_[1]->recorder.end({1, "s1"}).ok());
+  stop();
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(3, 1));
+}
+
+TEST_F(TeamTest, WhatARankDroppedOrCouldNotUnderstandIsInTheLedger) {
+  start(2);
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.begin(series(5), std::make_shared<Session>()).ok());
+  ASSERT_TRUE(ranks_[0]->recorder.put(frame(0)).ok());
+  ASSERT_TRUE(ranks_[1]->recorder.put(frame(1)).ok());
+  ranks_[1]->recorder.drop("s1", FrameNumber{2});
+  ranks_[1]->recorder.damage("s1", FrameNumber{3});
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.end({1, "s1"}).ok());
+  stop();
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 3, 2, 0}));
+  const auto end = event("series_end");
+  EXPECT_EQ(end["dropped"], 1);
+  EXPECT_EQ(end["damaged"], 1);
+  EXPECT_EQ(end["missing"], 3);
+}
+
+TEST_F(TeamTest, MetadataOfEveryRankGoesIntoTheSameColumns) {
+  start(2);
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.begin(series(40), std::make_shared<Session>()).ok());
+  for (std::uint64_t number = 0; number < 40; ++number) {
+    auto one = frame(number);
+    one.metadata = {{"omega", 0.5 * static_cast<double>(number)}};
+    ASSERT_TRUE(ranks_[number % 2]->recorder.put(std::move(one)).ok());
+  }
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.end({1, "s1"}).ok());
+  stop();
+  const auto file = H5Fopen((folder_ / "s1.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const auto dataset = H5Dopen2(file, "/entry/metadata/omega", H5P_DEFAULT);
+  ASSERT_GE(dataset, 0);
+  std::vector<double> omega(40);
+  H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, omega.data());
+  H5Dclose(dataset);
+  H5Fclose(file);
+  for (std::size_t i = 0; i < omega.size(); ++i) EXPECT_EQ(omega[i], 0.5 * static_cast<double>(i));
+}
+
+TEST_F(TeamTest, ASecondSeriesOfTheSameNameIsRefusedWhicheverRankItComesTo) {
+  start(2);
+  ASSERT_TRUE(ranks_[1]->recorder.begin(series(5), nullptr).ok());
+  EXPECT_EQ(ranks_[0]->recorder.begin(series(6), std::make_shared<Session>()).error().code(), Errc::out_of_order);
+  EXPECT_EQ(ranks_[0]->recorder.begin(series(5), nullptr).error().code(), Errc::out_of_order);
+  EXPECT_EQ(ranks_[1]->recorder.begin(series(5), nullptr).error().code(), Errc::out_of_order);
+  stop();
+}
+
+TEST_F(TeamTest, AnImageThatNobodyStartedIsRefusedInBoundedTime) {
+  start(2);
+  const auto started = std::chrono::steady_clock::now();
+  for (auto& rank : ranks_) {
+    EXPECT_EQ(rank->recorder.put(frame(0)).error().code(), Errc::out_of_order);
+    EXPECT_EQ(rank->recorder.put(frame(1)).error().code(), Errc::out_of_order) << "the second at once";
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 20s);
+  stop();
+}
+
+}  // namespace
+}  // namespace penstock::recorder
