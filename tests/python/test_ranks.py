@@ -191,12 +191,15 @@ def test_frames_that_two_ranks_received_are_there_once(
         )
         for port in recorder.ports
     ]
-    for sender in both:
-        _, errors = sender.communicate(timeout=WAIT_S)
-        assert sender.returncode == 0, errors
+    # The series is closed when all of its frames are there; whoever is slower is told so.
+    errors = [sender.communicate(timeout=WAIT_S)[1] for sender in both]
+    assert 0 in [sender.returncode for sender in both], errors
+    for sender, error in zip(both, errors, strict=True):
+        assert sender.returncode == 0 or "closed the series: complete" in error
     end = recorder.until("series_end")
     assert (end["frames_received"], end["missing"], end["problem"]) == (200, 0, None)
-    assert end["duplicate"] == 200
+    assert isinstance(end["duplicate"], int)
+    assert end["duplicate"] > 100
     check(run, tmp_path / "twice.h5", 200)
     assert recorder.stop() == 0, "".join(recorder.log)
 
