@@ -26,7 +26,7 @@ from measure.machine import Watch, conditions, cores, settle
 from measure.process import BenchmarkError
 from measure.report import markdown
 from measure.results import Result
-from rows import codec, memory, path, store
+from rows import codec, memory, path, ranks, store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LATEST = CHECKOUT / "benchmarks" / "results" / "latest.json"
@@ -45,6 +45,7 @@ ROWS: dict[str, Row] = {
     "path-raw-small": path.raw_small,
     "path-compress": path.compress,
     "path-passthrough": path.pass_through,
+    "ranks": ranks.shared_file,
     "memory": memory.bounded,
 }
 

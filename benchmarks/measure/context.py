@@ -25,7 +25,13 @@ class Context:
     images: Path | None  # folder of real images
 
     def program(self, name: str) -> str:
-        places = ("native/programs", "benchmarks/store", "benchmarks/codec", "benchmarks/stream")
+        places = (
+            "native/programs",
+            "benchmarks/store",
+            "benchmarks/codec",
+            "benchmarks/ranks",
+            "benchmarks/stream",
+        )
         for folder in places:
             candidate = self.build / folder / name
             if candidate.is_file():

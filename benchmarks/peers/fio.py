@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from measure.process import BenchmarkError, run
 
@@ -47,8 +48,7 @@ def write(
             "--output-format=json",
         ]
     )
-    # fio may put a warning before the document.
-    job = json.loads(finished.stdout[finished.stdout.index("{") :])["jobs"][0]
+    job = _job(finished.stdout)
     if job["error"] or job["write"]["io_bytes"] != total_bytes:
         raise BenchmarkError(
             f"fio wrote {job['write']['io_bytes']} of {total_bytes} bytes, error {job['error']}"
@@ -59,3 +59,42 @@ def write(
         "seconds": job["write"]["runtime"] / 1000,
         "cpu_s_per_gb": finished.cpu_seconds / total_bytes * 1e9,
     }
+
+
+def write_by_jobs(path: Path, total_bytes: int, *, jobs: int, direct: bool) -> dict[str, float]:
+    """Each job writes its part of one file, one block after the other, to fsync."""
+    path.unlink(missing_ok=True)
+    part = total_bytes // jobs // BLOCK_BYTES * BLOCK_BYTES
+    finished = run(
+        [
+            "fio",
+            "--name=peer",
+            f"--numjobs={jobs}",
+            f"--filename={path}",
+            "--rw=write",
+            f"--bs={BLOCK_BYTES}",
+            f"--filesize={part * jobs}",
+            f"--size={part}",
+            f"--offset_increment={part}",
+            f"--direct={int(direct)}",
+            "--ioengine=psync",
+            "--end_fsync=1",
+            "--group_reporting",
+            "--output-format=json",
+        ]
+    )
+    job = _job(finished.stdout)
+    if job["error"] or job["write"]["io_bytes"] != part * jobs:
+        raise BenchmarkError(
+            f"fio wrote {job['write']['io_bytes']} of {part * jobs} bytes, error {job['error']}"
+        )
+    path.unlink()
+    # `runtime` is that of the job that took longest.
+    seconds = job["write"]["runtime"] / 1000
+    return {"bytes_per_s": part * jobs / seconds, "seconds": seconds}
+
+
+def _job(output: str) -> dict[str, Any]:
+    """fio may put a warning before the document."""
+    jobs: list[dict[str, Any]] = json.loads(output[output.index("{") :])["jobs"]
+    return jobs[0]

@@ -116,13 +116,17 @@ void wait_until_told(const sigset_t& signals, bool stop_at_eof, const recorder::
   }
 }
 
-int record(const recorder::Config& config, bool stop_at_eof, job::Job& job) {
+/// Before any thread, MPI's own among them, so that only sigtimedwait sees them.
+sigset_t block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread, so that only sigtimedwait sees them
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
 
+int record(const recorder::Config& config, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
   recorder::Team team(job);
   recorder::Events events =
       team.leads() ? recorder::Events(stdout) : recorder::Events([&team](const std::string& line) {
@@ -144,7 +148,7 @@ int record(const recorder::Config& config, bool stop_at_eof, job::Job& job) {
   return recorder.failed_series() == 0 ? 0 : exit_failed;
 }
 
-int run(const std::string& plan_path, bool stop_at_eof, job::Job& job) {
+int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
   const auto config = read_config(plan_path, job);
   if (!config.ok()) {
     if (job.rank() == job::lead) spdlog::critical("{}", config.error().message());
@@ -152,7 +156,7 @@ int run(const std::string& plan_path, bool stop_at_eof, job::Job& job) {
     return exit_usage;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
-  return record(*config, stop_at_eof, job);
+  return record(*config, signals, stop_at_eof, job);
 }
 
 }  // namespace
@@ -172,16 +176,19 @@ int main(int argc, char** argv) {
   app.add_option("--plan", plan, "JSON file with the whole job; - is standard input")->required();
   bool stop_at_eof = false;
   app.add_flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
+  bool alone = false;
+  app.add_flag("--alone", alone, "One process, though a launcher of jobs started this program");
   app.set_version_flag("--version", "penstock-recorder " PENSTOCK_VERSION);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_usage;
   }
-  auto job = make_job(argc, argv);
+  const auto signals = block_signals();
+  auto job = alone ? job::make_alone() : make_job(argc, argv);
   if (!job.ok()) {
     spdlog::critical("{}", job.error().message());
     return exit_failed;
   }
-  return run(plan, stop_at_eof, **job);
+  return run(plan, signals, stop_at_eof, **job);
 }

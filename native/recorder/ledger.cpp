@@ -73,6 +73,12 @@ void Ledger::lost(std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   for (const auto& item : items) {
     auto& frame = entry(value(item.number));
+    if (frame.safe & (1u << item.channel)) {
+      // Another rank's copy is in the file.
+      ++counts_.duplicate;
+      settle(item);
+      continue;
+    }
     if (frame.received == all_channels_) --counts_.received;
     frame.received &= ~(1u << item.channel);
     ++counts_.lost;
@@ -152,6 +158,11 @@ std::vector<std::pair<FrameNumber, FrameState>> Ledger::take_blemishes() {
 std::uint64_t Ledger::end() const {
   std::lock_guard lock(mutex_);
   return counts_.end;
+}
+
+void Ledger::raise_end(std::uint64_t end) {
+  std::lock_guard lock(mutex_);
+  counts_.end = std::max(counts_.end, end);
 }
 
 }  // namespace penstock::recorder

@@ -88,6 +88,8 @@ class Ledger {
   LedgerCounts counts() const;
   /// One past the highest number that came; 0 if none.
   std::uint64_t end() const;
+  /// Frames below `end` came to another rank.
+  void raise_end(std::uint64_t end);
 
  private:
   struct Entry {

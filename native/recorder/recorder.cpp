@@ -18,6 +18,7 @@ constexpr std::int64_t tick_ns = 50'000'000;
 constexpr std::int64_t progress_interval_ns = 500'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 constexpr unsigned rejects_a_second = 10;
+constexpr std::size_t closed_names_max = 1024;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -162,6 +163,7 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
   opening_.erase(unique_id);
   changed_.notify_all();
   if (!file.ok()) {
+    answer_close_without_file(unique_id);
     // The recorder's own trouble, whoever else is told of it.
     ++failed_series_;
     spdlog::error("series \"{}\" is not recorded: {}", unique_id, file.error().message());
@@ -175,6 +177,9 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
                                 .began = {},
                                 .ended = {},
                                 .asked_to_close = close_when_open_.erase(unique_id) > 0});
+  closed_names_.erase(unique_id);
+  if (const auto early = early_ends_.extract(unique_id); !early.empty())
+    for (const auto rank : early.mapped()) end_open(open_.at(unique_id), rank);
   return {};
 }
 
@@ -237,18 +242,22 @@ Result<void> Recorder::end(const SeriesEnd& end) {
     team_.tell(job::lead, {{"tell", "end"}, {"series_unique_id", end.unique_id}});
     return {};
   }
-  if (!find_when_open(end.unique_id))
+  if (!find_when_open(end.unique_id) && team_.ranks() == 1)
     return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
   end_at(job::lead, end.unique_id);
   return {};
 }
 
 void Recorder::drop(const std::string& series_unique_id, FrameNumber number) {
-  if (auto series = find(series_unique_id)) series->drop(number);
+  auto series = find(series_unique_id);
+  if (!series) series = adopt(series_unique_id);
+  if (series) series->drop(number);
 }
 
 void Recorder::damage(const std::string& series_unique_id, FrameNumber number) {
-  if (auto series = find(series_unique_id)) series->damage(number);
+  auto series = find(series_unique_id);
+  if (!series) series = adopt(series_unique_id);
+  if (series) series->damage(number);
 }
 
 void Recorder::reject(std::string_view source, const Error& why) {
@@ -290,7 +299,10 @@ void Recorder::keep_time() {
       for (const auto& [id, open] : open_) files.push_back(open.file);
     }
     for (const auto& file : files) file->flush_older_than(now - segment_age_max_ns);
-    if (team_.leads()) report_progress(now);
+    if (team_.leads())
+      report_progress(now);
+    else
+      tell_if_busy(now);
     close_ready(now, false);
     reap(false);
   }
@@ -331,6 +343,9 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
         ++it;
         continue;
       }
+      if (team_.leads() && !open.joined.empty()) partings_[it->first] = {open.file, open.joined, {}};
+      if (closed_names_.size() >= closed_names_max) closed_names_.clear();
+      closed_names_.insert(it->first);
       ready.push_back(std::move(it->second));
       it = open_.erase(it);
     }

@@ -96,12 +96,15 @@ class Recorder final : public FrameSink {
   Result<std::shared_ptr<SeriesFile>> open(Series series);
   Result<std::shared_ptr<SeriesFile>> join(Series series, bool with_session);
   std::shared_ptr<SeriesFile> adopt(const std::string& series_unique_id);
-  std::shared_ptr<SeriesFile> adopt_from_lead(const std::string& series_unique_id);
-  std::shared_ptr<SeriesFile> wait_for_start(const std::string& series_unique_id);
+  std::shared_ptr<SeriesFile> adopt_from_lead(const std::string& series_unique_id, std::chrono::nanoseconds patience);
+  std::shared_ptr<SeriesFile> wait_for_start(const std::string& series_unique_id, std::chrono::nanoseconds patience);
   Result<void> settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file);
   void release(const std::string& unique_id);
   Result<void> tell_of_session(const Series& series);
+  void answer_close_without_file(const std::string& unique_id);
   void end_at(unsigned rank, const std::string& unique_id);
+  void end_open(Open& open, unsigned rank);
+  void tell_if_busy(std::int64_t now_ns);
 
   Result<nlohmann::json> answer(unsigned from, const nlohmann::json& question);
   Result<nlohmann::json> answer_begin(unsigned from, const nlohmann::json& question);
@@ -134,6 +137,7 @@ class Recorder final : public FrameSink {
   std::vector<std::thread> workers_;
   std::thread timekeeper_;
   bool joined_team_ = false;
+  std::int64_t busy_told_ns_ = 0;  // of the timekeeper
   std::atomic<std::uint64_t> rejected_{0};
   std::atomic<std::uint64_t> failed_series_{0};
   std::atomic<bool> told_to_stop_{false};
@@ -144,7 +148,9 @@ class Recorder final : public FrameSink {
   std::map<std::string, Open> open_;
   std::set<std::string> opening_;  ///< whose file is being made
   std::set<std::string> close_when_open_;
-  std::map<std::string, std::int64_t> unknown_;  ///< series that the lead did not know, and when (monotonic)
+  std::set<std::string> closed_names_;
+  std::map<std::string, std::set<unsigned>> early_ends_;  ///< by series that has not started; ranks
+  std::map<std::string, std::int64_t> unknown_;           ///< series that the lead did not know, and when (monotonic)
   std::map<std::string, Parting> partings_;
   std::map<std::string, std::vector<Session>> untold_;  ///< of closed series whose file the lead is completing
   std::set<unsigned> stopped_ranks_;

@@ -16,11 +16,14 @@ using nlohmann::json;
 using std::chrono::seconds;
 
 constexpr auto answer_patience = seconds(60);
-/// For a start message that is on its way through another rank.
-constexpr auto find_patience = seconds(2);
+/// For a start message that is on its way through another rank: as long as that may be held back itself, or,
+/// where nobody is held back, not longer than the pool lasts.
+constexpr auto find_patience = seconds(10);
+constexpr auto find_patience_dropping = seconds(2);
 constexpr auto find_step = std::chrono::milliseconds(20);
 constexpr std::int64_t unknown_ns = 1'000'000'000;
-constexpr std::size_t unknown_max = 64;
+constexpr std::size_t remembered_max = 64;  // names of series that are not open
+constexpr std::int64_t busy_interval_ns = 200'000'000;
 /// For the sources of other ranks to stop, and for what they hold to reach the storage.
 constexpr auto stop_patience = seconds(60);
 constexpr auto part_patience = seconds(600);
@@ -83,33 +86,43 @@ Result<void> Recorder::tell_of_session(const Series& series) {
 /// A series whose start message went to another rank and may still be on its way; null where nobody knows it.
 std::shared_ptr<SeriesFile> Recorder::adopt(const std::string& unique_id) {
   if (team_.ranks() == 1) return nullptr;
+  std::chrono::nanoseconds patience = holds_back() ? find_patience : find_patience_dropping;
   {
+    // One that was waited for in vain is looked for again, but not waited for.
     std::lock_guard lock(mutex_);
-    const auto before = unknown_.find(unique_id);
-    if (before != unknown_.end() && monotonic_ns() - before->second < unknown_ns) return nullptr;
+    if (const auto before = unknown_.find(unique_id); before != unknown_.end()) {
+      if (monotonic_ns() - before->second < unknown_ns) return nullptr;
+      patience = {};
+    }
   }
-  auto found = team_.leads() ? wait_for_start(unique_id) : adopt_from_lead(unique_id);
-  if (found) return found;
+  auto found = team_.leads() ? wait_for_start(unique_id, patience) : adopt_from_lead(unique_id, patience);
   std::lock_guard lock(mutex_);
-  if (unknown_.size() >= unknown_max) unknown_.clear();
-  unknown_[unique_id] = monotonic_ns();
-  return nullptr;
+  if (unknown_.size() >= remembered_max) unknown_.clear();
+  if (found)
+    unknown_.erase(unique_id);
+  else
+    unknown_[unique_id] = monotonic_ns();
+  return found;
 }
 
 /// The lead's: another rank has it opened.
-std::shared_ptr<SeriesFile> Recorder::wait_for_start(const std::string& unique_id) {
+std::shared_ptr<SeriesFile> Recorder::wait_for_start(const std::string& unique_id, std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, find_patience, [&] { return stopping_ || open_.contains(unique_id); });
+  const auto there = [&] { return told_to_stop_ || open_.contains(unique_id); };
+  changed_.wait_for(lock, patience, [&] { return there() || opening_.contains(unique_id); });
+  changed_.wait_for(lock, answer_patience, [&] { return there() || !opening_.contains(unique_id); });
   const auto found = open_.find(unique_id);
   return found == open_.end() ? nullptr : found->second.file;
 }
 
-std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_id) {
+std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_id, std::chrono::nanoseconds patience) {
   if (auto found = find_when_open(unique_id)) return found;
   if (!claim(unique_id).ok()) return find_when_open(unique_id);
-  const auto until = std::chrono::steady_clock::now() + find_patience;
+  const auto until = std::chrono::steady_clock::now() + patience;
   auto found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
-  while (!found.ok() && found.error().code() == Errc::not_found && std::chrono::steady_clock::now() < until) {
+  while (!found.ok() && !told_to_stop_ &&
+         (found.error().code() == Errc::locked ||
+          (found.error().code() == Errc::not_found && std::chrono::steady_clock::now() < until))) {
     std::this_thread::sleep_for(find_step);
     found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
   }
@@ -132,8 +145,14 @@ std::optional<std::vector<std::string>> Recorder::channels(const std::string& se
 void Recorder::release(const std::string& unique_id) {
   std::lock_guard lock(mutex_);
   opening_.erase(unique_id);
-  close_when_open_.erase(unique_id);
+  answer_close_without_file(unique_id);
   changed_.notify_all();
+}
+
+/// With mutex_ held. The lead asked for a part of a series that did not come to be open here.
+void Recorder::answer_close_without_file(const std::string& unique_id) {
+  if (close_when_open_.erase(unique_id) > 0)
+    team_.tell(job::lead, {{"tell", "part"}, {"series_unique_id", unique_id}, {"part", json::object()}});
 }
 
 /// The lead's, on the team's thread.
@@ -142,6 +161,10 @@ Result<json> Recorder::answer(unsigned from, const json& question) {
   if (what == "begin") return answer_begin(from, question);
   if (what == "find") return answer_find(from, question);
   if (what == "terms") return answer_terms(question);
+  if (what == "end") {
+    const auto file = find(name_in(question));
+    return json{{"end", file ? file->end() : std::uint64_t{0}}};
+  }
   return make_error(Errc::malformed, "rank {} asks \"{}\"", from, what);
 }
 
@@ -165,12 +188,18 @@ Result<json> Recorder::answer_begin(unsigned from, const json& question) {
 
 Result<json> Recorder::answer_find(unsigned from, const json& question) {
   const auto unique_id = name_in(question);
-  std::lock_guard lock(mutex_);
-  const auto found = open_.find(unique_id);
-  if (found == open_.end()) return make_error(Errc::not_found, "series \"{}\" has not started", unique_id);
-  found->second.joined.insert(from);
-  auto answer_to = question_begin(found->second.file->series(), false);
-  answer_to["path"] = found->second.file->path();
+  std::shared_ptr<SeriesFile> file;
+  {
+    std::lock_guard lock(mutex_);
+    if (opening_.contains(unique_id))
+      return make_error(Errc::locked, "the file of series \"{}\" is being made", unique_id);
+    const auto found = open_.find(unique_id);
+    if (found == open_.end()) return make_error(Errc::not_found, "series \"{}\" has not started", unique_id);
+    found->second.joined.insert(from);
+    file = found->second.file;
+  }
+  auto answer_to = question_begin(file->series(), false);
+  answer_to["path"] = file->path();
   return answer_to;
 }
 
@@ -190,10 +219,15 @@ void Recorder::hear(unsigned from, const json& notice) {
   const auto unique_id = name_in(notice);
   if (what == "end") return end_at(from, unique_id);
   if (what == "blemishes") return hear_blemishes(unique_id, notice);
+  if (what == "busy") {
+    if (const auto file = find(unique_id)) file->note_activity(monotonic_ns());
+    return;
+  }
   if (what == "event") return events_.pass_on(notice.value("line", std::string()));
   if (what == "stop") {
     if (team_.leads() && !told_to_stop_.exchange(true)) team_.tell_all(notice);
     told_to_stop_ = true;
+    changed_.notify_all();
     return;
   }
   std::vector<Session> sessions;
@@ -244,9 +278,15 @@ void Recorder::hear_part(unsigned from, const std::string& unique_id, const json
 /// The lead's: the source of a rank has ended the series.
 void Recorder::end_at(unsigned rank, const std::string& unique_id) {
   std::lock_guard lock(mutex_);
-  const auto found = open_.find(unique_id);
-  if (found == open_.end()) return;
-  auto& open = found->second;
+  if (const auto found = open_.find(unique_id); found != open_.end()) return end_open(found->second, rank);
+  // Its start may still be on its way through another rank.
+  if (closed_names_.contains(unique_id)) return;
+  if (early_ends_.size() >= remembered_max) early_ends_.clear();
+  early_ends_[unique_id].insert(rank);
+}
+
+/// With mutex_ held.
+void Recorder::end_open(Open& open, unsigned rank) {
   open.ended.insert(rank);
   const bool by_all = std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
   const bool alone_and_open_ended = team_.ranks() == 1 && open.file->series().frames == 0;
@@ -259,10 +299,6 @@ void Recorder::end_at(unsigned rank, const std::string& unique_id) {
 void Recorder::part_from_others(const Open& open) {
   if (open.joined.empty()) return;
   const auto& unique_id = open.file->series().unique_id;
-  {
-    std::lock_guard lock(mutex_);
-    partings_[unique_id] = {open.file, open.joined, {}};
-  }
   for (const auto rank : open.joined) team_.tell(rank, {{"tell", "close"}, {"series_unique_id", unique_id}});
   Parting parting;
   {
@@ -286,6 +322,16 @@ void Recorder::part_from_lead(const Open& open) {
     untold_[unique_id] = open.file->sessions();
   }
   team_.tell(job::lead, {{"tell", "part"}, {"series_unique_id", unique_id}, {"part", open.file->part()}});
+}
+
+/// Another rank's, now and then: what is on its way here keeps the lead from closing.
+void Recorder::tell_if_busy(std::int64_t now_ns) {
+  if (now_ns - busy_told_ns_ < busy_interval_ns) return;
+  busy_told_ns_ = now_ns;
+  std::lock_guard lock(mutex_);
+  const bool frames_wait = queue_.size() > 0;
+  for (const auto& [unique_id, open] : open_)
+    if (frames_wait || open.file->busy()) team_.tell(job::lead, {{"tell", "busy"}, {"series_unique_id", unique_id}});
 }
 
 void Recorder::tell_to_stop() {

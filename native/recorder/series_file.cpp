@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t gap_frames_max = 1'000'000;
 constexpr std::uint64_t frames_max = (std::uint64_t{1} << 32) - 2;  // places in HDF5's index of a growing dataset
 constexpr std::size_t rows_a_batch = 8192;
+constexpr unsigned join_attempts_max = 5;
 /// A segment from here on is written though it is not full when no frame waits: its header and
 /// padding, 8 KiB, are less than a hundredth of it.
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
@@ -128,7 +129,8 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   if (fitted_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(first_mutex_);
   if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
-  first_seen_ = true;
+  // To join may be tried again: the file system may need a moment to show another machine's file.
+  first_seen_ = team_.leads() || ++attempts_ >= join_attempts_max;
   const auto wanted = encoding == Encoding::none ? config_.codec.encoding : encoding;
   Result<void> opened;
   if (!team_.leads()) {
@@ -139,9 +141,10 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
                  : make_error(Errc::not_found, "the file was removed or replaced before its first frame");
   }
   if (!opened.ok()) {
-    fail(opened.error());
+    if (first_seen_) fail(opened.error());
     return opened;
   }
+  first_seen_ = true;
   fitted_.store(true, std::memory_order_release);
   return {};
 }
@@ -178,6 +181,7 @@ Result<std::optional<Task>> SeriesFile::admit(Frame frame) {
 }
 
 Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
+  if (!team_.leads() && !can_be(frame.number)) learn_end();
   if (auto checked = check(frame, raw_bytes_a_frame_); !checked.ok()) {
     if (checked.error().code() == Errc::mismatch) damage(frame.number);
     return std::move(checked).error();
@@ -327,7 +331,12 @@ bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
   if (ending == 0) return false;
   if (series_.frames > 0 && ledger_.counts().received == series_.frames) return true;
   const auto since = team_.ranks() > 1 ? std::max(ending, last_activity_ns_.load()) : ending;
-  return now_ns - since >= patience_ns_;
+  return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
+}
+
+bool SeriesFile::busy() const {
+  std::lock_guard lock(mutex_);
+  return tasks_ > 0 || unsettled_ > 0;
 }
 
 Result<void> SeriesFile::close() {
@@ -341,6 +350,7 @@ Result<void> SeriesFile::close() {
     if (auto flushed = slot->writer->flush(); !flushed.ok()) fail(flushed.error());
     slot->writer.reset();
   }
+  if (!store_ && !team_.leads()) tell_blemishes();
   if (!store_) return problem().empty() ? Result<void>{} : make_error(Errc::io, "{}", problem());
   const auto frames = std::max(series_.frames, ledger_.end());
   {
@@ -405,7 +415,12 @@ void SeriesFile::tick(store::RowWriter& rows) {
   if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
   if (auto written = write_states(whole_elsewhere_, FrameState::received, rows); !written.ok()) fail(written.error());
   whole_elsewhere_.clear();
-  tell_blemishes(rows);
+  if (!team_.leads()) return tell_blemishes();
+  for (const auto& [number, state] : ledger_.take_blemishes()) {
+    const auto byte = static_cast<std::byte>(state);
+    auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, value(number), Bytes(&byte, 1));
+    if (!put.ok()) fail(put.error());
+  }
 }
 
 void SeriesFile::notify_sessions() {

@@ -81,6 +81,12 @@ class SeriesFile final : private store::Listener {
   /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
   void flush_if_worthwhile(unsigned worker);
 
+  /// Whether frames are on their way to the storage or the index.
+  bool busy() const;
+  /// The lead's: another rank has frames on their way.
+  void note_activity(std::int64_t now_ns) { last_activity_ns_ = now_ns; }
+  /// The lead's: one past the highest frame number that is known.
+  std::uint64_t end() const { return ledger_.end(); }
   /// When the series began or its last frame came, monotonic.
   std::int64_t last_activity_ns() const { return last_activity_ns_; }
 
@@ -124,7 +130,8 @@ class SeriesFile final : private store::Listener {
   void already_there(std::span<const store::PlacedChunk> chunks) override;
   void placed_elsewhere(std::span<const store::PlacedChunk> chunks) override;
   void tick(store::RowWriter& rows) override;
-  void tell_blemishes(store::RowWriter& rows);
+  void tell_blemishes();
+  void learn_end();
   void notify_sessions();
 
   struct WriterSlot {
@@ -149,7 +156,8 @@ class SeriesFile final : private store::Listener {
   std::uint64_t file_base_ = 0;
   bool entered_ = false;
   std::mutex first_mutex_;
-  bool first_seen_ = false;  // guarded by first_mutex_
+  bool first_seen_ = false;  // guarded by first_mutex_; nothing more is tried
+  unsigned attempts_ = 0;    // guarded by first_mutex_
   std::atomic<bool> fitted_{false};
 
   // Synchronise themselves.

@@ -102,20 +102,18 @@ void SeriesFile::placed_elsewhere(std::span<const store::PlacedChunk> chunks) {
   notify_sessions();
 }
 
-void SeriesFile::tell_blemishes(store::RowWriter& rows) {
-  const auto blemishes = ledger_.take_blemishes();
-  if (!team_.leads()) {
-    if (blemishes.empty()) return;
-    auto list = nlohmann::json::array();
-    for (const auto& [number, state] : blemishes) list.push_back({value(number), static_cast<int>(state)});
-    team_.tell(job::lead, {{"tell", "blemishes"}, {"series_unique_id", series_.unique_id}, {"frames", list}});
-    return;
-  }
-  for (const auto& [number, state] : blemishes) {
-    const auto byte = static_cast<std::byte>(state);
-    auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, value(number), Bytes(&byte, 1));
-    if (!put.ok()) fail(put.error());
-  }
+/// To the lead, which writes the states.
+void SeriesFile::tell_blemishes() {
+  auto list = nlohmann::json::array();
+  for (const auto& [number, state] : ledger_.take_blemishes()) list.push_back({value(number), static_cast<int>(state)});
+  if (list.empty()) return;
+  team_.tell(job::lead, {{"tell", "blemishes"}, {"series_unique_id", series_.unique_id}, {"frames", list}});
+}
+
+/// A number that seems far ahead may not be: the frames between went to other ranks.
+void SeriesFile::learn_end() {
+  const auto answer = team_.ask({{"ask", "end"}, {"series_unique_id", series_.unique_id}}, std::chrono::seconds(60));
+  if (answer.ok()) ledger_.raise_end(answer->value("end", std::uint64_t{0}));
 }
 
 }  // namespace penstock::recorder

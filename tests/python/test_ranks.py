@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -17,6 +18,8 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
+
+from penstock.programs.locate import find_program
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 WAIT_S = 120
@@ -257,3 +260,57 @@ def test_a_port_that_is_taken_ends_the_whole_job(run: Run, tmp_path: Path) -> No
         ended = run("record", "--folder", str(tmp_path), "--ranks", "2", "--listen", f"127.0.0.1:{port}")
     assert ended.returncode == 1
     assert f"127.0.0.1:{port + 1}" in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize("launcher", ["mpirun.openmpi", "mpiexec.mpich"])
+def test_a_launchers_own_job_completes_its_files_on_a_signal(run: Run, tmp_path: Path, launcher: str) -> None:
+    """As the how-to guide says: SIGUSR1 to mpirun, which hands it on."""
+    port = _free_ports(2)
+    shown = run("record", "--folder", str(tmp_path), "--listen", f"127.0.0.1:{port}", "--dry-run", "--json")
+    (tmp_path / "plan.json").write_text(shown.stdout, encoding="utf-8")
+    command = [launcher, *(["--oversubscribe", "--bind-to", "none"] if "openmpi" in launcher else [])]
+    command += ["-n", "2", str(find_program("penstock-recorder")), "--plan", str(tmp_path / "plan.json")]
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    with (tmp_path / "events").open("w", encoding="utf-8") as events:
+        job = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=events,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **as_root},
+        )
+    try:
+        target = f"tcp://127.0.0.1:{port},127.0.0.1:{port + 1}"
+        sender = detector("--rate", "200", "--frames", "100000", "--series-name", "told", "--to", target)
+        until(lambda: '"frames_written":1' in (tmp_path / "events").read_text(encoding="utf-8"))
+        job.send_signal(signal.SIGUSR1)
+        _, log = job.communicate(timeout=WAIT_S)
+    finally:
+        job.kill()
+    sender.communicate(timeout=WAIT_S)
+    assert job.returncode == 0, log
+    checked = run("check", str(tmp_path / "told.h5"), "--json")
+    assert checked.returncode == 0, checked.stdout
+    with h5py.File(tmp_path / "told.h5") as content:
+        assert content["/entry/end_time"][()]
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_command_in_somebodys_job_is_no_rank_of_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for mark in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE"):
+        monkeypatch.setenv(mark, "1")
+    port = _free_ports(1)
+    sender = detector(
+        "--frames", "3", "--rate", "max", "--series-name", "s", "--to", f"tcp://127.0.0.1:{port}"
+    )
+    recorded = run("record", "--folder", str(tmp_path), "--listen", f"127.0.0.1:{port}", "--series", "1")
+    _, errors = sender.communicate(timeout=WAIT_S)
+    assert (recorded.returncode, sender.returncode) == (0, 0), recorded.stderr + errors

@@ -53,6 +53,7 @@ Result<std::uint64_t> Space::take_segment(std::uint64_t bytes) {
       *hole = {address + used, hole->bytes - used};
     else
       holes_.erase(hole);
+    end_ = std::max(end_, address + bytes);
     return address;
   }
   PEN_ASSIGN(const auto address, take(bytes, options_.alignment_bytes));
@@ -113,12 +114,13 @@ Result<void> Space::back_with_zeros(std::uint64_t address, std::uint64_t bytes) 
 
 std::uint64_t Space::end() const {
   std::lock_guard lock(mutex_);
-  return end_;
+  return std::max(end_, covered_.load());
 }
 
 void Space::cover(std::uint64_t end) {
-  std::lock_guard lock(mutex_);
-  end_ = std::max(end_, end);
+  auto covered = covered_.load();
+  while (covered < end && !covered_.compare_exchange_weak(covered, end)) {
+  }
 }
 
 void Space::release_unused() {

@@ -8,6 +8,7 @@
 /// All calls are safe from several threads at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -51,7 +52,7 @@ class Space {
 
   /// The end of everything handed out, and of what was covered.
   std::uint64_t end() const;
-  /// Somebody else wrote up to `end`.
+  /// Somebody else wrote up to `end`. Does not wait: a lease that is on its way may need the caller.
   void cover(std::uint64_t end);
 
   /// Gives back to the file system what was reserved and not handed out; whether the file ends there is not
@@ -73,6 +74,7 @@ class Space {
   const std::shared_ptr<File> file_;
   const SpaceOptions options_;
   const std::shared_ptr<EndOfFile> end_of_file_;
+  std::atomic<std::uint64_t> covered_{0};
 
   mutable std::mutex mutex_;
   // guarded by mutex_; next_ ≤ extent_end_, reserved_end_ ≤ extent_end_, metadata_next_ ≤ metadata_end_

@@ -41,6 +41,12 @@ def _follow_parent() -> None:
     _libc.prctl(_DIE_WITH_PARENT, int(signal.SIGTERM))
 
 
+def _alone() -> dict[str, str]:
+    """The environment without a launcher's marks: a command in somebody's job is no rank of it."""
+    marks = ("OMPI_COMM_", "PMIX_", "PMI_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(marks)}
+
+
 def _plan_file(plan: BaseModel) -> Path:
     """For this user's eyes only: a plan may hold a token."""
     handle, name = tempfile.mkstemp(prefix="penstock-plan-", suffix=".json")
@@ -80,10 +86,12 @@ class Program:
         path: Path = find_program(name)
         self._plan_file: Path | None = None
         try:
-            command, environment = [str(path), "--plan", "-"], None
-            if ranks is not None:
+            if ranks is None:
+                command, environment = [str(path), "--plan", "-"], _alone()
+            else:
+                launcher = ranks.command(path)
                 self._plan_file = _plan_file(plan)
-                command = [*ranks.command(path), "--plan", str(self._plan_file), "--stop-at-eof"]
+                command = [*launcher, "--plan", str(self._plan_file), "--stop-at-eof"]
                 environment = ranks.environment()
             self._process = subprocess.Popen(
                 command,
@@ -92,9 +100,11 @@ class Program:
                 stderr=subprocess.PIPE,
                 process_group=0,
                 env=environment,
-                preexec_fn=_follow_parent,  # noqa: PLW1509 (one system call; no lock can be held)
+                # A job completes its files when its input ends, which is what happens when this process dies.
+                preexec_fn=None if self._is_job else _follow_parent,  # noqa: PLW1509 (one system call)
             )
         except OSError as error:
+            self._forget_plan()
             raise PenstockError(
                 f"{path} cannot be started: {error}", "build it again for this machine"
             ) from error
@@ -114,6 +124,10 @@ class Program:
             pipe.write(plan.model_dump_json().encode())
             pipe.close()
 
+    def _forget_plan(self) -> None:
+        if self._plan_file is not None:
+            self._plan_file.unlink(missing_ok=True)
+
     def _read_events(self) -> None:
         pipe: IO[bytes] | None = self._process.stdout
         assert pipe is not None
@@ -121,6 +135,7 @@ class Program:
             text = line.decode("utf-8", "replace").strip()
             if not text:
                 continue
+            self._forget_plan()  # whoever says something has read it
             try:
                 self.inbox.put(Message(self, parse_event(self.name, text)))
             except ValueError as error:
@@ -171,8 +186,7 @@ class Program:
             raise TimeoutError(f"{self.name} has not ended within {timeout_s} s") from error
         for thread in self._threads:
             thread.join(10)
-        if self._plan_file is not None:
-            self._plan_file.unlink(missing_ok=True)
+        self._forget_plan()
         return code
 
     def require_success(self, code: int, allowed: Iterable[int] = (0,)) -> None:

@@ -5,9 +5,12 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "base/queue.hpp"
@@ -29,7 +32,12 @@ class ThreadWorld {
     unsigned from;
     std::vector<std::byte> message;
   };
-  using Inbox = BoundedQueue<Letter>;
+  struct Addition {
+    unsigned counter;
+    std::uint64_t amount;
+    std::shared_ptr<std::promise<std::uint64_t>> before;
+  };
+  using Inbox = BoundedQueue<std::variant<Letter, Addition>>;
 
   class Rank final : public job::Job {
    public:
@@ -43,14 +51,25 @@ class ThreadWorld {
     Result<std::string> share_text(std::string text) override { return text; }
     void start(Handler handler) override {
       thread_ = std::thread([this, handler = std::move(handler)] {
-        while (auto letter = world_.inboxes_[number_]->pop()) handler(letter->from, std::move(letter->message));
+        while (auto item = world_.inboxes_[number_]->pop()) {
+          if (auto* letter = std::get_if<Letter>(&*item)) {
+            handler(letter->from, std::move(letter->message));
+          } else {
+            const auto& addition = std::get<Addition>(*item);
+            addition.before->set_value(world_.values_[addition.counter].fetch_add(addition.amount));
+          }
+        }
       });
     }
     void send(unsigned to, std::vector<std::byte> message) override {
-      (void)world_.inboxes_[to]->push({number_, std::move(message)});
+      (void)world_.inboxes_[to]->push(Letter{number_, std::move(message)});
     }
+    /// By the rank's own thread, as MPI's calls are: whoever keeps that one waiting waits for ever.
     Result<std::uint64_t> fetch_add(unsigned counter, std::uint64_t amount) override {
-      return world_.values_[counter].fetch_add(amount);
+      auto before = std::make_shared<std::promise<std::uint64_t>>();
+      auto answer = before->get_future();
+      (void)world_.inboxes_[number_]->push(Addition{counter, amount, std::move(before)});
+      return answer.get();
     }
     /// When the last rank has come here, nobody sends any more.
     void stop() override {
