@@ -127,27 +127,32 @@ void Recorder::decode_maps(Series& series) {
 
 Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   const std::string unique_id = series.unique_id;
-  if (auto already = find_when_open(unique_id)) {
-    if (!acks || !is_same_series(already->series(), series))
-      return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
-    already->attach(std::move(acks));
-    spdlog::info("{}: its source is back", already->path());
-    return tell_of_session(series);
+  auto file = find_when_open(unique_id);
+  if (!file) {
+    auto made = team_.leads() ? open(series) : join(series, acks != nullptr);
+    if (made.ok()) {
+      (*made)->attach(acks);
+      return team_.leads() && acks ? tell_of_session((*made)->series()) : Result<void>{};
+    }
+    // Another source may have been quicker.
+    if (made.error().code() == Errc::out_of_order) file = find_when_open(unique_id);
+    if (!file) return std::move(made).error();
   }
-  const bool with_session = acks != nullptr;
-  PEN_ASSIGN(const auto file, team_.leads() ? open(std::move(series)) : join(std::move(series), with_session));
+  if (!acks || !is_same_series(file->series(), series))
+    return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   file->attach(std::move(acks));
-  return team_.leads() && with_session ? tell_of_session(file->series()) : Result<void>{};
+  spdlog::info("{}: its source is back", file->path());
+  return tell_of_session(series);
 }
 
-/// The lead's: makes the series' file.
-Result<std::shared_ptr<SeriesFile>> Recorder::open(Series series) {
+/// The lead's: makes the series' file. Takes the series once it is sure that nobody else makes it.
+Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series) {
   PEN_ASSIGN(const auto path, file_path(config_.folder, config_.file_name, series, realtime_ns()));
-  decode_maps(series);
   const std::string unique_id = series.unique_id;
   const auto id = series.id;
   const auto frames = series.frames;
   PEN_TRY(claim(unique_id));
+  decode_maps(series);
   // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
   auto file = SeriesFile::create(env_, config_, team_, std::move(series), path);
   PEN_TRY(settle(unique_id, file));

@@ -93,8 +93,8 @@ class Recorder final : public FrameSink {
 
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
   std::shared_ptr<SeriesFile> find_when_open(const std::string& series_unique_id);
-  Result<std::shared_ptr<SeriesFile>> open(Series series);
-  Result<std::shared_ptr<SeriesFile>> join(Series series, bool with_session);
+  Result<std::shared_ptr<SeriesFile>> open(Series& series);
+  Result<std::shared_ptr<SeriesFile>> join(Series& series, bool with_session);
   std::shared_ptr<SeriesFile> adopt(const std::string& series_unique_id);
   std::shared_ptr<SeriesFile> adopt_from_lead(const std::string& series_unique_id, std::chrono::nanoseconds patience);
   std::shared_ptr<SeriesFile> wait_for_start(const std::string& series_unique_id, std::chrono::nanoseconds patience);

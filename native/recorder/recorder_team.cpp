@@ -60,7 +60,7 @@ bool is_same_series(const Series& one, const Series& other) {
 }
 
 /// Another rank's: the lead makes the file, or has made it for somebody else.
-Result<std::shared_ptr<SeriesFile>> Recorder::join(Series series, bool with_session) {
+Result<std::shared_ptr<SeriesFile>> Recorder::join(Series& series, bool with_session) {
   const std::string unique_id = series.unique_id;
   PEN_TRY(claim(unique_id));
   auto answer_of_lead = team_.ask(question_begin(series, with_session), answer_patience);
@@ -173,11 +173,18 @@ Result<json> Recorder::answer_begin(unsigned from, const json& question) {
   const std::string unique_id = series.unique_id;
   const bool with_session = question.value("session", false);
   auto file = find_when_open(unique_id);
+  bool fresh = false;
   if (!file) {
-    PEN_ASSIGN(file, open(std::move(series)));
-  } else if (!with_session || !is_same_series(file->series(), series)) {
-    return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
+    auto made = open(series);
+    fresh = made.ok();
+    if (fresh) file = *made;
+    // One of the lead's own sources may have been quicker.
+    else if (made.error().code() == Errc::out_of_order)
+      file = find_when_open(unique_id);
+    if (!file) return std::move(made).error();
   }
+  if (!fresh && (!with_session || !is_same_series(file->series(), series)))
+    return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   std::lock_guard lock(mutex_);
   const auto found = open_.find(unique_id);
   if (found == open_.end()) return make_error(Errc::out_of_order, "series \"{}\" is closed already", unique_id);
