@@ -184,6 +184,27 @@ TEST_F(TeamTest, FramesOfThreeRanksAreInOneFileAndTheirSendersAreTold) {
   EXPECT_TRUE(end["problem"].is_null());
 }
 
+/// A rank that waits for a lease must not keep the lead's thread waiting, which has to give it.
+TEST_F(TeamTest, ManyLeasesAndManyRecordsDoNotWaitForEachOther) {
+  config_.codec.encoding = Encoding::none;
+  config_.store.segment_bytes = 64 << 10;
+  config_.store.extent_bytes = 64 << 10;
+  start(2);
+  constexpr std::uint64_t frames = 6000;
+  std::vector<std::thread> senders;
+  for (unsigned i = 0; i < 2; ++i)
+    senders.emplace_back([&, i] {
+      auto session = std::make_shared<Session>();
+      ASSERT_TRUE(ranks_[i]->recorder.begin(series(frames), session).ok());
+      for (std::uint64_t number = i; number < frames; number += 2)
+        ASSERT_TRUE(ranks_[i]->recorder.put(frame(number, session)).ok());
+      ASSERT_TRUE(ranks_[i]->recorder.end({1, "s1"}).ok());
+    });
+  for (auto& sender : senders) sender.join();
+  stop();
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(frames, 1));
+}
+
 TEST_F(TeamTest, WhatTwoRanksReceivedCountsOnce) {
   start(2);
   constexpr std::uint64_t frames = 200;
