@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <condition_variable>
 #include <fstream>
 #include <iostream>
@@ -40,40 +41,68 @@ class SharedEnd final : public store::EndOfFile {
   job::Job& job_;
 };
 
-/// The ranks' stores and the messages between them.
+/// The ranks' stores and the messages between them: the first byte tells which.
 class Ranks {
  public:
-  explicit Ranks(job::Job& job) : job_(job) {}
-
-  /// Messages that come before the store is there wait in the job.
-  void start(store::Store& store) {
-    job_.start([this, &store](unsigned from, const std::vector<std::byte>& message) {
-      if (!message.empty()) {
-        if (auto taken = store.receive(from, message); !taken.ok()) std::cerr << taken.error().message() << '\n';
-        return;
-      }
-      std::lock_guard lock(mutex_);
-      ++finished_;
-      changed_.notify_all();
-    });
+  explicit Ranks(job::Job& job) : job_(job) {
+    job_.start([this](unsigned from, const std::vector<std::byte>& message) { receive(from, message); });
   }
 
   store::Share share() {
     return {job_.rank(), job_.ranks(), std::make_shared<SharedEnd>(job_),
-            [this](unsigned to, std::vector<std::byte> message) { job_.send(to, std::move(message)); }};
+            [this](unsigned to, std::vector<std::byte> message) { send(to, of_store, message); }};
   }
 
-  void tell_finished() { job_.send(job::lead, {}); }
+  /// From now on messages for the store find it. The lead's comes before anybody else's knows of the file.
+  void enter(store::Store& store) { store_ = &store; }
+
+  void tell_file(const store::SharedFile& file) {
+    const auto text = store::format::to_hex(file.id) + std::to_string(file.description_address);
+    for (unsigned to = 1; to < job_.ranks(); ++to) send(to, of_file, std::as_bytes(std::span(text)));
+  }
+  Result<store::SharedFile> wait_for_file() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !file_.empty(); });
+    store::SharedFile file;
+    PEN_ASSIGN(file.id, store::format::file_id_of(file_.substr(0, id_digits)));
+    file.description_address = std::stoull(file_.substr(id_digits));
+    return file;
+  }
+
+  void tell_finished() { send(job::lead, of_end, {}); }
   void wait_for_the_others() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return finished_ + 1 == job_.ranks(); });
   }
 
  private:
+  static constexpr std::byte of_store{1}, of_file{2}, of_end{3};
+  static constexpr std::size_t id_digits = 32;
+
+  void send(unsigned to, std::byte kind, Bytes content) {
+    std::vector<std::byte> message{kind};
+    message.insert(message.end(), content.begin(), content.end());
+    job_.send(to, std::move(message));
+  }
+
+  void receive(unsigned from, Bytes message) {
+    const auto content = message.subspan(1);
+    if (message[0] == of_store) {
+      if (auto taken = store_.load()->receive(from, content); !taken.ok()) std::cerr << taken.error().message() << '\n';
+      return;
+    }
+    std::lock_guard lock(mutex_);
+    if (message[0] == of_file) file_.assign(reinterpret_cast<const char*>(content.data()), content.size());
+    if (message[0] == of_end) ++finished_;
+    changed_.notify_all();
+  }
+
   job::Job& job_;
+  std::atomic<store::Store*> store_{nullptr};
   std::mutex mutex_;
   std::condition_variable changed_;
-  unsigned finished_ = 0;
+  std::string file_;       // guarded by mutex_
+  unsigned finished_ = 0;  // guarded by mutex_
 };
 
 Result<std::vector<std::byte>> read_frames(const Options& options) {
@@ -126,15 +155,14 @@ Result<std::unique_ptr<store::Store>> open_store(const Options& options, const s
   if (job.ranks() == 1) return Store::create(posix_env(), options.path, layout, options.store, nullptr);
   if (job.rank() == job::lead) {
     PEN_ASSIGN(auto store, Store::create(posix_env(), options.path, layout, options.store, nullptr, ranks.share()));
-    const auto file = store->shared_file();
-    PEN_TRY(job.share_text(store::format::to_hex(file.id) + std::to_string(file.description_address)));
+    ranks.enter(*store);
+    ranks.tell_file(store->shared_file());
     return store;
   }
-  PEN_ASSIGN(const auto text, job.share_text(""));
-  store::SharedFile file;
-  PEN_ASSIGN(file.id, store::format::file_id_of(text.substr(0, 32)));
-  file.description_address = std::stoull(text.substr(32));
-  return Store::join(posix_env(), options.path, layout, options.store, nullptr, ranks.share(), file);
+  PEN_ASSIGN(const auto file, ranks.wait_for_file());
+  PEN_ASSIGN(auto store, Store::join(posix_env(), options.path, layout, options.store, nullptr, ranks.share(), file));
+  ranks.enter(*store);
+  return store;
 }
 
 /// From before the file is made until it is closed and synced, by the lead's clock.
@@ -154,7 +182,6 @@ Result<nlohmann::json> measure(const Options& options, job::Job& job) {
   const auto layout = layout_of(options, codec);
   const auto started = monotonic_ns();
   PEN_ASSIGN(const auto store, open_store(options, layout, ranks, job));
-  ranks.start(*store);
   auto writer = store->make_writer();
   PEN_TRY(write_frames(*writer, options, codec, raw, job));
   writer.reset();
