@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "check/index_process.hpp"
@@ -14,6 +15,18 @@
 
 namespace penstock::recover {
 namespace {
+
+/// A recovery that was killed a moment ago may have left a process that reads HDF5 for it: that one ends by
+/// itself, and holds the lock until then.
+Result<void> lock_when_free(File& file) {
+  constexpr auto step = std::chrono::milliseconds(50);
+  auto locked = file.lock(true);
+  for (int tries = 0; tries < 40 && !locked.ok() && locked.error().code() == Errc::locked; ++tries) {
+    std::this_thread::sleep_for(step);
+    locked = file.lock(true);
+  }
+  return locked;
+}
 
 using check::Level;
 using store::PlacedChunk;
@@ -77,7 +90,7 @@ class Recovery {
 Result<void> Recovery::open() {
   PEN_ASSIGN(file_,
              env_.open(plan_.file, {.mode = plan_.dry_run ? OpenOptions::Mode::read : OpenOptions::Mode::update}));
-  PEN_TRY(file_->lock(true));
+  PEN_TRY(lock_when_free(*file_));
   PEN_ASSIGN(file_bytes_, file_->size());
   PEN_ASSIGN(const auto superblock, check::read_superblock(*file_));
   marked_open_ = superblock && superblock->open_for_writing;

@@ -170,13 +170,17 @@ TEST_F(RecoverTest, WithoutASuperblockTheStructureIsMadeAnew) {
   }
 }
 
-TEST_F(RecoverTest, WhateverPartOfTheStructureIsDamagedTheFramesComeBack) {
+/// In parts, which run side by side.
+class DamagedStructure : public RecoverTest, public ::testing::WithParamInterface<unsigned> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, DamagedStructure, ::testing::Range(20u, 26u));
+
+TEST_P(DamagedStructure, WhateverPartIsHitTheFramesComeBack) {
   write_recorded(path("whole.h5"), {.encoding = plain});
   const auto whole = bytes_of(path("whole.h5"));
   write_bytes(path(), whole);
-  std::mt19937 random(20);
+  std::mt19937 random(GetParam());
   int rebuilt = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 10; ++round) {
     auto bytes = whole;
     // Where HDF5 has its superblock, groups, and the headers and indexes of datasets.
     const auto at = random() % 6000;
@@ -188,7 +192,7 @@ TEST_F(RecoverTest, WhateverPartOfTheStructureIsDamagedTheFramesComeBack) {
     if (report->way == Way::nothing) continue;  // what was hit holds nothing that the index needs
     expect_frames(40);
   }
-  EXPECT_GT(rebuilt, 5);
+  EXPECT_GT(rebuilt, 0);
 }
 
 TEST_F(RecoverTest, ADamagedSegmentCostsItsOwnChunksAndNoOther) {
