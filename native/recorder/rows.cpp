@@ -8,6 +8,17 @@ namespace {
 
 constexpr std::size_t remarks_max = 64;
 
+/// One past the last of the numbers from `first` on that stand at equal distances, with that distance. `number_of`
+/// gives the number at a position below `count`; they rise.
+template <typename NumberOf>
+std::pair<std::size_t, std::uint64_t> run_from(std::size_t first, std::size_t count, NumberOf number_of) {
+  if (first + 1 >= count) return {count, 1};
+  const auto stride = number_of(first + 1) - number_of(first);
+  std::size_t last = first + 2;
+  while (last < count && number_of(last) - number_of(last - 1) == stride) ++last;
+  return {last, stride};
+}
+
 }  // namespace
 
 std::uint64_t RowSlots::put(Row row) {
@@ -40,29 +51,28 @@ Result<void> RowBatch::write(store::RowWriter& out) {
   for (const auto& row : rows_) remark_unknown(row.metadata);
   Result<void> result;
   for (std::size_t first = 0; first < rows_.size() && result.ok();) {
-    std::size_t end = first + 1;
-    while (end < rows_.size() && rows_[end].number == rows_[end - 1].number + 1) ++end;
-    result = write_run(first, end, out);
-    first = end;
+    const auto [last_of_run, stride] = run_from(first, rows_.size(), [&](std::size_t i) { return rows_[i].number; });
+    result = write_run({first, last_of_run, {rows_[first].number, stride}}, out);
+    first = last_of_run;
   }
   rows_.clear();
   return result;
 }
 
-Result<void> RowBatch::write_run(std::size_t first, std::size_t last, store::RowWriter& out) {
-  const auto number = rows_[first].number;
+Result<void> RowBatch::write_run(const Run& run, store::RowWriter& out) {
+  const auto count = run.last - run.first;
   if (states_ == States::written) {
     std::vector<std::uint8_t> states;
-    states.reserve(last - first);
-    for (auto i = first; i < last; ++i)
+    states.reserve(count);
+    for (auto i = run.first; i < run.last; ++i)
       states.push_back(static_cast<std::uint8_t>(rows_[i].whole ? FrameState::received : FrameState::missing));
-    PEN_TRY(
-        out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, number, std::as_bytes(std::span(states))));
+    PEN_TRY(out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, run.rows,
+                    std::as_bytes(std::span(states))));
   }
-  std::vector<std::int64_t> values(last - first);
+  std::vector<std::int64_t> values(count);
   const auto put = [&](Column column, std::int64_t Row::*member) {
-    for (std::size_t i = first; i < last; ++i) values[i - first] = rows_[i].*member;
-    return out.put(store::ColumnId{static_cast<std::uint16_t>(column)}, number, std::as_bytes(std::span(values)));
+    for (std::size_t i = 0; i < count; ++i) values[i] = rows_[run.first + i].*member;
+    return out.put(store::ColumnId{static_cast<std::uint16_t>(column)}, run.rows, std::as_bytes(std::span(values)));
   };
   PEN_TRY(put(Column::exposure_start, &Row::exposure_start_ns));
   PEN_TRY(put(Column::exposure_stop, &Row::exposure_stop_ns));
@@ -70,21 +80,20 @@ Result<void> RowBatch::write_run(std::size_t first, std::size_t last, store::Row
   PEN_TRY(put(Column::received, &Row::received_ns));
   PEN_TRY(put(Column::encoded, &Row::encoded_ns));
   PEN_TRY(put(Column::written, &Row::written_ns));
-  for (std::size_t column = 0; column < columns_.size(); ++column) PEN_TRY(write_metadata(first, last, column, out));
+  for (std::size_t column = 0; column < columns_.size(); ++column) PEN_TRY(write_metadata(run, column, out));
   return {};
 }
 
-Result<void> RowBatch::write_metadata(std::size_t first, std::size_t last, std::size_t position,
-                                      store::RowWriter& out) {
+Result<void> RowBatch::write_metadata(const Run& run, std::size_t position, store::RowWriter& out) {
   const auto& column = columns_[position];
   const auto row_bytes = column.row_bytes();
-  std::vector<std::byte> values((last - first) * row_bytes);
-  for (std::size_t i = first; i < last; ++i) {
+  std::vector<std::byte> values((run.last - run.first) * row_bytes);
+  for (auto i = run.first; i < run.last; ++i) {
     const auto* value = value_of(rows_[i].metadata, position);
-    if (!encode_value(value, column, values.data() + (i - first) * row_bytes))
+    if (!encode_value(value, column, values.data() + (i - run.first) * row_bytes))
       remark(column.name, "does not fit the type or the length of its first value everywhere");
   }
-  return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, rows_[first].number, values);
+  return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, run.rows, values);
 }
 
 /// Sources send the same names in the same order, so the column's own position is tried first.
@@ -114,11 +123,11 @@ Result<void> write_states(std::vector<FrameNumber>& frames, FrameState state, st
   std::sort(frames.begin(), frames.end());
   frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
   for (std::size_t first = 0; first < frames.size();) {
-    std::size_t end = first + 1;
-    while (end < frames.size() && value(frames[end]) == value(frames[end - 1]) + 1) ++end;
-    const std::vector<std::byte> states(end - first, static_cast<std::byte>(state));
-    PEN_TRY(out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, value(frames[first]), states));
-    first = end;
+    const auto [last, stride] = run_from(first, frames.size(), [&](std::size_t i) { return value(frames[i]); });
+    const std::vector<std::byte> states(last - first, static_cast<std::byte>(state));
+    PEN_TRY(
+        out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, {value(frames[first]), stride}, states));
+    first = last;
   }
   return {};
 }

@@ -42,7 +42,7 @@ class RowSlots {
   std::vector<std::uint64_t> free_;  // guarded by mutex_
 };
 
-/// Gathers rows and writes them in runs of neighbours, one HDF5 call a column and run. For the
+/// Gathers rows and writes them in runs at equal distances, one HDF5 call a column and run. For the
 /// indexer's thread.
 class RowBatch {
  public:
@@ -61,8 +61,14 @@ class RowBatch {
   Result<void> write(store::RowWriter& out);
 
  private:
-  Result<void> write_run(std::size_t first, std::size_t last, store::RowWriter& out);
-  Result<void> write_metadata(std::size_t first, std::size_t last, std::size_t position, store::RowWriter& out);
+  /// Of gathered rows, those that one call writes: the positions [first, last).
+  struct Run {
+    std::size_t first = 0;
+    std::size_t last = 0;
+    store::RowRun rows;
+  };
+  Result<void> write_run(const Run& run, store::RowWriter& out);
+  Result<void> write_metadata(const Run& run, std::size_t position, store::RowWriter& out);
   const MetaValue* value_of(const Metadata& metadata, std::size_t position) const;
   void remark_unknown(const Metadata& metadata);
   void remark(const std::string& name, const char* what);
@@ -74,7 +80,7 @@ class RowBatch {
   std::vector<Row> rows_;
 };
 
-/// Writes one state for all of `frames`, in runs of neighbours.
+/// Writes one state for all of `frames`, in runs at equal distances.
 Result<void> write_states(std::vector<FrameNumber>& frames, FrameState state, store::RowWriter& out);
 
 }  // namespace penstock::recorder

@@ -418,7 +418,7 @@ void SeriesFile::tick(store::RowWriter& rows) {
   if (!team_.leads()) return tell_blemishes();
   for (const auto& [number, state] : ledger_.take_blemishes()) {
     const auto byte = static_cast<std::byte>(state);
-    auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, value(number), Bytes(&byte, 1));
+    auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, {value(number)}, Bytes(&byte, 1));
     if (!put.ok()) fail(put.error());
   }
 }

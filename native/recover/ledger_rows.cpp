@@ -31,7 +31,7 @@ Result<void> put_runs(store::hdf5::IndexFile& index, store::ColumnId column, con
     run.push_back(value(rows[i]));
     const bool ends = i + 1 == rows.size() || number(rows[i + 1]) != number(rows[i]) + 1 || run.size() == run_max;
     if (!ends) continue;
-    PEN_TRY(index.put_rows(column, number(rows[i]) + 1 - run.size(), std::as_bytes(std::span(run))));
+    PEN_TRY(index.put_rows(column, {number(rows[i]) + 1 - run.size()}, std::as_bytes(std::span(run))));
     run.clear();
   }
   return {};

@@ -67,12 +67,19 @@ struct PlacedChunk {
   std::int64_t written_ns = 0;  ///< realtime, when its segment was on storage (or in the page cache)
 };
 
+/// Rows at equal distances: first, first + stride, …. A sender that deals frames to ranks in
+/// turn leaves each rank with such rows.
+struct RowRun {
+  std::uint64_t first = 0;
+  std::uint64_t stride = 1;  ///< at least 1
+};
+
 /// Writes rows of columns; only inside Listener::placed and finish, on the indexer's thread.
 class RowWriter {
  public:
   virtual ~RowWriter() = default;
-  /// Values of rows [first, first + n): `data` has n elements of the column's type.
-  virtual Result<void> put(ColumnId column, std::uint64_t first, Bytes data) = 0;
+  /// Values of the run's rows, as many as `data` has elements of the column's type.
+  virtual Result<void> put(ColumnId column, RowRun rows, Bytes data) = 0;
 };
 
 /// Called on the indexer's thread; must not block. Every chunk that a writer took comes back exactly

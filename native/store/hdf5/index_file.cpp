@@ -91,9 +91,9 @@ class IndexFileOfHdf5 final : public IndexFile {
     return refused;
   }
 
-  Result<void> put_rows(ColumnId column, std::uint64_t first, Bytes data) override {
+  Result<void> put_rows(ColumnId column, RowRun rows, Bytes data) override {
     LibraryLock lock;
-    return context_.outcome(put_all_rows(column, first, data));
+    return context_.outcome(put_all_rows(column, rows, data));
   }
 
   Result<void> flush() override {
@@ -199,20 +199,23 @@ class IndexFileOfHdf5 final : public IndexFile {
     return entered;
   }
 
-  Result<void> put_all_rows(ColumnId column, std::uint64_t first, Bytes data) {
+  Result<void> put_all_rows(ColumnId column, RowRun rows, Bytes data) {
     const auto position = static_cast<std::size_t>(column);
     if (position >= columns_.size())
       return make_error(Errc::invalid_argument, "column {} of {}", position, columns_.size());
     auto& node = columns_[position];
-    if (data.size() % node.row_bytes != 0 || first > rows_max)
-      return make_error(Errc::invalid_argument, "{} bytes for rows from {} of {}", data.size(), first, node.path);
-    const hsize_t start[] = {first};
     const hsize_t count[] = {data.size() / node.row_bytes};
+    if (data.size() % node.row_bytes != 0 || rows.first > rows_max || rows.stride == 0 ||
+        rows.stride > rows_max / std::max<hsize_t>(count[0], 1))
+      return make_error(Errc::invalid_argument, "{} bytes for every {}th row from {} of {}", data.size(), rows.stride,
+                        rows.first, node.path);
     if (count[0] == 0) return {};
-    PEN_TRY(node.grow(first + count[0]));
+    const hsize_t start[] = {rows.first};
+    const hsize_t stride[] = {rows.stride};
+    PEN_TRY(node.grow(rows.first + (count[0] - 1) * rows.stride + 1));
     PEN_ASSIGN(const auto in_memory, owned(H5Screate_simple(1, count, nullptr), H5Sclose, "make a dataspace"));
     PEN_ASSIGN(const auto in_file, owned(H5Dget_space(node.dataset.get()), H5Sclose, "get a dataspace"));
-    PEN_TRY(done(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start, nullptr, count, nullptr), "select rows"));
+    PEN_TRY(done(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start, stride, count, nullptr), "select rows"));
     return done(H5Dwrite(node.dataset.get(), node.type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, data.data()),
                 fmt::format("write rows of {}", node.path));
   }

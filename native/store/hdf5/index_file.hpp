@@ -34,7 +34,7 @@ class IndexFile {
   /// Grows the datasets and enters the chunks into their index. Returns the positions of those that
   /// were refused, because a chunk with their index and size is there already.
   virtual Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) = 0;
-  virtual Result<void> put_rows(ColumnId column, std::uint64_t first, Bytes data) = 0;
+  virtual Result<void> put_rows(ColumnId column, RowRun rows, Bytes data) = 0;
   /// Readers see what was put.
   virtual Result<void> flush() = 0;
   /// Ends SWMR, writes the values and closes. Nothing can be put after it.

@@ -98,7 +98,7 @@ void Indexer::take(Foreign segment) {
 }
 
 void Indexer::take(const share::Rows& rows) {
-  if (auto written = put(rows.column, rows.first, rows.data); !written.ok() && !failure_)
+  if (auto written = put(rows.column, rows.run, rows.data); !written.ok() && !failure_)
     spdlog::error("rows of another rank are not in the file: {}", written.error().message());
 }
 
@@ -133,10 +133,10 @@ void Indexer::flush() {
   changed_ = false;
 }
 
-Result<void> Indexer::put(ColumnId column, std::uint64_t first, Bytes data) {
+Result<void> Indexer::put(ColumnId column, RowRun rows, Bytes data) {
   if (failure_) return *failure_;
   const Timed timed(counters_.row_ns);
-  auto put = file_->put_rows(column, first, data);
+  auto put = file_->put_rows(column, rows, data);
   changed_ = true;
   if (!put.ok() && put.error().code() != Errc::invalid_argument) fail(put.error());
   return put;

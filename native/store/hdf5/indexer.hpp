@@ -54,7 +54,7 @@ class Indexer final : private RowWriter {
   void report_lost(std::span<const PlacedChunk> chunks, const Error& why);
   void report_refused(std::vector<PlacedChunk>& chunks, const std::vector<std::size_t>& refused);
   void flush();
-  Result<void> put(ColumnId column, std::uint64_t first, Bytes data) override;
+  Result<void> put(ColumnId column, RowRun rows, Bytes data) override;
   void fail(const Error& error);
 
   const std::unique_ptr<IndexFile> file_;

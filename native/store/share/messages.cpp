@@ -109,10 +109,11 @@ std::vector<std::byte> encode(std::uint64_t id, std::span<const PlacedChunk> chu
   return writer.take();
 }
 
-std::vector<std::byte> encode(ColumnId column, std::uint64_t first, Bytes data) {
-  Writer writer(Kind::rows, 16 + data.size());
+std::vector<std::byte> encode(ColumnId column, RowRun run, Bytes data) {
+  Writer writer(Kind::rows, 24 + data.size());
   writer.put(column);
-  writer.put(first);
+  writer.put(run.first);
+  writer.put(run.stride);
   writer.append(data);
   return writer.take();
 }
@@ -141,7 +142,8 @@ Result<Message> decode(Bytes message) {
     case Kind::rows: {
       Rows rows;
       PEN_ASSIGN(rows.column, reader.get<ColumnId>());
-      PEN_ASSIGN(rows.first, reader.get<std::uint64_t>());
+      PEN_ASSIGN(rows.run.first, reader.get<std::uint64_t>());
+      PEN_ASSIGN(rows.run.stride, reader.get<std::uint64_t>());
       rows.data.assign(reader.rest().begin(), reader.rest().end());
       return Message(std::move(rows));
     }

@@ -23,7 +23,7 @@ struct Placed {
 /// To the lead: rows of a column.
 struct Rows {
   ColumnId column{};
-  std::uint64_t first = 0;
+  RowRun run;
   std::vector<std::byte> data;
 };
 
@@ -42,7 +42,7 @@ struct Indexed {
 using Message = std::variant<Placed, Rows, Left, Indexed>;
 
 std::vector<std::byte> encode(std::uint64_t id, std::span<const PlacedChunk> chunks);
-std::vector<std::byte> encode(ColumnId column, std::uint64_t first, Bytes data);
+std::vector<std::byte> encode(ColumnId column, RowRun run, Bytes data);
 std::vector<std::byte> encode(const Left& left);
 std::vector<std::byte> encode(const Indexed& indexed);
 

@@ -108,8 +108,8 @@ void RemoteIndex::settle(Settled& settled) {
   if (!placed.empty()) listener_->placed(placed, *this);
 }
 
-Result<void> RemoteIndex::put(ColumnId column, std::uint64_t first, Bytes data) {
-  send_(encode(column, first, data));
+Result<void> RemoteIndex::put(ColumnId column, RowRun rows, Bytes data) {
+  send_(encode(column, rows, data));
   return {};
 }
 

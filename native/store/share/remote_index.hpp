@@ -41,7 +41,7 @@ class RemoteIndex final : private RowWriter {
 
   void run();
   void settle(Settled& settled);
-  Result<void> put(ColumnId column, std::uint64_t first, Bytes data) override;
+  Result<void> put(ColumnId column, RowRun rows, Bytes data) override;
 
   const std::function<void(std::vector<std::byte>)> send_;
   const std::chrono::milliseconds flush_interval_;

@@ -72,7 +72,7 @@ class StateListener final : public store::Listener {
       const bool marked =
           std::find(spec_.unmarked.begin(), spec_.unmarked.end(), chunk.head.index) == spec_.unmarked.end();
       if (!marked) continue;
-      EXPECT_TRUE(rows_out.put(store::ColumnId{0}, chunk.head.index, std::as_bytes(std::span(&received, 1))).ok());
+      EXPECT_TRUE(rows_out.put(store::ColumnId{0}, {chunk.head.index}, std::as_bytes(std::span(&received, 1))).ok());
     }
     placed_ += chunks.size();
     placed_.notify_all();

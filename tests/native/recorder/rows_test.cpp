@@ -12,14 +12,14 @@ namespace {
 /// Keeps what was put, and how often.
 class Columns final : public store::RowWriter {
  public:
-  Result<void> put(store::ColumnId column, std::uint64_t first, Bytes data) override {
+  Result<void> put(store::ColumnId column, store::RowRun rows, Bytes data) override {
     ++calls;
     const auto id = static_cast<std::uint16_t>(column);
     const std::size_t width = id == static_cast<std::uint16_t>(Column::state) ? 1 : 8;
     for (std::size_t i = 0; i < data.size() / width; ++i) {
       std::uint64_t bits = 0;
       std::memcpy(&bits, data.data() + i * width, width);
-      values[{id, first + i}] = bits;
+      values[{id, rows.first + i * rows.stride}] = bits;
     }
     return {};
   }
@@ -40,6 +40,28 @@ TEST(RowBatch, WritesNeighboursTogetherWhateverTheirOrder) {
   for (std::uint64_t n : {0, 1, 2, 3, 9}) EXPECT_EQ(at(columns, Column::received, n), 100 + n);
   EXPECT_EQ(columns.values.count({static_cast<std::uint16_t>(Column::received), 5}), 0u);
   EXPECT_EQ(batch.size(), 0u);
+}
+
+TEST(RowBatch, WritesTheRowsOfARankThatGetsEveryThirdFrameTogether) {
+  RowBatch batch({});
+  for (std::uint64_t n : {7, 1, 4, 10, 11, 12, 20})
+    batch.add({.number = n, .received_ns = static_cast<std::int64_t>(n)});
+  Columns columns;
+  ASSERT_TRUE(batch.write(columns).ok());
+  EXPECT_EQ(columns.calls, 3 * static_cast<int>(fixed_columns)) << "1 4 7 10, 11 12, 20";
+  for (std::uint64_t n : {1, 4, 7, 10, 11, 12, 20}) EXPECT_EQ(at(columns, Column::received, n), n);
+  EXPECT_EQ(columns.values.size(), 7 * fixed_columns);
+}
+
+TEST(WriteStates, EverySecondFrameIsOneCall) {
+  Columns columns;
+  std::vector<FrameNumber> frames;
+  for (std::uint64_t n : {8, 2, 4, 4, 6, 9}) frames.push_back(FrameNumber{n});
+  ASSERT_TRUE(write_states(frames, FrameState::received, columns).ok());
+  EXPECT_EQ(columns.calls, 2);
+  for (std::uint64_t n : {2, 4, 6, 8, 9})
+    EXPECT_EQ(at(columns, Column::state, n), static_cast<std::uint64_t>(FrameState::received));
+  EXPECT_EQ(columns.values.size(), 5u);
 }
 
 TEST(RowBatch, TheLastOfSeveralRowsForAFrameStands) {

@@ -51,7 +51,7 @@ class Recorder final : public Listener {
     for (const auto& chunk : chunks) {
       if (write_numbers) {
         const auto number = chunk.head.index + 1000;
-        EXPECT_TRUE(rows.put(ColumnId{0}, chunk.head.index, std::as_bytes(std::span(&number, 1))).ok());
+        EXPECT_TRUE(rows.put(ColumnId{0}, {chunk.head.index}, std::as_bytes(std::span(&number, 1))).ok());
       }
       std::lock_guard lock(mutex);
       placed_chunks.push_back(chunk);

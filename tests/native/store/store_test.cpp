@@ -102,6 +102,25 @@ TEST_F(StoreTest, NoFrameAtAll) {
   EXPECT_EQ(reader.shape("/entry/data/data"), (std::vector<hsize_t>{0, 32, 40}));
 }
 
+TEST_F(StoreTest, RowsAtEqualDistancesGoInOneCall) {
+  class Strided final : public Listener {
+   public:
+    void placed(std::span<const PlacedChunk>, RowWriter&) override {}
+    void lost(std::span<const PlacedChunk>, const Error&) override {}
+    void tick(RowWriter& rows) override {
+      const std::uint64_t numbers[] = {10, 11, 12};
+      const auto data = std::as_bytes(std::span(numbers));
+      EXPECT_TRUE(rows.put(ColumnId{0}, {2, 3}, data).ok());
+      for (const auto run : {RowRun{2, 0}, RowRun{std::uint64_t{1} << 41, 1}, RowRun{0, std::uint64_t{1} << 63}})
+        EXPECT_EQ(rows.put(ColumnId{0}, run, data).error().code(), Errc::invalid_argument);
+    }
+  } listener;
+  auto store = Store::create(posix_env(), path(), one_dataset(32, 40), small_options(), &listener).value();
+  ASSERT_TRUE(store->finish({}).ok());
+  const PlainReader reader(path());
+  EXPECT_EQ(reader.numbers("/entry/number"), (std::vector<std::uint64_t>{0, 0, 10, 0, 0, 11, 0, 0, 12}));
+}
+
 TEST_F(StoreTest, SwmrOffWritesTheSame) {
   auto options = small_options();
   options.swmr = false;
