@@ -26,7 +26,7 @@ from measure.machine import Watch, conditions, cores, settle
 from measure.process import BenchmarkError
 from measure.report import markdown
 from measure.results import Result
-from rows import codec, memory, path, ranks, store
+from rows import codec, integrity, memory, path, ranks, readers, recovery, store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LATEST = CHECKOUT / "benchmarks" / "results" / "latest.json"
@@ -46,6 +46,9 @@ ROWS: dict[str, Row] = {
     "path-compress": path.compress,
     "path-passthrough": path.pass_through,
     "ranks": ranks.shared_file,
+    "readers": readers.beside_writer,
+    "recovery": recovery.million,
+    "integrity": integrity.cost,
     "memory": memory.bounded,
 }
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -24,6 +25,8 @@ struct Job {
   std::uint64_t ring_bytes = 256 << 20;
   unsigned writers = 1;
   bool copy = false;
+  bool crc = true;
+  bool abandon = false;
   bool index_only = false;
   bool gate = false;
   std::uint64_t index_chunks = 1'000'000;
@@ -64,7 +67,9 @@ Result<void> write_share(ChunkWriter& writer, const Job& job, const std::shared_
     const Bytes data(ring.get() + i % places * step, job.chunk_bytes);
     std::shared_ptr<const void> owner;
     if (!job.copy) owner = ring;
-    PEN_TRY(writer.put({DatasetId{0}, i, 0, 0, 0}, data, std::move(owner), step));
+    ChunkHead head{.index = i};
+    if (!job.crc) head.crc = 0;  // as if it had cost nothing; the file fails its check
+    PEN_TRY(writer.put(head, data, std::move(owner), step));
   }
   return writer.flush();
 }
@@ -93,6 +98,13 @@ Result<nlohmann::json> write_chunks(const Job& job) {
   for (auto& thread : threads) thread.join();
   for (auto& result : results) PEN_TRY(std::move(result));
   const auto put = monotonic_ns();
+  if (job.abandon) {
+    // As a recorder that is killed leaves its file: every segment on storage, the index as of its last flush.
+    while (store->stats().chunks < job.total_bytes / job.chunk_bytes)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::cout << nlohmann::json{{"segments", store->stats().segments}}.dump() << std::endl;
+    std::raise(SIGKILL);
+  }
   FinalValues values;
   values.frames = job.total_bytes / job.chunk_bytes;
   PEN_TRY(store->finish(values));
@@ -162,15 +174,20 @@ int run(int argc, char** argv) {
   app.add_option("--write-threads", job.options.write_threads);
   app.add_option("--segment-bytes", job.options.segment_bytes);
   app.add_option("--extent-bytes", job.options.extent_bytes);
+  std::int64_t flush_ms = job.options.flush_interval.count();
+  app.add_option("--flush-ms", flush_ms, "How often readers see new chunks");
   app.add_option("--index-chunks", job.index_chunks, "With --index-only: how many");
   app.add_flag("--direct", direct, "Past the page cache (the default)");
   app.add_flag("--buffered", buffered, "Through the page cache")->excludes("--direct");
   app.add_flag("--copy", job.copy, "Give the store no owner, so that it copies every chunk");
+  app.add_flag("!--no-crc", job.crc, "Have no checksum made; such a file fails its check");
+  app.add_flag("--abandon", job.abandon, "Die by SIGKILL when all chunks are written");
   app.add_flag("!--no-swmr", job.options.swmr, "Do not let readers in");
   app.add_flag("--gate", job.gate, "Print a line and wait for one when the memory is filled");
   app.add_flag("--index-only", job.index_only, "Measure the index alone, with chunks that are not written");
   CLI11_PARSE(app, argc, argv);
   job.options.direct = !buffered;
+  job.options.flush_interval = std::chrono::milliseconds(flush_ms);
   job.ring_bytes = std::max(job.ring_bytes, 2 * align_up(job.chunk_bytes, page_bytes));
   const auto result = job.index_only ? index_chunks(job) : write_chunks(job);
   if (!result.ok()) {
