@@ -43,6 +43,7 @@ Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& pla
     options.token = tcp->token;
     options.client = "penstock-detector " + plan.detector_name;
     options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
+    options.reconnect_timeout = milliseconds_of(plan.reconnect_timeout_s);
     options.window_bytes = window_bytes_of(*tcp) / tcp->peers.size();
     std::vector<std::unique_ptr<stream::FrameSender>> senders;
     for (const auto& peer : tcp->peers) {

@@ -198,6 +198,7 @@ Result<void> read_sending(Fields& fields, DetectorPlan& plan) {
   PEN_ASSIGN(const auto threads, fields.whole("threads", 2, 1, 256));
   plan.threads = static_cast<unsigned>(threads);
   PEN_ASSIGN(plan.connect_timeout_s, fields.number("connect_timeout_s", 10, 0, 86400));
+  PEN_ASSIGN(plan.reconnect_timeout_s, fields.number("reconnect_timeout_s", plan.connect_timeout_s, 0, 86400));
   PEN_ASSIGN(plan.finish_timeout_s, fields.number("finish_timeout_s", 120, 0, 864000));
   PEN_ASSIGN(plan.log_level, fields.text("log_level", "info"));
   return {};

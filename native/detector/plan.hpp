@@ -52,6 +52,7 @@ struct DetectorPlan {
   std::variant<ToTcp, ToZmq, ToFiles> to;
   unsigned threads = 2;
   double connect_timeout_s = 10;
+  double reconnect_timeout_s = 10;  ///< after a lost connection
   double finish_timeout_s = 120;  ///< for the receiver to close its file
   std::string log_level = "info";
 

@@ -168,6 +168,20 @@ Result<store::StoreOptions> store_from(const json& object) {
   return options;
 }
 
+Result<void> check_resume(const Config& config) {
+  if (!config.resume) return {};
+  if (config.store.overwrite)
+    return make_error(Errc::invalid_argument,
+                      "plan.resume and plan.overwrite are both true; a file is either gone on in or replaced: leave out "
+                      "one of them");
+  if (config.file_name.find("{date}") != std::string::npos)
+    return make_error(Errc::invalid_argument,
+                      "plan.file_name is \"{}\" and plan.resume is true; the date would lead to another file after each "
+                      "start: leave {{date}} out",
+                      config.file_name);
+  return {};
+}
+
 }  // namespace
 
 Result<Config> Config::from_json(const json& plan) {
@@ -192,6 +206,8 @@ Result<Config> Config::from_json(const json& plan) {
     PEN_ASSIGN(config.store, store_from(*options));
   }
   PEN_TRY(fields.flag("overwrite", config.store.overwrite));
+  PEN_TRY(fields.flag("resume", config.resume));
+  PEN_TRY(check_resume(config));
   PEN_TRY(fields.integer("threads", config.threads, 1, 1024));
   PEN_TRY(fields.integer("pool_bytes", config.pool_bytes, 64 * mebibyte, std::uint64_t{1} << 44));
   PEN_TRY(fields.choice("when_full", config.when_full, {{"hold", WhenFull::hold}, {"drop", WhenFull::drop}}));

@@ -35,6 +35,7 @@ struct Config {
   std::uint64_t pool_bytes = 1 << 30;  ///< for frames and segments together
   WhenFull when_full = WhenFull::hold;
   std::uint64_t frame_bytes_max = 1 << 30;  ///< uncompressed
+  bool resume = false;                      ///< go on in files that a recorder left
   std::uint64_t series_limit = 0;           ///< stop after so many; 0 goes on
   double end_timeout_s = 2.0;               ///< for frames that the end message overtook
   double idle_timeout_s = 60.0;             ///< after so long without a frame a series may be ended for another

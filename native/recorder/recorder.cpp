@@ -154,11 +154,16 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series) {
   PEN_TRY(claim(unique_id));
   decode_maps(series);
   // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
-  auto file = SeriesFile::create(env_, config_, team_, std::move(series), path);
+  const auto make = config_.resume ? &SeriesFile::resume : &SeriesFile::create;
+  auto file = make(env_, config_, team_, std::move(series), path);
   PEN_TRY(settle(unique_id, file));
-  spdlog::info("series \"{}\" goes into {}", unique_id, path);
-  events_.emit("series_start",
-               {{"series_unique_id", unique_id}, {"series_id", id}, {"file", path}, {"frames", frames}});
+  const auto before = (*file)->frames_before();
+  spdlog::info("series \"{}\" goes into {}, which has {} frames", unique_id, path, before);
+  events_.emit("series_start", {{"series_unique_id", unique_id},
+                                {"series_id", id},
+                                {"file", path},
+                                {"frames", frames},
+                                {"frames_before", before}});
   return file;
 }
 
@@ -175,8 +180,11 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
     return file.error().with_context(fmt::format("series \"{}\"", unique_id));
   }
   const auto now = monotonic_ns();
+  const auto before = (*file)->stats();
   open_.emplace(unique_id, Open{.file = *file,
                                 .started_ns = now,
+                                .raw_bytes_before = before.raw_bytes,
+                                .stored_bytes_before = before.stored_bytes,
                                 .progress_ns = now,
                                 .joined = {},
                                 .began = {},

@@ -19,6 +19,7 @@
 #include "recorder/config.hpp"
 #include "recorder/histogram.hpp"
 #include "recorder/ledger.hpp"
+#include "recorder/left_file.hpp"
 #include "recorder/rows.hpp"
 #include "recorder/team.hpp"
 
@@ -47,6 +48,10 @@ class SeriesFile final : private store::Listener {
   /// Creates the file. `env` and `team` outlive it.
   static Result<std::shared_ptr<SeriesFile>> create(Env& env, const Config& config, Team& team, Series series,
                                                     std::string path);
+  /// Goes on in the series' file where a recorder has left one, and creates it where there is none
+  /// (docs/explanation/decisions/0017-a-series-goes-on-in-its-file.md). The lead's.
+  static Result<std::shared_ptr<SeriesFile>> resume(Env& env, const Config& config, Team& team, Series series,
+                                                    std::string path);
   /// For a series whose file the lead has created.
   static Result<std::shared_ptr<SeriesFile>> join(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);
@@ -63,6 +68,8 @@ class SeriesFile final : private store::Listener {
 
   const Series& series() const { return series_; }
   const std::string& path() const { return path_; }
+  /// Frames that a resumed file held with all their channels; 0 of a new one.
+  std::uint64_t frames_before() const { return frames_before_; }
 
   /// Checks a frame against the series and enters it into the ledger. A task if the frame is to be
   /// written, nothing if it is a duplicate, an error (field and value) if it cannot be right.
@@ -109,6 +116,8 @@ class SeriesFile final : private store::Listener {
   static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);
   Result<void> create_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
+  Result<void> resume_store(const LeftFile& left, const LeftContents& contents);
+  void enter_contents(const LeftContents& contents);
   Result<void> join_store(Encoding encoding, const std::vector<MetaColumn>& columns);
   store::StoreOptions store_options() const;
   void use(Encoding encoding, const std::vector<MetaColumn>& columns);
@@ -146,6 +155,7 @@ class SeriesFile final : private store::Listener {
   Series series_;
   const std::string path_;
   std::uint64_t raw_bytes_a_frame_ = 0;
+  std::uint64_t frames_before_ = 0;
 
   // Settled by the first frame, before any task exists.
   CodecSpec codec_;

@@ -71,7 +71,8 @@ json to_json(const Terms& terms) {
           {"file", terms.file},
           {"base", terms.base},
           {"id", store::format::to_hex(terms.shared.id)},
-          {"description_address", terms.shared.description_address}};
+          {"description_address", terms.shared.description_address},
+          {"last_sequence", terms.shared.last_sequence}};
 }
 
 Result<Terms> terms_from(const json& answer_of_lead) {
@@ -87,6 +88,7 @@ Result<Terms> terms_from(const json& answer_of_lead) {
   PEN_ASSIGN(const auto id, field<std::string>(answer_of_lead, "id"));
   PEN_ASSIGN(terms.shared.id, store::format::file_id_of(id));
   PEN_ASSIGN(terms.shared.description_address, field<std::uint64_t>(answer_of_lead, "description_address"));
+  PEN_ASSIGN(terms.shared.last_sequence, field<std::uint64_t>(answer_of_lead, "last_sequence"));
   return terms;
 }
 

@@ -67,6 +67,7 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     if (!header) break;
     if (segments.count++ == 0) segments.first_address = header->address;
     segments.last_ns = std::max(segments.last_ns, header->created_ns);
+    segments.last_sequence = std::max(segments.last_sequence, header->sequence);
     if (header->kind != SegmentKind::description) {
       if (described) take_records(file, *header, segments, findings);
       continue;

@@ -31,6 +31,7 @@ struct Segments {
   std::vector<Candidate> candidates;  ///< by dataset, index and rising sequence
   std::uint64_t count = 0;
   std::uint64_t first_address = 0;  ///< of any header, also a damaged one
+  std::uint64_t last_sequence = 0;  ///< the highest
   std::int64_t last_ns = 0;         ///< realtime, when the newest was sealed
 };
 

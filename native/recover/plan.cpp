@@ -13,7 +13,7 @@ Result<RecoverPlan> RecoverPlan::from_json(const json& document) {
     return make_error(Errc::invalid_argument, "plan: '{}': {}", field, allowed);
   };
   if (!document.is_object()) return make_error(Errc::invalid_argument, "plan: it is no object");
-  static constexpr std::array known = {"file", "dry_run", "index_timeout_s", "log_level"};
+  static constexpr std::array known = {"file", "dry_run", "index_timeout_s", "log_level", "series"};
   for (const auto& [field, value] : document.items())
     if (std::find(known.begin(), known.end(), field) == known.end()) return wrong(field, "this field is not known");
   RecoverPlan plan;
@@ -34,6 +34,14 @@ Result<RecoverPlan> RecoverPlan::from_json(const json& document) {
     if (!seconds.is_number() || !(seconds.get<double>() > 0) || seconds.get<double>() > 1e6)
       return wrong("index_timeout_s", "seconds above 0 and up to 1000000 are allowed");
     plan.index_timeout_s = seconds.get<double>();
+  }
+  if (document.contains("series")) {
+    const auto& series = document["series"];
+    const bool complete = series.is_object() && series.size() == 2 && series.contains("unique_id") &&
+                          series["unique_id"].is_string() && series.contains("finished") &&
+                          series["finished"].is_boolean();
+    if (!complete) return wrong("series", "an object with the text unique_id and the truth value finished is needed");
+    plan.series = ForSeries{series["unique_id"].get<std::string>(), series["finished"].get<bool>()};
   }
   return plan;
 }

@@ -11,6 +11,7 @@
 #include "check/index_table.hpp"
 #include "check/superblock.hpp"
 #include "recover/candidates.hpp"
+#include "recover/contents.hpp"
 #include "recover/ledger_rows.hpp"
 
 namespace penstock::recover {
@@ -33,6 +34,7 @@ using store::PlacedChunk;
 
 constexpr const char* state_path = "/entry/penstock/frame_state";
 constexpr const char* end_time_path = "/entry/end_time";
+constexpr const char* series_path = "/entry/penstock/series_unique_id";
 constexpr std::size_t chunks_a_batch = 4096;
 constexpr std::uint64_t extent_bytes = 1 << 20;
 
@@ -46,8 +48,10 @@ class Recovery {
     PEN_TRY(open());
     PEN_TRY(read_segments_of_file());
     PEN_TRY(read_index());
+    if (plan_.series) PEN_TRY(check_series());
     PEN_TRY(choose_chunks());
     judge_frames();
+    if (plan_.series) PEN_TRY(describe_contents());
     if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write());
     report_.findings = findings_.list();
     report_.seconds = static_cast<double>(monotonic_ns() - started) * 1e-9;
@@ -59,6 +63,8 @@ class Recovery {
   Result<void> read_segments_of_file();
   Result<void> read_index();
   bool structure_is_usable() const;
+  Result<void> check_series() const;
+  Result<void> describe_contents();
   Result<void> choose_chunks();
   Result<void> choose_among(std::span<const Candidate> same, std::vector<std::byte>& buffer);
   void judge_frames();
@@ -84,6 +90,7 @@ class Recovery {
   std::vector<PlacedChunk> chosen_;                          ///< to be entered, by dataset and index
   std::vector<ReceivedTime> times_;                          ///< of the first dataset's chosen chunks
   Frames frames_;
+  std::uint64_t frames_end_ = 0;  ///< one past the highest number of which there is a chunk
 };
 
 /// Holds the lock that a recorder and HDF5's readers want until it is done.
@@ -151,6 +158,40 @@ bool Recovery::structure_is_usable() const {
          std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
 }
 
+/// Before anything is written.
+Result<void> Recovery::check_series() const {
+  const auto because = [&] {
+    for (const auto& finding : findings_.list())
+      if (finding.level == Level::warning) return finding.actual;
+    return std::string();
+  };
+  if (report_.way == Way::rebuild)
+    return make_error(Errc::corrupt,
+                      "{}: HDF5's structures can not be used ({}), so nothing is added to it; `penstock recover` makes "
+                      "them anew from the segments",
+                      plan_.file, because());
+  const auto* node = tree_.find(series_path);
+  const auto* name = node != nullptr && node->value ? std::get_if<std::string>(&*node->value) : nullptr;
+  if (name == nullptr || *name != plan_.series->unique_id)
+    return make_error(Errc::mismatch, "{} holds the series \"{}\", not \"{}\"", plan_.file,
+                      name == nullptr ? "" : *name, plan_.series->unique_id);
+  return {};
+}
+
+Result<void> Recovery::describe_contents() {
+  if (report_.way == Way::nothing && !plan_.series->finished)
+    return make_error(Errc::already_exists, "{} holds this series, and is finished", plan_.file);
+  auto contents = contents_of(frames_.whole, states());
+  for (std::size_t i = 0; i < segments_.description.datasets.size(); ++i)
+    contents.datasets.push_back(runs_of(frames_of(static_cast<std::uint16_t>(i))));
+  for (const auto& table : indexed_)
+    for (const auto& chunk : table->chunks()) contents.stored_bytes += chunk.size;
+  for (const auto& chunk : chosen_) contents.stored_bytes += chunk.size;
+  contents.last_sequence = segments_.last_sequence;
+  report_.contents = std::move(contents);
+  return {};
+}
+
 /// Of each frame's candidates the first whose bytes are right, where the index has none.
 Result<void> Recovery::choose_chunks() {
   const auto& all = segments_.candidates;
@@ -215,7 +256,7 @@ void Recovery::judge_frames() {
   auto& whole = frames_.whole;
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     const auto frames = frames_of(static_cast<std::uint16_t>(i));
-    if (!frames.empty()) report_.frames = std::max(report_.frames, frames.back() + 1);
+    if (!frames.empty()) frames_end_ = std::max(frames_end_, frames.back() + 1);
     report_.frames = std::max(report_.frames, datasets[i].frames_max);
     if (!indexed_.empty()) report_.frames = std::max(report_.frames, tree_.find(datasets[i].path)->info.shape.front());
     if (i == 0) {
@@ -226,6 +267,7 @@ void Recovery::judge_frames() {
     std::set_intersection(whole.begin(), whole.end(), frames.begin(), frames.end(), std::back_inserter(both));
     whole = std::move(both);
   }
+  report_.frames = std::max(report_.frames, frames_end_);
   std::sort(frames_.damaged.begin(), frames_.damaged.end());
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
 }
@@ -276,10 +318,12 @@ Result<void> Recovery::write() {
     progress_.advance(batch.size());
   }
   store::FinalValues values;
-  values.frames = report_.frames;
-  PEN_ASSIGN(values.attributes,
-             write_rows(*index, segments_.description.columns, frames_, states(), times_, report_.frames));
-  if (tree_.find(end_time_path) == nullptr) values.values.push_back({end_time_path, iso_time(segments_.last_ns), {}});
+  values.frames = plan_.series ? frames_end_ : report_.frames;
+  PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, states(), times_, report_.frames));
+  if (!plan_.series) {
+    values.attributes = std::move(counts);
+    if (tree_.find(end_time_path) == nullptr) values.values.push_back({end_time_path, iso_time(segments_.last_ns), {}});
+  }
   PEN_TRY(index->flush());
   PEN_TRY(index->finish(values));
   PEN_TRY(file_->truncate(space.end()));
@@ -302,10 +346,12 @@ const char* name(Way way) {
 nlohmann::json to_json(const RecoverReport& report) {
   auto findings = nlohmann::json::array();
   for (const auto& finding : report.findings) findings.push_back(check::to_json(finding));
-  return {{"way", name(report.way)},     {"written", report.written}, {"findings", findings},
-          {"segments", report.segments}, {"indexed", report.indexed}, {"recovered", report.recovered},
-          {"damaged", report.damaged},   {"frames", report.frames},   {"missing", report.missing},
-          {"seconds", report.seconds}};
+  nlohmann::json json = {{"way", name(report.way)},     {"written", report.written}, {"findings", findings},
+                         {"segments", report.segments}, {"indexed", report.indexed}, {"recovered", report.recovered},
+                         {"damaged", report.damaged},   {"frames", report.frames},   {"missing", report.missing},
+                         {"seconds", report.seconds}};
+  if (report.contents) json["contents"] = to_json(*report.contents);
+  return json;
 }
 
 Result<RecoverReport> run_recover(Env& env, const RecoverPlan& plan, const check::Progress::Tell& tell,

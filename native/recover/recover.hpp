@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,20 @@
 
 namespace penstock::recover {
 
+/// A recorder wants to go on with this series in the file: it must hold no other, its structures must be usable, and
+/// its end is left to the recorder. Errors beside the usual ones: `mismatch` for another series, `corrupt` where the
+/// structures would have to be made anew, `already_exists` for a finished file that is not wanted.
+struct ForSeries {
+  std::string unique_id;
+  bool finished = false;  ///< a file that is finished is wanted too
+};
+
 struct RecoverPlan {
   std::string file;
   bool dry_run = false;          ///< look, and write nothing
   double index_timeout_s = 120;  ///< HDF5 is ended when it has said nothing for so long
   std::string log_level = "info";
+  std::optional<ForSeries> series;
 
   /// An error names the field, the value and what is allowed.
   static Result<RecoverPlan> from_json(const nlohmann::json& plan);
@@ -33,6 +43,20 @@ enum class Way {
   nothing,  ///< the file is as its recorder would have closed it
   repair,   ///< the index is completed
   rebuild,  ///< HDF5's structures are made anew
+};
+
+/// What whoever goes on in the file has to know of it.
+struct Contents {
+  struct Run {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+  };
+  std::vector<std::vector<Run>> datasets;  ///< by dataset: the frames whose chunk is there, rising
+  std::uint64_t stored_bytes = 0;          ///< of these chunks
+  std::uint64_t last_sequence = 0;         ///< the highest of all segments
+  std::uint64_t damaged = 0;               ///< frames that are not there, by their state in the file
+  std::uint64_t dropped = 0;
+  std::uint64_t lost = 0;
 };
 
 struct RecoverReport {
@@ -45,6 +69,7 @@ struct RecoverReport {
   std::uint64_t frames = 0;     ///< that the file has room for afterwards
   std::uint64_t missing = 0;    ///< of these, without all their chunks
   std::vector<check::Finding> findings;
+  std::optional<Contents> contents;  ///< for a series
   double seconds = 0;
 };
 

@@ -40,7 +40,9 @@ struct Sequences {
   std::uint64_t first = 1;
   std::uint64_t step = 1;
 };
-inline Sequences sequences(const Share& share) { return {share.rank + 1u, share.ranks}; }
+inline Sequences sequences(const Share& share, const SharedFile& file) {
+  return {file.last_sequence + share.rank + 1u, share.ranks};
+}
 
 class Pipeline {
  public:

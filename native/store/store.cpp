@@ -82,11 +82,12 @@ Result<std::uint64_t> write_description(File& file, Space& space, const format::
 
 class LogStore final : public Store {
  public:
-  LogStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked, Share share)
+  LogStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked, Share share,
+           std::uint64_t used_bytes)
       : options_(options),
         share_(std::move(share)),
         file_(std::move(locked)),
-        space_(file_, {options.extent_bytes, options.alignment_bytes}, share_.end),
+        space_(file_, {options.extent_bytes, options.alignment_bytes}, used_bytes, 0, share_.end),
         datasets_(layout.chunked.size()),
         columns_(layout.columns.size()),
         shared_(std::make_shared<WriterShared>(options, layout, share_)) {}
@@ -97,9 +98,20 @@ class LogStore final : public Store {
   }
 
   Result<void> start(Env& env, const std::string& path, const FileLayout& layout, Listener* listener) {
-    const auto id = shared_file_.id = format::make_file_id();
-    PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, id));
-    PEN_ASSIGN(shared_file_.description_address, write_description(*file_, space_, id, layout));
+    shared_file_.id = format::make_file_id();
+    PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, shared_file_.id));
+    PEN_ASSIGN(shared_file_.description_address, write_description(*file_, space_, shared_file_.id, layout));
+    return run(env, path, std::move(index), listener);
+  }
+
+  Result<void> go_on(Env& env, const std::string& path, const FileLayout& layout, Listener* listener,
+                     const SharedFile& file) {
+    shared_file_ = file;
+    PEN_ASSIGN(auto index, hdf5::IndexFile::open(file_, space_, layout));
+    return run(env, path, std::move(index), listener);
+  }
+
+  Result<void> run(Env& env, const std::string& path, std::unique_ptr<hdf5::IndexFile> index, Listener* listener) {
     PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
@@ -111,7 +123,8 @@ class LogStore final : public Store {
     }
     indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);
     shared_->pipeline =
-        std::make_unique<Pipeline>(std::move(data), space_, id, options_, sequences(share_), counters_,
+        std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_,
+                                   sequences(share_, shared_file_), counters_,
                                    [this](WrittenSegment segment) { indexer_->push(std::move(segment)); });
     return {};
   }
@@ -202,8 +215,25 @@ Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, 
   PEN_TRY(check_options(options));
   PEN_TRY(check_layout(layout));
   PEN_ASSIGN(auto file, claim(env, path, options.overwrite));
-  auto store = std::make_unique<LogStore>(options, layout, std::move(file), std::move(share));
+  auto store = std::make_unique<LogStore>(options, layout, std::move(file), std::move(share), 0);
   PEN_TRY(store->start(env, path, layout, listener), "create {}", path);
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<std::unique_ptr<Store>> Store::resume(Env& env, const std::string& path, const FileLayout& layout,
+                                             const StoreOptions& options, Listener* listener, Share share,
+                                             const SharedFile& file) {
+  PEN_TRY(check_options(options));
+  PEN_TRY(check_layout(layout));
+  PEN_ASSIGN(auto opened, env.open(path, {.mode = OpenOptions::Mode::update}));
+  PEN_TRY(opened->lock(true));
+  PEN_ASSIGN(const bool same, share::is_file(*opened, file));
+  if (!same) return make_error(Errc::mismatch, "{} leads to another file than a moment ago", path);
+  PEN_ASSIGN(const auto size, opened->size());
+  const auto used_bytes = align_up(size, page_bytes);
+  if (share.end != nullptr) PEN_TRY(share.end->advance(used_bytes));
+  auto store = std::make_unique<LogStore>(options, layout, std::move(opened), std::move(share), used_bytes);
+  PEN_TRY(store->go_on(env, path, layout, listener, file), "go on in {}", path);
   return std::unique_ptr<Store>(std::move(store));
 }
 

@@ -163,6 +163,7 @@ struct Share {
 struct SharedFile {
   format::FileId id{};
   std::uint64_t description_address = 0;
+  std::uint64_t last_sequence = 0;  ///< the highest of the segments that were there before; 0 in a new file
 };
 
 class Store {
@@ -175,13 +176,21 @@ class Store {
   static Result<std::unique_ptr<Store>> create(Env& env, const std::string& path, const FileLayout& layout,
                                                const StoreOptions& options, Listener* listener, Share share = {});
 
+  /// Opens a file that a store has left or finished, and goes on in it: new chunks are added, and those that it has
+  /// stay. `layout` names its chunked datasets and columns. HDF5 must be able to read the file: complete one that was
+  /// left (docs/explanation/decisions/0017) before. Errors as of create(), and `mismatch` where the path leads to
+  /// another file than `file`.
+  static Result<std::unique_ptr<Store>> resume(Env& env, const std::string& path, const FileLayout& layout,
+                                               const StoreOptions& options, Listener* listener, Share share,
+                                               const SharedFile& file);
+
   /// Opens a file that the lead has created with the same layout and options. `mismatch` where the path leads to
   /// another file than the lead's.
   static Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const FileLayout& layout,
                                              const StoreOptions& options, Listener* listener, Share share,
                                              const SharedFile& file);
 
-  /// Of a file that this store created.
+  /// Of a file that this store created or resumed.
   virtual SharedFile shared_file() const = 0;
   /// A message from the store of the same file in rank `from`. Does not block.
   virtual Result<void> receive(unsigned from, Bytes message) = 0;

@@ -38,7 +38,9 @@ struct TcpSenderOptions {
   std::uint16_t port = 9900;
   std::string token;
   std::string client = "penstock";                   ///< named in the receiver's log
-  std::chrono::milliseconds connect_timeout{10000};  ///< for each attempt to have a connection, retries included
+  std::chrono::milliseconds connect_timeout{10000};  ///< to have the first connection, retries included
+  /// After a lost connection the same: long enough for the receiver to be started again.
+  std::chrono::milliseconds reconnect_timeout{10000};
   /// Unacknowledged payload that is kept for sending again; put() waits beyond.
   std::uint64_t window_bytes = default_window_bytes();
   std::uint64_t window_frames = 65536;

@@ -40,7 +40,7 @@ class TcpSenderSession : public TcpSender {
   explicit TcpSenderSession(const TcpSenderOptions& options) : options_(options) {}
   ~TcpSenderSession() override;
 
-  Result<void> connect();
+  Result<void> connect(std::chrono::nanoseconds patience);
 
   Result<void> begin(const Series& series) override;
   Result<void> put(const Frame& frame) override;
@@ -110,8 +110,8 @@ Result<void> TcpSenderSession::check_open() const {
                     receipt_.problem.empty() ? "complete" : receipt_.problem);
 }
 
-Result<void> TcpSenderSession::connect() {
-  const auto give_up_ns = deadline_after(options_.connect_timeout);
+Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
+  const auto give_up_ns = deadline_after(patience);
   for (;;) {
     PEN_TRY(check_cancelled());
     auto connected = connect_once();
@@ -216,7 +216,7 @@ Result<void> TcpSenderSession::persist(Step step) {
       return outcome.error().with_context(fmt::format("{}: lost {} connections in a row{}{}", address(),
                                                       fruitless_connections_, receipt_.refused > 0 ? ", refusing " : "",
                                                       receipt_.first_refusal));
-    PEN_TRY(connect());
+    PEN_TRY(connect(options_.reconnect_timeout));
   }
 }
 
@@ -375,7 +375,7 @@ Result<std::unique_ptr<TcpSender>> TcpSender::open(const TcpSenderOptions& optio
   if (options.window_bytes == 0 || options.window_frames == 0)
     return make_error(Errc::invalid_argument, "window_bytes and window_frames must be above 0");
   auto session = std::make_unique<TcpSenderSession>(options);
-  PEN_TRY(session->connect());
+  PEN_TRY(session->connect(options.connect_timeout));
   return std::unique_ptr<TcpSender>(std::move(session));
 }
 

@@ -86,17 +86,7 @@ class Client:
             assert kind == ACK, fields
 
     def start(self, unique_id: str, frames: int, shape: tuple[int, int], flags: int = 0) -> None:
-        fields = {
-            "type": "start",
-            "series_id": 1,
-            "series_unique_id": unique_id,
-            "channels": ["a"],
-            "image_dtype": "uint16",
-            "image_size_y": shape[0],
-            "image_size_x": shape[1],
-            "number_of_images": frames,
-        }
-        self.send(START, fields, flags=flags)
+        self.send(START, start_fields(unique_id, frames, shape), flags=flags)
         self.until(ACK)
 
     def image(self, unique_id: str, number: int, pixels: Pixels) -> int:
@@ -106,6 +96,19 @@ class Client:
     def end(self, unique_id: str) -> dict[str, Any]:
         self.send(END, {"type": "end", "series_id": 1, "series_unique_id": unique_id})
         return self.until(CLOSED)
+
+
+def start_fields(unique_id: str, frames: int, shape: tuple[int, int]) -> dict[str, Any]:
+    return {
+        "type": "start",
+        "series_id": 1,
+        "series_unique_id": unique_id,
+        "channels": ["a"],
+        "image_dtype": "uint16",
+        "image_size_y": shape[0],
+        "image_size_x": shape[1],
+        "number_of_images": frames,
+    }
 
 
 def image_fields(series: int, unique_id: str, number: int, shape: list[int], size: int) -> dict[str, Any]:

@@ -11,12 +11,8 @@ constexpr unsigned lead = 0;
 
 /// Whether the path leads to the file that the lead made: its first segment bears the file's identity.
 Result<void> recognise(File& file, const std::string& path, const Share& share, const SharedFile& expected) {
-  std::vector<std::byte> head(format::header_size_bytes);
-  PEN_ASSIGN(const auto count, file.read_at(head, expected.description_address));
-  if (count == head.size())
-    if (const auto header = format::decode_header(head, expected.description_address);
-        header.ok() && header->file_id == expected.id)
-      return {};
+  PEN_ASSIGN(const bool same, is_file(file, expected));
+  if (same) return {};
   return make_error(Errc::mismatch,
                     "rank {} finds another file at {} than rank 0 made; the folder must be on a file system that all "
                     "machines of the job share",
@@ -38,9 +34,10 @@ class JoinedStore final : public Store {
     if (shared_->pipeline) shared_->pipeline->drain();
   }
 
-  void start(std::shared_ptr<File> data, const StoreOptions& options, const format::FileId& id) {
-    shared_->pipeline = std::make_unique<Pipeline>(std::move(data), space_, id, options, sequences(share_), counters_,
-                                                   [this](WrittenSegment segment) { index_.push(std::move(segment)); });
+  void start(std::shared_ptr<File> data, const StoreOptions& options, const SharedFile& file) {
+    shared_->pipeline =
+        std::make_unique<Pipeline>(std::move(data), space_, file.id, options, sequences(share_, file), counters_,
+                                   [this](WrittenSegment segment) { index_.push(std::move(segment)); });
   }
 
   std::unique_ptr<ChunkWriter> make_writer() override { return make_chunk_writer(shared_); }
@@ -86,6 +83,14 @@ class JoinedStore final : public Store {
 
 }  // namespace
 
+Result<bool> is_file(File& file, const SharedFile& expected) {
+  std::vector<std::byte> head(format::header_size_bytes);
+  PEN_ASSIGN(const auto count, file.read_at(head, expected.description_address));
+  if (count < head.size()) return false;
+  const auto header = format::decode_header(head, expected.description_address);
+  return header.ok() && header->file_id == expected.id;
+}
+
 Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const FileLayout& layout,
                                     const StoreOptions& options, Listener* listener, Share share,
                                     const SharedFile& expected) {
@@ -96,7 +101,7 @@ Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const Fil
     PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
   }
   auto store = std::make_unique<JoinedStore>(options, layout, std::move(file), std::move(share), listener);
-  store->start(std::move(data), options, expected.id);
+  store->start(std::move(data), options, expected);
   return std::unique_ptr<Store>(std::move(store));
 }
 

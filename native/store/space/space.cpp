@@ -32,10 +32,11 @@ Space::Space(std::shared_ptr<File> file, SpaceOptions options, std::shared_ptr<E
       options_(options),
       end_of_file_(shared_end ? std::move(shared_end) : std::make_shared<OwnEnd>(0)) {}
 
-Space::Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t used_bytes, std::uint64_t front_bytes)
+Space::Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t used_bytes, std::uint64_t front_bytes,
+             std::shared_ptr<EndOfFile> shared_end)
     : file_(std::move(file)),
       options_(options),
-      end_of_file_(std::make_shared<OwnEnd>(align_up(used_bytes, page_bytes))),
+      end_of_file_(shared_end ? std::move(shared_end) : std::make_shared<OwnEnd>(align_up(used_bytes, page_bytes))),
       next_(align_up(used_bytes, page_bytes)),
       reserved_end_(next_),
       extent_end_(next_),

@@ -37,8 +37,9 @@ class Space {
   Space(std::shared_ptr<File> file, SpaceOptions options, std::shared_ptr<EndOfFile> shared_end = nullptr);
 
   /// Of a file that has `used_bytes` already: everything is taken from behind them, but the first
-  /// `front_bytes` of metadata, which go to the file's start.
-  Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t used_bytes, std::uint64_t front_bytes);
+  /// `front_bytes` of metadata, which go to the file's start. A `shared_end` stands behind them too.
+  Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t used_bytes, std::uint64_t front_bytes,
+        std::shared_ptr<EndOfFile> shared_end = nullptr);
 
   /// An aligned address with `bytes` behind it for a segment. `no_space` where the disk is full;
   /// a later call may succeed again.

@@ -74,6 +74,13 @@ def record_command(
     overwrite: Annotated[
         bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
     ] = None,
+    resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Go on with a series in the file that a killed recorder left. [default: no-resume]",
+        ),
+    ] = None,
     ranks: Annotated[
         int,
         typer.Option(
@@ -112,6 +119,7 @@ def record_command(
             durability=durability,
             series=series,
             overwrite=overwrite,
+            resume=resume,
             log_level=log_level,
         ),
     ).plan()

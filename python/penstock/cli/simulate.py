@@ -71,6 +71,15 @@ def simulate_command(
     connect_timeout: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Wait so long for a receiver.")
     ] = 10.0,
+    reconnect_timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Wait so long for a recorder that was lost, and send it what it has not acknowledged."
+            " [default: as --connect-timeout]",
+        ),
+    ] = None,
     series_id: Annotated[int, typer.Option(min=0, help="Number of the series.")] = 1,
     series_name: Annotated[
         str, typer.Option(help="series_unique_id. [default: made from detector and time]")
@@ -100,6 +109,7 @@ def simulate_command(
         encoding=encoding,
         series_id=series_id,
         connect_timeout_s=connect_timeout,
+        reconnect_timeout_s=reconnect_timeout,
         series_unique_id=series_name,
     )
     memory = size_option(replay_memory, "--replay-memory")

@@ -95,6 +95,10 @@ class Configuration(Plan):
         description="template: {series_unique_id}, {series_id} and {date} are filled in",
     )
     overwrite: bool = Field(False, description="replace a file that is there")
+    resume: bool = Field(
+        False,
+        description="go on with a series in the file that a killed recorder left; what is in it stays",
+    )
     sources: list[Annotated[TcpSource | ZmqSource, Field(discriminator="kind")]] = Field(
         default_factory=_default_sources, min_length=1, description="where frames come from"
     )
@@ -147,6 +151,15 @@ class Configuration(Plan):
                 f"store.extent_bytes ({format_size(store.extent_bytes)}) must be at least"
                 f" store.segment_bytes ({format_size(store.segment_bytes)})"
             )
+        if self.resume and self.overwrite:
+            raise ValueError(
+                "overwrite and resume cannot both be true: a file is either replaced or gone on in"
+            )
+        if self.resume and "{date}" in self.file_name:
+            raise ValueError(
+                f'file_name is "{self.file_name}"; with resume it must lead to the same file after each'
+                " start: leave {date} out"
+            )
         if codec.encoding == "deflate" and codec.level > 9:
             raise ValueError(f"codec.level is {codec.level}; deflate has levels 1 to 9")
         return self
@@ -157,6 +170,7 @@ class Configuration(Plan):
             folder=str(self.folder.absolute()),
             file_name=self.file_name,
             overwrite=self.overwrite,
+            resume=self.resume,
             sources=[source.plan(environment) for source in self.sources],
             codec=self.codec,
             threads=self.threads,

@@ -27,6 +27,7 @@ class SeriesStart(Event):
     series_id: int = 0
     file: str = ""
     frames: int = 0
+    frames_before: int = 0
 
 
 class RecorderProgress(Event):

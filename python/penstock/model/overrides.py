@@ -36,6 +36,7 @@ class RecordOptions:
     durability: str | None = None
     series: int | None = None
     overwrite: bool | None = None
+    resume: bool | None = None
     log_level: str | None = None
 
     def fields(self) -> dict[str, Any]:
@@ -48,6 +49,7 @@ class RecordOptions:
             "when_full": self.when_full,
             "series_limit": self.series,
             "overwrite": self.overwrite,
+            "resume": self.resume,
             "log_level": self.log_level,
             "codec": _given({"encoding": self.codec, "level": self.level}),
             "store": _given({"durability": self.durability}),

@@ -75,6 +75,7 @@ class RecorderPlan(Plan):
     folder: str
     file_name: str
     overwrite: bool
+    resume: bool
     sources: list[Annotated[TcpSourcePlan | ZmqSourcePlan, Field(discriminator="kind")]]
     codec: CodecPlan
     threads: int
@@ -149,6 +150,7 @@ class DetectorPlan(Plan):
     series_id: int
     series_unique_id: str
     connect_timeout_s: float
+    reconnect_timeout_s: float | None = None
     log_level: LogLevel
 
     def without_tokens(self) -> "DetectorPlan":

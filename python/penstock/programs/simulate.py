@@ -45,6 +45,7 @@ class Simulation(BaseModel):
     series_id: int = 1
     series_unique_id: str = ""
     connect_timeout_s: float = 10.0
+    reconnect_timeout_s: float | None = None
     log_level: LogLevel = "warning"
 
 

@@ -85,8 +85,11 @@ def show(view: ProgressView, event: Event) -> None:
             view.say(sources_line(event))
         case SeriesStart():
             frames = f"{event.frames} frames" if event.frames else "open end"
+            begins, there = "starts", ""
+            if event.frames_before:
+                begins, there = "goes on", f", {event.frames_before} are in the file"
             view.say(
-                f"series {event.series_unique_id} starts ({frames})"
+                f"series {event.series_unique_id} {begins} ({frames}{there})"
                 + (f": {event.file}" if event.file else "")
             )
         case RecorderProgress():

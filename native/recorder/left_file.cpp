@@ -1,0 +1,159 @@
+#include "recorder/left_file.hpp"
+
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "recorder/nexus.hpp"
+#include "recorder/recover_child.hpp"
+#include "store/format/description.hpp"
+#include "store/recovery/scan.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+using nlohmann::json;
+using store::format::Description;
+
+/// The description comes behind what HDF5 holds of the start message: its masks and tables.
+constexpr std::uint64_t searched_bytes_min = std::uint64_t{1} << 30;
+constexpr std::string_view metadata_group = "/entry/metadata/";
+
+Error in_the_way(const std::string& path, std::string_view why) {
+  return make_error(Errc::already_exists, "{} is there already, and {}; choose another name or move it away", path,
+                    why);
+}
+
+struct Described {
+  Description description;
+  store::SharedFile shared;
+};
+
+Result<Described> read_start(File& file, const std::string& path, std::uint64_t searched_bytes) {
+  store::ScanOptions options;
+  options.end = searched_bytes;
+  PEN_ASSIGN(auto scanner, store::SegmentScanner::create(file, options));
+  PEN_ASSIGN(const auto header, scanner.next());
+  if (!header || header->kind != store::format::SegmentKind::description)
+    return in_the_way(path, "it does not begin as a file of Penstock's does");
+  const auto text = store::read_description(file, *header);
+  if (!text.ok()) return in_the_way(path, text.error().message());
+  auto description = store::format::parse_description(*text);
+  if (!description.ok()) return in_the_way(path, description.error().message());
+  return Described{std::move(*description), {header->file_id, header->address}};
+}
+
+bool are_same(const std::vector<FilterSpec>& one, const std::vector<FilterSpec>& other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](const auto& a, const auto& b) { return a.id == b.id && a.values == b.values; });
+}
+
+std::string text_of(const std::vector<FilterSpec>& filters) {
+  std::string text;
+  for (const auto& filter : filters) text += fmt::format("{} [{}] ", filter.id, fmt::join(filter.values, ", "));
+  return text.empty() ? "none" : text.substr(0, text.size() - 1);
+}
+
+/// The codec of this configuration that declares the file's filters: the encoding may have been the detector's.
+std::optional<CodecSpec> codec_of(const std::vector<FilterSpec>& filters, const CodecSpec& configured,
+                                  std::size_t element_bytes) {
+  for (const auto encoding : {configured.encoding, Encoding::none, Encoding::bitshuffle_lz4, Encoding::bitshuffle_zstd,
+                              Encoding::lz4, Encoding::zstd, Encoding::deflate}) {
+    auto codec = configured;
+    codec.encoding = encoding;
+    if (are_same(filters_of(codec, element_bytes), filters)) return codec;
+  }
+  return std::nullopt;
+}
+
+/// What is not as `series` announces it; empty where nothing is.
+std::string difference(const std::vector<store::ChunkedNode>& datasets, const Series& series) {
+  if (datasets.size() != series.channels.size())
+    return fmt::format("its frames have {} channels, those of the series {}", datasets.size(), series.channels.size());
+  for (const auto& node : datasets) {
+    if (node.type != series.frame.type || node.frame_shape != series.frame.shape)
+      return fmt::format("its frames are [{}] of {}, those of the series [{}] of {}", fmt::join(node.frame_shape, ", "),
+                         name(node.type), fmt::join(series.frame.shape, ", "), name(series.frame.type));
+    if (node.frames_max != series.frames)
+      return fmt::format("it was made for {} frames, the series has {}", node.frames_max, series.frames);
+  }
+  return {};
+}
+
+std::vector<MetaColumn> metadata_columns(const Description& description) {
+  std::vector<MetaColumn> columns;
+  for (const auto& node : description.columns)
+    if (node.path.starts_with(metadata_group))
+      columns.push_back({node.path.substr(metadata_group.size()), node.type, node.text_bytes});
+  return columns;
+}
+
+std::string description_of(std::vector<store::ChunkedNode> chunked, std::vector<store::ColumnNode> columns) {
+  store::FileLayout layout;
+  layout.chunked = std::move(chunked);
+  layout.columns = std::move(columns);
+  return store::format::describe(layout);
+}
+
+Result<LeftContents> contents_from(const json& report) try {
+  const auto& told = report.at("contents");
+  LeftContents contents;
+  bool any = false;
+  for (const auto& list : told.at("runs")) {
+    auto& runs = contents.datasets.emplace_back();
+    for (const auto& run : list) runs.push_back({run.at(0).get<std::uint64_t>(), run.at(1).get<std::uint64_t>()});
+    any = any || !runs.empty();
+  }
+  for (const auto& finding : report.at("findings")) any = any || finding.at("level") == "error";
+  contents.stored_bytes = told.at("stored_bytes").get<std::uint64_t>();
+  contents.last_sequence = told.at("last_sequence").get<std::uint64_t>();
+  contents.damaged = told.at("damaged").get<std::uint64_t>();
+  contents.dropped = told.at("dropped").get<std::uint64_t>();
+  contents.lost = told.at("lost").get<std::uint64_t>();
+  contents.empty = !any;
+  return contents;
+} catch (const json::exception& error) {
+  return make_error(Errc::internal, "the report of penstock-recover is of another version: {}", error.what());
+}
+
+}  // namespace
+
+Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path, const Config& config,
+                                               const Series& series) {
+  auto file = env.open(path, {});
+  if (!file.ok() && file.error().code() == Errc::not_found) return std::optional<LeftFile>();
+  if (!file.ok()) return std::move(file).error();
+  PEN_ASSIGN(const auto size, (*file)->size());
+  if (size == 0) return std::optional(LeftFile{config.codec, {}, {}, true});
+  PEN_ASSIGN(const auto start, read_start(**file, path, std::max(searched_bytes_min, config.pool_bytes)));
+  const auto& [description, shared] = start;
+  if (const auto differs = difference(description.datasets, series); !differs.empty()) return in_the_way(path, differs);
+  const auto& filters = description.datasets.front().filters;
+  const auto codec = codec_of(filters, config.codec, size_of(series.frame.type));
+  if (!codec)
+    return in_the_way(
+        path, fmt::format("its filters are {}, this recorder's {}: start it with the codec that the file was made with",
+                          text_of(filters), text_of(filters_of(config.codec, size_of(series.frame.type)))));
+  LeftFile left{*codec, metadata_columns(description), shared, false};
+  const auto wanted = nexus_layout(series, left.codec, left.columns);
+  if (description_of(description.datasets, description.columns) != description_of(wanted.chunked, wanted.columns))
+    return in_the_way(path, "its datasets or columns are others than this version of Penstock makes");
+  return std::optional(std::move(left));
+}
+
+Result<LeftContents> complete_left_file(const std::string& path, const Series& series, bool finished) {
+  const auto report =
+      run_recover_child({{"file", path}, {"series", {{"unique_id", series.unique_id}, {"finished", finished}}}});
+  if (!report.ok() && report.error().code() == Errc::mismatch) return in_the_way(path, report.error().message());
+  if (!report.ok()) return report.error();
+  PEN_ASSIGN(auto contents, contents_from(*report));
+  if (contents.datasets.size() != series.channels.size())
+    return make_error(Errc::internal, "penstock-recover tells of {} datasets", contents.datasets.size());
+  for (const auto& finding : report->at("findings"))
+    spdlog::warn("{}: {}: {}", path, finding.value("what", ""), finding.value("where", ""));
+  return contents;
+}
+
+}  // namespace penstock::recorder
