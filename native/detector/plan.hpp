@@ -53,7 +53,7 @@ struct DetectorPlan {
   unsigned threads = 2;
   double connect_timeout_s = 10;
   double reconnect_timeout_s = 10;  ///< after a lost connection
-  double finish_timeout_s = 120;  ///< for the receiver to close its file
+  double finish_timeout_s = 120;    ///< for the receiver to close its file
   std::string log_level = "info";
 
   /// Every error names the field and the value. `now_ns`, since 1970, goes into the arm date and

@@ -171,14 +171,16 @@ Result<store::StoreOptions> store_from(const json& object) {
 Result<void> check_resume(const Config& config) {
   if (!config.resume) return {};
   if (config.store.overwrite)
-    return make_error(Errc::invalid_argument,
-                      "plan.resume and plan.overwrite are both true; a file is either gone on in or replaced: leave out "
-                      "one of them");
+    return make_error(
+        Errc::invalid_argument,
+        "plan.resume and plan.overwrite are both true; a file is either gone on in or replaced: leave out "
+        "one of them");
   if (config.file_name.find("{date}") != std::string::npos)
-    return make_error(Errc::invalid_argument,
-                      "plan.file_name is \"{}\" and plan.resume is true; the date would lead to another file after each "
-                      "start: leave {{date}} out",
-                      config.file_name);
+    return make_error(
+        Errc::invalid_argument,
+        "plan.file_name is \"{}\" and plan.resume is true; the date would lead to another file after each "
+        "start: leave {{date}} out",
+        config.file_name);
   return {};
 }
 

@@ -196,10 +196,13 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
   return {};
 }
 
+/// For somebody else to make a series' file: the scan of a large one that was left takes its time.
+std::chrono::seconds Recorder::opening_patience() const { return std::chrono::seconds(config_.resume ? 600 : 10); }
+
 /// Also of a series whose file is just being made.
 std::shared_ptr<SeriesFile> Recorder::find_when_open(const std::string& series_unique_id) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::seconds(10), [&] { return !opening_.contains(series_unique_id); });
+  changed_.wait_for(lock, opening_patience(), [&] { return !opening_.contains(series_unique_id); });
   const auto found = open_.find(series_unique_id);
   return found == open_.end() ? nullptr : found->second.file;
 }

@@ -92,6 +92,7 @@ class Recorder final : public FrameSink {
   };
 
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
+  std::chrono::seconds opening_patience() const;
   std::shared_ptr<SeriesFile> find_when_open(const std::string& series_unique_id);
   Result<std::shared_ptr<SeriesFile>> open(Series& series);
   Result<std::shared_ptr<SeriesFile>> join(Series& series, bool with_session);

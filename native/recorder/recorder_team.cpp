@@ -63,7 +63,8 @@ bool is_same_series(const Series& one, const Series& other) {
 Result<std::shared_ptr<SeriesFile>> Recorder::join(Series& series, bool with_session) {
   const std::string unique_id = series.unique_id;
   PEN_TRY(claim(unique_id));
-  auto answer_of_lead = team_.ask(question_begin(series, with_session), answer_patience);
+  auto answer_of_lead =
+      team_.ask(question_begin(series, with_session), std::max<seconds>(answer_patience, opening_patience()));
   if (!answer_of_lead.ok()) {
     release(unique_id);
     return std::move(answer_of_lead).error();

@@ -123,9 +123,8 @@ class LogStore final : public Store {
     }
     indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);
     shared_->pipeline =
-        std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_,
-                                   sequences(share_, shared_file_), counters_,
-                                   [this](WrittenSegment segment) { indexer_->push(std::move(segment)); });
+        std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_, sequences(share_, shared_file_),
+                                   counters_, [this](WrittenSegment segment) { indexer_->push(std::move(segment)); });
     return {};
   }
 

@@ -29,8 +29,8 @@ SMALL = ("--rows", "64", "--columns", "96", "--type", "uint16")
 class Job:
     """`penstock record --ranks N`, its events in a queue."""
 
-    def __init__(self, folder: Path, ranks: int, *options: str) -> None:
-        port = _free_ports(ranks)
+    def __init__(self, folder: Path, ranks: int, *options: str, port: int = 0) -> None:
+        port = port or _free_ports(ranks)
         self.ports = list(range(port, port + ranks))
         command = [sys.executable, "-m", "penstock", "record", "--folder", str(folder), "--ranks", str(ranks)]
         command += ["--listen", f"127.0.0.1:{port}", "--json", *options]
@@ -98,8 +98,8 @@ def _free_ports(count: int) -> int:
 def job(tmp_path: Path) -> Iterator[Callable[..., Job]]:
     jobs: list[Job] = []
 
-    def make(ranks: int, *options: str) -> Job:
-        jobs.append(Job(tmp_path, ranks, *options))
+    def make(ranks: int, *options: str, port: int = 0) -> Job:
+        jobs.append(Job(tmp_path, ranks, *options, port=port))
         return jobs[-1]
 
     yield make
@@ -233,6 +233,29 @@ def test_what_was_acknowledged_survives_a_killed_rank(
         stamps = [int(numpy.ascontiguousarray(data[n, 0, :4]).view("uint64")[0]) for n in received]
     assert stamps == list(received), "no false frame"
     assert set(range(acknowledged)) <= set(received), "no acknowledged frame is lost"
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_job_that_is_started_again_goes_on_in_its_file(
+    job: Callable[..., Job], run: Run, tmp_path: Path, victim: int
+) -> None:
+    recorder = job(2, "--resume")
+    many = ("--rate", "500", "--frames", "1000", "--series-name", "on", "--reconnect-timeout", "60")
+    sender = detector(*many, "--to", recorder.target)
+    while int(str(recorder.until("progress")["frames_written"])) < 200:
+        pass
+    os.kill(_rank(victim), signal.SIGKILL)
+    recorder.process.wait(WAIT_S)
+    again = job(2, "--resume", port=recorder.ports[0])
+    before = again.until("series_start")["frames_before"]
+    assert isinstance(before, int)
+    assert before > 100
+    end = again.until("series_end")
+    assert (end["frames_received"], end["missing"], end["problem"]) == (1000, 0, None)
+    _, log = sender.communicate(timeout=WAIT_S)
+    assert sender.returncode == 0, log
+    check(run, tmp_path / "on.h5", 1000)
+    assert again.stop() == 0, "".join(again.log)
 
 
 def _rank(number: int) -> int:

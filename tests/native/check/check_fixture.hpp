@@ -23,6 +23,8 @@ constexpr std::uint64_t rows = 24;
 constexpr std::uint64_t columns = 32;
 constexpr std::uint64_t frame_bytes = rows * columns * 2;
 
+constexpr const char* series_name = "simulated";
+
 inline const char* simulation_json() {
   return R"({"type": "uint16", "rows": 24, "columns": 32, "background_mean": 2.0, "seed": 7, "stamp": true})";
 }
@@ -56,6 +58,7 @@ inline store::FileLayout layout_of(const FileSpec& spec) {
   data.filters = filters_of({.encoding = spec.encoding}, 2);
   layout.chunked.push_back(data);
   layout.values.push_back({"/entry/penstock/frames_announced", store::scalar(spec.announced), {}});
+  layout.values.push_back({"/entry/penstock/series_unique_id", std::string(series_name), {}});
   const auto user_data = nlohmann::json{{"penstock", {{"simulation", nlohmann::json::parse(simulation_json())}}}};
   layout.values.push_back({"/entry/penstock/user_data", user_data.dump(), {}});
   layout.columns.push_back({"/entry/penstock/frame_state", ElementType::u8, {}, {}});

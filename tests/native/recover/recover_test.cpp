@@ -196,13 +196,55 @@ TEST_P(DamagedStructure, WhateverPartIsHitTheFramesComeBack) {
 }
 
 TEST_F(RecoverTest, ADamagedSegmentCostsItsOwnChunksAndNoOther) {
-  write_left({.encoding = plain});
-  const auto found = segments();
-  const auto& victim = found.at(found.size() / 2);
-  flip(victim.address + 40);
-  const auto report = recover().value();
-  EXPECT_EQ(report.missing, victim.record_count);
-  EXPECT_EQ(report.frames, 40u);
+  enum class Part { header, records, chunk };
+  for (const auto part : {Part::header, Part::records, Part::chunk}) {
+    std::filesystem::remove(path());
+    write_left({.encoding = plain});
+    const auto found = segments();
+    const auto& victim = found.at(found.size() / 2);
+    const auto records = store::read_records(*posix_env().open(path(), {}).value(), victim).value();
+    ASSERT_GT(records.size(), 1u);
+    std::vector<std::uint64_t> lost;
+    for (const auto& record : records) lost.push_back(record.chunk_index);
+    if (part == Part::chunk) lost.resize(1);
+    flip(victim.address + (part == Part::header ? 40 : (part == Part::records ? 130 : records.front().offset + 10)));
+    const auto report = recover().value();
+    EXPECT_EQ(report.missing, lost.size());
+    EXPECT_EQ(report.frames, 40u);
+    expect_frames(40, lost);
+  }
+}
+
+TEST_F(RecoverTest, ARecorderThatGoesOnIsToldWhatIsThere) {
+  write_left({.absent = {3, 17}, .encoding = plain});
+  const auto last = segments().back();
+  const auto torn = store::read_records(*posix_env().open(path(), {}).value(), last).value().back();
+  flip(last.address + torn.offset + 5);
+  auto plan = RecoverPlan{};
+  plan.file = path();
+  const auto run = [&](const char* series, bool finished) {
+    plan.series = ForSeries{series, finished};
+    return run_recover(
+        posix_env(), plan, [](auto, auto, const auto&) {}, [] { return false; });
+  };
+  const auto before = bytes_of(path());
+  EXPECT_EQ(run("another", true).error().code(), Errc::mismatch);
+  EXPECT_EQ(bytes_of(path()), before) << "a file of another series was written to";
+
+  const auto report = run(series_name, false);
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  ASSERT_TRUE(report->contents);
+  const auto& runs = report->contents->datasets.at(0);
+  std::vector<std::uint64_t> there;
+  for (const auto& [first, end] : runs)
+    for (auto frame = first; frame <= end; ++frame) there.push_back(frame);
+  EXPECT_EQ(there.size(), 37u);
+  for (const auto frame : {std::uint64_t{3}, std::uint64_t{17}, torn.chunk_index})
+    EXPECT_FALSE(std::binary_search(there.begin(), there.end(), frame)) << frame;
+  EXPECT_EQ(report->contents->last_sequence, last.sequence);
+
+  EXPECT_EQ(run(series_name, false).error().code(), Errc::already_exists) << "it is finished now";
+  EXPECT_EQ(run(series_name, true).value().contents->datasets.at(0).size(), runs.size());
 }
 
 TEST_F(RecoverTest, AFileThatIsStillRecordedIsNotTouched) {

@@ -28,7 +28,8 @@ class ResumeTest : public StoreTest {
     auto file = store->shared_file();
     if (finish) EXPECT_TRUE(store->finish({}).ok());
     store.reset();
-    for (const auto& segment : scan(path()).segments) file.last_sequence = std::max(file.last_sequence, segment.sequence);
+    for (const auto& segment : scan(path()).segments)
+      file.last_sequence = std::max(file.last_sequence, segment.sequence);
     return file;
   }
 
