@@ -26,7 +26,9 @@ class ResumeTest : public StoreTest {
     auto store = Store::create(posix_env(), path(), layout(), small_options(), nullptr).value();
     put(*store, 0, frames);
     auto file = store->shared_file();
-    if (finish) EXPECT_TRUE(store->finish({}).ok());
+    if (finish) {
+      EXPECT_TRUE(store->finish({}).ok());
+    }
     store.reset();
     for (const auto& segment : scan(path()).segments)
       file.last_sequence = std::max(file.last_sequence, segment.sequence);
