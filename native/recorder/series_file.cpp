@@ -210,6 +210,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
                                 .exposure_stop_ns = frame.exposure_stop_ns,
                                 .exposure_real_ns = frame.exposure_real_ns,
                                 .received_ns = frame.received_ns,
+                                .admitted_ns = monotonic_ns(),
                                 .metadata = std::move(frame.metadata)});
   {
     std::lock_guard lock(mutex_);
@@ -370,7 +371,7 @@ Result<void> SeriesFile::close() {
 void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) {
   std::vector<Ledger::Item> items;
   items.reserve(chunks.size());
-  const auto now = realtime_ns();
+  const auto now = monotonic_ns();
   std::vector<std::int64_t> latencies;
   latencies.reserve(chunks.size());
   std::uint64_t bytes = 0;
@@ -382,7 +383,7 @@ void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWr
     row.encoded_ns = chunk.head.encoded_ns;
     row.written_ns = chunk.written_ns;
     row.whole = ledger_.whole(FrameNumber{row.number});
-    latencies.push_back(now - row.received_ns);
+    latencies.push_back(now - row.admitted_ns);
     bytes += chunk.size;
     batch_->add(std::move(row));
   }

@@ -65,6 +65,7 @@ class RecorderSeriesEnd(Event):
     late: int = 0
     damaged: int = 0
     dropped: int = 0
+    lost: int = 0
     raw_bytes: int = 0
     stored_bytes: int = 0
     seconds: float = 0.0
