@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <vector>
 
@@ -68,6 +69,17 @@ class PosixFile final : public File {
   Result<void> sync() override {
     if (::fdatasync(fd_) != 0) return errno_error(errno, fmt::format("sync {}", path_));
     return {};
+  }
+
+  Result<void> sync_name() override {
+    const auto folder = std::filesystem::absolute(path_).parent_path();
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return errno_error(errno, fmt::format("open folder {}", folder.string()));
+    const int failure = ::fsync(fd) == 0 ? 0 : errno;
+    ::close(fd);
+    // Some network file systems know no such call: there a name lasts as soon as it is made.
+    if (failure == 0 || failure == EINVAL || failure == ENOSYS || failure == EOPNOTSUPP) return {};
+    return errno_error(failure, fmt::format("sync folder {}", folder.string()));
   }
 
   Result<void> truncate(std::uint64_t size) override {

@@ -41,6 +41,9 @@ class File {
   }
   /// Until this returns, what was written may be lost with the machine's power.
   virtual Result<void> sync() = 0;
+  /// The same for the name that it was opened by: until this returns, the file may be nameless after the
+  /// power has come back, however often its bytes were synced.
+  virtual Result<void> sync_name() = 0;
   virtual Result<void> truncate(std::uint64_t size) = 0;
   /// Reserves space for [offset, offset + size) where the file system does that at no cost per byte
   /// (ext4, xfs); grows the file to that end at least, elsewhere by a zero byte there: the stretch is one

@@ -102,6 +102,7 @@ void Pipeline::write_loop() {
   HeaderBuffer header;
   while (auto segment = filled_.pop()) {
     const auto started = monotonic_ns();
+    const auto failed_syncs = failed_syncs_.load();
     auto address = write_segment(*segment, header);
     const auto took = monotonic_ns() - started;
     counters_.write_ns += took;
@@ -112,7 +113,7 @@ void Pipeline::write_loop() {
     if (options_.durability == Durability::none || next.failure)
       deliver_(std::move(next));
     else
-      unsynced_.push(std::move(next));
+      unsynced_.push({std::move(next), failed_syncs});
   }
 }
 
@@ -179,7 +180,10 @@ WrittenSegment Pipeline::written(const FilledSegment& segment, std::uint64_t add
   return done;
 }
 
+/// A sync that fails gives up the pages that it could not write, and the kernel tells that once: a later one
+/// succeeds without them. So it also speaks of the segments that were written meanwhile and are not in its batch.
 void Pipeline::sync_loop() {
+  std::optional<Error> failure;
   auto last = std::chrono::steady_clock::now();
   while (auto first = unsynced_.pop()) {
     if (options_.durability == Durability::interval) {
@@ -189,15 +193,19 @@ void Pipeline::sync_loop() {
         std::this_thread::sleep_for(
             std::min<std::chrono::nanoseconds>(due - std::chrono::steady_clock::now(), std::chrono::milliseconds(20)));
     }
-    std::vector<WrittenSegment> batch;
+    std::vector<Unsynced> batch;
     batch.push_back(std::move(*first));
     while (auto more = unsynced_.pop_for(std::chrono::seconds(0))) batch.push_back(std::move(*more));
     const auto started = monotonic_ns();
     const auto synced = file_->sync();
     counters_.sync_ns += monotonic_ns() - started;
     last = std::chrono::steady_clock::now();
-    for (auto& segment : batch) {
-      if (!synced.ok()) segment.failure.emplace(synced.error());
+    if (!synced.ok()) {
+      failure = synced.error();
+      ++failed_syncs_;
+    }
+    for (auto& [segment, failed_syncs] : batch) {
+      if (failed_syncs < failed_syncs_) segment.failure = failure;
       deliver_(std::move(segment));
     }
   }

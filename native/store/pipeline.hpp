@@ -63,6 +63,11 @@ class Pipeline {
 
  private:
   struct HeaderBuffer;
+  /// Written, and to be told about once it is synced.
+  struct Unsynced {
+    WrittenSegment segment;
+    std::uint64_t failed_syncs = 0;  ///< before it was written
+  };
 
   void write_loop();
   void sync_loop();
@@ -78,7 +83,8 @@ class Pipeline {
   const std::function<void(WrittenSegment)> deliver_;
 
   BoundedQueue<FilledSegment> filled_;
-  BoundedQueue<WrittenSegment> unsynced_;
+  BoundedQueue<Unsynced> unsynced_;
+  std::atomic<std::uint64_t> failed_syncs_{0};
   std::atomic<std::uint64_t> sequence_;
   const std::uint64_t sequence_step_;
   std::mutex buffered_turn_;

@@ -115,7 +115,10 @@ class LogStore final : public Store {
     PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
-    if (options_.durability != Durability::none) PEN_TRY(file_->sync());
+    if (options_.durability != Durability::none) {
+      PEN_TRY(file_->sync());
+      PEN_TRY(file_->sync_name());
+    }
     // HDF5's small writes go through the page cache, the segments past it: they never share a page.
     auto data = file_;
     if (options_.direct) {
@@ -175,7 +178,7 @@ class LogStore final : public Store {
     PEN_TRY(file_->unlock());
     if (!file_->still_named())
       return make_error(Errc::not_found, "the file was removed or replaced while it was written; its frames are lost");
-    return {};
+    return file_->sync_name();
   }
 
   bool still_named() const override { return file_->still_named(); }

@@ -25,6 +25,7 @@ class MemoryFile final : public File {
   Result<std::uint64_t> size() override { return std::uint64_t{bytes_.size()}; }
   Result<void> write_at(std::span<const iovec>, std::uint64_t) override { return read_only(); }
   Result<void> sync() override { return {}; }
+  Result<void> sync_name() override { return {}; }
   Result<void> truncate(std::uint64_t) override { return read_only(); }
   bool reserves() const override { return false; }
   Result<void> reserve(std::uint64_t, std::uint64_t) override { return read_only(); }

@@ -14,7 +14,12 @@
 
 namespace penstock::testing {
 
+/// What a program asks of its files.
+enum class Call { open, read, write, sync, sync_name, truncate, reserve, size, lock, unlock };
+
 struct Faults {
+  /// Asked before every call, of whatever kind; an error is returned instead of doing it.
+  std::function<Result<void>(Call call)> on_call = [](Call) { return Result<void>{}; };
   /// Asked before each write; an error is returned instead of writing.
   std::function<Result<void>(std::uint64_t offset, std::uint64_t bytes)> on_write = [](auto, auto) {
     return Result<void>{};
@@ -34,13 +39,18 @@ class FaultFile final : public File {
   FaultFile(std::shared_ptr<File> real, std::shared_ptr<Faults> faults)
       : real_(std::move(real)), faults_(std::move(faults)) {}
 
-  Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override { return real_->read_at(into, offset); }
+  Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
+    PEN_TRY(faults_->on_call(Call::read));
+    return real_->read_at(into, offset);
+  }
 
   Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) override {
     std::uint64_t bytes = 0;
     for (const auto& piece : pieces) bytes += piece.iov_len;
     ++faults_->writes;
-    if (auto result = faults_->on_write(offset, bytes); !result.ok()) {
+    auto result = faults_->on_call(Call::write);
+    if (result.ok()) result = faults_->on_write(offset, bytes);
+    if (!result.ok()) {
       if (faults_->tear) PEN_TRY(real_->write_at(pieces.first((pieces.size() + 1) / 2), offset));
       return result;
     }
@@ -49,18 +59,36 @@ class FaultFile final : public File {
 
   Result<void> sync() override {
     ++faults_->syncs;
+    PEN_TRY(faults_->on_call(Call::sync));
     PEN_TRY(faults_->on_sync());
     return real_->sync();
   }
-  Result<void> truncate(std::uint64_t size) override { return real_->truncate(size); }
+  Result<void> sync_name() override {
+    PEN_TRY(faults_->on_call(Call::sync_name));
+    return real_->sync_name();
+  }
+  Result<void> truncate(std::uint64_t size) override {
+    PEN_TRY(faults_->on_call(Call::truncate));
+    return real_->truncate(size);
+  }
   Result<void> reserve(std::uint64_t offset, std::uint64_t size) override {
+    PEN_TRY(faults_->on_call(Call::reserve));
     PEN_TRY(faults_->on_reserve(offset, size));
     return real_->reserve(offset, size);
   }
   bool reserves() const override { return faults_->reserves && real_->reserves(); }
-  Result<std::uint64_t> size() override { return real_->size(); }
-  Result<void> lock(bool exclusive) override { return real_->lock(exclusive); }
-  Result<void> unlock() override { return real_->unlock(); }
+  Result<std::uint64_t> size() override {
+    PEN_TRY(faults_->on_call(Call::size));
+    return real_->size();
+  }
+  Result<void> lock(bool exclusive) override {
+    PEN_TRY(faults_->on_call(Call::lock));
+    return real_->lock(exclusive);
+  }
+  Result<void> unlock() override {
+    PEN_TRY(faults_->on_call(Call::unlock));
+    return real_->unlock();
+  }
   bool direct() const override { return real_->direct(); }
   bool still_named() const override { return real_->still_named(); }
 
@@ -72,6 +100,7 @@ class FaultFile final : public File {
 class FaultEnv final : public Env {
  public:
   Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
+    PEN_TRY(faults->on_call(Call::open));
     PEN_ASSIGN(auto real, posix_env().open(path, options));
     return std::shared_ptr<File>(std::make_shared<FaultFile>(std::move(real), faults));
   }
