@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup build debug tsan test test-quick lint format check-headers demo bench fuzz wheel clean distclean
+.PHONY: help setup build debug tsan test test-quick lint format check-headers demo bench fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -53,6 +53,9 @@ bench: setup ## Measure Penstock beside its peers; results go into docs/benchmar
 fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)
 	@scripts/build fuzz fuzz-targets
 	@$(python) tools/run_fuzz.py --seconds "$${FUZZ_SECONDS:-300}"
+
+torture: setup ## Kill recorders, fill disks, damage files, for half an hour (TORTURE_ROUNDS kills, TORTURE_SEED replays)
+	@scripts/torture
 
 wheel: setup ## A wheel with the native programs in dist/
 	@$(python) -m build --wheel --no-isolation --outdir dist .

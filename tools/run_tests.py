@@ -136,7 +136,7 @@ def python_step(runner: Runner) -> None:
     if not runner.run("build", "scripts/build", "release"):
         return
     junit = RESULTS / "python.xml"
-    folders = [str(folder) for folder in ("tests/python", "tests/system") if (ROOT / folder).is_dir()]
+    folders = [str(folder) for folder in ("tests/python", "tests/torture") if (ROOT / folder).is_dir()]
     runner.run("tests", sys.executable, "-m", "pytest", "-q", f"--junitxml={junit}", *folders)
     runner.outcome.counts += read_junit(junit)
 

@@ -1,0 +1,282 @@
+"""What every round of torture needs: a recorder with settings drawn from a seed, whose ranks can be killed
+one by one, and the judgement of the file that it leaves."""
+
+import contextlib
+import os
+import queue
+import random
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy
+import pytest
+from sender import Frames
+
+from penstock.model.configuration import Configuration
+from penstock.model.events import Event, Listening, RecorderProgress, RecoverReport
+from penstock.programs.check import check, check_plan
+from penstock.programs.process import Message, Program, wait_for
+from penstock.programs.ranks import Mpi, Ranks
+from penstock.programs.recover import recover
+
+WAIT_S = 120
+RECEIVED = 1  # as /entry/penstock/frame_state has it
+
+
+def seed() -> int:
+    """Of the first round; the others follow it. TORTURE_SEED plays a round again."""
+    return int(os.environ.get("TORTURE_SEED", "20261121"))
+
+
+def rounds(short: int) -> int:
+    """How many: TORTURE_ROUNDS, or a few."""
+    return int(os.environ.get("TORTURE_ROUNDS") or short)
+
+
+def is_long() -> bool:
+    return bool(os.environ.get("TORTURE_ROUNDS"))
+
+
+long_run = pytest.mark.skipif(not is_long(), reason="part of make torture")
+
+
+def say(line: str) -> None:
+    """One line a round, where somebody looks on."""
+    if is_long():
+        print(line, flush=True)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a recorder is run."""
+
+    ranks: int = 1
+    mpi: Mpi = "openmpi"
+    transport: Literal["tcp", "zmq"] = "tcp"
+    store: dict[str, Any] = field(default_factory=dict)
+    encoding: str = "bslz4"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def draw(dice: random.Random, ranks: int | None = None) -> "Setup":
+        store = {
+            "durability": dice.choice(["none", "interval", "segment"]),
+            "direct": dice.choice([True, False]),
+            "segment_bytes": dice.choice([64, 256, 1024]) << 10,
+            "extent_bytes": dice.choice([1, 4, 128]) << 20,
+            "flush_interval_ms": dice.choice([10, 100, 1000]),
+            "sync_interval_ms": dice.choice([10, 100, 1000]),
+            "write_threads": dice.choice([1, 2, 4]),
+        }
+        return Setup(
+            ranks=ranks or dice.choice([1, 1, 2, 2, 3, 4]),
+            mpi=dice.choice(["openmpi", "mpich"]),
+            transport=dice.choice(["tcp", "tcp", "tcp", "zmq"]),
+            store=store,
+            encoding=dice.choice(["bslz4", "bslz4", "none", "zstd"]),
+        )
+
+    def __str__(self) -> str:
+        job = f"{self.ranks} ranks of {self.mpi}" if self.ranks > 1 else "one process"
+        direct = "direct" if self.store.get("direct", True) else "buffered"
+        return f"{job}, {self.transport}, {direct}, {self.store.get('durability', 'none')}, {self.encoding}"
+
+    def configuration(self, folder: Path, port: int) -> Configuration:
+        tcp = {"kind": "tcp", "listen": f"127.0.0.1:{port}"}
+        zmq = {"kind": "zmq", "endpoint": f"tcp://127.0.0.1:{port}"}
+        return Configuration.model_validate(
+            {
+                "folder": folder,
+                "sources": [tcp if self.transport == "tcp" else zmq],
+                "codec": {"encoding": self.encoding},
+                "threads": 2 if self.ranks == 1 else 1,
+                "pool_bytes": "128MiB",
+                "end_timeout_s": 1,
+                "store": self.store,
+                **self.options,
+            }
+        )
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` neighbours that nobody listens on now."""
+    while True:
+        with socket.socket() as first:
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+        try:
+            for number in range(port, port + count):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", number))
+        except OSError:
+            continue
+        return port
+
+
+class Recorder:
+    """penstock-recorder, alone or as the ranks of a job."""
+
+    def __init__(self, folder: Path, setup: Setup) -> None:
+        self.setup, self.folder = setup, folder
+        first = free_ports(setup.ranks)
+        self.ports = list(range(first, first + setup.ranks))
+        plan = setup.configuration(folder, first).plan({})
+        ranks = Ranks(setup.ranks, setup.mpi) if setup.ranks > 1 else None
+        self.program = Program("penstock-recorder", plan, ranks=ranks)
+        for _ in self.ports:
+            self.until(Listening)
+        self.pids = self._find_ranks()
+
+    def until(self, kind: type[Event], wait_s: float = WAIT_S) -> Event:
+        event = wait_for(self.program.inbox, kind, wait_s)
+        assert event is not None, f"the recorder ended before {kind.__name__}: {list(self.program.log)}"
+        return event
+
+    def _find_ranks(self) -> list[int]:
+        if self.setup.ranks == 1:
+            return [self.program.pid]
+        found: dict[int, int] = {}
+        for pid in _descendants(self.program.pid):
+            with contextlib.suppress(OSError):
+                if b"penstock-recorder-" not in Path(f"/proc/{pid}/exe").readlink().name.encode():
+                    continue
+                environment = Path(f"/proc/{pid}/environ").read_bytes()
+                rank = re.search(rb"\0(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)\0", b"\0" + environment)
+                assert rank is not None, environment
+                found[int(rank[1])] = pid
+        assert sorted(found) == list(range(self.setup.ranks)), found
+        return [found[rank] for rank in sorted(found)]
+
+    def kill(self, victims: list[int]) -> None:
+        for rank in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pids[rank], signal.SIGKILL)
+
+    def wait(self, wait_s: float = WAIT_S) -> int:
+        """The exit code, when every rank is gone."""
+        code = self.program.wait(wait_s)
+        deadline = time.monotonic() + wait_s
+        while any(_lives(pid) for pid in self.pids):
+            assert time.monotonic() < deadline, "a rank outlives its job"
+            time.sleep(0.01)
+        return code
+
+    def written(self) -> int:
+        """What the recorder said last of how many frames are in the file."""
+        frames = 0
+        with contextlib.suppress(queue.Empty):
+            while True:
+                message: Message = self.program.inbox.get_nowait()
+                if isinstance(message.event, RecorderProgress):
+                    frames = message.event.frames_written
+        return frames
+
+    def close(self) -> None:
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self.program.stop(10)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            for child in (task / "children").read_text(encoding="ascii").split():
+                yield int(child)
+                yield from _descendants(int(child))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def recording(folder: Path, setup: Setup) -> Iterator[Recorder]:
+    recorder = Recorder(folder, setup)
+    try:
+        yield recorder
+    finally:
+        recorder.close()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a file holds."""
+
+    received: set[int]  # frames that are marked as there
+    recovery: RecoverReport
+
+    def __str__(self) -> str:
+        return f"{len(self.received)} found, {self.recovery.way}, {self.recovery.recovered} from segments"
+
+
+def recovered(file: Path) -> RecoverReport:
+    """`penstock recover`, with a PenstockError where it fails; then `penstock check`, which finds none."""
+    with within(WAIT_S):
+        report = recover(file, False, lambda _: None)
+    assert_clean(file)
+    return report
+
+
+def assert_clean(file: Path) -> None:
+    with within(WAIT_S):
+        report = check(check_plan(file, None), lambda _: None)
+    wrong = [found for found in report.findings if found.level == "error"]
+    assert report.ok, wrong
+    assert not wrong, wrong
+
+
+@contextlib.contextmanager
+def within(seconds: int) -> Iterator[None]:
+    """A TimeoutError when the body takes longer. For the main thread."""
+
+    def ring(_number: int, _frame: object) -> None:
+        raise TimeoutError(f"not over within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def assert_right(file: Path, frames: Frames) -> set[int]:
+    """Every frame that plain h5py reads is the one that was sent, or none; those that are marked as there."""
+    with h5py.File(file) as content:
+        data = content["/entry/data/data"]
+        states = content["/entry/penstock/frame_state"][...]
+        received = set(map(int, numpy.flatnonzero(states == RECEIVED)))
+        for number in sorted(received | _numbers_in_index(data)):
+            image = data[number]
+            if number in received or image.any():
+                assert numpy.array_equal(image, frames[number]), f"frame {number} is false"
+    return received
+
+
+def _numbers_in_index(data: h5py.Dataset) -> set[int]:
+    numbers: set[int] = set()
+    data.id.chunk_iter(lambda chunk: numbers.add(int(chunk.chunk_offset[0])))
+    return numbers
+
+
+def judge(file: Path, frames: Frames, acknowledged: set[int], at_least: int = 0) -> Verdict:
+    """Recovers the file; no acknowledged frame is lost, no frame is false."""
+    report = recovered(file)
+    received = assert_right(file, frames)
+    lost = sorted(acknowledged - received)
+    assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged frames are lost: {lost[:10]}"
+    assert len(received) >= at_least, f"{at_least} frames were said to be written, {len(received)} are there"
+    return Verdict(received, report)

@@ -1,0 +1,195 @@
+"""A disk, or a quota, that is full in mid-series and has space again later: the series goes on, what was lost
+is in the ledger and may be sent again, and what was acknowledged is there."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy
+import pytest
+from rounds import Recorder, Setup, assert_clean, assert_right, is_long, long_run, recording, say
+from sender import Frames, Sender, sending
+
+from penstock.model.events import RecorderSeriesEnd
+from penstock.programs.locate import find_program
+
+MIB = 1 << 20
+SHAPE = (256, 300)  # 150 KiB
+FRAMES = 300
+LOST = 4
+PROJECT = "77"
+
+
+@dataclass
+class Place:
+    """A folder that holds about 24 MiB until space() is called."""
+
+    folder: Path
+    space: Callable[[], object]
+
+
+def command(*words: str) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"{words[0]} does not work here: {done.stderr.strip()}")
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, *options: str) -> Iterator[None]:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount")
+    command("mount", *options, str(folder))
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextlib.contextmanager
+def tmpfs(at: Path) -> Iterator[Place]:
+    with mounted(at, "-t", "tmpfs", "-o", "size=24m", "tmpfs"):
+        yield Place(at, lambda: command("mount", "-o", "remount,size=200m", str(at)))
+
+
+def image(at: Path, *features: str) -> Path:
+    file = at.parent / "image"
+    with file.open("wb") as made:
+        made.truncate(256 * MIB)
+    command("mkfs.ext4", "-q", "-F", *features, str(file))
+    return file
+
+
+@contextlib.contextmanager
+def full_ext4(at: Path) -> Iterator[Place]:
+    with mounted(at, "-o", "loop", str(image(at))):
+        filler = at / "filler"
+        with filler.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(at).free - 24 * MIB)
+        yield Place(at, filler.unlink)
+
+
+@contextlib.contextmanager
+def ext4_with_quota(at: Path) -> Iterator[Place]:
+    features = ("-O", "quota,project", "-E", "quotatype=prjquota")
+    with mounted(at, "-o", "loop,prjquota", str(image(at, *features))):
+        folder = at / "project"
+        folder.mkdir()
+        command("chattr", "-p", PROJECT, "+P", str(folder))
+
+        def limit(mib: int) -> None:
+            command("setquota", "-P", PROJECT, "0", str(mib * 1024), "0", "0", str(at))
+
+        limit(24)
+        yield Place(folder, lambda: limit(200))
+
+
+PLACES = {"tmpfs": tmpfs, "ext4": full_ext4, "quota": ext4_with_quota}
+
+
+@pytest.fixture
+def without_privilege(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may write beyond a quota; the recorder runs without that right."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    real = find_program("penstock-recorder")
+    wrapper = programs / "penstock-recorder"
+    wrapper.write_text(
+        f'#!/bin/sh\nexec setpriv --bounding-set -sys_resource {real} "$@"\n', encoding="utf-8"
+    )
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_BIN", str(programs))
+
+
+def settled(recorder: Recorder) -> bool:
+    """Whether the recorder has said that there was no space."""
+    return any("errno 28" in line or "errno 122" in line for line in recorder.program.log)
+
+
+def send_until_full(recorder: Recorder, sender: Sender) -> int:
+    """How many frames were sent."""
+    for number in range(FRAMES):
+        sender.put(sender.links[0], number)
+        if settled(recorder):
+            return number + 1
+    raise AssertionError(f"the storage is not full; the log: {list(recorder.program.log)}")
+
+
+@pytest.mark.parametrize("durability", ["none", "interval", "segment"] if is_long() else ["segment"])
+@pytest.mark.parametrize("kind", list(PLACES) if is_long() else ["tmpfs"])
+@pytest.mark.usefixtures("without_privilege")
+def test_the_series_goes_on(
+    kind: str, durability: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = tmp_path / "at"
+    at.mkdir()
+    store = {"durability": durability, "segment_bytes": MIB, "extent_bytes": 4 * MIB}
+    frames = Frames(3, SHAPE)
+    with PLACES[kind](at) as place:
+        with (
+            recording(place.folder, Setup(encoding="none", store=store)) as recorder,
+            sending(recorder.ports, "full", frames, FRAMES) as sender,
+        ):
+            sender.begin()
+            sender.wait_started()
+            sent = send_until_full(recorder, sender)
+            place.space()
+            monkeypatch.undo()  # the other programs are where they always are
+            sender.deal(sent, FRAMES)
+            sender.join()
+            # All that can come has come: each frame is acknowledged from the first lost one on, or never.
+            acknowledged = sender.acknowledged()
+            sender.deal(0, sent)  # what was lost may come again
+            sender.join()
+            sender.end()
+            end = recorder.until(RecorderSeriesEnd)
+            sender.until(sender.is_closed, "the series is closed")
+        assert isinstance(end, RecorderSeriesEnd)
+        assert end.lost > 0
+        assert end.problem is not None
+        assert end.missing == 0, "what was lost and sent again is there"
+        file = place.folder / "full.h5"
+        assert_clean(file)
+        received = assert_right(file, frames)
+        assert acknowledged <= received
+        assert received == set(range(FRAMES))
+    say(f"full {kind}, {durability}: {sent} sent until full, {end.lost} lost and sent again, {end.problem}")
+
+
+@long_run
+@pytest.mark.parametrize("kind", list(PLACES))
+@pytest.mark.usefixtures("without_privilege")
+def test_what_was_lost_is_in_the_ledger(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = tmp_path / "at"
+    at.mkdir()
+    frames = Frames(4, SHAPE)
+    with PLACES[kind](at) as place:
+        with (
+            recording(place.folder, Setup(encoding="none", store={"segment_bytes": MIB})) as recorder,
+            sending(recorder.ports, "full", frames, FRAMES) as sender,
+        ):
+            sender.begin()
+            sender.wait_started()
+            sent = send_until_full(recorder, sender)
+            place.space()
+            monkeypatch.undo()
+            sender.deal(sent, FRAMES)
+            sender.join()
+            sender.end()
+            end = recorder.until(RecorderSeriesEnd)
+        assert isinstance(end, RecorderSeriesEnd)
+        file = place.folder / "full.h5"
+        assert_clean(file)
+        received = assert_right(file, frames)
+        assert sender.acknowledged() <= received
+        assert received >= set(range(sent, FRAMES)), "the series goes on"
+        with h5py.File(file) as content:
+            states = content["/entry/penstock/frame_state"][...]
+        lost = set(map(int, numpy.flatnonzero(states == LOST)))
+        assert len(lost) == end.lost > 0
+        assert received | lost == set(range(FRAMES))
+    say(f"full {kind}: {end.lost} of {FRAMES} frames are lost, and in the ledger")
