@@ -1,8 +1,6 @@
 """The power fails under a real file system: ext4 on a loop device is shut down without its journal being
 written, as by a loss of power, and mounted again. What was acknowledged under `segment` and `interval` is
 there.
-
-The device itself loses nothing here; tests/native/recover/power_cut_test.cpp is where sectors get lost.
 """
 
 import fcntl
