@@ -121,12 +121,7 @@ void Verifier::match_with_index(ChunkTask& task, std::uint64_t chunk_index) {
   const auto* entry = subject.index->find(task.number);
   if (entry == nullptr) {
     ++counts_.unindexed;
-    if (!options_.index_complete) return;
-    const bool beyond = chunk_index >= subject.grid.front();
-    findings_.add({options_.unfinished ? Level::warning : Level::error,
-                   beyond ? "a chunk in a segment lies beyond the dataset's extent"
-                          : "a chunk in a segment is missing from the index",
-                   where(task), "an index entry", "none", "readers do not see it, but its bytes stand in the segment"});
+    task.unindexed = options_.index_complete;
     return;
   }
   if (entry->address != task.address) {
@@ -218,8 +213,26 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
                  {}});
 }
 
+/// Of a chunk that the index does not name. One that is not whole was being written when the recorder died, or its
+/// write failed: nobody was told that it is safe, and no reader sees it.
+void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
+  if (!whole) {
+    findings_.add({Level::warning, "a chunk was not wholly written", where(task), "the checksum of its record",
+                   "another", "its frame is missing: readers see the fill value"});
+    return;
+  }
+  const auto& subject = *task.subject;
+  const bool beyond = task.number >= subject.number_at(subject.grid.front());
+  findings_.add({options_.unfinished ? Level::warning : Level::error,
+                 beyond ? "a chunk in a segment lies beyond the dataset's extent"
+                        : "a chunk in a segment is missing from the index",
+                 where(task), "an index entry", "none", "readers do not see it, but its bytes stand in the segment"});
+}
+
 bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
-  if (!task.crc || *task.crc == crc) return true;
+  const bool right = !task.crc || *task.crc == crc;
+  if (task.unindexed) report_unindexed(task, right);
+  if (right || task.unindexed) return right;
   findings_.add({Level::error, "a chunk's checksum is wrong", where(task), fmt::format("CRC-32C {:08x}", *task.crc),
                  fmt::format("CRC-32C {:08x}", crc),
                  "the stored bytes changed after they were written: take this chunk from a copy"});

@@ -29,7 +29,8 @@ struct ChunkTask {
   std::uint32_t size = 0;
   std::uint32_t filter_mask = 0;
   std::optional<std::uint32_t> crc;
-  bool indexed = false;  ///< readers see it: only such pixels are compared
+  bool indexed = false;    ///< readers see it: only such pixels are compared
+  bool unindexed = false;  ///< the index was read, and does not name it
 };
 
 struct VerifierOptions {
@@ -85,6 +86,7 @@ class Verifier {
   void verify_large_chunk(const ChunkTask& task, Memory& memory);
   void verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory);
   void compare_chunk(const ChunkTask& task, Bytes raw, Memory& memory);
+  void report_unindexed(const ChunkTask& task, bool whole);
   bool check_checksum(const ChunkTask& task, std::uint32_t crc);
   std::string where(const ChunkTask& task) const;
   bool cancelled() const { return options_.cancelled && options_.cancelled(); }

@@ -26,7 +26,7 @@ struct Row {
   std::int64_t encoded_ns = -1;
   std::int64_t written_ns = -1;
   std::int64_t admitted_ns = 0;  ///< monotonic; not stored
-  bool whole = true;  ///< every channel of the frame is on storage
+  bool whole = true;             ///< every channel of the frame is on storage
   Metadata metadata = {};
 };
 

@@ -65,6 +65,7 @@ class Recovery {
   bool structure_is_usable() const;
   Result<void> check_series() const;
   Result<void> describe_contents();
+  bool was_completed() const;
   Result<void> choose_chunks();
   Result<void> choose_among(std::span<const Candidate> same, std::vector<std::byte>& buffer);
   void judge_frames();
@@ -192,6 +193,15 @@ Result<void> Recovery::describe_contents() {
   return {};
 }
 
+/// Closing a file takes several steps, of which the last writes how many frames are in which state. A recorder that
+/// died between them leaves a file that is not marked as open.
+bool Recovery::was_completed() const {
+  const auto* column = tree_.find(state_path);
+  if (column == nullptr) return true;
+  const auto& attributes = column->info.attributes;
+  return std::any_of(attributes.begin(), attributes.end(), [](const auto& each) { return each.name == "received"; });
+}
+
 /// Of each frame's candidates the first whose bytes are right, where the index has none.
 Result<void> Recovery::choose_chunks() {
   const auto& all = segments_.candidates;
@@ -206,7 +216,7 @@ Result<void> Recovery::choose_chunks() {
   }
   report_.recovered = chosen_.size();
   for (const auto& table : indexed_) report_.indexed += table->chunks().size();
-  const bool behind = !chosen_.empty() || marked_open_;
+  const bool behind = !chosen_.empty() || marked_open_ || !was_completed();
   if (report_.way == Way::nothing && behind) report_.way = Way::repair;
   return {};
 }

@@ -145,6 +145,8 @@ TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsLeftOut) {
   EXPECT_EQ(report.damaged, 1u);
   EXPECT_EQ(report.missing, 1u);
   const auto checked = check(path());
+  EXPECT_TRUE(checked.ok()) << "what was never acknowledged is no damage: " << text(checked);
+  EXPECT_TRUE(has(checked, "a chunk was not wholly written")) << text(checked);
   EXPECT_EQ(checked.missing, 1u);
   EXPECT_FALSE(has(checked, "a frame is marked as received but not there")) << text(checked);
   EXPECT_EQ(pixels().size(), 40 * rows * columns);
@@ -243,6 +245,8 @@ TEST_F(RecoverTest, ARecorderThatGoesOnIsToldWhatIsThere) {
     EXPECT_FALSE(std::binary_search(there.begin(), there.end(), frame)) << frame;
   EXPECT_EQ(report->contents->last_sequence, last.sequence);
 
+  EXPECT_TRUE(run(series_name, false).ok()) << "its end is left to the recorder";
+  ASSERT_TRUE(recover().ok());
   EXPECT_EQ(run(series_name, false).error().code(), Errc::already_exists) << "it is finished now";
   EXPECT_EQ(run(series_name, true).value().contents->datasets.at(0).size(), runs.size());
 }
