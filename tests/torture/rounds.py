@@ -271,7 +271,7 @@ def _numbers_in_index(data: h5py.Dataset) -> set[int]:
 
 
 def judge(file: Path, frames: Frames, acknowledged: set[int], at_least: int = 0) -> Verdict:
-    """Recovers the file: no acknowledged frame is lost, no frame is false, `penstock check` finds no error."""
+    """Recovers the file: no acknowledged frame is lost, none is false, `penstock check` finds no error."""
     report = recovered(file)
     received = assert_right(file, frames)
     lost = sorted(acknowledged - received)
