@@ -216,7 +216,7 @@ def test_what_was_acknowledged_survives_a_killed_rank(
     sender = detector(*many, "--connect-timeout", "1", "--json", "--to", recorder.target)
     while int(str(recorder.until("progress")["frames_written"])) < 300:
         pass
-    os.kill(_rank(victim), signal.SIGKILL)
+    os.kill(_rank(recorder, victim), signal.SIGKILL)
     recorder.process.wait(WAIT_S)
     assert recorder.process.returncode != 0
     events, _ = sender.communicate(timeout=WAIT_S)
@@ -244,7 +244,7 @@ def test_a_job_that_is_started_again_goes_on_in_its_file(
     sender = detector(*many, "--to", recorder.target)
     while int(str(recorder.until("progress")["frames_written"])) < 200:
         pass
-    os.kill(_rank(victim), signal.SIGKILL)
+    os.kill(_rank(recorder, victim), signal.SIGKILL)
     recorder.process.wait(WAIT_S)
     again = job(2, "--resume", port=recorder.ports[0])
     before = again.until("series_start")["frames_before"]
@@ -258,13 +258,21 @@ def test_a_job_that_is_started_again_goes_on_in_its_file(
     assert again.stop() == 0, "".join(again.log)
 
 
-def _rank(number: int) -> int:
-    """The process id of that rank of the one job of this test."""
+def _descends(process: int, ancestor: int) -> bool:
+    while process not in (0, ancestor):
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return process == ancestor
+
+
+def _rank(recorder: Job, number: int) -> int:
+    """The process id of that rank of a job."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes().split(b"\0")
             environment = (process / "environ").read_bytes()
+            if not _descends(int(process.name), recorder.process.pid):
+                continue
         except OSError:
             continue
         if command[0].endswith((b"penstock-recorder", b"penstock-recorder-openmpi")) and re.search(
