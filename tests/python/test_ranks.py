@@ -117,8 +117,8 @@ def detector(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def check(run: Run, file: Path, frames: int) -> dict[str, object]:
-    """That the file holds all frames, by Penstock's own check and by plain h5py."""
+def check(run: Run, file: Path, frames: int, *, times: bool = True) -> dict[str, object]:
+    """That the file holds all frames (and their times), by Penstock's own check and by plain h5py."""
     checked = run("check", str(file), "--against", "recorded", "--complete", "--json")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     report: dict[str, object] = json.loads(checked.stdout)
@@ -131,7 +131,7 @@ def check(run: Run, file: Path, frames: int) -> dict[str, object]:
         assert data.shape[0] == frames
         stamps = numpy.ascontiguousarray(data[:, 0, :4]).view("uint64").ravel()
         assert (content["/entry/penstock/frame_state"][...] == 1).all()
-        assert (content["/entry/penstock/timing/received"][...] > 0).all()
+        assert not times or (content["/entry/penstock/timing/received"][...] > 0).all()
     assert list(stamps) == list(range(frames))
     return report
 
@@ -254,7 +254,8 @@ def test_a_job_that_is_started_again_goes_on_in_its_file(
     assert (end["frames_received"], end["missing"], end["problem"]) == (1000, 0, None)
     _, log = sender.communicate(timeout=WAIT_S)
     assert sender.returncode == 0, log
-    check(run, tmp_path / "on.h5", 1000)
+    # Rows that the killed rank had not sent yet are gone with it; its frames are not.
+    check(run, tmp_path / "on.h5", 1000, times=False)
     assert again.stop() == 0, "".join(again.log)
 
 
