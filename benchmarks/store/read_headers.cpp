@@ -57,8 +57,9 @@ int run(const char* path) {
   }
   const auto seconds = 1e-9 * static_cast<double>(penstock::monotonic_ns() - started);
   ::close(file);
-  std::cout << nlohmann::json{{"seconds", seconds}, {"segments", segments}, {"records", records}, {"bytes", bytes}}.dump()
-            << '\n';
+  std::cout
+      << nlohmann::json{{"seconds", seconds}, {"segments", segments}, {"records", records}, {"bytes", bytes}}.dump()
+      << '\n';
   return 0;
 }
 
