@@ -18,6 +18,7 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
+from ports import free_ports
 
 from penstock.programs.locate import find_program
 
@@ -30,7 +31,7 @@ class Job:
     """`penstock record --ranks N`, its events in a queue."""
 
     def __init__(self, folder: Path, ranks: int, *options: str, port: int = 0) -> None:
-        port = port or _free_ports(ranks)
+        port = port or free_ports(ranks)
         self.ports = list(range(port, port + ranks))
         command = [sys.executable, "-m", "penstock", "record", "--folder", str(folder), "--ranks", str(ranks)]
         command += ["--listen", f"127.0.0.1:{port}", "--json", *options]
@@ -77,21 +78,6 @@ class Job:
         self.process.wait(WAIT_S)
         for reader in self._readers:
             reader.join(10)
-
-
-def _free_ports(count: int) -> int:
-    """The first of `count` neighbours that nobody listens on now."""
-    while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-        try:
-            for number in range(port, port + count):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", number))
-        except OSError:
-            continue
-        return port
 
 
 @pytest.fixture
@@ -285,7 +271,7 @@ def _rank(recorder: Job, number: int) -> int:
 
 
 def test_a_port_that_is_taken_ends_the_whole_job(run: Run, tmp_path: Path) -> None:
-    port = _free_ports(2)
+    port = free_ports(2)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port + 1))
         taken.listen()
@@ -297,7 +283,7 @@ def test_a_port_that_is_taken_ends_the_whole_job(run: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize("launcher", ["mpirun.openmpi", "mpiexec.mpich"])
 def test_a_launchers_own_job_completes_its_files_on_a_signal(run: Run, tmp_path: Path, launcher: str) -> None:
     """As the how-to guide says: SIGUSR1 to mpirun, which hands it on."""
-    port = _free_ports(2)
+    port = free_ports(2)
     shown = run("record", "--folder", str(tmp_path), "--listen", f"127.0.0.1:{port}", "--dry-run", "--json")
     (tmp_path / "plan.json").write_text(shown.stdout, encoding="utf-8")
     command = [launcher, *(["--oversubscribe", "--bind-to", "none"] if "openmpi" in launcher else [])]
@@ -339,7 +325,7 @@ def test_a_command_in_somebodys_job_is_no_rank_of_it(
 ) -> None:
     for mark in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE"):
         monkeypatch.setenv(mark, "1")
-    port = _free_ports(1)
+    port = free_ports(1)
     sender = detector(
         "--frames", "3", "--rate", "max", "--series-name", "s", "--to", f"tcp://127.0.0.1:{port}"
     )

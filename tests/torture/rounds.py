@@ -7,7 +7,6 @@ import queue
 import random
 import re
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
+from ports import free_ports
 from sender import Frames
 
 from penstock.model.configuration import Configuration
@@ -104,21 +104,6 @@ class Setup:
                 **self.options,
             }
         )
-
-
-def free_ports(count: int) -> int:
-    """The first of `count` neighbours that nobody listens on now."""
-    while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-        try:
-            for number in range(port, port + count):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", number))
-        except OSError:
-            continue
-        return port
 
 
 class Recorder:
