@@ -47,7 +47,7 @@ class Recorders:
         """As the kernel does it when memory runs out: the native program, without a word."""
         process = self.current.process
         os.kill(native_recorder(process.pid), signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.wait(timeout=60)  # not until its pipes close: a helper that it leaves behind has them open
 
 
 @contextlib.contextmanager

@@ -184,8 +184,9 @@ class Program:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
             raise TimeoutError(f"{self.name} has not ended within {timeout_s} s") from error
+        # What it wrote is in the pipes by now. They may stay open: a helper that it left behind has them too.
         for thread in self._threads:
-            thread.join(10)
+            thread.join(2)
         self._forget_plan()
         return code
 
