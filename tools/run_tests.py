@@ -137,7 +137,7 @@ def python_step(runner: Runner) -> None:
         return
     junit = RESULTS / "python.xml"
     folders = [str(folder) for folder in ("tests/python", "tests/torture") if (ROOT / folder).is_dir()]
-    # Most of a test's time is waiting for programs: two at a time halve it. A file's tests share its fixtures.
+    # Most of a test's time is waiting for programs: two at a time halve it. Fixtures belong to a file.
     runner.run(
         "tests",
         sys.executable,

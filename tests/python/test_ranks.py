@@ -187,7 +187,7 @@ def test_frames_that_two_ranks_received_are_there_once(
         assert sender.returncode == 0 or "closed the series: complete" in error
     end = recorder.until("series_end")
     assert (end["frames_received"], end["missing"], end["problem"]) == (200, 0, None)
-    # How many the slower sender brings before that is up to the machine; it began within a second of the other.
+    # How many the slower sender brings before that is up to the machine: both began within a second.
     assert isinstance(end["duplicate"], int)
     assert end["duplicate"] > 0
     check(run, tmp_path / "twice.h5", 200)
