@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
 from penstock.model.configuration import Configuration, TcpSource, ZmqSource
-from penstock.model.plans import CodecPlan, StorePlan
+from penstock.model.plans import CodecPlan, FilesPlan, StorePlan
 from penstock.model.units import format_size
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -126,6 +126,7 @@ def configuration_page() -> str:
     for title, model in (
         ("A source of kind tcp", TcpSource),
         ("A source of kind zmq", ZmqSource),
+        ("files", FilesPlan),
         ("codec", CodecPlan),
         ("store", StorePlan),
     ):

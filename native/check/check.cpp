@@ -6,6 +6,7 @@
 
 #include "check/accounting.hpp"
 #include "check/index_process.hpp"
+#include "check/members.hpp"
 #include "check/reference.hpp"
 #include "check/subject.hpp"
 #include "check/superblock.hpp"
@@ -33,9 +34,11 @@ constexpr std::size_t tasks_at_once = 1024;
 class Check {
  public:
   Check(Env& env, const CheckPlan& plan, const Progress::Tell& tell, const std::function<bool()>& cancelled)
-      : env_(env), plan_(plan), progress_(tell), cancelled_(cancelled) {}
+      : env_(env), plan_(plan), tell_(tell), progress_(tell), cancelled_(cancelled) {}
 
   Report run();
+  /// Before run(): the file is a member, whose first frame is this one of the series.
+  void set_first_frame(std::uint64_t number) { first_frame_ = number; }
 
  private:
   void add(Level level, std::string what, std::string where, std::string expected = {}, std::string actual = {},
@@ -56,6 +59,9 @@ class Check {
   void scan_segments(Verifier& verifier);
   void take_description(const SegmentHeader& header, Verifier& verifier);
   void judge_scan(const store::SegmentScanner& scanner);
+  void verify_members();
+  CheckPlan plan_of(const MemberFile& member);
+  void take_over(const MemberFile& member, const Check& check, const Report& report);
   void verify_without_records(Verifier& verifier);
   std::vector<ChunkTask> tasks_without_records();
   void report_overlaps(const std::vector<ChunkTask>& tasks);
@@ -64,6 +70,7 @@ class Check {
 
   Env& env_;
   const CheckPlan& plan_;
+  const Progress::Tell& tell_;
   Progress progress_;
   const std::function<bool()>& cancelled_;
   Findings findings_;
@@ -79,6 +86,9 @@ class Check {
   std::unique_ptr<Reference> reference_;
   bool unfinished_ = false;
   bool described_ = false;
+  std::uint64_t first_frame_ = 0;
+  std::optional<store::Members> members_;  ///< of a master file
+  std::optional<MemberFrames> member_frames_;
 };
 
 Report Check::run() {
@@ -93,8 +103,9 @@ Report Check::run() {
     } else {
       find_file_id();
       make_subjects();
-      if (plan_.against) find_reference();
+      if (plan_.against && !is_master(tree_)) find_reference();
       verify();
+      verify_members();
       account();
     }
   }
@@ -148,8 +159,9 @@ Result<void> Check::read_index() {
   options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
   options.read.small_value_bytes = 1 << 16;
   options.read.wants_value = [](const store::DatasetInfo& info) {
-    return std::any_of(info.paths.begin(), info.paths.end(),
-                       [](const auto& path) { return path == state_path || path == user_data_path; });
+    return std::any_of(info.paths.begin(), info.paths.end(), [](const auto& path) {
+      return path == state_path || path == user_data_path || path == member_names_path;
+    });
   };
   auto tree = read_tree_in_process(env_, plan_.file, options);
   if (!tree.ok() && tree.error().code() == Errc::cancelled) return std::move(tree).error();
@@ -184,7 +196,8 @@ void Check::make_subjects() {
   for (const auto& dataset : tree_.datasets) {
     std::string why_not;
     auto subject = make_subject(dataset, why_not);
-    if (!why_not.empty()) add(Level::info, "a dataset cannot be looked into", dataset.info.paths.front(), {}, why_not);
+    if (!why_not.empty() && !is_master(tree_))
+      add(Level::info, "a dataset cannot be looked into", dataset.info.paths.front(), {}, why_not);
     if (subject) subjects_.push_back(std::move(subject));
   }
 }
@@ -245,7 +258,7 @@ void Check::find_reference() {
   if (spec.type != *subject->info().type)
     add(Level::info, "the frames have another type than what they are compared with", subject->path,
         std::string(name(spec.type)), std::string(name(*subject->info().type)));
-  reference_ = std::move(*reference);
+  reference_ = shifted(std::move(*reference), first_frame_);
 }
 
 void Check::verify() {
@@ -317,6 +330,12 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
     return add(Level::error, "the description segment is damaged", where, {}, description.error().message());
   verifier.drain();
   described_ = true;
+  members_ = description->members;
+  if (members_) {
+    std::vector<std::string> paths;
+    for (const auto& node : description->datasets) paths.push_back(node.path);
+    member_frames_.emplace(std::move(paths));
+  }
   by_record_.clear();
   std::vector<Subject*> all;
   for (const auto& subject : subjects_) all.push_back(subject.get());
@@ -340,6 +359,46 @@ void Check::judge_scan(const store::SegmentScanner& scanner) {
     add(Level::info, "segments of another file lie in this one", plan_.file, {},
         fmt::format("{}", scanner.foreign_count()), "left over on the storage; they do no harm");
   if (!described_ && !cancelled_()) add(Level::error, "the description segment is missing", plan_.file);
+}
+
+/// The checks of all members are this one's.
+void Check::verify_members() {
+  if (!members_) return;
+  for (const auto& member : find_members(plan_.file, tree_, *members_, findings_)) {
+    if (cancelled_()) return;
+    const auto plan = plan_of(member);
+    Check check(env_, plan, tell_, cancelled_);
+    check.set_first_frame(member.first_frame);
+    const auto report = check.run();
+    take_over(member, check, report);
+  }
+}
+
+/// How its frames were made stands in the master.
+CheckPlan Check::plan_of(const MemberFile& member) {
+  auto plan = plan_;
+  plan.file = member.path;
+  if (!plan.against || !std::holds_alternative<AgainstRecorded>(*plan.against)) return plan;
+  plan.against.reset();
+  if (const auto simulation = recorded_simulation(); simulation.ok())
+    plan.against = AgainstSimulation{*simulation};
+  else
+    add(Level::error, "nothing to compare with", plan_.file, {}, simulation.error().message());
+  return plan;
+}
+
+void Check::take_over(const MemberFile& member, const Check& check, const Report& report) {
+  for (auto finding : report.findings) {
+    finding.where = finding.where == member.path ? member.path : fmt::format("{}: {}", member.name, finding.where);
+    findings_.add(std::move(finding));
+  }
+  compare_series(tree_, check.tree_, member.name, findings_);
+  member_frames_->add(check.subjects_, member.first_frame);
+  report_.chunks += report.chunks;
+  report_.segments += report.segments;
+  report_.bytes += report.bytes;
+  report_.compared_frames += report.compared_frames;
+  report_.different_frames += report.different_frames;
 }
 
 std::vector<ChunkTask> Check::tasks_without_records() {
@@ -384,6 +443,9 @@ void Check::account() {
   std::vector<const Subject*> channels;
   for (const auto* subject : by_record_)
     if (subject != nullptr && subject->info().shape.size() == 3) channels.push_back(subject);
+  if (member_frames_) channels = member_frames_->channels(tree_);
+  // What became of each frame of the series stands in the master.
+  if (is_member(tree_)) channels.clear();
   if (!channels.empty()) {
     const auto counts = account_for_frames(tree_, channels, unfinished_, findings_);
     report_.frames = counts.frames;

@@ -120,6 +120,21 @@ Result<SourceConfig> source_from(const json& object, std::size_t position) {
   return source;
 }
 
+Result<FilesConfig> files_from(const json& object) {
+  FilesConfig files;
+  PEN_ASSIGN(auto fields, Fields::of(object, "files"));
+  PEN_TRY(fields.choice("layout", files.layout,
+                        {{"one", Files::one}, {"per_writer", Files::per_writer}, {"split", Files::split}}));
+  PEN_TRY(fields.integer("frames", files.frames, 0, std::uint64_t{1} << 32));
+  if ((files.layout == Files::split) != (files.frames > 0))
+    return make_error(Errc::invalid_argument,
+                      "files.frames is {}; with layout split it says how many frames a file gets, from 1 on, with any "
+                      "other it is 0",
+                      files.frames);
+  PEN_TRY(fields.refuse_others());
+  return files;
+}
+
 Result<CodecSpec> codec_from(const json& object) {
   CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
   PEN_ASSIGN(auto fields, Fields::of(object, "codec"));
@@ -181,6 +196,10 @@ Result<void> check_resume(const Config& config) {
         "plan.file_name is \"{}\" and plan.resume is true; the date would lead to another file after each "
         "start: leave {{date}} out",
         config.file_name);
+  if (config.files.layout != Files::one)
+    return make_error(Errc::invalid_argument,
+                      "plan.resume is true and files.layout is not \"one\"; a recorder goes on in a single file only: "
+                      "leave out one of them");
   return {};
 }
 
@@ -201,6 +220,9 @@ Result<Config> Config::from_json(const json& plan) {
   }
   if (config.sources.empty())
     return make_error(Errc::invalid_argument, "plan.sources is empty; for example [{{\"kind\": \"tcp\"}}]");
+  if (const auto* files = fields.find("files"); files != nullptr) {
+    PEN_ASSIGN(config.files, files_from(*files));
+  }
   if (const auto* codec = fields.find("codec"); codec != nullptr) {
     PEN_ASSIGN(config.codec, codec_from(*codec));
   }

@@ -26,9 +26,21 @@ struct SourceConfig {
 /// What happens to a frame for which the pool has no room.
 enum class WhenFull { hold, drop };
 
+enum class Files {
+  one,         ///< one file a series, which all ranks write to
+  per_writer,  ///< each rank a file of its own, under a virtual dataset
+  split,       ///< a new file every so many frames, under a virtual dataset
+};
+
+struct FilesConfig {
+  Files layout = Files::one;
+  std::uint64_t frames = 0;  ///< in each file of `split`
+};
+
 struct Config {
   std::string folder;
   std::string file_name = "{series_unique_id}.h5";  ///< also {series_id} and {date}
+  FilesConfig files;
   std::vector<SourceConfig> sources;
   CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
   unsigned threads = 2;                ///< that compress

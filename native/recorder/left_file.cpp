@@ -42,6 +42,7 @@ Result<Described> read_start(File& file, const std::string& path, std::uint64_t 
   if (!text.ok()) return in_the_way(path, text.error().message());
   auto description = store::format::parse_description(*text);
   if (!description.ok()) return in_the_way(path, description.error().message());
+  if (description->members) return in_the_way(path, "its frames lie in several files, in which nobody can go on");
   return Described{std::move(*description), {header->file_id, header->address}};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "recorder/members.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -85,6 +86,14 @@ store::StoreOptions SeriesFile::store_options() const {
   return options;
 }
 
+/// Once it is known what the file is made for.
+store::FileLayout SeriesFile::layout() const {
+  auto layout = nexus_layout(series_, codec_, columns_);
+  lay_out_members(layout, config_.files, path_, team_.ranks(), series_);
+  if (layout.members) layout.members->overwrite = config_.store.overwrite && !series_.resumed;
+  return layout;
+}
+
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
   codec_.encoding = encoding;
   columns_ = columns;
@@ -115,8 +124,7 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   options.overwrite = (options.overwrite && !series_.resumed) || replace;
   PEN_ASSIGN(const auto number, team_.new_file());
   std::tie(file_, file_base_) = number;
-  PEN_ASSIGN(store_, store::Store::create(env_, path_, nexus_layout(series_, codec_, columns), options, this,
-                                          team_.share(file_, file_base_)));
+  PEN_ASSIGN(store_, store::Store::create(env_, path_, layout(), options, this, team_.share(file_, file_base_)));
   team_.enter(file_, store_.get());
   entered_ = true;
   make_writers();
@@ -267,6 +275,7 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
 Result<void> SeriesFile::write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head,
                                        store::ChunkWriter& writer, CodecScratch& scratch) {
   const auto element_bytes = size_of(frame.spec.type);
+  PEN_TRY(writer.aim(head.index));
   PEN_ASSIGN(const auto room, writer.reserve(encoded_bound(codec_, raw.size(), element_bytes)));
   PEN_ASSIGN(const auto size, penstock::encode(codec_, raw, element_bytes, room, scratch));
   auto encoded = head;

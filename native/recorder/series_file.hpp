@@ -120,6 +120,7 @@ class SeriesFile final : private store::Listener {
   void enter_contents(const LeftContents& contents);
   Result<void> join_store(Encoding encoding, const std::vector<MetaColumn>& columns);
   store::StoreOptions store_options() const;
+  store::FileLayout layout() const;
   void use(Encoding encoding, const std::vector<MetaColumn>& columns);
   void make_writers();
   void drop_store();

@@ -9,10 +9,12 @@
 #include "base/clock.hpp"
 #include "check/index_process.hpp"
 #include "check/index_table.hpp"
+#include "check/members.hpp"
 #include "check/superblock.hpp"
 #include "recover/candidates.hpp"
 #include "recover/contents.hpp"
 #include "recover/ledger_rows.hpp"
+#include "recover/members.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -41,7 +43,7 @@ constexpr std::uint64_t extent_bytes = 1 << 20;
 class Recovery {
  public:
   Recovery(Env& env, const RecoverPlan& plan, const check::Progress::Tell& tell, const std::function<bool()>& cancelled)
-      : env_(env), plan_(plan), progress_(tell), cancelled_(cancelled) {}
+      : env_(env), plan_(plan), tell_(tell), progress_(tell), cancelled_(cancelled) {}
 
   Result<RecoverReport> run() {
     const auto started = monotonic_ns();
@@ -49,7 +51,7 @@ class Recovery {
     PEN_TRY(read_segments_of_file());
     PEN_TRY(read_index());
     if (plan_.series) PEN_TRY(check_series());
-    PEN_TRY(choose_chunks());
+    PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
     if (plan_.series) PEN_TRY(describe_contents());
     if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write());
@@ -58,8 +60,12 @@ class Recovery {
     return std::move(report_);
   }
 
+  /// After run(): what the master of this member has to know.
+  MemberContent content() const;
+
  private:
   Result<void> open();
+  Result<void> choose_members();
   Result<void> read_segments_of_file();
   Result<void> read_index();
   bool structure_is_usable() const;
@@ -77,6 +83,7 @@ class Recovery {
 
   Env& env_;
   const RecoverPlan& plan_;
+  const check::Progress::Tell& tell_;
   check::Progress progress_;
   const std::function<bool()>& cancelled_;
   check::Findings findings_;
@@ -124,7 +131,10 @@ Result<void> Recovery::read_index() {
   options.cancelled = cancelled_;
   options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
   options.read.wants_value = [](const store::DatasetInfo& info) {
-    return std::find(info.paths.begin(), info.paths.end(), state_path) != info.paths.end();
+    const auto is_at = [&](const char* path) {
+      return std::find(info.paths.begin(), info.paths.end(), path) != info.paths.end();
+    };
+    return is_at(state_path) || is_at(check::member_names_path);
   };
   auto tree = check::read_tree_in_process(env_, plan_.file, options);
   if (!tree.ok() && tree.error().code() == Errc::cancelled) return std::move(tree).error();
@@ -133,6 +143,7 @@ Result<void> Recovery::read_index() {
   else
     tree_.failure = tree.error().message();
   if (structure_is_usable()) {
+    if (segments_.description.members) return {};
     for (const auto& node : segments_.description.datasets)
       indexed_.push_back(std::make_unique<check::IndexTable>(tree_.find(node.path)->chunks));
     return {};
@@ -153,7 +164,8 @@ bool Recovery::structure_is_usable() const {
   const auto there = [&](const std::string& path) { return tree_.find(path) != nullptr; };
   const auto& description = segments_.description;
   const auto is_chunked = [&](const auto& node) {
-    return there(node.path) && tree_.find(node.path)->info.storage == store::StorageKind::chunked;
+    return there(node.path) && (tree_.find(node.path)->info.storage == store::StorageKind::chunked ||
+                                tree_.find(node.path)->info.storage == store::StorageKind::virtual_sources);
   };
   return std::all_of(description.datasets.begin(), description.datasets.end(), is_chunked) &&
          std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
@@ -250,6 +262,40 @@ Result<void> Recovery::choose_among(std::span<const Candidate> same, std::vector
   return {};
 }
 
+/// A master's chunks lie in its members, each of which is recovered first. The master's virtual datasets are made again
+/// where it was not completed, or a member has become more than it says.
+Result<void> Recovery::choose_members() {
+  const auto recover_one = [&](const std::string& path) -> Result<MemberContent> {
+    auto plan = plan_;
+    plan.file = path;
+    plan.series.reset();
+    Recovery one(env_, plan, tell_, cancelled_);
+    PEN_ASSIGN(auto report, one.run());
+    auto content = one.content();
+    content.report = std::move(report);
+    return content;
+  };
+  PEN_ASSIGN(auto all,
+             recover_members(plan_.file, tree_, *segments_.description.members, findings_, report_, recover_one));
+  chosen_ = std::move(all.chunks);
+  times_ = std::move(all.times);
+  frames_.damaged = std::move(all.damaged);
+  // What somebody took away from a complete one may come back: then it must still be named.
+  const bool all_there = !findings_.any(check::member_is_gone);
+  const bool behind = marked_open_ || !was_completed() || (all.written && all_there);
+  if (report_.way == Way::nothing && behind) report_.way = Way::repair;
+  return {};
+}
+
+MemberContent Recovery::content() const {
+  MemberContent content;
+  for (std::size_t i = 0; i < segments_.description.datasets.size(); ++i)
+    content.rows.push_back(frames_of(static_cast<std::uint16_t>(i)));
+  content.times = times_;
+  content.damaged = frames_.damaged;
+  return content;
+}
+
 /// By rising number: those that the index had and those that are entered.
 std::vector<std::uint64_t> Recovery::frames_of(std::uint16_t dataset) const {
   std::vector<std::uint64_t> frames;
@@ -258,6 +304,7 @@ std::vector<std::uint64_t> Recovery::frames_of(std::uint16_t dataset) const {
   for (const auto& chunk : chosen_)
     if (chunk.head.dataset == store::DatasetId{dataset}) frames.push_back(chunk.head.index);
   std::sort(frames.begin(), frames.end());
+  frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
   return frames;
 }
 
@@ -301,16 +348,14 @@ store::FileLayout Recovery::new_layout() const {
   group("/entry/penstock", "NXcollection", {});
   layout.chunked = segments_.description.datasets;
   layout.columns = segments_.description.columns;
+  if ((layout.members = segments_.description.members)) mark_as_master(layout);
   layout.values.push_back({"/entry/penstock/frames_announced", store::scalar(layout.chunked.front().frames_max), {}});
   return layout;
 }
 
 Result<std::unique_ptr<store::hdf5::IndexFile>> Recovery::open_index(store::Space& space) {
   if (report_.way == Way::rebuild) return store::hdf5::IndexFile::create(file_, space, new_layout(), segments_.file_id);
-  store::FileLayout layout;
-  layout.chunked = segments_.description.datasets;
-  layout.columns = segments_.description.columns;
-  return store::hdf5::IndexFile::open(file_, space, layout);
+  return store::hdf5::IndexFile::open(file_, space, master_layout(tree_, segments_.description));
 }
 
 Result<void> Recovery::write() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -84,12 +85,35 @@ struct ColumnNode {
   std::size_t row_bytes() const { return text_bytes > 0 ? text_bytes : size_of(type); }
 };
 
+/// Where the chunks of a master file lie: in other files of its folder, its members. Rank r of `ranks` writes members
+/// r, r + ranks, …; with `frames` above 0 each holds so many frames at most, the first ones in the first member of a
+/// rank, and then row 0 is the first of these. Otherwise a rank has one member, and a row is a frame's number.
+struct Members {
+  std::string stem;  ///< the file of member 7 is stem7suffix
+  std::string suffix;
+  std::uint64_t frames = 0;
+  unsigned ranks = 1;
+  bool overwrite = false;  ///< files that have the members' names make way
+  // What stands in each member beside its datasets, which have the paths that they have in the master.
+  std::vector<GroupNode> groups = {};
+  std::vector<ValueNode> values = {};
+
+  std::string file_name(std::uint64_t member) const { return stem + std::to_string(member) + suffix; }
+  std::uint64_t member_of(std::uint64_t frame, unsigned rank) const {
+    return (frames > 0 ? frame / frames : 0) * ranks + rank;
+  }
+  std::uint64_t row_of(std::uint64_t frame) const { return frames > 0 ? frame % frames : frame; }
+  /// The frame that is row 0 of a member.
+  std::uint64_t first_frame(std::uint64_t member) const { return frames > 0 ? member / ranks * frames : 0; }
+};
+
 struct FileLayout {
   std::vector<GroupNode> groups;
   std::vector<ValueNode> values;
   std::vector<ChunkedNode> chunked;  ///< the position here is the DatasetId
   std::vector<ColumnNode> columns;   ///< the position here is the ColumnId
   std::vector<LinkNode> links;       ///< made last
+  std::optional<Members> members;    ///< then the chunked datasets are virtual
 };
 
 }  // namespace penstock::store

@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "store/format/description.hpp"
 #include "store/hdf5/indexer.hpp"
+#include "store/members/member_files.hpp"
 #include "store/share/joined_store.hpp"
 #include "store/writer.hpp"
 
@@ -94,6 +95,7 @@ class LogStore final : public Store {
 
   ~LogStore() override {
     if (shared_->pipeline) shared_->pipeline->drain();
+    members_.reset();
     indexer_.reset();
   }
 
@@ -101,17 +103,18 @@ class LogStore final : public Store {
     shared_file_.id = format::make_file_id();
     PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, shared_file_.id));
     PEN_ASSIGN(shared_file_.description_address, write_description(*file_, space_, shared_file_.id, layout));
-    return run(env, path, std::move(index), listener);
+    return run(env, path, layout, std::move(index), listener);
   }
 
   Result<void> go_on(Env& env, const std::string& path, const FileLayout& layout, Listener* listener,
                      const SharedFile& file) {
     shared_file_ = file;
     PEN_ASSIGN(auto index, hdf5::IndexFile::open(file_, space_, layout));
-    return run(env, path, std::move(index), listener);
+    return run(env, path, layout, std::move(index), listener);
   }
 
-  Result<void> run(Env& env, const std::string& path, std::unique_ptr<hdf5::IndexFile> index, Listener* listener) {
+  Result<void> run(Env& env, const std::string& path, const FileLayout& layout, std::unique_ptr<hdf5::IndexFile> index,
+                   Listener* listener) {
     PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
@@ -119,25 +122,27 @@ class LogStore final : public Store {
       PEN_TRY(file_->sync());
       PEN_TRY(file_->sync_name());
     }
+    indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);
+    const auto deliver = [this](WrittenSegment segment) { indexer_->push(std::move(segment)); };
+    if (layout.members) {
+      members_ = std::make_unique<MemberFiles>(env, path, layout, options_, share_.rank, deliver);
+      return {};
+    }
     // HDF5's small writes go through the page cache, the segments past it: they never share a page.
     auto data = file_;
     if (options_.direct) {
       PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
     }
-    indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);
-    shared_->pipeline =
-        std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_, sequences(share_, shared_file_),
-                                   counters_, [this](WrittenSegment segment) { indexer_->push(std::move(segment)); });
+    shared_->pipeline = std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_,
+                                                   sequences(share_, shared_file_), counters_, deliver);
     return {};
   }
 
-  std::unique_ptr<ChunkWriter> make_writer() override { return make_chunk_writer(shared_); }
-
-  StoreStats stats() const override {
-    auto stats = stats_of(counters_);
-    stats.queue_segments = shared_->pipeline->waiting();
-    return stats;
+  std::unique_ptr<ChunkWriter> make_writer() override {
+    return members_ ? members_->make_writer() : make_chunk_writer(shared_);
   }
+
+  StoreStats stats() const override { return stats_of(counters_, shared_->pipeline.get(), members_.get()); }
 
   SharedFile shared_file() const override { return shared_file_; }
 
@@ -145,7 +150,10 @@ class LogStore final : public Store {
     PEN_ASSIGN(auto message, share::decode(bytes), "rank {}", from);
     if (auto* placed = std::get_if<share::Placed>(&message)) {
       PEN_TRY(check(*placed), "rank {}", from);
-      for (const auto& chunk : placed->chunks) space_.cover(chunk.address + chunk.size);
+      for (auto& chunk : placed->chunks) {
+        chunk.rank = from;
+        if (!members_) space_.cover(chunk.address + chunk.size);
+      }
       indexer_->push({std::move(*placed),
                       [this, from](const share::Indexed& answer) { share_.send(from, share::encode(answer)); }});
     } else if (auto* rows = std::get_if<share::Rows>(&message)) {
@@ -164,12 +172,14 @@ class LogStore final : public Store {
   Result<void> finish(const FinalValues& values) override {
     if (finished_) return make_error(Errc::invalid_argument, "the store is finished already");
     finished_ = true;
-    shared_->pipeline->drain();
+    auto written = members_ ? members_->finish(values.frames) : Result<void>{};
+    if (!members_) shared_->pipeline->drain();
     auto indexed = indexer_->drain();
     // Also after an error the file is closed as well as it can be.
     auto closed = indexer_->finish(values);
     if (!indexed.ok()) return indexed;
     PEN_TRY(closed);
+    PEN_TRY(written);
     if (share_.ranks > 1) space_.release_unused();
     PEN_TRY(file_->truncate(space_.end()));
     const auto started = monotonic_ns();
@@ -202,6 +212,7 @@ class LogStore final : public Store {
   Counters counters_;
   const std::shared_ptr<WriterShared> shared_;
   std::unique_ptr<hdf5::Indexer> indexer_;
+  std::unique_ptr<MemberFiles> members_;  ///< of a master file, which has no pipeline
   bool finished_ = false;
 };
 
@@ -216,7 +227,9 @@ Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, 
                                              const StoreOptions& options, Listener* listener, Share share) {
   PEN_TRY(check_options(options));
   PEN_TRY(check_layout(layout));
+  if (layout.members && !layout.members->overwrite) PEN_TRY(free_member_names(env, path, *layout.members, false));
   PEN_ASSIGN(auto file, claim(env, path, options.overwrite));
+  if (layout.members && layout.members->overwrite) PEN_TRY(free_member_names(env, path, *layout.members, true));
   auto store = std::make_unique<LogStore>(options, layout, std::move(file), std::move(share), 0);
   PEN_TRY(store->start(env, path, layout, listener), "create {}", path);
   return std::unique_ptr<Store>(std::move(store));

@@ -17,6 +17,7 @@
 
 #include "base/env.hpp"
 #include "base/result.hpp"
+#include "frame/pool.hpp"
 #include "store/format/segment.hpp"
 #include "store/layout.hpp"
 #include "store/space/space.hpp"
@@ -37,6 +38,7 @@ struct StoreOptions {
   std::uint64_t extent_bytes = 128 << 20;  ///< file space leased at a time
   std::uint64_t alignment_bytes = 4096;    ///< of segments: stripe or block; a power of two ≥ 4096
   std::uint64_t buffer_bytes = 128 << 20;  ///< budget for segment buffers
+  std::optional<BufferPool> buffers;       ///< where that budget is one that several stores share
   unsigned write_threads = 4;              ///< segments on their way to storage at once
   bool direct = true;                      ///< bypass the page cache where the file system can
   bool overwrite = false;                  ///< replace a file that is there
@@ -65,6 +67,7 @@ struct PlacedChunk {
   std::uint32_t size = 0;
   std::uint32_t crc = 0;
   std::int64_t written_ns = 0;  ///< realtime, when its segment was on storage (or in the page cache)
+  unsigned rank = 0;            ///< whose member holds it, where the file is a master
 };
 
 /// Rows at equal distances: first, first + stride, …. A sender that deals frames to ranks in
@@ -106,6 +109,9 @@ class Listener {
 class ChunkWriter {
  public:
   virtual ~ChunkWriter() = default;
+  /// Before reserve(): the index of the chunk that will come, which a file with members has to know. `out_of_order`
+  /// where its member is complete and closed.
+  virtual Result<void> aim(std::uint64_t /*index*/) { return {}; }
   /// At least `bound` bytes inside the current segment (a new one where it does not fit; waits for a
   /// segment buffer), for a codec to write into. Followed by commit() or by another reserve().
   virtual Result<MutableBytes> reserve(std::size_t bound) = 0;
@@ -170,8 +176,9 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// Creates the file with all of `layout` in it and starts the threads. `listener` may be null and
-  /// outlives the store. Errors: `already_exists` unless options.overwrite, `locked` when another
+  /// Creates the file with all of `layout` in it and starts the threads. With members, these are made when
+  /// their first chunks come; names that they may get must be free, or are freed where `members` says so. `listener`
+  /// may be null and outlives the store. Errors: `already_exists` unless options.overwrite, `locked` when another
   /// process writes it, `no_space`, `permission`, `not_found` (the folder), `hdf5`.
   static Result<std::unique_ptr<Store>> create(Env& env, const std::string& path, const FileLayout& layout,
                                                const StoreOptions& options, Listener* listener, Share share = {});

@@ -210,7 +210,9 @@ class SegmentWriter final : public ChunkWriter {
 }  // namespace
 
 WriterShared::WriterShared(const StoreOptions& options_of_store, const FileLayout& layout, const Share& share)
-    : options(options_of_store), staging(options_of_store.buffer_bytes), writers(share.rank << 16) {
+    : options(options_of_store),
+      staging(options.buffers ? *options.buffers : BufferPool(options.buffer_bytes)),
+      writers(share.rank << 16) {
   for (const auto& node : layout.chunked) {
     std::uint64_t bytes = size_of(node.type);
     for (const auto extent : node.frame_shape) bytes *= extent;

@@ -13,6 +13,7 @@ constexpr std::size_t dimensions_max = 31;  // of a frame; HDF5 has 32 with the 
 constexpr std::size_t filters_max = 32;
 constexpr std::size_t filter_values_max = 256;
 constexpr std::size_t text_bytes_max = 65536;
+constexpr std::uint64_t ranks_max = 65535;
 
 std::string hex_of(const std::vector<std::byte>& bytes) {
   std::string hex;
@@ -116,6 +117,23 @@ Result<ColumnNode> parse_column(const json& object) {
   return node;
 }
 
+Result<Members> parse_members(const json& object) {
+  if (!object.is_object()) return bad("'members' is no object");
+  Members members;
+  PEN_ASSIGN(members.stem, text_at(object, "stem"));
+  PEN_ASSIGN(members.suffix, text_at(object, "suffix"));
+  if ((members.stem + members.suffix).find('/') != std::string::npos || members.stem.empty())
+    return bad(fmt::format("members are named '{}…{}'", members.stem, members.suffix));
+  const auto frames = object.find("frames"), ranks = object.find("ranks");
+  if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames' is missing or no number");
+  if (ranks == object.end() || !ranks->is_number_unsigned() || ranks->get<std::uint64_t>() < 1 ||
+      ranks->get<std::uint64_t>() > ranks_max)
+    return bad(fmt::format("'ranks' is missing or not from 1 to {}", ranks_max));
+  members.frames = frames->get<std::uint64_t>();
+  members.ranks = ranks->get<unsigned>();
+  return members;
+}
+
 template <typename Node, typename Parse>
 Result<std::vector<Node>> parse_list(const json& document, const char* key, Parse parse) {
   const auto found = document.find(key);
@@ -140,7 +158,12 @@ std::string describe(const FileLayout& layout) {
         {{"path", node.path},
          {"type", node.text_bytes > 0 ? fmt::format("S{}", node.text_bytes) : std::string(name(node.type))},
          {"fill", hex_of(node.fill)}});
-  const json document = {{"format", "penstock"}, {"datasets", datasets}, {"columns", columns}};
+  json document = {{"format", "penstock"}, {"datasets", datasets}, {"columns", columns}};
+  if (layout.members)
+    document["members"] = {{"stem", layout.members->stem},
+                           {"suffix", layout.members->suffix},
+                           {"frames", layout.members->frames},
+                           {"ranks", layout.members->ranks}};
   return document.dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
@@ -161,6 +184,9 @@ Result<Description> parse_description(std::string_view text) {
   Description description;
   PEN_ASSIGN(description.datasets, parse_list<ChunkedNode>(document, "datasets", parse_dataset));
   PEN_ASSIGN(description.columns, parse_list<ColumnNode>(document, "columns", parse_column));
+  if (const auto members = document.find("members"); members != document.end()) {
+    PEN_ASSIGN(description.members, parse_members(*members));
+  }
   return description;
 }
 

@@ -1,15 +1,18 @@
 #include "store/hdf5/index_file.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "store/hdf5/driver.hpp"
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
+#include "store/hdf5/virtual.hpp"
 
 namespace penstock::store::hdf5 {
 namespace {
 
 constexpr std::uint64_t rows_max = std::uint64_t{1} << 40;
+constexpr const char* members_path = "/entry/penstock/members";
 constexpr const char* any_name = "penstock";  // the driver ignores it
 
 /// A dataset that grows in its first dimension.
@@ -120,12 +123,22 @@ class IndexFileOfHdf5 final : public IndexFile {
     const Attribute marks[] = {{"penstock_file_id", format::to_hex(id)},
                                {"penstock_format", scalar(std::uint64_t{format::version})}};
     PEN_TRY(write_attributes(file_.get(), "/", marks));
-    name_datasets(layout);
+    take_over(layout);
     return done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
   }
 
-  void name_datasets(const FileLayout& layout) {
-    for (const auto& node : layout.chunked) chunked_.push_back({node.path, {}});
+  void take_over(const FileLayout& layout) {
+    if (layout.members) {
+      map_.emplace(layout.chunked.size(), *layout.members);
+      layout_ = {.groups = {},
+                 .values = {},
+                 .chunked = layout.chunked,
+                 .columns = {},
+                 .links = layout.links,
+                 .members = layout.members};
+    } else {
+      for (const auto& node : layout.chunked) chunked_.push_back({node.path, {}});
+    }
     for (const auto& node : layout.columns) columns_.push_back({{node.path, {}}, {}, node.row_bytes()});
   }
 
@@ -135,7 +148,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     const hbool_t clear = true;  // what h5clear asks for
     PEN_TRY(done(H5Pset(access_.get(), "clear_status_flags", &clear), "ask to clear the file's marks"));
     PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file"));
-    name_datasets(layout);
+    take_over(layout);
     return {};
   }
 
@@ -172,6 +185,7 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   /// The extents first, once for all chunks.
   Result<void> put_all(std::span<const PlacedChunk> chunks, std::vector<std::size_t>& refused) {
+    if (map_) return note_all(chunks, refused);
     for (std::size_t i = 0; i < chunked_.size(); ++i) {
       std::uint64_t rows = 0;
       for (const auto& chunk : chunks)
@@ -183,6 +197,29 @@ class IndexFileOfHdf5 final : public IndexFile {
       if (!entered) refused.push_back(i);
     }
     return {};
+  }
+
+  /// Of a master file: which member has them.
+  Result<void> note_all(std::span<const PlacedChunk> chunks, std::vector<std::size_t>& refused) {
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      if (!map_->note(static_cast<std::size_t>(chunks[i].head.dataset), chunks[i].head.index, chunks[i].rank))
+        refused.push_back(i);
+    return {};
+  }
+
+  Result<void> complete_virtual_datasets(std::uint64_t frames) {
+    if (!map_) return {};
+    frames = std::max(frames, map_->end());
+    for (std::size_t i = 0; i < layout_.chunked.size(); ++i) {
+      const auto& node = layout_.chunked[i];
+      std::vector<LinkNode> links;
+      for (const auto& link : layout_.links)
+        if (link.target == node.path) links.push_back(link);
+      PEN_TRY(complete_virtual(file_.get(), node, *layout_.members, map_->runs(i), frames, links), "{}", node.path);
+    }
+    std::vector<std::string> names;
+    for (const auto member : map_->members()) names.push_back(layout_.members->file_name(member));
+    return write_value(file_.get(), {members_path, std::move(names), {}});
   }
 
   Result<bool> put_chunk(const PlacedChunk& chunk) {
@@ -227,6 +264,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_TRY(open_datasets());
     for (auto& node : chunked_) PEN_TRY(node.grow(values.frames));
     for (auto& node : columns_) PEN_TRY(node.grow(values.frames));
+    PEN_TRY(complete_virtual_datasets(values.frames));
     for (const auto& node : values.values) PEN_TRY(write_value(file_.get(), node));
     for (const auto& [path, attribute] : values.attributes)
       PEN_TRY(write_attributes(file_.get(), path, std::span(&attribute, 1)));
@@ -237,7 +275,9 @@ class IndexFileOfHdf5 final : public IndexFile {
   Handle driver_;
   Handle access_;
   Handle file_;
-  std::vector<Growing> chunked_;
+  std::vector<Growing> chunked_;  ///< none in a master file
+  std::optional<MemberMap> map_;  ///< of a master file
+  FileLayout layout_;             ///< of a master file
   std::vector<GrowingColumn> columns_;
 };
 

@@ -83,8 +83,8 @@ class TreeReader {
     DatasetInfo info;
     info.paths = paths;
     Handle type(H5Dget_type(dataset), H5Tclose);
-    Handle space(H5Dget_space(dataset), H5Sclose);
     Handle creation(H5Dget_create_plist(dataset), H5Pclose);
+    Handle space(space_of(dataset, creation.get()), H5Sclose);
     if (!type || !space || !creation) return library_error("describe the dataset");
     info.type = element_type_of_hdf5(type.get());
     info.element_bytes = H5Tget_size(type.get());
@@ -96,6 +96,14 @@ class TreeReader {
     PEN_TRY(describe_storage(dataset, creation.get(), info));
     info.attributes = read_attributes(dataset);
     return info;
+  }
+
+  /// That of a virtual dataset without opening its sources, as H5Dget_space would: the driver knows one file only.
+  static hid_t space_of(hid_t dataset, hid_t creation) {
+    std::size_t mappings = 0;
+    if (H5Pget_layout(creation) != H5D_VIRTUAL || H5Pget_virtual_count(creation, &mappings) < 0 || mappings == 0)
+      return H5Dget_space(dataset);
+    return H5Pget_virtual_vspace(creation, 0);
   }
 
   static Result<void> describe_storage(hid_t dataset, hid_t creation, DatasetInfo& info) {

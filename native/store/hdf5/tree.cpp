@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "store/hdf5/values.hpp"
+#include "store/hdf5/virtual.hpp"
 
 namespace penstock::store::hdf5 {
 namespace {
@@ -17,14 +18,6 @@ Result<void> declare_filter(hid_t properties, const FilterSpec& filter) {
   return done(
       H5Pset_filter(properties, filter.id, static_cast<unsigned>(flag), filter.values.size(), filter.values.data()),
       fmt::format("declare filter {}", filter.id));
-}
-
-Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<std::byte>& fill) {
-  if (fill.empty()) return {};
-  if (fill.size() != size_of(type))
-    return make_error(Errc::invalid_argument, "the fill value has {} bytes; {} has {}", fill.size(), name(type),
-                      size_of(type));
-  return done(H5Pset_fill_value(properties, type_of(type), fill.data()), "set a fill value");
 }
 
 Result<void> make_growing(hid_t file, const std::string& path, hid_t type, const std::vector<hsize_t>& chunk,
@@ -42,19 +35,6 @@ Result<void> make_growing(hid_t file, const std::string& path, hid_t type, const
              owned(H5Dcreate2(file, path.c_str(), type, space.get(), H5P_DEFAULT, properties, H5P_DEFAULT), H5Dclose,
                    "create the dataset"));
   return {};
-}
-
-Result<void> make_chunked(hid_t file, const ChunkedNode& node) {
-  if (node.frame_shape.size() + 1 > H5S_MAX_RANK)
-    return make_error(Errc::invalid_argument, "frames have {} dimensions; at most {} are possible",
-                      node.frame_shape.size(), H5S_MAX_RANK - 1);
-  std::vector<hsize_t> chunk{1};
-  chunk.insert(chunk.end(), node.frame_shape.begin(), node.frame_shape.end());
-  PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
-  PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
-  for (const auto& filter : node.filters) PEN_TRY(declare_filter(properties.get(), filter));
-  PEN_TRY(make_growing(file, node.path, type_of(node.type), chunk, properties.get()));
-  return write_attributes(file, node.path, node.attributes);
 }
 
 Result<Handle> type_of_rows(ElementType type, std::size_t text_bytes) {
@@ -83,13 +63,36 @@ Result<Handle> open_with_cache(hid_t file, const std::string& path, std::size_t 
 
 }  // namespace
 
+Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<std::byte>& fill) {
+  if (fill.empty()) return {};
+  if (fill.size() != size_of(type))
+    return make_error(Errc::invalid_argument, "the fill value has {} bytes; {} has {}", fill.size(), name(type),
+                      size_of(type));
+  return done(H5Pset_fill_value(properties, type_of(type), fill.data()), "set a fill value");
+}
+
+Result<void> make_chunked(hid_t file, const ChunkedNode& node) {
+  if (node.frame_shape.size() + 1 > H5S_MAX_RANK)
+    return make_error(Errc::invalid_argument, "frames have {} dimensions; at most {} are possible",
+                      node.frame_shape.size(), H5S_MAX_RANK - 1);
+  std::vector<hsize_t> chunk{1};
+  chunk.insert(chunk.end(), node.frame_shape.begin(), node.frame_shape.end());
+  PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
+  PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
+  for (const auto& filter : node.filters) PEN_TRY(declare_filter(properties.get(), filter));
+  PEN_TRY(make_growing(file, node.path, type_of(node.type), chunk, properties.get()));
+  return write_attributes(file, node.path, node.attributes);
+}
+
 Result<void> make_tree(hid_t file, const FileLayout& layout) {
   for (const auto& group : layout.groups) {
     PEN_TRY(make_group(file, group.path));
     PEN_TRY(write_attributes(file, group.path, group.attributes));
   }
   for (const auto& node : layout.values) PEN_TRY(write_value(file, node));
-  for (const auto& node : layout.chunked) PEN_TRY(make_chunked(file, node), "dataset {}", node.path);
+  for (const auto& node : layout.chunked)
+    PEN_TRY(layout.members ? make_virtual(file, node, *layout.members) : make_chunked(file, node), "dataset {}",
+            node.path);
   for (const auto& node : layout.columns) PEN_TRY(make_column(file, node), "column {}", node.path);
   for (const auto& node : layout.links) PEN_TRY(make_link(file, node));
   return {};

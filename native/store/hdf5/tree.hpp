@@ -12,6 +12,9 @@ constexpr hsize_t column_chunk_rows = 4096;
 constexpr std::size_t column_chunk_bytes = column_chunk_rows * sizeof(double);
 
 Result<void> make_tree(hid_t file, const FileLayout& layout);
+Result<void> make_chunked(hid_t file, const ChunkedNode& node);
+/// Sets the fill value of a dataset to be made; an empty one is 0.
+Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<std::byte>& fill);
 
 /// Opens one of the layout's chunked datasets for its index alone: no chunk cache.
 Result<Handle> open_chunked(hid_t file, const std::string& path);

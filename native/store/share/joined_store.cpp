@@ -1,6 +1,7 @@
 #include "store/share/joined_store.hpp"
 
 #include "base/clock.hpp"
+#include "store/members/member_files.hpp"
 #include "store/share/remote_index.hpp"
 #include "store/writer.hpp"
 
@@ -40,13 +41,16 @@ class JoinedStore final : public Store {
                                    [this](WrittenSegment segment) { index_.push(std::move(segment)); });
   }
 
-  std::unique_ptr<ChunkWriter> make_writer() override { return make_chunk_writer(shared_); }
-
-  StoreStats stats() const override {
-    auto stats = stats_of(counters_);
-    stats.queue_segments = shared_->pipeline->waiting();
-    return stats;
+  void start_members(Env& env, const std::string& path, const FileLayout& layout, const StoreOptions& options) {
+    members_ = std::make_unique<MemberFiles>(env, path, layout, options, share_.rank,
+                                             [this](WrittenSegment segment) { index_.push(std::move(segment)); });
   }
+
+  std::unique_ptr<ChunkWriter> make_writer() override {
+    return members_ ? members_->make_writer() : make_chunk_writer(shared_);
+  }
+
+  StoreStats stats() const override { return stats_of(counters_, shared_->pipeline.get(), members_.get()); }
 
   bool still_named() const override { return file_->still_named(); }
   SharedFile shared_file() const override { return {}; }
@@ -60,12 +64,14 @@ class JoinedStore final : public Store {
   }
 
   /// The lead completes the file; `values` are its own.
-  Result<void> finish(const FinalValues&) override {
-    shared_->pipeline->drain();
+  Result<void> finish(const FinalValues& values) override {
+    auto written = members_ ? members_->finish(values.frames) : Result<void>{};
+    if (!members_) shared_->pipeline->drain();
     auto indexed = index_.drain();
     space_.release_unused();
     share_.send(lead, encode(Left{space_.end()}));
     PEN_TRY(indexed);
+    PEN_TRY(written);
     const auto started = monotonic_ns();
     PEN_TRY(file_->sync());
     counters_.sync_ns += monotonic_ns() - started;
@@ -79,6 +85,7 @@ class JoinedStore final : public Store {
   Counters counters_;
   const std::shared_ptr<WriterShared> shared_;
   RemoteIndex index_;
+  std::unique_ptr<MemberFiles> members_;  ///< of a master file; then there is no pipeline
 };
 
 }  // namespace
@@ -97,11 +104,14 @@ Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const Fil
   PEN_ASSIGN(auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
   PEN_TRY(recognise(*file, path, share, expected));
   auto data = file;
-  if (options.direct) {
+  if (options.direct && !layout.members) {
     PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
   }
   auto store = std::make_unique<JoinedStore>(options, layout, std::move(file), std::move(share), listener);
-  store->start(std::move(data), options, expected);
+  if (layout.members)
+    store->start_members(env, path, layout, options);
+  else
+    store->start(std::move(data), options, expected);
   return std::unique_ptr<Store>(std::move(store));
 }
 

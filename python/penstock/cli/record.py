@@ -81,6 +81,17 @@ def record_command(
             help="Go on with a series in the file that a killed recorder left. [default: no-resume]",
         ),
     ] = None,
+    files: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAYOUT",
+            help="one file a series, per_writer (each rank a file of its own) or split (a new file every"
+            " --frames-per-file). [default: one]",
+        ),
+    ] = None,
+    frames_per_file: Annotated[
+        int | None, typer.Option(metavar="N", help="Begin a new file every N frames.")
+    ] = None,
     ranks: Annotated[
         int,
         typer.Option(
@@ -120,6 +131,8 @@ def record_command(
             series=series,
             overwrite=overwrite,
             resume=resume,
+            files=files,
+            frames_per_file=frames_per_file,
             log_level=log_level,
         ),
     ).plan()

@@ -8,6 +8,7 @@ import h5py
 from pydantic import BaseModel
 
 from penstock.files.hdf5 import attribute_of, filters_of, item_at, open_for_reading, value_of
+from penstock.files.members import Members, add_storage, members_of
 from penstock.files.timing import Percentiles, stage_percentiles
 
 LEDGER = "/entry/penstock/frame_state"
@@ -55,6 +56,7 @@ class FileInfo(BaseModel):
     series_unique_id: str | None = None
     frames_announced: int | None = None
     data: FrameData | None = None
+    members: Members | None = None
     ledger: dict[str, int] = {}
     timing: list[Percentiles] = []
     tree: list[str] = []
@@ -68,6 +70,8 @@ def inspect_file(path: Path) -> FileInfo:
         data = main_dataset(file)
         if data is not None:
             info.data = _frame_data(data)
+            info.members = members_of(file, path)
+            _describe_members(info, path)
         else:
             info.missing.append("frames: no NXdata with a signal, and no dataset of three dimensions")
         _describe(file, info)
@@ -113,8 +117,18 @@ def _frame_data(dataset: h5py.Dataset) -> FrameData:
         chunks=list(dataset.chunks) if dataset.chunks else None,
         filters=filters_of(dataset),
         raw_bytes=int(dataset.size * dataset.dtype.itemsize),
-        stored_bytes=int(dataset.id.get_storage_size()),
+        stored_bytes=0 if dataset.is_virtual else int(dataset.id.get_storage_size()),
     )
+
+
+def _describe_members(info: FileInfo, path: Path) -> None:
+    """What is stored where the frames lie in other files."""
+    members, data = info.members, info.data
+    if members is None or data is None:
+        return
+    add_storage(members, path, data.path)
+    data.chunks, data.filters, data.stored_bytes = members.chunks, members.filters, members.stored_bytes
+    info.missing += [f"{name}: its frames read as the fill value" for name in members.missing]
 
 
 def _describe(file: h5py.File, info: FileInfo) -> None:

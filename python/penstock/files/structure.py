@@ -9,6 +9,7 @@ import h5py
 
 from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_for_reading, value_of
 from penstock.files.inspect import LEDGER
+from penstock.files.members import is_member
 from penstock.files.timing import TIMING
 from penstock.model.findings import Finding, Level
 
@@ -29,6 +30,8 @@ def check_structure(path: Path) -> list[Finding]:
                 _finding("error", "no NXentry", "/", "a group with NX_class NXentry", "none", _REMEDY_WRITER)
             ]
         findings = list(_default_chain(file))
+        if is_member(file):  # the rest stands in its master
+            return findings
         for name, entry in entries:
             findings += _entry(f"/{name}", entry)
         findings += _columns(file)

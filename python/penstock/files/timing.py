@@ -103,8 +103,11 @@ def _binned(
 
 
 def chunk_bytes(dataset: h5py.Dataset, frames: int) -> numpy.typing.NDArray[numpy.float64]:
-    """The stored bytes of each of the first `frames` frames; a frame a chunk. 0 where there is no chunk."""
+    """The stored bytes of each of the first `frames` frames; a frame a chunk. 0 where there is no chunk, and
+    where they lie in other files."""
     sizes = numpy.zeros(frames)
+    if dataset.chunks is None:
+        return sizes
     rows = dataset.chunks[0] if dataset.chunks else 1
 
     def note(chunk: h5py.h5d.StoreInfo) -> None:

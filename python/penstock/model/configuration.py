@@ -13,6 +13,7 @@ from penstock.model.plans import (
     GIB,
     MIB,
     CodecPlan,
+    FilesPlan,
     LogLevel,
     Plan,
     RecorderPlan,
@@ -99,6 +100,9 @@ class Configuration(Plan):
         False,
         description="go on with a series in the file that a killed recorder left; what is in it stays",
     )
+    files: FilesPlan = Field(
+        default_factory=lambda: FilesPlan.model_validate({}), description="one file a series, or several"
+    )
     sources: list[Annotated[TcpSource | ZmqSource, Field(discriminator="kind")]] = Field(
         default_factory=_default_sources, min_length=1, description="where frames come from"
     )
@@ -155,6 +159,11 @@ class Configuration(Plan):
             raise ValueError(
                 "overwrite and resume cannot both be true: a file is either replaced or gone on in"
             )
+        if self.resume and self.files.layout != "one":
+            raise ValueError(
+                f'files.layout is "{self.files.layout}"; with resume it must be "one": a recorder goes on in'
+                " a single file only"
+            )
         if self.resume and "{date}" in self.file_name:
             raise ValueError(
                 f'file_name is "{self.file_name}"; with resume it must lead to the same file after each'
@@ -171,6 +180,7 @@ class Configuration(Plan):
             file_name=self.file_name,
             overwrite=self.overwrite,
             resume=self.resume,
+            files=self.files,
             sources=[source.plan(environment) for source in self.sources],
             codec=self.codec,
             threads=self.threads,

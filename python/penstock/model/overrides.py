@@ -16,6 +16,8 @@ _OPTION_OF = {
     "codec.encoding": "--codec",
     "codec.level": "--level",
     "store.durability": "--durability",
+    "files.layout": "--files",
+    "files.frames": "--frames-per-file",
 }
 
 
@@ -37,6 +39,8 @@ class RecordOptions:
     series: int | None = None
     overwrite: bool | None = None
     resume: bool | None = None
+    files: str | None = None
+    frames_per_file: int | None = None
     log_level: str | None = None
 
     def fields(self) -> dict[str, Any]:
@@ -50,12 +54,21 @@ class RecordOptions:
             "series_limit": self.series,
             "overwrite": self.overwrite,
             "resume": self.resume,
+            "files": self._files(),
             "log_level": self.log_level,
             "codec": _given({"encoding": self.codec, "level": self.level}),
             "store": _given({"durability": self.durability}),
             "sources": self._sources(),
         }
         return {name: value for name, value in named.items() if value not in (None, {}, [])}
+
+    def _files(self) -> dict[str, Any]:
+        """A number of frames means a split, and any other layout has none."""
+        if self.files is None:
+            return {"layout": "split", "frames": self.frames_per_file} if self.frames_per_file else {}
+        if self.files == "split":
+            return _given({"layout": "split", "frames": self.frames_per_file})
+        return {"layout": self.files, "frames": self.frames_per_file or 0}
 
     def _sources(self) -> list[dict[str, Any]]:
         tcp = [{"kind": "tcp", "listen": address, "token_file": self.token_file} for address in self.listen]

@@ -1,8 +1,8 @@
 """The plans that the native programs run, exactly as they read them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.model.units import Size
 
@@ -56,6 +56,26 @@ class StorePlan(Plan):
     )
 
 
+class FilesPlan(Plan):
+    """How the frames of a series are divided among files. See docs/how-to/choose-the-layout-of-files.md."""
+
+    layout: Literal["one", "per_writer", "split"] = Field(
+        "one",
+        description="one file; one a rank, for file systems that are poor at shared files; or a new one every"
+        " so many `frames`. The file with the series' name always shows all frames",
+    )
+    frames: int = Field(0, ge=0, le=2**32, description="in each file, for layout: split")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.layout == "split") != (self.frames > 0):
+            raise ValueError(
+                f"frames is {self.frames}; with layout split it says how many frames a file gets, from 1 on,"
+                " with any other it is 0"
+            )
+        return self
+
+
 class TcpSourcePlan(Plan):
     kind: Literal["tcp"] = "tcp"
     host: str = "127.0.0.1"
@@ -76,6 +96,7 @@ class RecorderPlan(Plan):
     file_name: str
     overwrite: bool
     resume: bool
+    files: FilesPlan
     sources: list[Annotated[TcpSourcePlan | ZmqSourcePlan, Field(discriminator="kind")]]
     codec: CodecPlan
     threads: int

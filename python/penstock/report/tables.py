@@ -103,6 +103,8 @@ def info_page(info: FileInfo) -> RenderableType:
     }
     if info.data is not None:
         rows |= _data_rows(info.data, info.frames_announced)
+    if info.members is not None:
+        rows["files"] = info.members.summary
     if info.ledger:
         rows["ledger"] = ", ".join(f"{count} {name}" for name, count in info.ledger.items())
     for stage in info.timing:
@@ -201,6 +203,10 @@ def plan_table(plan: RecorderPlan) -> Table:
         "folder": plan.folder,
         "file name": plan.file_name + (" (replaces files)" if plan.overwrite else " (never replaces a file)"),
     }
+    if plan.files.layout == "per_writer":
+        rows["files"] = "one a rank, under a virtual dataset"
+    elif plan.files.layout == "split":
+        rows["files"] = f"a new one every {plan.files.frames} frames, under a virtual dataset"
     for number, source in enumerate(plan.sources):
         if isinstance(source, TcpSourcePlan):
             text = f"listen on {source.host}:{source.port}" + (", token required" if source.token else "")

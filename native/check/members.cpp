@@ -1,0 +1,131 @@
+#include "check/members.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+namespace penstock::check {
+namespace {
+
+constexpr const char* layout_attribute = "penstock_layout";
+constexpr const char* member_attribute = "penstock_member";
+constexpr const char* series_path = "/entry/penstock/series_unique_id";
+constexpr const char* state_path = "/entry/penstock/frame_state";
+
+/// The number in a member's name; nothing where it is no such name.
+std::optional<std::uint64_t> number_in(const std::string& name, const store::Members& members) {
+  if (name.size() <= members.stem.size() + members.suffix.size() || !name.starts_with(members.stem) ||
+      !name.ends_with(members.suffix))
+    return std::nullopt;
+  const auto* begin = name.data() + members.stem.size();
+  const auto* end = name.data() + name.size() - members.suffix.size();
+  std::uint64_t number = 0;
+  const auto [read_to, error] = std::from_chars(begin, end, number);
+  if (error != std::errc() || read_to != end || std::to_string(number).size() != static_cast<std::size_t>(end - begin))
+    return std::nullopt;
+  return number;
+}
+
+template <typename T>
+const T* value_at(const Tree& tree, const char* path) {
+  const auto* dataset = tree.find(path);
+  return dataset != nullptr && dataset->value ? std::get_if<T>(&*dataset->value) : nullptr;
+}
+
+class Shifted final : public Reference {
+ public:
+  Shifted(std::unique_ptr<Reference> reference, std::uint64_t first)
+      : reference_(std::move(reference)), first_(first) {}
+  const ArraySpec& frame_spec() const override { return reference_->frame_spec(); }
+  Result<Bytes> frame(std::uint64_t number, std::vector<std::byte>& scratch) const override {
+    return reference_->frame(first_ + number, scratch);
+  }
+
+ private:
+  const std::unique_ptr<Reference> reference_;
+  const std::uint64_t first_;
+};
+
+}  // namespace
+
+bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }
+bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }
+
+std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
+                                     Findings& findings) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::vector<MemberFile> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, error)) {
+    const auto name = entry.path().filename().string();
+    if (const auto number = number_in(name, members))
+      found.push_back({name, entry.path().string(), *number, members.first_frame(*number)});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  // A master that was completed names its members; others of the same pattern are none of its own.
+  const auto* names = value_at<std::vector<std::string>>(tree, member_names_path);
+  if (names == nullptr) return found;
+  std::erase_if(found,
+                [&](const auto& file) { return std::find(names->begin(), names->end(), file.name) == names->end(); });
+  for (const auto& name : *names)
+    if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
+      findings.add({Level::error, std::string(member_is_gone), name, "a file beside " + path, "none",
+                    "its frames read as the fill value; put it into the same folder"});
+  return found;
+}
+
+void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings) {
+  const auto* expected = value_at<std::string>(master, series_path);
+  const auto* actual = value_at<std::string>(member, series_path);
+  if (expected == nullptr || actual == nullptr || *expected == *actual) return;
+  findings.add({Level::error, "a file is of another series", name, *expected, *actual,
+                "it has the name of one of this series' files; put the right one in its place"});
+}
+
+std::unique_ptr<Reference> shifted(std::unique_ptr<Reference> reference, std::uint64_t first) {
+  if (first == 0) return reference;
+  return std::make_unique<Shifted>(std::move(reference), first);
+}
+
+MemberFrames::MemberFrames(std::vector<std::string> paths) : paths_(std::move(paths)), frames_(paths_.size()) {}
+
+void MemberFrames::add(const std::vector<std::unique_ptr<Subject>>& subjects, std::uint64_t first_frame) {
+  for (const auto& subject : subjects)
+    for (std::size_t i = 0; i < paths_.size(); ++i)
+      if (std::find(subject->info().paths.begin(), subject->info().paths.end(), paths_[i]) !=
+          subject->info().paths.end())
+        for (const auto& chunk : subject->index->chunks())
+          frames_[i].push_back(first_frame + subject->grid_position(chunk.number).front());
+}
+
+std::vector<const Subject*> MemberFrames::channels(const Tree& master) {
+  std::vector<const Subject*> channels;
+  std::uint64_t room = 0;
+  if (const auto* states = master.find(state_path); states != nullptr && !states->info.shape.empty())
+    room = states->info.shape.front();
+  for (auto& frames : frames_) {
+    std::sort(frames.begin(), frames.end());
+    frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+    if (!frames.empty()) room = std::max(room, frames.back() + 1);
+  }
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    const auto* dataset = master.find(paths_[i]);
+    if (dataset == nullptr || dataset->info.shape.size() < 2) continue;
+    auto tree = std::make_unique<TreeDataset>();
+    tree->info = dataset->info;
+    tree->info.shape.front() = room;
+    auto subject = std::make_unique<Subject>();
+    subject->tree = tree.get();
+    subject->path = paths_[i];
+    subject->grid.assign(tree->info.shape.size(), 1);
+    subject->grid.front() = room;
+    for (const auto frame : frames_[i]) subject->made_chunks.push_back({frame, 0, 0, 0});
+    subject->index = std::make_unique<IndexTable>(subject->made_chunks);
+    trees_.push_back(std::move(tree));
+    channels.push_back(subject.get());
+    subjects_.push_back(std::move(subject));
+  }
+  return channels;
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,59 @@
+/// A master file and its members: which there should be, and what they hold together.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check/findings.hpp"
+#include "check/reference.hpp"
+#include "check/subject.hpp"
+
+namespace penstock::check {
+
+/// Where a complete master names its members.
+constexpr const char* member_names_path = "/entry/penstock/members";
+
+struct MemberFile {
+  std::string name;
+  std::string path;
+  std::uint64_t number = 0;
+  std::uint64_t first_frame = 0;  ///< the frame of the series that is row 0
+};
+
+/// Whether the file shows frames that lie in others.
+bool is_master(const Tree& tree);
+/// Whether it is one of those others.
+bool is_member(const Tree& tree);
+
+/// What a finding says of a member that the master names and that is not there.
+constexpr std::string_view member_is_gone = "a file with a part of the frames is not there";
+
+/// The members of the master at `path` that are there, by rising number. Others that it names become findings.
+std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
+                                     Findings& findings);
+
+/// A finding where the member is of another series than the master.
+void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings);
+
+/// `reference` as a member sees it, whose first frame is frame `first` of the series.
+std::unique_ptr<Reference> shifted(std::unique_ptr<Reference> reference, std::uint64_t first);
+
+/// The chunks of all members together, by the datasets of the master.
+class MemberFrames {
+ public:
+  /// `paths` of the datasets, as the master's description has them.
+  explicit MemberFrames(std::vector<std::string> paths);
+
+  void add(const std::vector<std::unique_ptr<Subject>>& subjects, std::uint64_t first_frame);
+  /// For accounting alone: datasets of `master` with the members' chunks in them. They live as long as this does.
+  std::vector<const Subject*> channels(const Tree& master);
+
+ private:
+  std::vector<std::string> paths_;
+  std::vector<std::vector<std::uint64_t>> frames_;
+  std::vector<std::unique_ptr<TreeDataset>> trees_;
+  std::vector<std::unique_ptr<Subject>> subjects_;
+};
+
+}  // namespace penstock::check

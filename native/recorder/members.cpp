@@ -1,0 +1,38 @@
+#include "recorder/members.hpp"
+
+#include <filesystem>
+
+namespace penstock::recorder {
+namespace {
+
+using store::Value;
+
+store::GroupNode group(const char* path, const char* of_class, std::vector<store::Attribute> attributes) {
+  attributes.push_back({"NX_class", std::string(of_class)});
+  return {path, std::move(attributes)};
+}
+
+}  // namespace
+
+void lay_out_members(store::FileLayout& layout, const FilesConfig& files, const std::string& path, unsigned ranks,
+                     const Series& series) {
+  if (files.layout == Files::one) return;
+  const auto name = std::filesystem::path(path).filename();
+  store::Members members{.stem = name.stem().string() + "_member_",
+                         .suffix = name.extension().string(),
+                         .frames = files.layout == Files::split ? files.frames : 0,
+                         .ranks = ranks};
+  // Enough for somebody who has this file alone.
+  members.groups.push_back(group("/", "NXroot", {{"default", std::string("entry")}}));
+  members.groups.push_back(group("/entry", "NXentry", {{"default", std::string("data")}}));
+  members.groups.push_back(group("/entry/data", "NXdata", {{"signal", std::string("data")}}));
+  members.groups.push_back(group("/entry/penstock", "NXcollection", {}));
+  members.values.push_back({"/entry/penstock/series_id", store::scalar(series.id), {}});
+  members.values.push_back({"/entry/penstock/series_unique_id", series.unique_id, {}});
+  layout.groups.push_back({"/",
+                           {{"penstock_layout", std::string(files.layout == Files::split ? "split" : "per_writer")},
+                            {"penstock_member_files", members.stem + "*" + members.suffix}}});
+  layout.members = std::move(members);
+}
+
+}  // namespace penstock::recorder

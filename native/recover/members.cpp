@@ -1,0 +1,87 @@
+#include "recover/members.hpp"
+
+#include <algorithm>
+
+#include "check/members.hpp"
+
+namespace penstock::recover {
+namespace {
+
+void add(RecoverReport& sum, const RecoverReport& part) {
+  sum.segments += part.segments;
+  sum.indexed += part.indexed;
+  sum.recovered += part.recovered;
+  sum.damaged += part.damaged;
+}
+
+void add(MembersContent& all, const MemberContent& one, const check::MemberFile& file, const store::Members& members) {
+  for (std::size_t dataset = 0; dataset < one.rows.size(); ++dataset)
+    for (const auto row : one.rows[dataset]) {
+      store::PlacedChunk chunk;
+      chunk.head.dataset = store::DatasetId{static_cast<std::uint16_t>(dataset)};
+      chunk.head.index = file.first_frame + row;
+      chunk.rank = static_cast<unsigned>(file.number % members.ranks);
+      all.chunks.push_back(chunk);
+    }
+  for (const auto& time : one.times) all.times.push_back({file.first_frame + time.frame, time.ns});
+  for (const auto row : one.damaged) all.damaged.push_back(file.first_frame + row);
+  all.written = all.written || one.report.way != Way::nothing;
+}
+
+}  // namespace
+
+Result<MembersContent> recover_members(
+    const std::string& master, const check::Tree& tree, const store::Members& members, check::Findings& findings,
+    RecoverReport& report, const std::function<Result<MemberContent>(const std::string& path)>& recover_one) {
+  MembersContent all;
+  for (const auto& file : check::find_members(master, tree, members, findings)) {
+    auto one = recover_one(file.path);
+    if (!one.ok() && (one.error().code() == Errc::locked || one.error().code() == Errc::cancelled))
+      return std::move(one).error().with_context(file.name);
+    if (!one.ok()) {
+      findings.add({check::Level::error,
+                    "a file with a part of the frames can not be recovered",
+                    file.name,
+                    {},
+                    one.error().message(),
+                    "its frames read as the fill value"});
+      continue;
+    }
+    for (auto finding : one->report.findings) {
+      finding.where = file.name + ": " + finding.where;
+      findings.add(std::move(finding));
+    }
+    add(report, one->report);
+    add(all, *one, file, members);
+  }
+  std::sort(all.times.begin(), all.times.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
+  const auto again =
+      std::unique(all.times.begin(), all.times.end(), [](const auto& a, const auto& b) { return a.frame == b.frame; });
+  all.times.erase(again, all.times.end());
+  std::sort(all.damaged.begin(), all.damaged.end());
+  return all;
+}
+
+void mark_as_master(store::FileLayout& layout) {
+  const auto& members = *layout.members;
+  layout.groups.push_back({"/",
+                           {{"penstock_layout", std::string(members.frames > 0 ? "split" : "per_writer")},
+                            {"penstock_member_files", members.stem + "*" + members.suffix}}});
+}
+
+store::FileLayout master_layout(const check::Tree& tree, const store::format::Description& description) {
+  store::FileLayout layout;
+  layout.chunked = description.datasets;
+  layout.columns = description.columns;
+  layout.members = description.members;
+  for (auto& node : layout.chunked) {
+    const auto* dataset = tree.find(node.path);
+    if (dataset == nullptr) continue;
+    node.attributes = dataset->info.attributes;
+    for (const auto& path : dataset->info.paths)
+      if (path != node.path) layout.links.push_back({path, node.path});
+  }
+  return layout;
+}
+
+}  // namespace penstock::recover

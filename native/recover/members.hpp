@@ -1,0 +1,43 @@
+/// The members of a master file that is recovered: each is recovered by itself, and what they hold is put together.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "check/index_process.hpp"
+#include "recover/ledger_rows.hpp"
+#include "recover/recover.hpp"
+#include "store/format/description.hpp"
+#include "store/store.hpp"
+
+namespace penstock::recover {
+
+/// What a recovery of one member found.
+struct MemberContent {
+  RecoverReport report;
+  std::vector<std::vector<std::uint64_t>> rows;  ///< with a chunk, by dataset, rising
+  std::vector<ReceivedTime> times;               ///< of rows of the first dataset that were recovered
+  std::vector<std::uint64_t> damaged;            ///< rows
+};
+
+struct MembersContent {
+  std::vector<store::PlacedChunk> chunks;  ///< of the series, each with its rank; the same frame may be in two members
+  std::vector<ReceivedTime> times;         ///< by rising frame
+  std::vector<std::uint64_t> damaged;      ///< frames, rising
+  bool written = false;                    ///< something was missing in a member's index
+};
+
+/// `recover_one` is told a member's path. One that can not be recovered becomes a finding, but for one that is locked:
+/// its recorder is alive.
+Result<MembersContent> recover_members(
+    const std::string& master, const check::Tree& tree, const store::Members& members, check::Findings& findings,
+    RecoverReport& report, const std::function<Result<MemberContent>(const std::string& path)>& recover_one);
+
+/// Gives a master that is made anew the attributes by which readers know it.
+void mark_as_master(store::FileLayout& layout);
+
+/// The master's layout, with what its recorder gave its datasets beside frames.
+store::FileLayout master_layout(const check::Tree& tree, const store::format::Description& description);
+
+}  // namespace penstock::recover

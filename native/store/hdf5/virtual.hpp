@@ -1,0 +1,23 @@
+/// Virtual datasets: those of a master file, whose frames lie in its members. Only for files in this folder.
+///
+/// Members are named relative to the master, so that a folder can be moved. Nothing here opens a member.
+#pragma once
+
+#include <span>
+
+#include "store/hdf5/handles.hpp"
+#include "store/layout.hpp"
+#include "store/members/member_map.hpp"
+
+namespace penstock::store::hdf5 {
+
+/// At the start of a series. Where each member follows the one before, the dataset grows as members appear; otherwise
+/// nobody can tell yet where a frame will lie, and it is empty.
+Result<void> make_virtual(hid_t file, const ChunkedNode& node, const Members& members);
+
+/// In place of what make_virtual() made: `frames` frames, of which `runs` are in members and the others read as the
+/// fill value. `links` are the dataset's other names.
+Result<void> complete_virtual(hid_t file, const ChunkedNode& node, const Members& members,
+                              std::span<const MemberRun> runs, std::uint64_t frames, std::span<const LinkNode> links);
+
+}  // namespace penstock::store::hdf5

@@ -1,0 +1,361 @@
+#include "store/members/member_files.hpp"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/clock.hpp"
+
+namespace penstock::store {
+namespace {
+
+/// So many members may lack chunks before any is given up: senders need not keep in step.
+constexpr std::size_t open_wanted = 3;
+/// A chunk may be on its way, in a thread that waits for its turn: a member is not given up before so long without one,
+/// however far others are ahead …
+constexpr std::int64_t patience_ns = 2'000'000'000;
+/// … unless there are so many.
+constexpr std::size_t open_max = 32;
+/// With those that are being closed.
+constexpr std::size_t alive_max = open_max + 2;
+
+std::string folder_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+void add(StoreStats& sum, const StoreStats& part) {
+  sum.segments += part.segments;
+  sum.written_bytes += part.written_bytes;
+  sum.write_ns += part.write_ns;
+  sum.write_ns_max = std::max(sum.write_ns_max, part.write_ns_max);
+  sum.sync_ns += part.sync_ns;
+  sum.index_ns += part.index_ns;
+  sum.flush_ns += part.flush_ns;
+  sum.queue_segments += part.queue_segments;
+}
+
+}  // namespace
+
+/// Frame numbers outside, rows inside.
+class MemberFiles::Member final : public Listener {
+ public:
+  Member(MemberFiles& files, std::uint64_t number_of_file, std::uint64_t rows)
+      : number(number_of_file),
+        files_(files),
+        first_(files.layout_.members->first_frame(number_of_file)),
+        chunks_(files.layout_.members->frames > 0 ? rows * files.layout_.chunked.size() : 0) {}
+
+  void placed(std::span<const PlacedChunk> chunks, RowWriter&) override {
+    placed_ += chunks.size();
+    deliver(chunks, {});
+    if (chunks_ == 0 || placed_ < chunks_) return;
+    std::lock_guard lock(files_.mutex_);
+    retired = true;
+    files_.changed_.notify_all();
+  }
+  void lost(std::span<const PlacedChunk> chunks, const Error& why) override { deliver(chunks, why); }
+  /// Whoever keeps count of the frames has heard of the first one, and refuses these too.
+  void already_there(std::span<const PlacedChunk> chunks) override { deliver(chunks, {}); }
+  void tick(RowWriter&) override {}
+
+  const std::uint64_t number;
+  // guarded by MemberFiles::mutex_
+  unsigned holders = 0;      ///< writers
+  std::int64_t used_ns = 0;  ///< monotonic, when it was last acquired or let go
+  bool retired = false;      ///< to be closed when nobody holds it
+
+ private:
+  void deliver(std::span<const PlacedChunk> chunks, std::optional<Error> failure) {
+    WrittenSegment segment{{chunks.begin(), chunks.end()}, std::move(failure)};
+    for (auto& chunk : segment.chunks) {
+      chunk.head.index += first_;
+      chunk.rank = files_.rank_;
+    }
+    files_.deliver_(std::move(segment));
+  }
+
+  MemberFiles& files_;
+  const std::uint64_t first_;
+  const std::uint64_t chunks_;  ///< of a complete one; 0 where nobody can tell
+  std::uint64_t placed_ = 0;    ///< of the member's indexer
+
+ public:
+  std::unique_ptr<Store> store;  ///< last, for it calls until it is gone
+};
+
+/// Holds one member at a time, so that a writer never has more than one segment half full: those of the others could
+/// not be sent while it waits for memory.
+class MemberFiles::Writer final : public ChunkWriter {
+ public:
+  explicit Writer(MemberFiles& files) : files_(files), members_(*files.layout_.members) {}
+  ~Writer() override { (void)let_go(); }
+
+  Result<void> aim(std::uint64_t index) override {
+    if (member_ != nullptr && members_.member_of(index, files_.rank_) == member_->number) return {};
+    PEN_TRY(let_go());
+    PEN_ASSIGN(member_, files_.acquire(index));
+    writer_ = member_->store->make_writer();
+    return {};
+  }
+
+  Result<MutableBytes> reserve(std::size_t bound) override {
+    if (!writer_) return make_error(Errc::invalid_argument, "reserve without the index of the chunk");
+    return writer_->reserve(bound);
+  }
+
+  Result<void> commit(const ChunkHead& head, std::size_t size) override {
+    if (!writer_ || members_.member_of(head.index, files_.rank_) != member_->number)
+      return make_error(Errc::invalid_argument, "commit of chunk {}, which is not in the member", head.index);
+    return writer_->commit(inside(head), size);
+  }
+
+  Result<void> put(const ChunkHead& head, Bytes data, std::shared_ptr<const void> owner,
+                   std::size_t capacity) override {
+    PEN_TRY(aim(head.index));
+    return writer_->put(inside(head), data, std::move(owner), capacity);
+  }
+
+  Result<void> flush() override {
+    if (!writer_) return {};
+    return is_retired() ? let_go() : writer_->flush();
+  }
+
+  /// Of a member that is to be closed somebody has to ask for the flush, though nothing waits in it.
+  std::int64_t oldest_ns() const override {
+    if (!writer_) return 0;
+    const auto oldest = writer_->oldest_ns();
+    return oldest == 0 && is_retired() ? 1 : oldest;
+  }
+  std::uint64_t waiting_bytes() const override { return writer_ ? writer_->waiting_bytes() : 0; }
+
+ private:
+  Result<void> let_go() {
+    if (!writer_) return {};
+    auto flushed = writer_->flush();
+    writer_.reset();
+    files_.release(std::exchange(member_, nullptr));
+    return flushed;
+  }
+
+  bool is_retired() const {
+    std::lock_guard lock(files_.mutex_);
+    return member_->retired;
+  }
+
+  ChunkHead inside(ChunkHead head) const {
+    head.index = members_.row_of(head.index);
+    return head;
+  }
+
+  MemberFiles& files_;
+  const Members& members_;
+  Member* member_ = nullptr;  ///< held
+  std::unique_ptr<ChunkWriter> writer_;
+};
+
+MemberFiles::MemberFiles(Env& env, const std::string& master, const FileLayout& layout, const StoreOptions& options,
+                         unsigned rank, Deliver deliver)
+    : env_(env),
+      folder_(folder_of(master)),
+      master_(std::filesystem::path(master).filename().string()),
+      layout_(layout),
+      options_(options),
+      rank_(rank),
+      deliver_(std::move(deliver)),
+      closer_([this] {
+        pthread_setname_np(pthread_self(), "pen-members");
+        close_retired();
+      }) {
+  options_.overwrite = false;
+  options_.buffers.emplace(options.buffer_bytes);
+}
+
+MemberFiles::~MemberFiles() { stop(false); }
+
+std::unique_ptr<ChunkWriter> MemberFiles::make_writer() { return std::make_unique<Writer>(*this); }
+
+Result<MemberFiles::Member*> MemberFiles::acquire(std::uint64_t frame) {
+  const auto& members = *layout_.members;
+  const auto block = members.frames > 0 ? frame / members.frames : 0;
+  std::unique_lock lock(mutex_);
+  const auto found = [&] { return open_.find(block); };
+  // One that is retired takes no more: it may be on its way to be closed.
+  if (found() == open_.end() && !closed_.contains(block)) {
+    retire_stale();
+    changed_.wait(lock, [&] { return open_.size() < alive_max || found() != open_.end(); });
+  }
+  if (found() == open_.end() && !closed_.contains(block)) {
+    PEN_ASSIGN(auto made, make(block));
+    open_.emplace(block, std::move(made));
+  }
+  if (found() == open_.end() || found()->second->retired)
+    return make_error(Errc::out_of_order, "image {} came after its file {} was closed", frame,
+                      members.file_name(members.member_of(frame, rank_)));
+  auto& member = *found()->second;
+  ++member.holders;
+  member.used_ns = monotonic_ns();
+  return &member;
+}
+
+/// With mutex_ held, before another member is made.
+void MemberFiles::retire_stale() {
+  std::vector<Member*> taking;
+  for (const auto& [block, member] : open_)
+    if (!member->retired) taking.push_back(member.get());
+  std::sort(taking.begin(), taking.end(), [](const auto* a, const auto* b) { return a->used_ns < b->used_ns; });
+  const auto stale_ns = monotonic_ns() - patience_ns;
+  for (std::size_t i = 0; i < taking.size(); ++i) {
+    const auto left = taking.size() - i;
+    if (left >= open_max || (left >= open_wanted && taking[i]->used_ns < stale_ns)) taking[i]->retired = true;
+  }
+  changed_.notify_all();
+}
+
+void MemberFiles::release(Member* member) {
+  std::lock_guard lock(mutex_);
+  --member->holders;
+  member->used_ns = monotonic_ns();
+  changed_.notify_all();
+}
+
+/// With mutex_ held: whoever comes meanwhile mostly wants the same one.
+Result<std::unique_ptr<MemberFiles::Member>> MemberFiles::make(std::uint64_t block) {
+  const auto number = block * layout_.members->ranks + rank_;
+  auto member = std::make_unique<Member>(*this, number, rows_of(number, 0));
+  auto options = options_;
+  options.overwrite = unmade_.contains(number);
+  auto store =
+      Store::create(env_, folder_ + "/" + layout_.members->file_name(number), layout_of(number), options, member.get());
+  if (!store.ok() && store.error().code() != Errc::already_exists) unmade_.insert(number);
+  if (!store.ok()) return std::move(store).error();
+  member->store = std::move(*store);
+  return member;
+}
+
+FileLayout MemberFiles::layout_of(std::uint64_t number) const {
+  const auto& members = *layout_.members;
+  FileLayout layout;
+  layout.groups = members.groups;
+  layout.groups.push_back({"/",
+                           {{"penstock_master", master_},
+                            {"penstock_member", scalar(number)},
+                            {"penstock_first_frame", scalar(members.first_frame(number))}}});
+  layout.values = members.values;
+  layout.chunked = layout_.chunked;
+  for (auto& node : layout.chunked)
+    if (members.frames > 0) node.frames_max = rows_of(number, 0);
+  return layout;
+}
+
+/// Rows of a member of a series of so many frames; 0 where that is not known yet.
+std::uint64_t MemberFiles::rows_of(std::uint64_t number, std::uint64_t frames) const {
+  const auto& members = *layout_.members;
+  if (members.frames == 0) return frames;
+  const auto all = frames > 0 ? frames : layout_.chunked.front().frames_max;
+  const auto first = members.first_frame(number);
+  return all > first ? std::min(members.frames, all - first) : members.frames;
+}
+
+/// The closer's thread.
+void MemberFiles::close_retired() {
+  std::unique_lock lock(mutex_);
+  const auto ready = [&] {
+    return std::find_if(open_.begin(), open_.end(), [&](const auto& each) {
+      // At the end writers are flushed, though they may still be there.
+      return each.second->retired && (closing_all_ || each.second->holders == 0);
+    });
+  };
+  while (true) {
+    changed_.wait(lock, [&] { return (stopping_ && (!closing_all_ || open_.empty())) || ready() != open_.end(); });
+    if (stopping_ && !closing_all_) return;
+    const auto next = ready();
+    if (next == open_.end()) return;
+    // It stays in its place while it is closed, so that nobody makes it anew.
+    auto& member = *next->second;
+    const auto frames = frames_;
+    lock.unlock();
+    close(member, frames);
+    lock.lock();
+    add(closed_stats_, member.store->stats());
+    closed_.insert(next->first);
+    if (member.holders > 0) held_.push_back(std::move(next->second));
+    open_.erase(next);
+    changed_.notify_all();
+  }
+}
+
+void MemberFiles::close(Member& member, std::uint64_t frames) {
+  FinalValues values;
+  values.frames = rows_of(member.number, frames);
+  const auto finished = member.store->finish(values);
+  const auto name = layout_.members->file_name(member.number);
+  if (!finished.ok()) spdlog::error("{}/{}: {}", folder_, name, finished.error().message());
+  std::lock_guard lock(mutex_);
+  if (!finished.ok() && !failure_) failure_ = finished.error().with_context(name);
+}
+
+Result<void> MemberFiles::finish(std::uint64_t frames) {
+  {
+    std::lock_guard lock(mutex_);
+    frames_ = frames;
+    for (const auto& [block, member] : open_) member->retired = true;
+  }
+  stop(true);
+  if (failure_) return *failure_;
+  return {};
+}
+
+void MemberFiles::stop(bool closing) {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    closing_all_ = closing;
+  }
+  changed_.notify_all();
+  if (closer_.joinable()) closer_.join();
+}
+
+StoreStats MemberFiles::stats() const {
+  std::lock_guard lock(mutex_);
+  auto sum = closed_stats_;
+  for (const auto& [block, member] : open_) add(sum, member->store->stats());
+  return sum;
+}
+
+StoreStats stats_of(const Counters& counters, const Pipeline* pipeline, const MemberFiles* members) {
+  auto stats = stats_of(counters);
+  if (pipeline != nullptr) stats.queue_segments = pipeline->waiting();
+  if (members != nullptr) add(stats, members->stats());
+  return stats;
+}
+
+Result<void> free_member_names(Env& env, const std::string& master, const Members& members, bool overwrite) {
+  const auto is_member = [&](const std::string& name) {
+    if (name.size() <= members.stem.size() + members.suffix.size() || !name.starts_with(members.stem) ||
+        !name.ends_with(members.suffix))
+      return false;
+    const auto middle = name.substr(members.stem.size(), name.size() - members.stem.size() - members.suffix.size());
+    return middle.find_first_not_of("0123456789") == std::string::npos;
+  };
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_of(master), error)) {
+    if (!is_member(entry.path().filename().string())) continue;
+    const auto path = entry.path().string();
+    if (!overwrite)
+      return make_error(Errc::already_exists,
+                        "{} is there already, and a part of {} may need that name; choose another name or allow "
+                        "overwriting",
+                        path, master);
+    PEN_ASSIGN(const auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
+    PEN_TRY(file->lock(true), "{}", path);
+    std::filesystem::remove(path, error);
+    if (error) return errno_error(error.value(), fmt::format("remove {}", path));
+  }
+  if (error) return errno_error(error.value(), fmt::format("list {}", folder_of(master)));
+  return {};
+}
+
+}  // namespace penstock::store

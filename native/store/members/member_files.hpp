@@ -1,0 +1,87 @@
+/// The members that one rank writes of a master file.
+///
+/// Each is a Penstock file like any other, with a store of its own. A few are open at a time: a member is closed when
+/// all of its frames are in it, or when newer ones are wanted and it has been used least lately. A chunk that comes for
+/// one that is closed is refused.
+///
+/// Writers are used by one thread each and do not outlive this; everything else from any thread. `deliver` gets what
+/// became of the chunks, with the series' frame numbers and this rank's, from the members' threads; it may wait, and
+/// outlives this.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/pipeline.hpp"
+#include "store/store.hpp"
+
+namespace penstock::store {
+
+class MemberFiles {
+ public:
+  using Deliver = std::function<void(WrittenSegment)>;
+
+  MemberFiles(Env& env, const std::string& master, const FileLayout& layout, const StoreOptions& options, unsigned rank,
+              Deliver deliver);
+  /// Leaves the members that are open as a crash would.
+  ~MemberFiles();
+
+  std::unique_ptr<ChunkWriter> make_writer();
+  /// After the last writer is gone or flushed: closes all members. Returns the first failure to close one.
+  Result<void> finish(std::uint64_t frames);
+  /// Of all members; chunks are counted where they are delivered to.
+  StoreStats stats() const;
+
+ private:
+  class Member;
+  class Writer;
+
+  Result<Member*> acquire(std::uint64_t frame);
+  void release(Member* member);
+  void retire_stale();
+  Result<std::unique_ptr<Member>> make(std::uint64_t block);
+  FileLayout layout_of(std::uint64_t number) const;
+  std::uint64_t rows_of(std::uint64_t number, std::uint64_t frames) const;
+  void close_retired();
+  void close(Member& member, std::uint64_t frames);
+  void stop(bool closing);
+
+  Env& env_;
+  const std::string folder_;
+  const std::string master_;  ///< the name alone
+  const FileLayout layout_;
+  StoreOptions options_;
+  const unsigned rank_;
+  const Deliver deliver_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // guarded by mutex_
+  std::map<std::uint64_t, std::unique_ptr<Member>> open_;  ///< by block of frames; also those that are being closed
+  std::set<std::uint64_t> closed_;
+  std::vector<std::unique_ptr<Member>> held_;  ///< closed, while writers still know them
+  std::set<std::uint64_t> unmade_;             ///< numbers of which an attempt may have left a file
+  std::uint64_t frames_ = 0;                   ///< of the series, once it has ended
+  bool stopping_ = false;
+  bool closing_all_ = false;
+  StoreStats closed_stats_;
+  std::optional<Error> failure_;
+
+  std::thread closer_;
+};
+
+/// Of a store that has either a pipeline or members.
+StoreStats stats_of(const Counters& counters, const Pipeline* pipeline, const MemberFiles* members);
+
+/// Whether no file has a name that a member may get: `already_exists` where one has. With `overwrite` such files are
+/// removed, or `locked` where one is in use.
+Result<void> free_member_names(Env& env, const std::string& master, const Members& members, bool overwrite);
+
+}  // namespace penstock::store

@@ -1,0 +1,56 @@
+/// Which rank's member holds each frame of a master file, and how few stretches say so.
+///
+/// Knows no HDF5 and performs no I/O. One thread at a time. Memory: two bytes a frame and dataset.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "store/layout.hpp"
+
+namespace penstock::store {
+
+/// Frames `first`, `first + stride`, …, `count` of them, lie in a member at rows that differ as they do.
+struct MemberRun {
+  std::uint64_t first = 0;
+  std::uint64_t stride = 1;
+  std::uint64_t count = 0;
+  std::uint64_t member = 0;
+  std::uint64_t row = 0;  ///< of `first`
+
+  bool operator==(const MemberRun&) const = default;
+};
+
+class MemberMap {
+ public:
+  MemberMap(std::size_t datasets, Members members);
+
+  /// Whether the chunk was not there yet; the first member that has one keeps it.
+  bool note(std::size_t dataset, std::uint64_t frame, unsigned rank);
+
+  /// By rising first frame of each stretch. Frames that no member holds may be within a run: the row they lead to is
+  /// empty. No run ends beyond the last row that its member has.
+  std::vector<MemberRun> runs(std::size_t dataset) const;
+  /// Numbers of the members that hold chunks, rising.
+  std::vector<std::uint64_t> members() const;
+  /// One past the last frame that any dataset has.
+  std::uint64_t end() const;
+
+ private:
+  static constexpr std::uint16_t nobody = 0xFFFF;
+  struct Stretch {
+    std::uint64_t end;
+    std::uint64_t period;
+  };
+
+  std::uint64_t block_end(std::uint64_t frame) const;
+  Stretch longest(const std::vector<std::uint16_t>& owners, std::uint64_t first) const;
+  void add_runs(const std::vector<std::uint16_t>& owners, std::uint64_t first, const Stretch& stretch,
+                std::vector<MemberRun>& runs) const;
+
+  const Members members_;
+  std::vector<std::vector<std::uint16_t>> owners_;  ///< by dataset and frame: the rank
+};
+
+}  // namespace penstock::store

@@ -1,0 +1,78 @@
+"""A file whose frames lie in others: which those are, and which of them are there."""
+
+from pathlib import Path
+
+import h5py
+from pydantic import BaseModel
+
+from penstock.files.hdf5 import attribute_of, filters_of, item_at, open_for_reading
+from penstock.model.errors import PenstockError
+
+_NAMES = "/entry/penstock/members"
+
+
+class Members(BaseModel):
+    """What a master file says of the files with its frames, its members."""
+
+    layout: str
+    names: list[str]
+    missing: list[str] = []
+    unreadable: list[str] = []
+    chunks: list[int] | None = None
+    filters: list[str] = []
+    stored_bytes: int = 0
+
+    @property
+    def summary(self) -> str:
+        text = f"{self.layout}, frames in {len(self.names)} other{'s' if len(self.names) != 1 else ''}"
+        for what, names in (("not there", self.missing), ("not readable", self.unreadable)):
+            if names:
+                shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+                text += f"; {len(names)} {what}: {shown}"
+        return text
+
+
+def is_member(file: h5py.File) -> bool:
+    """Whether a master file shows this one's frames."""
+    return attribute_of(file, "penstock_member") is not None
+
+
+def members_of(file: h5py.File, path: Path) -> Members | None:
+    """Of the master that is open as `file`, from its own list, or by their names where it has none yet."""
+    layout, pattern = attribute_of(file, "penstock_layout"), attribute_of(file, "penstock_member_files")
+    if not isinstance(layout, str) or not isinstance(pattern, str):
+        return None
+    listed = item_at(file, _NAMES)
+    if isinstance(listed, h5py.Dataset) and listed.ndim == 1:
+        names = [name for name in listed.asstr()[:] if "/" not in name]
+    else:
+        names = _names_like(path.parent, pattern)
+    members = Members(layout=layout.replace("_", " "), names=names)
+    members.missing = [name for name in names if not (path.parent / name).is_file()]
+    return members
+
+
+def add_storage(members: Members, path: Path, dataset: str) -> None:
+    """How the members keep the frames of `dataset`, and in how many bytes."""
+    for name in members.names:
+        if name in members.missing:
+            continue
+        try:
+            with open_for_reading(path.parent / name) as file:
+                frames = item_at(file, dataset)
+                if isinstance(frames, h5py.Dataset):
+                    members.chunks = list(frames.chunks) if frames.chunks else None
+                    members.filters = filters_of(frames)
+                    members.stored_bytes += int(frames.id.get_storage_size())
+        except PenstockError:
+            members.unreadable.append(name)
+
+
+def _names_like(folder: Path, pattern: str) -> list[str]:
+    stem, _, suffix = pattern.rpartition("*")
+    found = []
+    for entry in folder.iterdir():
+        number = entry.name.removeprefix(stem).removesuffix(suffix)
+        if entry.name == f"{stem}{number}{suffix}" and number.isdecimal():
+            found.append((int(number), entry.name))
+    return [name for _, name in sorted(found)]
