@@ -8,12 +8,12 @@
 #include <numeric>
 #include <span>
 
+#include "check/names.hpp"
+
 namespace penstock::check {
 namespace {
 
-constexpr const char* state_path = "/entry/penstock/frame_state";
 constexpr const char* announced_path = "/entry/penstock/frames_announced";
-constexpr const char* format_attribute = "penstock_format";
 /// By value; "received" means that every channel's chunk is there.
 constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost"};
 constexpr std::size_t state_received = 1;

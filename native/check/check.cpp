@@ -7,6 +7,7 @@
 #include "check/accounting.hpp"
 #include "check/index_process.hpp"
 #include "check/members.hpp"
+#include "check/names.hpp"
 #include "check/reference.hpp"
 #include "check/subject.hpp"
 #include "check/superblock.hpp"
@@ -23,9 +24,7 @@ using store::format::SegmentHeader;
 using store::format::SegmentKind;
 
 constexpr const char* file_id_attribute = "penstock_file_id";
-constexpr const char* format_attribute = "penstock_format";
 constexpr const char* user_data_path = "/entry/penstock/user_data";
-constexpr const char* state_path = "/entry/penstock/frame_state";
 constexpr const char* frames_path = "/entry/data/data";
 /// How far a file that shows no sign of Penstock is searched for a segment.
 constexpr std::uint64_t search_bytes = 64 << 20;

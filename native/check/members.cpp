@@ -4,13 +4,14 @@
 #include <charconv>
 #include <filesystem>
 
+#include "check/names.hpp"
+
 namespace penstock::check {
 namespace {
 
 constexpr const char* layout_attribute = "penstock_layout";
 constexpr const char* member_attribute = "penstock_member";
 constexpr const char* series_path = "/entry/penstock/series_unique_id";
-constexpr const char* state_path = "/entry/penstock/frame_state";
 
 /// The number in a member's name; nothing where it is no such name.
 std::optional<std::uint64_t> number_in(const std::string& name, const store::Members& members) {

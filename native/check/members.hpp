@@ -11,9 +11,6 @@
 
 namespace penstock::check {
 
-/// Where a complete master names its members.
-constexpr const char* member_names_path = "/entry/penstock/members";
-
 struct MemberFile {
   std::string name;
   std::string path;

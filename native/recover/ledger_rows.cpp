@@ -4,10 +4,11 @@
 #include <array>
 #include <map>
 
+#include "check/names.hpp"
+
 namespace penstock::recover {
 namespace {
 
-constexpr const char* state_path = "/entry/penstock/frame_state";
 constexpr const char* received_path = "/entry/penstock/timing/received";
 constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost"};
 constexpr std::uint8_t received = 1, lost = 4;
@@ -66,7 +67,7 @@ Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::
   if (const auto column = column_at(columns, received_path, ElementType::i64))
     PEN_TRY(put_runs(
         index, *column, times, [](const auto& row) { return row.frame; }, [](const auto& row) { return row.ns; }));
-  const auto column = column_at(columns, state_path, ElementType::u8);
+  const auto column = column_at(columns, check::state_path, ElementType::u8);
   if (!column) return attributes;
   const auto changed = changed_states(frames, states);
   const std::vector<std::pair<std::uint64_t, std::uint8_t>> rows(changed.begin(), changed.end());
@@ -80,7 +81,7 @@ Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::
   for (const auto& [frame, state] : changed) ++counts[state];
   counts[0] = frame_count - std::min<std::uint64_t>(frame_count, frames.whole.size());
   for (std::size_t state = 0; state < counts.size(); ++state)
-    attributes.emplace_back(state_path, store::Attribute{state_names[state], store::scalar(counts[state])});
+    attributes.emplace_back(check::state_path, store::Attribute{state_names[state], store::scalar(counts[state])});
   return attributes;
 }
 

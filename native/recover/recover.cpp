@@ -10,6 +10,7 @@
 #include "check/index_process.hpp"
 #include "check/index_table.hpp"
 #include "check/members.hpp"
+#include "check/names.hpp"
 #include "check/superblock.hpp"
 #include "recover/candidates.hpp"
 #include "recover/contents.hpp"
@@ -32,9 +33,9 @@ Result<void> lock_when_free(File& file) {
 }
 
 using check::Level;
+using check::state_path;
 using store::PlacedChunk;
 
-constexpr const char* state_path = "/entry/penstock/frame_state";
 constexpr const char* end_time_path = "/entry/end_time";
 constexpr const char* series_path = "/entry/penstock/series_unique_id";
 constexpr std::size_t chunks_a_batch = 4096;

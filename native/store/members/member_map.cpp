@@ -12,27 +12,48 @@ constexpr std::uint64_t period_max = 64;
 
 }  // namespace
 
-MemberMap::MemberMap(std::size_t datasets, Members members) : members_(std::move(members)), owners_(datasets) {}
+MemberMap::MemberMap(std::size_t datasets, Members members) : members_(std::move(members)), pages_(datasets) {}
 
 bool MemberMap::note(std::size_t dataset, std::uint64_t frame, unsigned rank) {
-  auto& owners = owners_[dataset];
-  if (frame >= owners.size()) owners.resize(frame + 1, nobody);
-  if (owners[frame] != nobody) return false;
-  owners[frame] = static_cast<std::uint16_t>(rank);
+  auto& page = pages_[dataset][frame / page_frames];
+  if (page.empty()) page.assign(page_frames, nobody);
+  auto& owner = page[frame % page_frames];
+  if (owner != nobody) return false;
+  owner = static_cast<std::uint16_t>(rank);
   return true;
+}
+
+/// Each ends with a frame that somebody has.
+std::vector<MemberMap::Piece> MemberMap::pieces(std::size_t dataset) const {
+  std::vector<Piece> pieces;
+  for (const auto& [number, page] : pages_[dataset]) {
+    const auto base = number * page_frames;
+    if (pieces.empty() || pieces.back().base + pieces.back().owners.size() != base) pieces.push_back({base, {}});
+    auto& owners = pieces.back().owners;
+    owners.insert(owners.end(), page.begin(), page.end());
+  }
+  for (auto& piece : pieces)
+    while (piece.owners.back() == nobody) piece.owners.pop_back();
+  return pieces;
 }
 
 std::uint64_t MemberMap::end() const {
   std::uint64_t end = 0;
-  for (const auto& owners : owners_) end = std::max<std::uint64_t>(end, owners.size());
+  for (const auto& pages : pages_) {
+    if (pages.empty()) continue;
+    const auto& [number, page] = *pages.rbegin();
+    const auto last = std::find_if(page.rbegin(), page.rend(), [](const auto owner) { return owner != nobody; });
+    end = std::max(end, number * page_frames + static_cast<std::uint64_t>(page.rend() - last));
+  }
   return end;
 }
 
 std::vector<std::uint64_t> MemberMap::members() const {
   std::set<std::uint64_t> found;
-  for (const auto& owners : owners_)
-    for (std::uint64_t frame = 0; frame < owners.size(); ++frame)
-      if (owners[frame] != nobody) found.insert(members_.member_of(frame, owners[frame]));
+  for (const auto& pages : pages_)
+    for (const auto& [number, page] : pages)
+      for (std::uint64_t i = 0; i < page.size(); ++i)
+        if (page[i] != nobody) found.insert(members_.member_of(number * page_frames + i, page[i]));
   return {found.begin(), found.end()};
 }
 
@@ -42,10 +63,11 @@ std::uint64_t MemberMap::block_end(std::uint64_t frame) const {
 
 /// The stretch from `first` on in which every frame's rank is that of the frame one period before, with the period that
 /// says the most in the fewest runs.
-MemberMap::Stretch MemberMap::longest(const std::vector<std::uint16_t>& owners, std::uint64_t first) const {
-  const auto limit = std::min<std::uint64_t>(owners.size(), block_end(first));
+MemberMap::Stretch MemberMap::longest(const Piece& piece, std::uint64_t first) const {
+  const auto& owners = piece.owners;
+  const auto limit = std::min<std::uint64_t>(owners.size(), block_end(piece.base + first) - piece.base);
   Stretch best{first + 1, 1};
-  std::vector<std::uint16_t> pattern;
+  Owners pattern;
   for (std::uint64_t period = 1; period <= std::min<std::uint64_t>(members_.ranks, period_max); ++period) {
     pattern.assign(period, nobody);
     auto end = first;
@@ -61,14 +83,15 @@ MemberMap::Stretch MemberMap::longest(const std::vector<std::uint16_t>& owners, 
   return best;
 }
 
-void MemberMap::add_runs(const std::vector<std::uint16_t>& owners, std::uint64_t first, const Stretch& stretch,
+void MemberMap::add_runs(const Piece& piece, std::uint64_t first, const Stretch& stretch,
                          std::vector<MemberRun>& runs) const {
   for (std::uint64_t start = first; start < std::min(stretch.end, first + stretch.period); ++start) {
     MemberRun run;
-    for (auto frame = start; frame < stretch.end; frame += stretch.period) {
-      if (owners[frame] == nobody) continue;
-      if (run.count == 0)
-        run = {frame, stretch.period, 0, members_.member_of(frame, owners[frame]), members_.row_of(frame)};
+    for (auto at = start; at < stretch.end; at += stretch.period) {
+      const auto owner = piece.owners[at];
+      if (owner == nobody) continue;
+      const auto frame = piece.base + at;
+      if (run.count == 0) run = {frame, stretch.period, 0, members_.member_of(frame, owner), members_.row_of(frame)};
       run.count = (frame - run.first) / stretch.period + 1;
     }
     if (run.count > 0) runs.push_back(run);
@@ -76,16 +99,17 @@ void MemberMap::add_runs(const std::vector<std::uint16_t>& owners, std::uint64_t
 }
 
 std::vector<MemberRun> MemberMap::runs(std::size_t dataset) const {
-  const auto& owners = owners_[dataset];
   std::vector<MemberRun> runs;
-  for (std::uint64_t frame = 0; frame < owners.size();) {
-    if (owners[frame] == nobody) {
-      ++frame;
-      continue;
+  for (const auto& piece : pieces(dataset)) {
+    for (std::uint64_t at = 0; at < piece.owners.size();) {
+      if (piece.owners[at] == nobody) {
+        ++at;
+        continue;
+      }
+      const auto stretch = longest(piece, at);
+      add_runs(piece, at, stretch, runs);
+      at = stretch.end;
     }
-    const auto stretch = longest(owners, frame);
-    add_runs(owners, frame, stretch, runs);
-    frame = stretch.end;
   }
   return runs;
 }

@@ -1,9 +1,11 @@
 /// Which rank's member holds each frame of a master file, and how few stretches say so.
 ///
-/// Knows no HDF5 and performs no I/O. One thread at a time. Memory: two bytes a frame and dataset.
+/// Knows no HDF5 and performs no I/O. One thread at a time. Memory: two bytes a frame and dataset, in pages, so that a
+/// frame with an absurd number costs no more than a page.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,18 +41,26 @@ class MemberMap {
 
  private:
   static constexpr std::uint16_t nobody = 0xFFFF;
+  static constexpr std::uint64_t page_frames = 65536;
+  using Owners = std::vector<std::uint16_t>;  ///< ranks
+  /// Owners of the frames from `base` on, without a page between them that has none.
+  struct Piece {
+    std::uint64_t base = 0;
+    Owners owners;
+  };
+  /// Positions in a piece.
   struct Stretch {
     std::uint64_t end;
     std::uint64_t period;
   };
 
+  std::vector<Piece> pieces(std::size_t dataset) const;
   std::uint64_t block_end(std::uint64_t frame) const;
-  Stretch longest(const std::vector<std::uint16_t>& owners, std::uint64_t first) const;
-  void add_runs(const std::vector<std::uint16_t>& owners, std::uint64_t first, const Stretch& stretch,
-                std::vector<MemberRun>& runs) const;
+  Stretch longest(const Piece& piece, std::uint64_t first) const;
+  void add_runs(const Piece& piece, std::uint64_t first, const Stretch& stretch, std::vector<MemberRun>& runs) const;
 
   const Members members_;
-  std::vector<std::vector<std::uint16_t>> owners_;  ///< by dataset and frame: the rank
+  std::vector<std::map<std::uint64_t, Owners>> pages_;  ///< by dataset and number of the page
 };
 
 }  // namespace penstock::store

@@ -71,6 +71,21 @@ TEST(MemberMap, FindsEveryFrameAgainHoweverTheyWereDealt) {
   }
 }
 
+TEST(MemberMap, FramesFarApartCostNoMemoryBetweenThem) {
+  for (const auto& members : {members_of(1), members_of(2), members_of(2, 7)}) {
+    std::map<std::uint64_t, unsigned> owners;
+    for (std::uint64_t frame = 65'000; frame < 66'000; ++frame)
+      owners[frame] = static_cast<unsigned>(frame % members.ranks);
+    for (std::uint64_t frame = 200'000; frame < 200'010; ++frame) owners[frame] = 0;
+    owners[std::uint64_t{1} << 39] = 0;
+    expect_all_found(owners, members);
+  }
+  MemberMap map(1, members_of(2));
+  for (std::uint64_t frame = 65'000; frame < 66'000; ++frame) map.note(0, frame, static_cast<unsigned>(frame % 2));
+  EXPECT_EQ(map.runs(0).size(), 2u) << "across pages";
+  EXPECT_EQ(map.end(), 66'000u);
+}
+
 TEST(MemberMap, TheFirstMemberKeepsAFrame) {
   MemberMap map(2, members_of(2));
   EXPECT_TRUE(map.note(0, 5, 0));

@@ -1,0 +1,11 @@
+/// Where a file that Penstock wrote has what the check and the recovery ask for (docs/reference/format.md).
+#pragma once
+
+namespace penstock::check {
+
+inline constexpr const char* format_attribute = "penstock_format";
+inline constexpr const char* state_path = "/entry/penstock/frame_state";
+/// Where a complete master names its members.
+inline constexpr const char* member_names_path = "/entry/penstock/members";
+
+}  // namespace penstock::check
