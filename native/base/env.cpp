@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <limits>
@@ -105,6 +106,13 @@ class PosixFile final : public File {
   void discard(std::uint64_t offset, std::uint64_t size) override {
     (void)::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                       static_cast<off_t>(size));
+  }
+
+  std::uint64_t next_data(std::uint64_t offset) override {
+    const auto data = ::lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
+    if (data >= 0) return static_cast<std::uint64_t>(data);
+    const auto end = errno == ENXIO ? size() : Result<std::uint64_t>(offset);
+    return end.ok() ? std::max(offset, *end) : offset;
   }
 
   bool reserves() const override { return reserves_; }

@@ -55,6 +55,9 @@ class File {
     (void)offset;
     (void)size;
   }
+  /// Where the next bytes from `offset` on lie that may have been written: what is between reads as zeros. The
+  /// size of the file where only holes follow; `offset` itself where the file system does not tell.
+  virtual std::uint64_t next_data(std::uint64_t offset) { return offset; }
   /// Whether what reserve() gave is kept for this file: a later write there cannot meet a full disk.
   virtual bool reserves() const = 0;
   virtual Result<std::uint64_t> size() = 0;

@@ -13,6 +13,7 @@
 #include "check/superblock.hpp"
 #include "check/verifier.hpp"
 #include "store/format/description.hpp"
+#include "store/receipts.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::check {
@@ -57,12 +58,14 @@ class Check {
   void verify();
   void scan_segments(Verifier& verifier);
   void take_description(const SegmentHeader& header, Verifier& verifier);
+  void take_receipts(const store::ChunkedNode& node, Subject* subject);
   void judge_scan(const store::SegmentScanner& scanner);
   void verify_members();
   CheckPlan plan_of(const MemberFile& member);
   void take_over(const MemberFile& member, const Check& check, const Report& report);
   void verify_without_records(Verifier& verifier);
   std::vector<ChunkTask> tasks_without_records();
+  static std::string where(const ChunkTask& task);
   void report_overlaps(const std::vector<ChunkTask>& tasks);
   void account();
   void count(const Verifier& verifier);
@@ -82,6 +85,7 @@ class Check {
   std::optional<FileId> file_id_;
   std::vector<std::unique_ptr<Subject>> subjects_;
   std::vector<Subject*> by_record_;
+  std::vector<ChunkTask> unknown_frames_;  ///< contiguous ones that HDF5 tells nothing of
   std::unique_ptr<Reference> reference_;
   bool unfinished_ = false;
   bool described_ = false;
@@ -343,12 +347,34 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
     for (auto* subject : all)
       for (const auto& path : subject->info().paths)
         if (path == node.path) found = subject;
-    if (found != nullptr) found->has_records = true;
+    if (node.places.placement == store::Placement::contiguous)
+      take_receipts(node, found);
+    else if (found != nullptr)
+      found->has_records = true;
     if (found == nullptr && tree_.failure.empty() && tree_.find(node.path) == nullptr)
       add(Level::error, "a dataset that the description names is not in the file", node.path);
     by_record_.push_back(found);
   }
   verifier.set_subjects(by_record_, std::move(all));
+}
+
+/// Where HDF5 does not tell of the frames, their receipts do.
+void Check::take_receipts(const store::ChunkedNode& node, Subject* subject) {
+  const auto receipts = store::read_receipts(*file_, node);
+  if (!receipts.ok())
+    return add(Level::error, "the receipts of contiguous frames can not be read", node.path, {},
+               receipts.error().message(), "their checksums are lost: nothing tells which frames were written");
+  if (subject != nullptr) {
+    const auto laid_out = lay_out_receipts(*subject, node, *receipts);
+    if (!laid_out.ok())
+      add(Level::error, "a dataset is not what the description says", node.path, {}, laid_out.error().message());
+    return;
+  }
+  for (std::uint64_t frame = 0; frame < receipts->size(); ++frame)
+    if (store::is_receipt((*receipts)[frame]))
+      unknown_frames_.push_back({nullptr, frame, node.places.address_of(frame),
+                                 static_cast<std::uint32_t>(node.places.step_bytes), 0,
+                                 store::crc_in((*receipts)[frame]), false});
 }
 
 void Check::judge_scan(const store::SegmentScanner& scanner) {
@@ -401,13 +427,15 @@ void Check::take_over(const MemberFile& member, const Check& check, const Report
 }
 
 std::vector<ChunkTask> Check::tasks_without_records() {
-  std::vector<ChunkTask> tasks;
+  auto tasks = std::move(unknown_frames_);
   for (const auto& subject : subjects_) {
     const auto& chunks = subject->index->chunks();
+    const auto& crcs = subject->receipt_crcs;
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       if (subject->index->vouched(i)) continue;
       const auto& chunk = chunks[i];
-      tasks.push_back({subject.get(), chunk.number, chunk.address, chunk.size, chunk.filter_mask, {}, true});
+      tasks.push_back({subject.get(), chunk.number, chunk.address, chunk.size, chunk.filter_mask,
+                       crcs.empty() ? std::optional<std::uint32_t>() : crcs[i], true});
       if (subject->has_records)
         add(Level::error, "an indexed chunk is in no segment", subject->where(chunk.number, chunk.address),
             "a record in a segment", "none", "its checksum is lost with the record");
@@ -417,12 +445,16 @@ std::vector<ChunkTask> Check::tasks_without_records() {
   return tasks;
 }
 
+std::string Check::where(const ChunkTask& task) {
+  return task.subject != nullptr ? task.subject->where(task.number, task.address)
+                                 : fmt::format("frame {} at offset {}", task.number, task.address);
+}
+
 void Check::report_overlaps(const std::vector<ChunkTask>& tasks) {
   for (std::size_t i = 1; i < tasks.size(); ++i) {
     const auto& before = tasks[i - 1];
     if (before.address + before.size <= tasks[i].address) continue;
-    add(Level::error, "chunks overlap", tasks[i].subject->where(tasks[i].number, tasks[i].address), {},
-        before.subject->where(before.number, before.address));
+    add(Level::error, "chunks overlap", where(tasks[i]), {}, where(before));
   }
 }
 

@@ -154,9 +154,13 @@ Result<CodecSpec> codec_from(const json& object) {
   return codec;
 }
 
-Result<store::StoreOptions> store_from(const json& object) {
+Result<store::StoreOptions> store_from(const json& object, store::Placement& placement) {
   store::StoreOptions options;
   PEN_ASSIGN(auto fields, Fields::of(object, "store"));
+  PEN_TRY(fields.choice("placement", placement,
+                        {{"log", store::Placement::log},
+                         {"slots", store::Placement::slots},
+                         {"contiguous", store::Placement::contiguous}}));
   PEN_TRY(fields.integer("segment_bytes", options.segment_bytes, 64 << 10, 1 << 30));
   PEN_TRY(fields.integer("extent_bytes", options.extent_bytes, mebibyte, std::uint64_t{1} << 40));
   PEN_TRY(fields.integer("alignment_bytes", options.alignment_bytes, 4096, 1 << 30));
@@ -183,6 +187,19 @@ Result<store::StoreOptions> store_from(const json& object) {
   return options;
 }
 
+Result<void> check_placement(const Config& config) {
+  if (config.placement == store::Placement::contiguous && config.codec.encoding != Encoding::none)
+    return make_error(Errc::invalid_argument,
+                      "store.placement is \"contiguous\" and codec.encoding is \"{}\"; contiguous frames have no "
+                      "codec: set codec.encoding to \"none\", or store.placement to \"log\" or \"slots\"",
+                      name(config.codec.encoding));
+  if (config.placement != store::Placement::log && config.files.layout != Files::one)
+    return make_error(Errc::invalid_argument,
+                      "store.placement is not \"log\" and files.layout is not \"one\"; fixed places are for a single "
+                      "file: leave out one of them");
+  return {};
+}
+
 Result<void> check_resume(const Config& config) {
   if (!config.resume) return {};
   if (config.store.overwrite)
@@ -199,6 +216,10 @@ Result<void> check_resume(const Config& config) {
   if (config.files.layout != Files::one)
     return make_error(Errc::invalid_argument,
                       "plan.resume is true and files.layout is not \"one\"; a recorder goes on in a single file only: "
+                      "leave out one of them");
+  if (config.placement != store::Placement::log)
+    return make_error(Errc::invalid_argument,
+                      "plan.resume is true and store.placement is not \"log\"; a recorder goes on with a log only: "
                       "leave out one of them");
   return {};
 }
@@ -227,8 +248,9 @@ Result<Config> Config::from_json(const json& plan) {
     PEN_ASSIGN(config.codec, codec_from(*codec));
   }
   if (const auto* options = fields.find("store"); options != nullptr) {
-    PEN_ASSIGN(config.store, store_from(*options));
+    PEN_ASSIGN(config.store, store_from(*options, config.placement));
   }
+  PEN_TRY(check_placement(config));
   PEN_TRY(fields.flag("overwrite", config.store.overwrite));
   PEN_TRY(fields.flag("resume", config.resume));
   PEN_TRY(check_resume(config));

@@ -52,6 +52,7 @@ struct Config {
   double end_timeout_s = 2.0;               ///< for frames that the end message overtook
   double idle_timeout_s = 60.0;             ///< after so long without a frame a series may be ended for another
   store::StoreOptions store;
+  store::Placement placement = store::Placement::log;  ///< `store.placement` in the plan
   std::string log_level = "info";
 
   /// An error names the field, the value and what is allowed.

@@ -43,6 +43,10 @@ Result<Described> read_start(File& file, const std::string& path, std::uint64_t 
   auto description = store::format::parse_description(*text);
   if (!description.ok()) return in_the_way(path, description.error().message());
   if (description->members) return in_the_way(path, "its frames lie in several files, in which nobody can go on");
+  const auto& datasets = description->datasets;
+  const auto in_log = [](const auto& node) { return node.places.placement == store::Placement::log; };
+  if (!std::all_of(datasets.begin(), datasets.end(), in_log))
+    return in_the_way(path, "its frames have fixed places (store.placement), with which nobody can go on");
   return Described{std::move(*description), {header->file_id, header->address}};
 }
 

@@ -116,13 +116,16 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Code
   tree.group("/entry/data", "NXdata", {{"signal", std::string("data")}});
   for (std::size_t channel = 0; channel < series.channels.size(); ++channel) {
     const auto path = dataset_path(series, channel);
-    layout.chunked.push_back({.path = path,
-                              .type = series.frame.type,
-                              .frame_shape = series.frame.shape,
-                              .frames_max = series.frames,
-                              .filters = filters_of(codec, size_of(series.frame.type)),
-                              .fill = fill_value(series.frame.type),
-                              .attributes = {{"channel", series.channels[channel]}}});
+    const auto leaf = path.substr(std::string("/entry/data/").size());
+    layout.chunked.push_back(
+        {.path = path,
+         .type = series.frame.type,
+         .frame_shape = series.frame.shape,
+         .frames_max = series.frames,
+         .filters = filters_of(codec, size_of(series.frame.type)),
+         .fill = fill_value(series.frame.type),
+         .attributes = {{"channel", series.channels[channel]}},
+         .receipts_path = channel == 0 ? "/entry/penstock/crc32c" : "/entry/penstock/crc32c_" + leaf});
     layout.links.push_back({std::string(detector_path) + path.substr(std::string("/entry/data").size()), path});
   }
 }

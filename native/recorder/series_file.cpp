@@ -86,9 +86,30 @@ store::StoreOptions SeriesFile::store_options() const {
   return options;
 }
 
-/// Once it is known what the file is made for.
-store::FileLayout SeriesFile::layout() const {
+/// Rather than lose a series that can not have its frames contiguous, its file is written as a log.
+store::Placement SeriesFile::placement() const {
+  if (config_.placement != store::Placement::contiguous) return config_.placement;
+  const auto instead = [&](const std::string& why) {
+    spdlog::warn("{}: store.placement is \"contiguous\", but {}; the file is written as with \"log\"", path_, why);
+    return store::Placement::log;
+  };
+  if (series_.frames == 0) return instead("the series does not say how many frames it has");
+  if (codec_.encoding != Encoding::none) return instead("its frames come compressed");
+  const double megabytes = 1e-6 * static_cast<double>(series_.frames) * static_cast<double>(series_.channels.size()) *
+                           static_cast<double>(raw_bytes_a_frame_);
+  if (const auto free = env_.free_bytes(config_.folder); free.ok() && 1e-6 * static_cast<double>(*free) < megabytes)
+    return instead(
+        fmt::format("its {} frames need {:.0f} MB, and {} MB are free", series_.frames, megabytes, *free / 1'000'000));
+  return store::Placement::contiguous;
+}
+
+/// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
+store::FileLayout SeriesFile::layout(store::Placement placement) const {
   auto layout = nexus_layout(series_, codec_, columns_);
+  for (auto& node : layout.chunked) {
+    node.places.placement = placement;
+    node.chunk_bytes_max = chunk_bytes_max_;
+  }
   lay_out_members(layout, config_.files, path_, team_.ranks(), series_);
   if (layout.members) layout.members->overwrite = config_.store.overwrite && !series_.resumed;
   return layout;
@@ -96,6 +117,8 @@ store::FileLayout SeriesFile::layout() const {
 
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
   codec_.encoding = encoding;
+  chunk_bytes_max_ = std::max<std::uint64_t>(encoded_bound(codec_, raw_bytes_a_frame_, size_of(series_.frame.type)),
+                                             raw_bytes_a_frame_);
   columns_ = columns;
   const auto states = team_.leads() ? RowBatch::States::written : RowBatch::States::left_to_the_lead;
   batch_ = std::make_unique<RowBatch>(columns, states, [this](const std::string& name, const char* what) {
@@ -124,7 +147,8 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   options.overwrite = (options.overwrite && !series_.resumed) || replace;
   PEN_ASSIGN(const auto number, team_.new_file());
   std::tie(file_, file_base_) = number;
-  PEN_ASSIGN(store_, store::Store::create(env_, path_, layout(), options, this, team_.share(file_, file_base_)));
+  PEN_ASSIGN(store_,
+             store::Store::create(env_, path_, layout(placement()), options, this, team_.share(file_, file_base_)));
   team_.enter(file_, store_.get());
   entered_ = true;
   make_writers();
@@ -259,7 +283,9 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
                                CodecScratch& scratch) {
   auto& slot = *writers_[worker];
   std::lock_guard lock(slot.mutex);
-  if (frame.encoding == codec_.encoding)
+  // What came compressed with more overhead than any of ours could be too large for its slot.
+  const bool fits = config_.placement != store::Placement::slots || frame.payload.size() <= chunk_bytes_max_;
+  if (frame.encoding == codec_.encoding && fits)
     return slot.writer->put(head, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size()));
   if (frame.encoding == Encoding::none) return write_encoded(frame, frame.payload, head, *slot.writer, scratch);
   // Compressed otherwise than the first frame was: the file has one filter, so it is encoded again.

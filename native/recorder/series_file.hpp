@@ -120,7 +120,8 @@ class SeriesFile final : private store::Listener {
   void enter_contents(const LeftContents& contents);
   Result<void> join_store(Encoding encoding, const std::vector<MetaColumn>& columns);
   store::StoreOptions store_options() const;
-  store::FileLayout layout() const;
+  store::Placement placement() const;
+  store::FileLayout layout(store::Placement placement) const;
   void use(Encoding encoding, const std::vector<MetaColumn>& columns);
   void make_writers();
   void drop_store();
@@ -157,6 +158,7 @@ class SeriesFile final : private store::Listener {
   const std::string path_;
   std::uint64_t raw_bytes_a_frame_ = 0;
   std::uint64_t frames_before_ = 0;
+  std::uint64_t chunk_bytes_max_ = 0;  ///< of a frame as the recorder itself encodes it; its slot has as much
 
   // Settled by the first frame, before any task exists.
   CodecSpec codec_;

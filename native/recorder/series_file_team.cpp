@@ -17,7 +17,7 @@ Result<void> SeriesFile::join_store(Encoding encoding, const std::vector<MetaCol
                                           std::chrono::seconds(60)));
   PEN_ASSIGN(const auto terms, terms_from(answer));
   use(terms.encoding, terms.columns);
-  PEN_ASSIGN(store_, store::Store::join(env_, path_, layout(), store_options(), this,
+  PEN_ASSIGN(store_, store::Store::join(env_, path_, layout(store::Placement::log), store_options(), this,
                                         team_.share(terms.file, terms.base), terms.shared));
   file_ = terms.file;
   team_.enter(file_, store_.get());

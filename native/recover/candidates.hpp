@@ -13,7 +13,7 @@
 
 namespace penstock::recover {
 
-/// A chunk that a record names. Its bytes are not looked at yet.
+/// A chunk that a record or a receipt names. Its bytes are not looked at yet.
 struct Candidate {
   std::uint16_t dataset = 0;
   std::uint64_t index = 0;     ///< along the first dimension: the frame number
@@ -30,10 +30,12 @@ struct Segments {
   store::format::Description description;
   std::vector<Candidate> candidates;  ///< by dataset, index and rising sequence
   std::uint64_t count = 0;
-  std::uint64_t first_address = 0;  ///< of any header, also a damaged one
+  std::uint64_t first_address = 0;  ///< of any header, also a damaged one, and of contiguous frames
   std::uint64_t last_sequence = 0;  ///< the highest
   std::int64_t last_ns = 0;         ///< realtime, when the newest was sealed
 };
+
+bool is_contiguous(const store::ChunkedNode& node);
 
 /// Walks over the whole file. `malformed` where no description is left; what else is damaged becomes a
 /// finding. Memory: 48 bytes a chunk.

@@ -73,6 +73,7 @@ class Recovery {
   Result<void> check_series() const;
   Result<void> describe_contents();
   bool was_completed() const;
+  void note_receipts();
   Result<void> choose_chunks();
   Result<void> choose_among(std::span<const Candidate> same, std::vector<std::byte>& buffer);
   void judge_frames();
@@ -145,6 +146,7 @@ Result<void> Recovery::read_index() {
     tree_.failure = tree.error().message();
   if (structure_is_usable()) {
     if (segments_.description.members) return {};
+    note_receipts();
     for (const auto& node : segments_.description.datasets)
       indexed_.push_back(std::make_unique<check::IndexTable>(tree_.find(node.path)->chunks));
     return {};
@@ -160,6 +162,21 @@ Result<void> Recovery::read_index() {
   return {};
 }
 
+/// What an index is for chunks, receipts are for contiguous frames.
+void Recovery::note_receipts() {
+  const auto& datasets = segments_.description.datasets;
+  for (const auto& candidate : segments_.candidates) {
+    const auto& node = datasets[candidate.dataset];
+    if (!is_contiguous(node)) continue;
+    const auto same_path = [&](const auto& dataset) {
+      const auto& paths = dataset.info.paths;
+      return std::find(paths.begin(), paths.end(), node.path) != paths.end();
+    };
+    auto found = std::find_if(tree_.datasets.begin(), tree_.datasets.end(), same_path);
+    found->chunks.push_back({candidate.index, candidate.address, candidate.size, 0});
+  }
+}
+
 bool Recovery::structure_is_usable() const {
   if (!tree_.failure.empty() || !tree_.unreadable.empty()) return false;
   const auto there = [&](const std::string& path) { return tree_.find(path) != nullptr; };
@@ -168,7 +185,13 @@ bool Recovery::structure_is_usable() const {
     return there(node.path) && (tree_.find(node.path)->info.storage == store::StorageKind::chunked ||
                                 tree_.find(node.path)->info.storage == store::StorageKind::virtual_sources);
   };
-  return std::all_of(description.datasets.begin(), description.datasets.end(), is_chunked) &&
+  const auto is_as_described = [&](const auto& node) {
+    if (!is_contiguous(node)) return is_chunked(node);
+    if (!there(node.path) || !there(node.receipts_path)) return false;
+    const auto& info = tree_.find(node.path)->info;
+    return info.storage == store::StorageKind::contiguous && info.address == node.places.address;
+  };
+  return std::all_of(description.datasets.begin(), description.datasets.end(), is_as_described) &&
          std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
 }
 

@@ -9,6 +9,7 @@
 
 #include "codec/codec.hpp"
 #include "frame/array.hpp"
+#include "store/places.hpp"
 
 namespace penstock::store {
 
@@ -61,7 +62,8 @@ struct LinkNode {
   std::string target;
 };
 
-/// A dataset whose chunks come through the store's segments. Its first dimension grows.
+/// A dataset whose chunks come through the store's segments. Its first dimension grows, but where the frames
+/// are contiguous: then it has frames_max of them from the start.
 struct ChunkedNode {
   std::string path;
   ElementType type = ElementType::u16;
@@ -70,6 +72,19 @@ struct ChunkedNode {
   std::vector<FilterSpec> filters;
   std::vector<std::byte> fill;  ///< one element; empty is 0
   std::vector<Attribute> attributes;
+  /// With slots: the most that a stored chunk may have; 0: as much as without a filter.
+  std::uint64_t chunk_bytes_max = 0;
+  /// Its placement is the caller's to set, and the same for all datasets of a file; the rest is the store's.
+  Places places = {};
+  /// Of contiguous frames: a dataset of receipts (receipts.hpp), and where it lies, which is the store's to set.
+  std::string receipts_path = {};
+  std::uint64_t receipts_address = 0;
+
+  std::uint64_t raw_bytes() const {  ///< of a frame; check_layout has seen that it is below 4 GiB
+    std::uint64_t bytes = size_of(type);
+    for (const auto extent : frame_shape) bytes *= extent;
+    return bytes;
+  }
 };
 
 /// One value a frame; written in batches of rows.

@@ -43,11 +43,13 @@ struct Pipeline::HeaderBuffer {
 };
 
 Pipeline::Pipeline(std::shared_ptr<File> file, Space& space, const format::FileId& id, const StoreOptions& options,
-                   Sequences sequences, Counters& counters, std::function<void(WrittenSegment)> deliver)
+                   Sequences sequences, std::vector<Places> places, Counters& counters,
+                   std::function<void(WrittenSegment)> deliver)
     : file_(std::move(file)),
       space_(space),
       id_(id),
       options_(options),
+      places_(std::move(places)),
       counters_(counters),
       deliver_(std::move(deliver)),
       filled_(2 * options.write_threads),
@@ -64,6 +66,19 @@ Pipeline::Pipeline(std::shared_ptr<File> file, Space& space, const format::FileI
       pthread_setname_np(pthread_self(), "pen-sync");
       sync_loop();
     });
+}
+
+std::vector<Places> fixed_places(const FileLayout& layout) {
+  std::vector<Places> places;
+  for (const auto& node : layout.chunked)
+    if (node.places.placement != Placement::log) places.push_back(node.places);
+  return places;
+}
+
+bool may_be_direct(const FileLayout& layout) {
+  return std::all_of(layout.chunked.begin(), layout.chunked.end(), [](const auto& node) {
+    return node.places.placement != Placement::contiguous || node.raw_bytes() % page_bytes == 0;
+  });
 }
 
 StoreStats stats_of(const Counters& counters) {
@@ -121,13 +136,16 @@ void Pipeline::write_loop() {
 Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuffer& buffer) {
   for (const auto& [record, data] : segment.unsummed)
     segment.records[record].crc = crc32c({data, segment.records[record].size});
+  if (!places_.empty())
+    if (const auto& places = places_[segment.records.front().dataset]; places.placement == Placement::contiguous)
+      return write_frame(segment, places);
   const auto header_bytes = format::header_region_bytes(segment.records.size() * format::record_size_bytes);
   const auto data_bytes = align_up(segment.data_bytes, page_bytes);
   for (auto& record : segment.records) record.offset += static_cast<std::uint32_t>(header_bytes);
   PEN_ASSIGN(const auto region, buffer.region(header_bytes));
   const auto segment_bytes = header_bytes + data_bytes;
   auto lock = turn();
-  PEN_ASSIGN(const auto address, space_.take_segment(segment_bytes));
+  PEN_ASSIGN(const auto address, take_place(segment, segment_bytes));
 
   format::SegmentHeader header;
   header.file_id = id_;
@@ -144,13 +162,46 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
     pieces.push_back({const_cast<std::byte*>(zeros), data_bytes - segment.data_bytes});
   if (auto result = file_->write_at(pieces, address); !result.ok()) {
     // Where the disk was full the place is as good as before. After another error it is not tried again.
-    if (result.error().code() == Errc::no_space) space_.give_back(address, segment_bytes);
+    if (result.error().code() == Errc::no_space && places_.empty()) space_.give_back(address, segment_bytes);
     return std::move(result).error();
   }
+  if (!places_.empty()) space_.cover(address + segment_bytes);
   if (lock) lock.unlock();
   // The disk works from now on, and not only when the kernel finds that too much is waiting.
   file_->start_writeback(address, segment_bytes);
   counters_.written_bytes += segment_bytes;
+  ++counters_.segments;
+  return address;
+}
+
+Result<std::uint64_t> Pipeline::take_place(const FilledSegment& segment, std::uint64_t bytes) {
+  if (places_.empty()) return space_.take_segment(bytes);
+  const auto& record = segment.records.front();
+  const auto& places = places_[record.dataset];
+  if (bytes > places.place_bytes)
+    return make_error(Errc::too_large, "chunk {} takes {} bytes; its slot has {}", record.chunk_index, bytes,
+                      places.place_bytes);
+  return places.address_of(record.chunk_index);
+}
+
+/// A contiguous frame goes to its place, with nothing before or behind it.
+Result<std::uint64_t> Pipeline::write_frame(FilledSegment& segment, const Places& places) {
+  auto& record = segment.records.front();
+  record.offset = 0;
+  const auto address = places.address_of(record.chunk_index);
+  std::vector<iovec> pieces;
+  std::size_t left = record.size;  // the segment may be padded
+  for (const auto& piece : segment.pieces) {
+    if (left == 0) break;
+    pieces.push_back({piece.iov_base, std::min(left, piece.iov_len)});
+    left -= pieces.back().iov_len;
+  }
+  {
+    const auto lock = turn();
+    PEN_TRY(file_->write_at(pieces, address));
+  }
+  file_->start_writeback(address, record.size);
+  counters_.written_bytes += record.size;
   ++counters_.segments;
   return address;
 }

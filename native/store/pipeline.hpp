@@ -1,6 +1,7 @@
 /// The way of segments: filled → written → (synced) → indexed.
 ///
-/// `options.write_threads` threads give a segment its place and write it. Under durability
+/// `options.write_threads` threads give a segment its place and write it. Where chunks have fixed places, a
+/// segment has one chunk, and its place follows from that. Under durability
 /// `interval` and `segment` one more thread syncs what was written before the indexer hears of it;
 /// all segments that were written meanwhile share a sync. Nothing here waits for the indexer's
 /// success: segments that fail travel on with the reason, so no thread can be left waiting.
@@ -35,6 +36,11 @@ struct Counters {
 /// The current values, for StoreStats; without the queue.
 StoreStats stats_of(const Counters& counters);
 
+/// By dataset; empty where segments follow one another.
+std::vector<Places> fixed_places(const FileLayout& layout);
+/// Whether every write of chunks covers whole pages. Contiguous frames of other sizes share pages.
+bool may_be_direct(const FileLayout& layout);
+
 /// The numbers that segments get: first, first + step, … Different ranks of a file have none in common.
 struct Sequences {
   std::uint64_t first = 1;
@@ -49,7 +55,8 @@ class Pipeline {
   /// `deliver` takes segments in the order in which they are done; it is called from the pipeline's
   /// threads, waits where the indexer is behind, and outlives the pipeline.
   Pipeline(std::shared_ptr<File> file, Space& space, const format::FileId& id, const StoreOptions& options,
-           Sequences sequences, Counters& counters, std::function<void(WrittenSegment)> deliver);
+           Sequences sequences, std::vector<Places> places, Counters& counters,
+           std::function<void(WrittenSegment)> deliver);
   ~Pipeline();
 
   /// Waits while the queue is full; `cancelled` once drain() was called.
@@ -72,6 +79,8 @@ class Pipeline {
   void write_loop();
   void sync_loop();
   Result<std::uint64_t> write_segment(FilledSegment& segment, HeaderBuffer& header);
+  Result<std::uint64_t> write_frame(FilledSegment& segment, const Places& places);
+  Result<std::uint64_t> take_place(const FilledSegment& segment, std::uint64_t bytes);
   std::unique_lock<std::mutex> turn();
   WrittenSegment written(const FilledSegment& segment, std::uint64_t address, std::optional<Error> failure) const;
 
@@ -79,6 +88,7 @@ class Pipeline {
   Space& space_;
   const format::FileId id_;
   const StoreOptions options_;
+  const std::vector<Places> places_;
   Counters& counters_;
   const std::function<void(WrittenSegment)> deliver_;
 

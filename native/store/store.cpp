@@ -8,7 +8,9 @@
 #include "store/format/description.hpp"
 #include "store/hdf5/indexer.hpp"
 #include "store/members/member_files.hpp"
+#include "store/receipts.hpp"
 #include "store/share/joined_store.hpp"
+#include "store/space/slots.hpp"
 #include "store/writer.hpp"
 
 namespace penstock::store {
@@ -37,6 +39,23 @@ Result<void> check_options(const StoreOptions& options) {
   return {};
 }
 
+constexpr std::uint64_t places_bytes_max = std::uint64_t{1} << 60;
+
+Result<void> check_places(const ChunkedNode& node, std::uint64_t frame_bytes) {
+  if (node.places.placement == Placement::log) return {};
+  const auto most = std::max(node.chunk_bytes_max, frame_bytes);
+  if (most > chunk_bytes_max || node.frames_max > places_bytes_max / (2 * align_up(most, segment_bytes_limit)))
+    return make_error(Errc::too_large, "{} frames of up to {} bytes at fixed places in {}", node.frames_max, most,
+                      node.path);
+  if (node.places.placement == Placement::slots) return {};
+  if (node.frames_max == 0 || !node.filters.empty() || node.receipts_path.empty())
+    return make_error(Errc::invalid_argument,
+                      "{} can not be contiguous: that takes an announced number of frames, no filter, and a path for "
+                      "receipts",
+                      node.path);
+  return {};
+}
+
 Result<void> check_layout(const FileLayout& layout) {
   if (layout.chunked.size() > 65535)
     return make_error(Errc::invalid_argument, "{} chunked datasets; at most 65535 are possible", layout.chunked.size());
@@ -46,6 +65,9 @@ Result<void> check_layout(const FileLayout& layout) {
                         node.filters.size());
     const auto bytes = ArraySpec{node.type, node.frame_shape}.bytes(chunk_bytes_max);
     if (!bytes.ok()) return bytes.error().with_context(fmt::format("a chunk of {}", node.path));
+    if (node.places.placement != layout.chunked.front().places.placement)
+      return make_error(Errc::invalid_argument, "{} has another placement than the dataset before", node.path);
+    PEN_TRY(check_places(node, *bytes));
   }
   return {};
 }
@@ -66,6 +88,28 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
   return file;
 }
 
+Placement placement_of(const FileLayout& layout) {
+  return layout.chunked.empty() ? Placement::log : layout.chunked.front().places.placement;
+}
+
+/// Where fixed places need it, extents are small: what is reserved is written to by HDF5 alone.
+SpaceOptions space_options(const StoreOptions& options, Placement placement) {
+  constexpr std::uint64_t beside_places = 4 << 20;
+  const auto extent = placement == Placement::log ? options.extent_bytes : beside_places;
+  return {extent, options.alignment_bytes};
+}
+
+/// Gives contiguous frames their place, and their receipts, whose space is put by: a full disk must not make
+/// frames that are there look missing.
+Result<void> place_contiguous(Space& space, FileLayout& layout) {
+  for (auto& node : layout.chunked) {
+    node.places.step_bytes = node.places.place_bytes = node.raw_bytes();
+    PEN_ASSIGN(node.receipts_address, space.take_region(node.frames_max * receipt_bytes, true));
+    PEN_ASSIGN(node.places.address, space.take_region(node.frames_max * node.places.step_bytes, false));
+  }
+  return {};
+}
+
 Result<std::uint64_t> write_description(File& file, Space& space, const format::FileId& id, const FileLayout& layout) {
   const auto text = format::describe(layout);
   std::vector<std::byte> region(format::header_region_bytes(text.size()));
@@ -81,27 +125,31 @@ Result<std::uint64_t> write_description(File& file, Space& space, const format::
   return address;
 }
 
-class LogStore final : public Store {
+class OwnStore final : public Store {
  public:
-  LogStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked, Share share,
+  OwnStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked, Share share,
            std::uint64_t used_bytes)
       : options_(options),
         share_(std::move(share)),
         file_(std::move(locked)),
-        space_(file_, {options.extent_bytes, options.alignment_bytes}, used_bytes, 0, share_.end),
+        placement_(placement_of(layout)),
+        beside_slots_(placement_ == Placement::slots ? std::make_shared<EndBesideSlots>() : nullptr),
+        space_(file_, space_options(options, placement_), used_bytes, 0, beside_slots_ ? beside_slots_ : share_.end),
         datasets_(layout.chunked.size()),
         columns_(layout.columns.size()),
         shared_(std::make_shared<WriterShared>(options, layout, share_)) {}
 
-  ~LogStore() override {
+  ~OwnStore() override {
     if (shared_->pipeline) shared_->pipeline->drain();
     members_.reset();
     indexer_.reset();
   }
 
-  Result<void> start(Env& env, const std::string& path, const FileLayout& layout, Listener* listener) {
+  Result<void> start(Env& env, const std::string& path, FileLayout layout, Listener* listener) {
     shared_file_.id = format::make_file_id();
+    if (placement_ == Placement::contiguous) PEN_TRY(place_contiguous(space_, layout));
     PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, shared_file_.id));
+    if (beside_slots_) beside_slots_->lay_out(layout, options_.alignment_bytes);
     PEN_ASSIGN(shared_file_.description_address, write_description(*file_, space_, shared_file_.id, layout));
     return run(env, path, layout, std::move(index), listener);
   }
@@ -115,7 +163,7 @@ class LogStore final : public Store {
 
   Result<void> run(Env& env, const std::string& path, const FileLayout& layout, std::unique_ptr<hdf5::IndexFile> index,
                    Listener* listener) {
-    PEN_TRY(index->start(options_.swmr));
+    PEN_TRY(index->start(options_.swmr, options_.durability != Durability::none));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
     if (options_.durability != Durability::none) {
@@ -130,11 +178,12 @@ class LogStore final : public Store {
     }
     // HDF5's small writes go through the page cache, the segments past it: they never share a page.
     auto data = file_;
-    if (options_.direct) {
+    if (options_.direct && may_be_direct(layout)) {
       PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
     }
-    shared_->pipeline = std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_,
-                                                   sequences(share_, shared_file_), counters_, deliver);
+    shared_->pipeline =
+        std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_,
+                                   sequences(share_, shared_file_), fixed_places(layout), counters_, deliver);
     return {};
   }
 
@@ -180,7 +229,7 @@ class LogStore final : public Store {
     if (!indexed.ok()) return indexed;
     PEN_TRY(closed);
     PEN_TRY(written);
-    if (share_.ranks > 1) space_.release_unused();
+    if (share_.ranks > 1 || placement_ != Placement::log) space_.release_unused();
     PEN_TRY(file_->truncate(space_.end()));
     const auto started = monotonic_ns();
     PEN_TRY(file_->sync());
@@ -205,6 +254,8 @@ class LogStore final : public Store {
   const StoreOptions options_;
   const Share share_;
   const std::shared_ptr<File> file_;  ///< buffered; holds the lock
+  const Placement placement_;
+  const std::shared_ptr<EndBesideSlots> beside_slots_;  ///< null but with slots
   Space space_;
   const std::size_t datasets_;
   const std::size_t columns_;
@@ -230,7 +281,7 @@ Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, 
   if (layout.members && !layout.members->overwrite) PEN_TRY(free_member_names(env, path, *layout.members, false));
   PEN_ASSIGN(auto file, claim(env, path, options.overwrite));
   if (layout.members && layout.members->overwrite) PEN_TRY(free_member_names(env, path, *layout.members, true));
-  auto store = std::make_unique<LogStore>(options, layout, std::move(file), std::move(share), 0);
+  auto store = std::make_unique<OwnStore>(options, layout, std::move(file), std::move(share), 0);
   PEN_TRY(store->start(env, path, layout, listener), "create {}", path);
   return std::unique_ptr<Store>(std::move(store));
 }
@@ -240,6 +291,8 @@ Result<std::unique_ptr<Store>> Store::resume(Env& env, const std::string& path, 
                                              const SharedFile& file) {
   PEN_TRY(check_options(options));
   PEN_TRY(check_layout(layout));
+  if (placement_of(layout) != Placement::log)
+    return make_error(Errc::invalid_argument, "{} has fixed places; a store goes on with a log only", path);
   PEN_ASSIGN(auto opened, env.open(path, {.mode = OpenOptions::Mode::update}));
   PEN_TRY(opened->lock(true));
   PEN_ASSIGN(const bool same, share::is_file(*opened, file));
@@ -247,7 +300,7 @@ Result<std::unique_ptr<Store>> Store::resume(Env& env, const std::string& path, 
   PEN_ASSIGN(const auto size, opened->size());
   const auto used_bytes = align_up(size, page_bytes);
   if (share.end != nullptr) PEN_TRY(share.end->advance(used_bytes));
-  auto store = std::make_unique<LogStore>(options, layout, std::move(opened), std::move(share), used_bytes);
+  auto store = std::make_unique<OwnStore>(options, layout, std::move(opened), std::move(share), used_bytes);
   PEN_TRY(store->go_on(env, path, layout, listener, file), "go on in {}", path);
   return std::unique_ptr<Store>(std::move(store));
 }

@@ -184,14 +184,15 @@ class Store {
                                                const StoreOptions& options, Listener* listener, Share share = {});
 
   /// Opens a file that a store has left or finished, and goes on in it: new chunks are added, and those that it has
-  /// stay. `layout` names its chunked datasets and columns. HDF5 must be able to read the file: complete one that was
-  /// left (docs/explanation/decisions/0017) before. Errors as of create(), and `mismatch` where the path leads to
-  /// another file than `file`.
+  /// stay. `layout` names its chunked datasets and columns, which are placed as a log. HDF5 must be able to read the
+  /// file: complete one that was left (docs/explanation/decisions/0017) before. Errors as of create(), and `mismatch`
+  /// where the path leads to another file than `file`.
   static Result<std::unique_ptr<Store>> resume(Env& env, const std::string& path, const FileLayout& layout,
                                                const StoreOptions& options, Listener* listener, Share share,
                                                const SharedFile& file);
 
-  /// Opens a file that the lead has created with the same layout and options. `mismatch` where the path leads to
+  /// Opens a file that the lead has created with the same layout and options; fixed places are those that the
+  /// lead gave. `mismatch` where the path leads to
   /// another file than the lead's.
   static Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const FileLayout& layout,
                                              const StoreOptions& options, Listener* listener, Share share,

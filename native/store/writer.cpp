@@ -87,6 +87,12 @@ class SegmentWriter final : public ChunkWriter {
                         chunk_index_max);
     if (size == 0 || size > chunk_bytes_max)
       return make_error(Errc::invalid_argument, "chunk {} of {} has {} bytes", head.index, dataset.path, size);
+    if (dataset.chunks_max > 0 && head.index >= dataset.chunks_max)
+      return make_error(Errc::too_large, "chunk {} of {}, which has places for {}", head.index, dataset.path,
+                        dataset.chunks_max);
+    if (dataset.chunk_bytes_max > 0 && size > dataset.chunk_bytes_max)
+      return make_error(Errc::too_large, "chunk {} of {} has {} bytes; its place has room for {}", head.index,
+                        dataset.path, size, dataset.chunk_bytes_max);
     const auto all_skipped = (std::uint64_t{1} << dataset.filters) - 1;
     if ((head.filter_mask & all_skipped) == all_skipped && size != dataset.raw_bytes)
       return make_error(Errc::mismatch, "chunk {} of {} has {} bytes and no filter; {} are needed", head.index,
@@ -115,6 +121,7 @@ class SegmentWriter final : public ChunkWriter {
   }
 
   Result<void> seal_if_full(std::size_t last_size) {
+    if (shared_->one_chunk_a_segment) return seal();
     const bool full = segment_bytes_with(0) + std::min<std::uint64_t>(last_size, 512) > shared_->options.segment_bytes;
     return full || segment_.pieces.size() >= pieces_max || segment_.records.size() >= records_max ? seal()
                                                                                                   : Result<void>{};
@@ -128,6 +135,7 @@ class SegmentWriter final : public ChunkWriter {
     segment_.staging.reset();
     const auto target = shared_->options.segment_bytes;
     auto capacity = target + 2 * page_bytes + (size > target / 16 ? wanted : 0);
+    if (shared_->one_chunk_a_segment) capacity = wanted;
     if (capacity > shared_->staging.budget_bytes() / 2)
       capacity =
           std::max<std::uint64_t>(wanted, std::min<std::uint64_t>(capacity, shared_->staging.budget_bytes() / 2));
@@ -214,9 +222,12 @@ WriterShared::WriterShared(const StoreOptions& options_of_store, const FileLayou
       staging(options.buffers ? *options.buffers : BufferPool(options.buffer_bytes)),
       writers(share.rank << 16) {
   for (const auto& node : layout.chunked) {
-    std::uint64_t bytes = size_of(node.type);
-    for (const auto extent : node.frame_shape) bytes *= extent;
+    const auto bytes = node.raw_bytes();
     datasets.push_back({node.path, bytes, node.filters.size()});
+    if (node.places.placement == Placement::log) continue;
+    one_chunk_a_segment = true;
+    datasets.back().chunk_bytes_max = std::max(node.chunk_bytes_max, bytes);
+    datasets.back().chunks_max = node.frames_max;
   }
 }
 

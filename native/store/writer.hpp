@@ -18,8 +18,11 @@ struct WriterShared {
     std::string path;
     std::uint64_t raw_bytes = 0;
     std::size_t filters = 0;
+    std::uint64_t chunk_bytes_max = 0;  ///< what its place has room for; 0: any
+    std::uint64_t chunks_max = 0;       ///< for which there are places; 0: any
   };
   std::vector<Dataset> datasets;
+  bool one_chunk_a_segment = false;       ///< because each has a place of its own
   std::atomic<std::uint32_t> writers{0};  ///< the next one's number, unlike those of other ranks
   std::unique_ptr<Pipeline> pipeline;     ///< set once, before the first writer
 };

@@ -21,14 +21,33 @@ std::string hex_of(const std::vector<std::byte>& bytes) {
   return hex;
 }
 
+constexpr std::uint64_t frames_in_place_max = (std::uint64_t{1} << 32) - 2;
+constexpr std::uint64_t address_max = std::uint64_t{1} << 62;
+
+const char* name_of(Placement placement) { return placement == Placement::slots ? "slots" : "contiguous"; }
+
+json to_json(const Places& places) {
+  return {{"address", places.address},
+          {"step", places.step_bytes},
+          {"run", places.run},
+          {"run_step", places.run_step_bytes},
+          {"bytes", places.place_bytes}};
+}
+
 json to_json(const ChunkedNode& node) {
   auto filters = json::array();
   for (const auto& filter : node.filters) filters.push_back({{"id", filter.id}, {"values", filter.values}});
   auto chunk = json::array({1});
   for (const auto extent : node.frame_shape) chunk.push_back(extent);
-  return {{"path", node.path},        {"type", name(node.type)},       {"frame_shape", node.frame_shape},
-          {"chunk", chunk},           {"frames_max", node.frames_max}, {"filters", filters},
-          {"fill", hex_of(node.fill)}};
+  json object = {{"path", node.path},        {"type", name(node.type)},       {"frame_shape", node.frame_shape},
+                 {"chunk", chunk},           {"frames_max", node.frames_max}, {"filters", filters},
+                 {"fill", hex_of(node.fill)}};
+  if (node.places.placement == Placement::log) return object;
+  object["placement"] = name_of(node.places.placement);
+  object["places"] = to_json(node.places);
+  if (node.places.placement == Placement::contiguous)
+    object["receipts"] = {{"path", node.receipts_path}, {"address", node.receipts_address}};
+  return object;
 }
 
 Error bad(std::string_view what) { return make_error(Errc::malformed, "description: {}", what); }
@@ -61,6 +80,49 @@ Result<std::vector<std::byte>> bytes_at(const json& object, const char* key) {
   for (std::size_t i = 0; i < hex.size(); i += 2)
     bytes.push_back(static_cast<std::byte>(std::stoul(hex.substr(i, 2), nullptr, 16)));
   return bytes;
+}
+
+Result<std::uint64_t> number_at(const json& object, const char* key, std::uint64_t most) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() > most)
+    return bad(fmt::format("'{}' is missing or no number up to {}", key, most));
+  return found->get<std::uint64_t>();
+}
+
+/// Frames that are contiguous must be so in earnest: readers go by HDF5's own word for it.
+Result<void> check_contiguous(const ChunkedNode& node) {
+  const auto bytes = ArraySpec{node.type, node.frame_shape}.bytes((std::uint64_t{1} << 32) - 1);
+  if (!bytes.ok()) return bytes.error();
+  const auto& places = node.places;
+  if (places.run != 0 || places.step_bytes != *bytes || *bytes == 0 || node.frames_max == 0 ||
+      node.frames_max > frames_in_place_max || node.frames_max > address_max / *bytes)
+    return bad(fmt::format("{} is contiguous, with {} frames and steps of {} bytes instead of {}", node.path,
+                           node.frames_max, places.step_bytes, *bytes));
+  return {};
+}
+
+/// Of a dataset whose chunks have fixed places.
+Result<void> parse_places(const json& object, ChunkedNode& node) {
+  if (!object.contains("placement")) return {};
+  PEN_ASSIGN(const auto placement, text_at(object, "placement"));
+  const bool contiguous = placement == name_of(Placement::contiguous);
+  if (!contiguous && placement != name_of(Placement::slots)) return bad(fmt::format("'placement' is '{}'", placement));
+  const auto found = object.find("places");
+  if (found == object.end() || !found->is_object()) return bad("'places' is missing or no object");
+  auto& places = node.places;
+  places.placement = contiguous ? Placement::contiguous : Placement::slots;
+  PEN_ASSIGN(places.address, number_at(*found, "address", address_max));
+  PEN_ASSIGN(places.step_bytes, number_at(*found, "step", address_max));
+  PEN_ASSIGN(places.run, number_at(*found, "run", frames_in_place_max));
+  PEN_ASSIGN(places.run_step_bytes, number_at(*found, "run_step", address_max));
+  PEN_ASSIGN(places.place_bytes, number_at(*found, "bytes", address_max));
+  if (!contiguous) return {};
+  const auto receipts = object.find("receipts");
+  if (receipts == object.end() || !receipts->is_object()) return bad("'receipts' is missing or no object");
+  PEN_ASSIGN(node.receipts_path, text_at(*receipts, "path"));
+  PEN_ASSIGN(node.receipts_address, number_at(*receipts, "address", address_max));
+  if (node.receipts_path.empty() || node.receipts_path.front() != '/') return bad("'receipts' has no absolute path");
+  return check_contiguous(node);
 }
 
 /// What datasets and columns have in common.
@@ -97,6 +159,7 @@ Result<ChunkedNode> parse_dataset(const json& object) {
     PEN_ASSIGN(auto values, numbers_at<unsigned>(item, "values", filter_values_max));
     node.filters.push_back({id->get<int>(), std::move(values)});
   }
+  PEN_TRY(parse_places(object, node));
   return node;
 }
 

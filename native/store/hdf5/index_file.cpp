@@ -1,5 +1,7 @@
 #include "store/hdf5/index_file.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -7,6 +9,7 @@
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
 #include "store/hdf5/virtual.hpp"
+#include "store/receipts.hpp"
 
 namespace penstock::store::hdf5 {
 namespace {
@@ -37,6 +40,19 @@ struct Growing {
     PEN_TRY(done(H5Dset_extent(dataset.get(), wanted.data()), fmt::format("grow {} to {} rows", path, rows)));
     dimensions = std::move(wanted);
     return {};
+  }
+};
+
+/// A dataset of frames. A contiguous one neither grows nor has an index: its receipts say which frames are there.
+struct FrameDataset : Growing {
+  ChunkedNode node;
+  std::vector<std::uint64_t> receipts = {};
+
+  bool contiguous() const { return node.places.placement == Placement::contiguous; }
+  /// One past the last frame that is there.
+  std::uint64_t end() const {
+    const auto last = std::find_if(receipts.rbegin(), receipts.rend(), is_receipt);
+    return static_cast<std::uint64_t>(std::distance(last, receipts.rend()));
   }
 };
 
@@ -82,8 +98,9 @@ class IndexFileOfHdf5 final : public IndexFile {
     return context_.outcome(open_all(layout));
   }
 
-  Result<void> start(bool swmr) override {
+  Result<void> start(bool swmr, bool sync_receipts) override {
     LibraryLock lock;
+    sync_receipts_ = sync_receipts;
     return context_.outcome(start_all(swmr));
   }
 
@@ -119,7 +136,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     context_.looks_empty = true;
     PEN_ASSIGN(file_,
                owned(H5Fcreate(any_name, H5F_ACC_TRUNC, creation.get(), access_.get()), H5Fclose, "create the file"));
-    PEN_TRY(make_tree(file_.get(), layout));
+    PEN_TRY(make_tree(file_.get(), layout, context_));
     const Attribute marks[] = {{"penstock_file_id", format::to_hex(id)},
                                {"penstock_format", scalar(std::uint64_t{format::version})}};
     PEN_TRY(write_attributes(file_.get(), "/", marks));
@@ -137,7 +154,8 @@ class IndexFileOfHdf5 final : public IndexFile {
                  .links = layout.links,
                  .members = layout.members};
     } else {
-      for (const auto& node : layout.chunked) chunked_.push_back({node.path, {}});
+      for (const auto& node : layout.chunked) chunked_.push_back({{node.path, {}}, node});
+      links_ = layout.links;
     }
     for (const auto& node : layout.columns) columns_.push_back({{node.path, {}}, {}, node.row_bytes()});
   }
@@ -161,6 +179,8 @@ class IndexFileOfHdf5 final : public IndexFile {
     for (auto& node : chunked_) {
       PEN_ASSIGN(node.dataset, open_chunked(file_.get(), node.path));
       PEN_TRY(node.measure());
+      if (!node.contiguous()) continue;
+      PEN_ASSIGN(node.receipts, read_receipts(*context_.file, node.node));
     }
     for (auto& node : columns_) {
       PEN_ASSIGN(node.dataset, open_column(file_.get(), node.path));
@@ -186,17 +206,32 @@ class IndexFileOfHdf5 final : public IndexFile {
   /// The extents first, once for all chunks.
   Result<void> put_all(std::span<const PlacedChunk> chunks, std::vector<std::size_t>& refused) {
     if (map_) return note_all(chunks, refused);
+    bool unsynced = false;
     for (std::size_t i = 0; i < chunked_.size(); ++i) {
+      if (chunked_[i].contiguous()) continue;
       std::uint64_t rows = 0;
       for (const auto& chunk : chunks)
         if (static_cast<std::size_t>(chunk.head.dataset) == i) rows = std::max(rows, chunk.head.index + 1);
       PEN_TRY(chunked_[i].grow(rows));
     }
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      PEN_ASSIGN(const bool entered, put_chunk(chunks[i]));
+      auto& dataset = chunked_[static_cast<std::size_t>(chunks[i].head.dataset)];
+      PEN_ASSIGN(const bool entered, dataset.contiguous() ? put_receipt(dataset, chunks[i]) : put_chunk(chunks[i]));
       if (!entered) refused.push_back(i);
+      unsynced = unsynced || dataset.contiguous();
     }
-    return {};
+    return unsynced && sync_receipts_ ? context_.file->sync() : Result<void>{};
+  }
+
+  Result<bool> put_receipt(FrameDataset& dataset, const PlacedChunk& chunk) {
+    if (chunk.head.index >= dataset.receipts.size())
+      return make_error(Errc::invalid_argument, "frame {} of {} in {}", chunk.head.index, dataset.receipts.size(),
+                        dataset.path);
+    auto& receipt = dataset.receipts[chunk.head.index];
+    if (is_receipt(receipt)) return false;
+    PEN_TRY(write_receipt(*context_.file, dataset.node, chunk.head.index, chunk.crc));
+    receipt = receipt_of(chunk.crc);
+    return true;
   }
 
   /// Of a master file: which member has them.
@@ -262,7 +297,9 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_TRY(close_file());
     PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file again"));
     PEN_TRY(open_datasets());
-    for (auto& node : chunked_) PEN_TRY(node.grow(values.frames));
+    std::uint64_t end = 0;
+    for (const auto& node : chunked_) end = std::max(end, node.end());
+    for (auto& node : chunked_) PEN_TRY(node.contiguous() ? complete(node, end) : node.grow(values.frames));
     for (auto& node : columns_) PEN_TRY(node.grow(values.frames));
     PEN_TRY(complete_virtual_datasets(values.frames));
     for (const auto& node : values.values) PEN_TRY(write_value(file_.get(), node));
@@ -271,11 +308,22 @@ class IndexFileOfHdf5 final : public IndexFile {
     return {};
   }
 
+  /// A disk that is full then keeps no file from being closed: its missing frames read as what lies there.
+  Result<void> complete(FrameDataset& frames, std::uint64_t end) {
+    if (const auto filled = fill_gaps(*context_.file, frames.node, frames.receipts, end); !filled.ok())
+      spdlog::warn("{}: missing frames have no fill value: {}", frames.path, filled.error().message());
+    if (end >= frames.dimensions[0]) return {};
+    (void)frames.dataset.close();
+    return shorten_contiguous(file_.get(), frames.node, links_, end, context_);
+  }
+
   DriverContext context_;
   Handle driver_;
   Handle access_;
   Handle file_;
-  std::vector<Growing> chunked_;  ///< none in a master file
+  std::vector<FrameDataset> chunked_;  ///< none in a master file
+  std::vector<LinkNode> links_;
+  bool sync_receipts_ = false;
   std::optional<MemberMap> map_;  ///< of a master file
   FileLayout layout_;             ///< of a master file
   std::vector<GrowingColumn> columns_;

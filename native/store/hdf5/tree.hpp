@@ -2,6 +2,7 @@
 /// this folder.
 #pragma once
 
+#include "store/hdf5/driver.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/layout.hpp"
 
@@ -11,10 +12,16 @@ namespace penstock::store::hdf5 {
 constexpr hsize_t column_chunk_rows = 4096;
 constexpr std::size_t column_chunk_bytes = column_chunk_rows * sizeof(double);
 
-Result<void> make_tree(hid_t file, const FileLayout& layout);
+/// `context` is that of the file's driver: contiguous frames get the address that their node has.
+Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& context);
 Result<void> make_chunked(hid_t file, const ChunkedNode& node);
 /// Sets the fill value of a dataset to be made; an empty one is 0.
 Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<std::byte>& fill);
+
+/// Leaves `frames` of a contiguous dataset's frames in it, under all its names: `links` leads to it too. The
+/// bytes stay as they are.
+Result<void> shorten_contiguous(hid_t file, const ChunkedNode& node, const std::vector<LinkNode>& links,
+                                std::uint64_t frames, DriverContext& context);
 
 /// Opens one of the layout's chunked datasets for its index alone: no chunk cache.
 Result<Handle> open_chunked(hid_t file, const std::string& path);

@@ -40,10 +40,13 @@ Result<SegmentScanner> SegmentScanner::create(File& file, ScanOptions options) {
   return SegmentScanner(file, std::move(options), end);
 }
 
-/// The bytes at the position, from the window or read anew; fewer than a header's only at the end.
+/// The bytes at the position, from the window or read anew; fewer than a header's only at the end. The position
+/// moves on where nothing was ever written: between slots there may be far more of that than of anything else.
 Result<Bytes> SegmentScanner::header_bytes() {
   const bool inside = position_ >= window_at_ && position_ + format::header_size_bytes <= window_at_ + window_size_;
   if (!inside) {
+    const auto data = file_->next_data(position_) / format::walk_step_bytes * format::walk_step_bytes;
+    position_ = std::max(position_, std::min(data, align_up(end_, format::walk_step_bytes)));
     const bool walks_on = window_size_ > 0 && position_ == window_at_ + window_size_;
     read_size_ = walks_on ? std::min(read_size_ * 2, read_max_bytes) : read_min_bytes;
     window_.resize(std::max(window_.size(), read_size_));

@@ -1,8 +1,9 @@
 /// Finds the segments of a file without its index.
 ///
-/// Walks in steps of 4096 bytes where no header stands, and jumps by a segment's length where a valid
-/// one does; a damaged header costs its own segment only. The bytes are hostile: what decode_header
-/// and decode_records refuse is reported as damage, and memory is bounded by one header region.
+/// Walks in steps of 4096 bytes where no header stands, passes over holes where the file system knows them, and
+/// jumps by a segment's length where a valid one does; a damaged header costs its own segment only. The bytes are
+/// hostile: what decode_header and decode_records refuse is reported as damage, and memory is bounded by one header
+/// region.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
 #include "store/share/joined_store.hpp"
 
 #include "base/clock.hpp"
+#include "store/format/description.hpp"
 #include "store/members/member_files.hpp"
 #include "store/share/remote_index.hpp"
 #include "store/writer.hpp"
@@ -11,13 +12,37 @@ namespace {
 constexpr unsigned lead = 0;
 
 /// Whether the path leads to the file that the lead made: its first segment bears the file's identity.
-Result<void> recognise(File& file, const std::string& path, const Share& share, const SharedFile& expected) {
-  PEN_ASSIGN(const bool same, is_file(file, expected));
-  if (same) return {};
+Result<std::optional<format::SegmentHeader>> description_header(File& file, const SharedFile& expected) {
+  std::vector<std::byte> head(format::header_size_bytes);
+  PEN_ASSIGN(const auto count, file.read_at(head, expected.description_address));
+  if (count < head.size()) return std::optional<format::SegmentHeader>();
+  auto header = format::decode_header(head, expected.description_address);
+  if (!header.ok() || header->file_id != expected.id) return std::optional<format::SegmentHeader>();
+  return std::optional(std::move(*header));
+}
+
+Result<format::SegmentHeader> recognise(File& file, const std::string& path, const Share& share,
+                                        const SharedFile& expected) {
+  PEN_ASSIGN(auto header, description_header(file, expected));
+  if (header) return std::move(*header);
   return make_error(Errc::mismatch,
                     "rank {} finds another file at {} than rank 0 made; the folder must be on a file system that all "
                     "machines of the job share",
                     share.rank, path);
+}
+
+/// The layout with the places that the lead gave its datasets, which stand in the file's description.
+Result<FileLayout> with_places(File& file, const format::SegmentHeader& header, FileLayout layout) {
+  std::vector<std::byte> region(header.header_bytes);
+  PEN_ASSIGN(const auto count, file.read_at(region, header.address));
+  if (count < region.size()) return make_error(Errc::truncated, "the file's description is not whole");
+  PEN_ASSIGN(const auto text, format::decode_description(header, region));
+  PEN_ASSIGN(const auto description, format::parse_description(text));
+  if (description.datasets.size() != layout.chunked.size())
+    return make_error(Errc::mismatch, "the file has {} datasets of frames, this rank expects {}",
+                      description.datasets.size(), layout.chunked.size());
+  for (std::size_t i = 0; i < layout.chunked.size(); ++i) layout.chunked[i].places = description.datasets[i].places;
+  return layout;
 }
 
 class JoinedStore final : public Store {
@@ -35,9 +60,11 @@ class JoinedStore final : public Store {
     if (shared_->pipeline) shared_->pipeline->drain();
   }
 
-  void start(std::shared_ptr<File> data, const StoreOptions& options, const SharedFile& file) {
+  void start(std::shared_ptr<File> data, const StoreOptions& options, const SharedFile& file,
+             const FileLayout& layout) {
     shared_->pipeline =
-        std::make_unique<Pipeline>(std::move(data), space_, file.id, options, sequences(share_, file), counters_,
+        std::make_unique<Pipeline>(std::move(data), space_, file.id, options, sequences(share_, file),
+                                   fixed_places(layout), counters_,
                                    [this](WrittenSegment segment) { index_.push(std::move(segment)); });
   }
 
@@ -91,27 +118,25 @@ class JoinedStore final : public Store {
 }  // namespace
 
 Result<bool> is_file(File& file, const SharedFile& expected) {
-  std::vector<std::byte> head(format::header_size_bytes);
-  PEN_ASSIGN(const auto count, file.read_at(head, expected.description_address));
-  if (count < head.size()) return false;
-  const auto header = format::decode_header(head, expected.description_address);
-  return header.ok() && header->file_id == expected.id;
+  PEN_ASSIGN(const auto header, description_header(file, expected));
+  return header.has_value();
 }
 
-Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const FileLayout& layout,
+Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const FileLayout& planned,
                                     const StoreOptions& options, Listener* listener, Share share,
                                     const SharedFile& expected) {
   PEN_ASSIGN(auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
-  PEN_TRY(recognise(*file, path, share, expected));
+  PEN_ASSIGN(const auto header, recognise(*file, path, share, expected));
+  PEN_ASSIGN(const auto layout, with_places(*file, header, planned));
   auto data = file;
-  if (options.direct && !layout.members) {
+  if (options.direct && !layout.members && may_be_direct(layout)) {
     PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
   }
   auto store = std::make_unique<JoinedStore>(options, layout, std::move(file), std::move(share), listener);
   if (layout.members)
     store->start_members(env, path, layout, options);
   else
-    store->start(std::move(data), options, expected);
+    store->start(std::move(data), options, expected, layout);
   return std::unique_ptr<Store>(std::move(store));
 }
 

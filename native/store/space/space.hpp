@@ -51,6 +51,10 @@ class Space {
   /// at `end()`: HDF5 would take the space behind it for free and grow the block by itself.
   Result<std::uint64_t> take_metadata(std::uint64_t bytes);
 
+  /// A stretch of any size, aligned as segments are and zero, whose place is never given back. The file grows
+  /// over it; with `backed` a write there can not meet a full disk. Before anybody else writes to the file.
+  Result<std::uint64_t> take_region(std::uint64_t bytes, bool backed);
+
   /// The end of everything handed out, and of what was covered.
   std::uint64_t end() const;
   /// Somebody else wrote up to `end`. Does not wait: a lease that is on its way may need the caller.
