@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import err, print_json, print_json_line, reports_errors
+from penstock.files.storage import storage_facts
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event
 from penstock.model.overrides import RecordOptions, configuration_from
 from penstock.model.plans import RecorderPlan
+from penstock.model.storage import StorageFacts, describe_facts, settle_store
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
 from penstock.programs.record import record
@@ -68,6 +70,10 @@ def record_command(
     durability: Annotated[
         str | None, typer.Option(help="Force data to storage: none, interval or segment. [default: none]")
     ] = None,
+    placement: Annotated[
+        str | None,
+        typer.Option(help="Where chunks go in the file: log, slots or contiguous. [default: log]"),
+    ] = None,
     series: Annotated[
         int | None, typer.Option(help="End after so many series; 0 goes on. [default: 0]")
     ] = None,
@@ -114,7 +120,7 @@ def record_command(
 
     Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete.
     """
-    plan = configuration_from(
+    settings = configuration_from(
         configuration,
         RecordOptions(
             folder=folder,
@@ -128,6 +134,7 @@ def record_command(
             pool=pool,
             when_full=when_full,
             durability=durability,
+            placement=placement,
             series=series,
             overwrite=overwrite,
             resume=resume,
@@ -135,11 +142,14 @@ def record_command(
             frames_per_file=frames_per_file,
             log_level=log_level,
         ),
-    ).plan()
-    _require_folder(Path(plan.folder))
+    )
+    _require_folder(settings.folder.absolute())
+    storage = storage_facts(settings.folder.absolute())
+    plan = settings.plan(storage=storage)
     team = _ranks(ranks, mpi)
     if dry_run:
         _show_plan(plan, json, team)
+        _show_storage(storage, settle_store(settings.store, storage)[1])
         return
     _record(plan, json, team)
 
@@ -173,6 +183,10 @@ def _show_plan(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
     program = find_program("penstock-recorder")
     command = [str(program)] if ranks is None else ranks.command(program)
     err().print(f"program: {' '.join(command)}", markup=False)
+
+
+def _show_storage(storage: StorageFacts, reason: str) -> None:
+    err().print(f"storage: {describe_facts(storage)}: {reason}", markup=False, soft_wrap=True)
 
 
 def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:

@@ -104,11 +104,14 @@ def _binned(
 
 def chunk_bytes(dataset: h5py.Dataset, frames: int) -> numpy.typing.NDArray[numpy.float64]:
     """The stored bytes of each of the first `frames` frames; a frame a chunk. 0 where there is no chunk, and
-    where they lie in other files."""
+    where they lie in other files. Contiguous frames all have theirs.
+    """
+    if dataset.chunks is None and not dataset.is_virtual:
+        return numpy.full(frames, float(numpy.prod(dataset.shape[1:])) * dataset.dtype.itemsize)
     sizes = numpy.zeros(frames)
     if dataset.chunks is None:
         return sizes
-    rows = dataset.chunks[0] if dataset.chunks else 1
+    rows = dataset.chunks[0]
 
     def note(chunk: h5py.h5d.StoreInfo) -> None:
         first = chunk.chunk_offset[0]

@@ -21,6 +21,7 @@ from penstock.model.plans import (
     TcpSourcePlan,
     ZmqSourcePlan,
 )
+from penstock.model.storage import StorageFacts, settle_store
 from penstock.model.units import Size, format_size, is_loopback, split_address
 
 TOKEN_VARIABLE = "PENSTOCK_TOKEN"
@@ -155,26 +156,55 @@ class Configuration(Plan):
                 f"store.extent_bytes ({format_size(store.extent_bytes)}) must be at least"
                 f" store.segment_bytes ({format_size(store.segment_bytes)})"
             )
-        if self.resume and self.overwrite:
-            raise ValueError(
-                "overwrite and resume cannot both be true: a file is either replaced or gone on in"
-            )
-        if self.resume and self.files.layout != "one":
-            raise ValueError(
-                f'files.layout is "{self.files.layout}"; with resume it must be "one": a recorder goes on in'
-                " a single file only"
-            )
-        if self.resume and "{date}" in self.file_name:
-            raise ValueError(
-                f'file_name is "{self.file_name}"; with resume it must lead to the same file after each'
-                " start: leave {date} out"
-            )
         if codec.encoding == "deflate" and codec.level > 9:
             raise ValueError(f"codec.level is {codec.level}; deflate has levels 1 to 9")
         return self
 
-    def plan(self, environment: Mapping[str, str] = os.environ) -> RecorderPlan:
-        """The recorder's plan; reads the token."""
+    @model_validator(mode="after")
+    def _resumable(self) -> Self:
+        if not self.resume:
+            return self
+        if self.overwrite:
+            raise ValueError(
+                "overwrite and resume cannot both be true: a file is either replaced or gone on in"
+            )
+        if self.files.layout != "one":
+            raise ValueError(
+                f'files.layout is "{self.files.layout}"; with resume it must be "one": a recorder goes on in'
+                " a single file only"
+            )
+        if "{date}" in self.file_name:
+            raise ValueError(
+                f'file_name is "{self.file_name}"; with resume it must lead to the same file after each'
+                " start: leave {date} out"
+            )
+        if self.store.placement != "log":
+            raise ValueError(
+                f'store.placement is "{self.store.placement}"; with resume it must be "log": a recorder goes on with'
+                " a log only"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _placeable(self) -> Self:
+        placement, encoding = self.store.placement, self.codec.encoding
+        if placement != "log" and self.files.layout != "one":
+            raise ValueError(
+                f'store.placement is "{placement}" and files.layout is "{self.files.layout}"; fixed places'
+                " are for a single file: leave out one of them"
+            )
+        if placement == "contiguous" and encoding != "none":
+            raise ValueError(
+                f"store.placement is contiguous and codec.encoding is {encoding}; contiguous frames"
+                " have no codec: set codec.encoding to none, or store.placement to log or slots"
+            )
+        return self
+
+    def plan(
+        self, environment: Mapping[str, str] = os.environ, storage: StorageFacts | None = None
+    ) -> RecorderPlan:
+        """The recorder's plan; reads the token. Sizes that were not set follow the storage."""
+        store = self.store if storage is None else settle_store(self.store, storage)[0]
         return RecorderPlan(
             folder=str(self.folder.absolute()),
             file_name=self.file_name,
@@ -190,7 +220,7 @@ class Configuration(Plan):
             series_limit=self.series_limit,
             end_timeout_s=self.end_timeout_s,
             idle_timeout_s=self.idle_timeout_s,
-            store=self.store,
+            store=store,
             log_level=self.log_level,
         )
 

@@ -18,6 +18,7 @@ _OPTION_OF = {
     "store.durability": "--durability",
     "files.layout": "--files",
     "files.frames": "--frames-per-file",
+    "store.placement": "--placement",
 }
 
 
@@ -36,6 +37,7 @@ class RecordOptions:
     pool: str | None = None
     when_full: str | None = None
     durability: str | None = None
+    placement: str | None = None
     series: int | None = None
     overwrite: bool | None = None
     resume: bool | None = None
@@ -57,7 +59,7 @@ class RecordOptions:
             "files": self._files(),
             "log_level": self.log_level,
             "codec": _given({"encoding": self.codec, "level": self.level}),
-            "store": _given({"durability": self.durability}),
+            "store": _given({"durability": self.durability, "placement": self.placement}),
             "sources": self._sources(),
         }
         return {name: value for name, value in named.items() if value not in (None, {}, [])}
@@ -78,10 +80,12 @@ class RecordOptions:
 def configuration_from(path: Path | None, options: RecordOptions) -> Configuration:
     """The file (or the defaults) with the options laid over it. A UsageError names the option or the line."""
     base = read_yaml(path, Configuration) if path is not None else Configuration()
-    values = base.model_dump()
+    # Only what was set: the rest may follow the storage.
+    values = base.model_dump(exclude_unset=True)
     for name, value in options.fields().items():
-        values[name] = values[name] | value if isinstance(value, dict) else value
+        values[name] = values.get(name, {}) | value if isinstance(value, dict) else value
     if options.token_file is not None and not options.listen:
+        values.setdefault("sources", base.model_dump()["sources"])
         for source in values["sources"]:
             if source["kind"] == "tcp":
                 source["token_file"] = options.token_file

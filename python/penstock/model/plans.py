@@ -36,8 +36,13 @@ class CodecPlan(Plan):
 
 
 class StorePlan(Plan):
-    """How the file is written."""
+    """How the file is written. Sizes that are not set follow the storage: `--dry-run` says how and why."""
 
+    placement: Literal["log", "slots", "contiguous"] = Field(
+        "log",
+        description="where chunks go: gathered one behind another; each at a fixed place in a file with"
+        " holes; or uncompressed frames as one contiguous piece (needs codec.encoding: none)",
+    )
     segment_bytes: Size = Field(8 * MIB, ge=64 * KIB, le=GIB, description="one large write to storage")
     extent_bytes: Size = Field(128 * MIB, ge=MIB, le=TIB, description="file space leased at a time")
     alignment_bytes: Size = Field(

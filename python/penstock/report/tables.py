@@ -220,6 +220,7 @@ def plan_table(plan: RecorderPlan) -> Table:
     rows["segments"] = (
         f"{format_size(plan.store.segment_bytes)}, aligned to {format_size(plan.store.alignment_bytes)}"
     )
+    rows["placement"] = plan.store.placement
     rows["ends"] = f"after {plan.series_limit} series" if plan.series_limit else "with SIGINT or SIGTERM"
     return fact_table(rows)
 

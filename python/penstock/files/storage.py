@@ -1,0 +1,161 @@
+"""Finds out how a file system lays files out: its stripes, or else its blocks.
+
+Never fails and never hangs: a tool that is not there, or does not answer, is the same as none.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.model.storage import (
+    StorageFacts,
+    Striping,
+    parse_beegfs_entry,
+    parse_lfs_getstripe,
+    parse_lustre_attribute,
+    parse_mmlsfs,
+    parse_mount_options,
+    parse_xfs_geometry,
+)
+
+TOOL_SECONDS = 5.0
+_XFS_GEOMETRY_BYTES = 112
+_XFS_IOC_FSGEOMETRY_V1 = 2 << 30 | _XFS_GEOMETRY_BYTES << 16 | ord("X") << 8 | 100
+_GPFS_TOOLS = "/usr/lpp/mmfs/bin"
+
+
+@dataclass(frozen=True)
+class Mount:
+    point: str
+    kind: str
+    source: str
+    device: str
+    """major:minor"""
+    options: dict[str, str]
+
+
+Finding = tuple[Striping, str] | None
+
+
+def storage_facts(folder: Path) -> StorageFacts:
+    """Of the file system that holds `folder`, which is there."""
+    mount = find_mount(folder)
+    block = os.statvfs(folder).f_bsize
+    if mount is None:
+        return StorageFacts("unknown", str(folder), block)
+    finders: dict[str, Callable[[Path, Mount], Finding]] = {
+        "lustre": _lustre,
+        "gpfs": _gpfs,
+        "beegfs": _beegfs,
+        "xfs": _xfs,
+    }
+    found = finders.get(mount.kind, _block_device)(folder, mount)
+    if found is not None:
+        striping, by = found
+        return StorageFacts(
+            mount.kind, mount.point, block, striping.stripe_bytes, striping.stripe_count, found_by=by
+        )
+    if mount.kind in ("nfs", "nfs4") and mount.options.get("wsize", "").isdigit():
+        return StorageFacts(
+            mount.kind, mount.point, block, write_bytes=int(mount.options["wsize"]), found_by="mount options"
+        )
+    if mount.kind == "gpfs":  # whose f_bsize is the block that it deals out to its disks
+        return StorageFacts(mount.kind, mount.point, block, stripe_bytes=block)
+    return StorageFacts(mount.kind, mount.point, block)
+
+
+def find_mount(folder: Path, mountinfo: str | None = None) -> Mount | None:
+    """The mount that `folder` is in: the innermost one, and of several at one place the last."""
+    path = os.path.realpath(folder)
+    best: Mount | None = None
+    for line in (mountinfo or Path("/proc/self/mountinfo").read_text(encoding="utf-8")).splitlines():
+        left, separator, right = line.partition(" - ")
+        fields, behind = left.split(" "), right.split(" ")
+        if not separator or len(fields) < 6 or len(behind) < 3:
+            continue
+        point = _unescape(fields[4])
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and (best is None or len(point) >= len(best.point)):
+            options = parse_mount_options(f"{fields[5]},{behind[2]}")
+            best = Mount(point, behind[0], _unescape(behind[1]), fields[2], options)
+    return best
+
+
+def _unescape(text: str) -> str:
+    for code, character in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
+        text = text.replace(code, character)
+    return text
+
+
+def _answer_of(tool: str, *arguments: str) -> str | None:
+    program = shutil.which(tool) or shutil.which(tool, path=_GPFS_TOOLS)
+    if program is None:
+        return None
+    try:
+        finished = subprocess.run(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TOOL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return finished.stdout if finished.returncode == 0 else None
+
+
+def _parsed(by: str, answer: str | None, parse: Callable[[str], Striping | None]) -> Finding:
+    striping = parse(answer) if answer is not None else None
+    return (striping, by) if striping is not None else None
+
+
+def _lustre(folder: Path, _mount: Mount) -> Finding:
+    found = _parsed("lfs getstripe", _answer_of("lfs", "getstripe", "-d", str(folder)), parse_lfs_getstripe)
+    if found is not None:
+        return found
+    try:
+        striping = parse_lustre_attribute(os.getxattr(folder, "lustre.lov"))
+    except OSError:
+        return None
+    return (striping, "the attribute lustre.lov") if striping is not None else None
+
+
+def _gpfs(_folder: Path, mount: Mount) -> Finding:
+    return _parsed("mmlsfs", _answer_of("mmlsfs", mount.source, "-B"), parse_mmlsfs)
+
+
+def _beegfs(folder: Path, _mount: Mount) -> Finding:
+    return _parsed("beegfs-ctl", _answer_of("beegfs-ctl", "--getentryinfo", str(folder)), parse_beegfs_entry)
+
+
+def _xfs(folder: Path, mount: Mount) -> Finding:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        geometry = fcntl.ioctl(handle, _XFS_IOC_FSGEOMETRY_V1, bytes(_XFS_GEOMETRY_BYTES))
+    except OSError:
+        return _block_device(folder, mount)
+    finally:
+        os.close(handle)
+    striping = parse_xfs_geometry(geometry)
+    return (striping, "the file system's geometry") if striping is not None else None
+
+
+def _block_device(_folder: Path, mount: Mount) -> Finding:
+    """Software RAID and many controllers tell chunk and row as the sizes that they like to be written in."""
+    queue = Path("/sys/dev/block") / mount.device
+    for place in (queue / "queue", queue.resolve().parent / "queue"):  # a partition's are the disk's
+        try:
+            unit = int((place / "minimum_io_size").read_text(encoding="ascii"))
+            row = int((place / "optimal_io_size").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            continue
+        if unit > 4096 and row > unit and row % unit == 0:
+            return Striping(unit, row // unit), f"{mount.source}'s queue"
+        return None
+    return None
