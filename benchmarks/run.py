@@ -26,7 +26,7 @@ from measure.machine import Watch, conditions, cores, settle
 from measure.process import BenchmarkError
 from measure.report import markdown
 from measure.results import Result
-from rows import codec, integrity, memory, path, ranks, readers, recovery, store
+from rows import codec, integrity, memory, path, placements, ranks, readers, recovery, store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LATEST = CHECKOUT / "benchmarks" / "results" / "latest.json"
@@ -39,6 +39,7 @@ ROWS: dict[str, Row] = {
     "store-disk": store.on_disk,
     "store-tmpfs": store.on_tmpfs,
     "index": store.index,
+    "placements": placements.side_by_side,
     "codec": codec.one_thread,
     "threads": codec.two_threads,
     "path-raw": path.raw,

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -30,6 +31,8 @@ struct Job {
   bool index_only = false;
   bool gate = false;
   std::uint64_t index_chunks = 1'000'000;
+  Placement placement = Placement::log;
+  std::uint64_t slot_bytes = 0;  ///< what a chunk could have had
   StoreOptions options;
 };
 
@@ -53,9 +56,14 @@ std::shared_ptr<std::byte> make_ring(std::uint64_t bytes) {
   return {static_cast<std::byte*>(memory), [bytes](std::byte* gone) { ::munmap(gone, bytes); }};
 }
 
-FileLayout layout_of(std::uint64_t chunk_bytes) {
+FileLayout layout_of(const Job& job) {
   FileLayout layout;
-  layout.chunked.push_back({"/data", ElementType::u8, {chunk_bytes}, 0, {}, {}, {}});
+  layout.chunked.push_back({"/data", ElementType::u8, {job.chunk_bytes}, 0, {}, {}, {}});
+  auto& node = layout.chunked.back();
+  node.places.placement = job.placement;
+  if (job.placement != Placement::log) node.frames_max = job.total_bytes / job.chunk_bytes;
+  node.chunk_bytes_max = job.slot_bytes;
+  node.receipts_path = "/crc32c";
   return layout;
 }
 
@@ -87,7 +95,7 @@ Result<nlohmann::json> write_chunks(const Job& job) {
   if (job.gate) wait_at_gate();
   const auto cpu_before = cpu_seconds();
   const auto started = monotonic_ns();
-  PEN_ASSIGN(const auto store, Store::create(posix_env(), job.path, layout_of(job.chunk_bytes), job.options, nullptr));
+  PEN_ASSIGN(const auto store, Store::create(posix_env(), job.path, layout_of(job), job.options, nullptr));
   std::vector<Result<void>> results(job.writers);
   std::vector<std::thread> threads;
   for (unsigned share = 0; share < job.writers; ++share)
@@ -130,7 +138,7 @@ Result<nlohmann::json> write_chunks(const Job& job) {
 Result<nlohmann::json> index_chunks(const Job& job) {
   PEN_ASSIGN(const auto file, posix_env().open(job.path, {.mode = OpenOptions::Mode::create_or_truncate}));
   Space space(file, {job.options.extent_bytes, job.options.alignment_bytes});
-  PEN_ASSIGN(auto index, hdf5::IndexFile::create(file, space, layout_of(job.chunk_bytes), format::make_file_id()));
+  PEN_ASSIGN(auto index, hdf5::IndexFile::create(file, space, layout_of(job), format::make_file_id()));
   PEN_TRY(index->start(job.options.swmr));
   Counters counters;
   hdf5::Indexer indexer(std::move(index), job.options, nullptr, counters);
@@ -177,6 +185,10 @@ int run(int argc, char** argv) {
   std::int64_t flush_ms = job.options.flush_interval.count();
   app.add_option("--flush-ms", flush_ms, "How often readers see new chunks");
   app.add_option("--index-chunks", job.index_chunks, "With --index-only: how many");
+  const std::map<std::string, Placement> placements{
+      {"log", Placement::log}, {"slots", Placement::slots}, {"contiguous", Placement::contiguous}};
+  app.add_option("--placement", job.placement)->transform(CLI::CheckedTransformer(placements));
+  app.add_option("--slot-bytes", job.slot_bytes, "With slots: room for a chunk");
   app.add_flag("--direct", direct, "Past the page cache (the default)");
   app.add_flag("--buffered", buffered, "Through the page cache")->excludes("--direct");
   app.add_flag("--copy", job.copy, "Give the store no owner, so that it copies every chunk");
