@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <numeric>
 #include <span>
 
 #include "check/names.hpp"
@@ -96,8 +95,8 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, Bytes states
 
 /// What the column's attributes say must be what stands in it. A frame may be damaged or dropped more
 /// than once, and come whole after that: of those states there may be fewer than were counted.
-void compare_counts(const TreeDataset& column, const StateCounts& counts, bool recorded, Findings& findings) {
-  const auto total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+void compare_counts(const TreeDataset& column, const StateCounts& counts, std::uint64_t frames, bool recorded,
+                    Findings& findings) {
   for (std::size_t state = 0; state < counts.size(); ++state) {
     const auto where = fmt::format("{}@{}", state_path, state_names[state]);
     const auto& attributes = column.info.attributes;
@@ -108,8 +107,8 @@ void compare_counts(const TreeDataset& column, const StateCounts& counts, bool r
       if (recorded) findings.add({Level::error, "a number of frames is not told", where, "a number", "none", {}});
       continue;
     }
-    // "missing" counts every frame that is not received, whatever became of it.
-    const auto actual = state == 0 ? total - counts[state_received] : counts[state];
+    // "missing" counts every frame that is not received, whatever became of it, also those behind the column's end.
+    const auto actual = state == 0 ? frames - std::min(frames, counts[state_received]) : counts[state];
     if (state <= state_received ? *said != actual : *said < actual)
       findings.add({Level::error,
                     "a number of frames is wrong",
@@ -175,7 +174,7 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
     return counts;
   }
   const auto states_counted = compare_states(whole, states->data, unfinished, findings);
-  if (!unfinished) compare_counts(*column, states_counted, recorded, findings);
+  if (!unfinished) compare_counts(*column, states_counted, counts.frames, recorded, findings);
   return counts;
 }
 

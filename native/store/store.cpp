@@ -182,8 +182,8 @@ class OwnStore final : public Store {
       PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
     }
     shared_->pipeline =
-        std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_,
-                                   sequences(share_, shared_file_), fixed_places(layout), counters_, deliver);
+        std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_, sequences(share_, shared_file_),
+                                   fixed_places(layout), counters_, deliver);
     return {};
   }
 

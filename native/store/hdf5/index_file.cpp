@@ -33,11 +33,12 @@ struct Growing {
     return {};
   }
 
-  Result<void> grow(std::uint64_t rows) {
-    if (rows <= dimensions[0]) return {};
+  Result<void> grow(std::uint64_t rows) { return rows > dimensions[0] ? set_rows(rows) : Result<void>{}; }
+
+  Result<void> set_rows(std::uint64_t rows) {
     auto wanted = dimensions;
     wanted[0] = rows;
-    PEN_TRY(done(H5Dset_extent(dataset.get(), wanted.data()), fmt::format("grow {} to {} rows", path, rows)));
+    PEN_TRY(done(H5Dset_extent(dataset.get(), wanted.data()), fmt::format("give {} {} rows", path, rows)));
     dimensions = std::move(wanted);
     return {};
   }
@@ -297,10 +298,12 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_TRY(close_file());
     PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file again"));
     PEN_TRY(open_datasets());
+    // Contiguous frames end with the last one, and the columns with them.
+    const bool contiguous = !chunked_.empty() && chunked_.front().contiguous();
     std::uint64_t end = 0;
     for (const auto& node : chunked_) end = std::max(end, node.end());
-    for (auto& node : chunked_) PEN_TRY(node.contiguous() ? complete(node, end) : node.grow(values.frames));
-    for (auto& node : columns_) PEN_TRY(node.grow(values.frames));
+    for (auto& node : chunked_) PEN_TRY(contiguous ? complete(node, end) : node.grow(values.frames));
+    for (auto& node : columns_) PEN_TRY(contiguous ? node.set_rows(end) : node.grow(values.frames));
     PEN_TRY(complete_virtual_datasets(values.frames));
     for (const auto& node : values.values) PEN_TRY(write_value(file_.get(), node));
     for (const auto& [path, attribute] : values.attributes)

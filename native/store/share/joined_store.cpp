@@ -62,10 +62,9 @@ class JoinedStore final : public Store {
 
   void start(std::shared_ptr<File> data, const StoreOptions& options, const SharedFile& file,
              const FileLayout& layout) {
-    shared_->pipeline =
-        std::make_unique<Pipeline>(std::move(data), space_, file.id, options, sequences(share_, file),
-                                   fixed_places(layout), counters_,
-                                   [this](WrittenSegment segment) { index_.push(std::move(segment)); });
+    shared_->pipeline = std::make_unique<Pipeline>(std::move(data), space_, file.id, options, sequences(share_, file),
+                                                   fixed_places(layout), counters_,
+                                                   [this](WrittenSegment segment) { index_.push(std::move(segment)); });
   }
 
   void start_members(Env& env, const std::string& path, const FileLayout& layout, const StoreOptions& options) {
