@@ -180,8 +180,8 @@ class Configuration(Plan):
             )
         if self.store.placement != "log":
             raise ValueError(
-                f'store.placement is "{self.store.placement}"; with resume it must be "log": a recorder goes on with'
-                " a log only"
+                f'store.placement is "{self.store.placement}"; with resume it must be "log": a recorder'
+                " goes on with a log only"
             )
         return self
 
