@@ -18,13 +18,13 @@ Result<std::optional<format::SegmentHeader>> description_header(File& file, cons
   if (count < head.size()) return std::optional<format::SegmentHeader>();
   auto header = format::decode_header(head, expected.description_address);
   if (!header.ok() || header->file_id != expected.id) return std::optional<format::SegmentHeader>();
-  return std::optional(std::move(*header));
+  return std::optional(*header);
 }
 
 Result<format::SegmentHeader> recognise(File& file, const std::string& path, const Share& share,
                                         const SharedFile& expected) {
-  PEN_ASSIGN(auto header, description_header(file, expected));
-  if (header) return std::move(*header);
+  PEN_ASSIGN(const auto header, description_header(file, expected));
+  if (header) return *header;
   return make_error(Errc::mismatch,
                     "rank {} finds another file at {} than rank 0 made; the folder must be on a file system that all "
                     "machines of the job share",
