@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/bytes.hpp"
+#include "base/call_watch.hpp"
 #include "base/result.hpp"
 
 namespace penstock {
@@ -68,6 +69,8 @@ class File {
   /// Whether the name that it was opened by still leads to this file: it was neither removed nor
   /// replaced.
   virtual bool still_named() const = 0;
+  /// For calls that are made on this file's behalf elsewhere, HDF5's, to be watched as its own are.
+  virtual Watching watching() const { return {}; }
 };
 
 class Env {

@@ -84,6 +84,7 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   ~IndexFileOfHdf5() override {
     LibraryLock lock;
+    const WatchedCall watched(file_ ? context_.file->watching() : Watching{}, Call::hdf5_close);
     (void)close_file();
     (void)access_.close();
     (void)driver_.close();
@@ -91,22 +92,26 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   Result<void> make(const FileLayout& layout, const format::FileId& id) {
     LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_create);
     return context_.outcome(make_all(layout, id));
   }
 
   Result<void> open(const FileLayout& layout) {
     LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_open);
     return context_.outcome(open_all(layout));
   }
 
   Result<void> start(bool swmr, bool sync_receipts) override {
     LibraryLock lock;
     sync_receipts_ = sync_receipts;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_start);
     return context_.outcome(start_all(swmr));
   }
 
   Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) override {
     LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_write_chunks);
     std::vector<std::size_t> refused;
     PEN_TRY(context_.outcome(put_all(chunks, refused)));
     return refused;
@@ -114,16 +119,19 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   Result<void> put_rows(ColumnId column, RowRun rows, Bytes data) override {
     LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
     return context_.outcome(put_all_rows(column, rows, data));
   }
 
   Result<void> flush() override {
     LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_flush);
     return context_.outcome(done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file"));
   }
 
   Result<void> finish(const FinalValues& values) override {
     LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
     auto finished = context_.outcome(finish_all(values));
     auto closed = close_file();
     return finished.ok() ? closed : finished;
