@@ -14,13 +14,14 @@ struct BufferPool::Shared {
     std::size_t capacity;
   };
 
-  explicit Shared(std::size_t budget) : budget_bytes(budget) {}
+  Shared(std::size_t budget, HugePages huge) : budget_bytes(budget), huge_pages(huge) {}
   ~Shared() {
     for (auto& [capacity, slabs] : idle)
       for (const auto& slab : slabs) ::munmap(slab.data, slab.capacity);
   }
 
   const std::size_t budget_bytes;
+  const HugePages huge_pages;
   std::mutex mutex;
   std::condition_variable room;
   // guarded by mutex
@@ -56,23 +57,37 @@ namespace {
 
 /// Size classes four to an octave: at most a quarter is wasted, and a stream whose frames differ a
 /// little in size keeps hitting the same class.
-std::size_t class_of(std::size_t size) {
+std::size_t class_of(std::size_t size, HugePages huge_pages) {
   const auto rounded = align_up(std::max<std::size_t>(size, 1), page_bytes);
-  const auto step = std::max<std::size_t>(std::bit_floor(rounded) / 4, page_bytes);
+  const bool huge = huge_pages == HugePages::reserved && rounded >= huge_page_bytes;
+  const auto step = std::max<std::size_t>(std::bit_floor(rounded) / 4, huge ? huge_page_bytes : page_bytes);
   return align_up(rounded, step);
+}
+
+/// MAP_FAILED, with errno, where there is no memory.
+void* map(std::size_t bytes, HugePages huge_pages) {
+  constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS;
+  if (huge_pages == HugePages::reserved && bytes >= huge_page_bytes && bytes % huge_page_bytes == 0)
+    if (void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_HUGETLB, -1, 0); memory != MAP_FAILED)
+      return memory;
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, -1, 0);
+  if (memory != MAP_FAILED && bytes >= huge_page_bytes)
+    ::madvise(memory, bytes, huge_pages == HugePages::off ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+  return memory;
 }
 
 }  // namespace
 
-BufferPool::BufferPool(std::size_t budget_bytes) : shared_(std::make_shared<Shared>(budget_bytes)) {}
+BufferPool::BufferPool(std::size_t budget_bytes, HugePages huge_pages)
+    : shared_(std::make_shared<Shared>(budget_bytes, huge_pages)) {}
 
 Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds wait) {
   if (size > shared_->budget_bytes)
     return make_error(Errc::too_large, "a buffer of {} bytes does not fit the pool of {} bytes; enlarge the pool", size,
                       shared_->budget_bytes);
   // Near the budget's end a class may not fit where the plain size does.
-  const auto capacity =
-      std::min(class_of(size), std::max(align_up(size, page_bytes), shared_->budget_bytes & ~(page_bytes - 1)));
+  const auto capacity = std::min(class_of(size, shared_->huge_pages),
+                                 std::max(align_up(size, page_bytes), shared_->budget_bytes & ~(page_bytes - 1)));
   Shared::Slab slab{nullptr, capacity};
   {
     std::unique_lock lock(shared_->mutex);
@@ -92,7 +107,7 @@ Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds
     shared_->used_bytes_max = std::max(shared_->used_bytes_max, shared_->used_bytes);
   }
   if (slab.data == nullptr) {
-    void* memory = ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = map(capacity, shared_->huge_pages);
     if (memory == MAP_FAILED) {
       {
         std::lock_guard lock(shared_->mutex);
@@ -101,7 +116,6 @@ Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds
       shared_->room.notify_all();
       return errno_error(errno, fmt::format("map {} bytes for the pool", capacity));
     }
-    if (capacity >= (std::size_t{1} << 21)) ::madvise(memory, capacity, MADV_HUGEPAGE);
     slab.data = static_cast<std::byte*>(memory);
   }
   auto buffer = BufferRef(new Buffer, [shared = shared_](Buffer* gone) {

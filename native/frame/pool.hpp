@@ -32,12 +32,19 @@ class Buffer {
 
 using BufferRef = std::shared_ptr<Buffer>;
 
+/// What buffers of two megabytes and more are made of. `reserved` are those that the system's administrator set aside
+/// (hugetlbfs); where there are not enough it is as `transparent`, which leaves it to the kernel.
+enum class HugePages { off, transparent, reserved };
+
+/// Of the processor's, in bytes: what `reserved` takes.
+constexpr std::size_t huge_page_bytes = 2 << 20;
+
 /// Hands out buffers up to a budget in bytes, and keeps freed ones for the next of their size, so
 /// that a steady stream causes no page faults. All calls are safe from several threads. Buffers
 /// keep the pool's memory alive: the pool object may go before them.
 class BufferPool {
  public:
-  explicit BufferPool(std::size_t budget_bytes);
+  explicit BufferPool(std::size_t budget_bytes, HugePages huge_pages = HugePages::transparent);
 
   /// Waits up to `wait` for room; `timed_out` after that, `too_large` where `size` exceeds the whole
   /// budget.

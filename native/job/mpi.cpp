@@ -1,6 +1,5 @@
 /// The only file that includes mpi.h; compiled once for each implementation of MPI.
 #include <mpi.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -11,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/threads.hpp"
 #include "job/job.hpp"
 
 namespace penstock::job {
@@ -80,7 +80,7 @@ class MpiJob final : public Job {
   void start(Handler handler) override {
     handler_ = std::move(handler);
     thread_ = std::thread([this] {
-      pthread_setname_np(pthread_self(), "pen-mpi");
+      begin_thread("pen-mpi", Role::other);
       run();
     });
   }

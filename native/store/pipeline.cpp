@@ -1,12 +1,11 @@
 #include "store/pipeline.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/threads.hpp"
 
 namespace penstock::store {
 namespace {
@@ -58,12 +57,12 @@ Pipeline::Pipeline(std::shared_ptr<File> file, Space& space, const format::FileI
       sequence_step_(sequences.step) {
   for (unsigned i = 0; i < options.write_threads; ++i)
     writers_.emplace_back([this] {
-      pthread_setname_np(pthread_self(), "pen-write");
+      begin_thread("pen-write", Role::write);
       write_loop();
     });
   if (options.durability != Durability::none)
     syncer_ = std::thread([this] {
-      pthread_setname_np(pthread_self(), "pen-sync");
+      begin_thread("pen-sync", Role::write);
       sync_loop();
     });
 }

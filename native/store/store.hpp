@@ -46,6 +46,8 @@ struct StoreOptions {
   Durability durability = Durability::none;
   std::chrono::milliseconds sync_interval{1000};
   std::chrono::milliseconds flush_interval{1000};  ///< readers see new frames after at most this
+  /// What segment buffers are made of.
+  HugePages huge_pages = HugePages::transparent;
 };
 
 /// A chunk that a writer hands over. With one frame a chunk, `index` is the frame number.

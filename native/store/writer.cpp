@@ -219,7 +219,7 @@ class SegmentWriter final : public ChunkWriter {
 
 WriterShared::WriterShared(const StoreOptions& options_of_store, const FileLayout& layout, const Share& share)
     : options(options_of_store),
-      staging(options.buffers ? *options.buffers : BufferPool(options.buffer_bytes)),
+      staging(options.buffers ? *options.buffers : BufferPool(options.buffer_bytes, options.huge_pages)),
       writers(share.rank << 16) {
   for (const auto& node : layout.chunked) {
     const auto bytes = node.raw_bytes();

@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/threads.hpp"
 #include "stream/delivery.hpp"
 #include "stream/tcp_frame.hpp"
 
@@ -54,7 +55,10 @@ TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, Tcp
       replies_(std::make_shared<TcpReplies>(socket_)),
       input_(*socket_, sink.pool(), sink.holds_back(), options.stall_timeout, stopping_) {
   socket_->tune(0, 0);
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this] {
+    begin_thread("pen-receive", Role::receive);
+    run();
+  });
 }
 
 TcpConnection::~TcpConnection() {

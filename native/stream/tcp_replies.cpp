@@ -1,6 +1,7 @@
 #include "stream/tcp_replies.hpp"
 
 #include "base/clock.hpp"
+#include "base/threads.hpp"
 
 namespace penstock::stream {
 namespace {
@@ -16,7 +17,10 @@ constexpr std::int64_t close_timeout_ns = 1'000'000'000;
 
 TcpReplies::TcpReplies(std::shared_ptr<Socket> socket) : socket_(std::move(socket)) {
   socket_->set_send_timeout(send_timeout);
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this] {
+    begin_thread("pen-reply", Role::receive);
+    run();
+  });
 }
 
 TcpReplies::~TcpReplies() { close(); }

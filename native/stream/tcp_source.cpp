@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/threads.hpp"
 #include "stream/tcp.hpp"
 #include "stream/tcp_connection.hpp"
 #include "stream/tcp_frame.hpp"
@@ -26,7 +27,10 @@ class TcpSource : public Source {
     PEN_ASSIGN(auto listener, listen_on(options_.host, options_.port, options_.receive_buffer_bytes));
     port_ = listener.port;
     stopping_ = false;
-    acceptor_ = std::thread([this, &sink, socket = std::move(listener.socket)]() mutable { accept(socket, sink); });
+    acceptor_ = std::thread([this, &sink, socket = std::move(listener.socket)]() mutable {
+      begin_thread("pen-accept", Role::receive);
+      accept(socket, sink);
+    });
     return {};
   }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <thread>
 
+#include "base/threads.hpp"
 #include "stream/delivery.hpp"
 #include "stream/zmq_socket.hpp"
 
@@ -32,7 +33,10 @@ class ZmqSource : public Source {
   Result<void> start(FrameSink& sink) override {
     context_.reset(::zmq_ctx_new());
     if (context_ == nullptr) return zmq_error("ZeroMQ context");
-    socket_.reset(::zmq_socket(context_.get(), ZMQ_PULL));
+    {
+      const InRole receive(Role::receive);  // the library starts its own threads with the first socket
+      socket_.reset(::zmq_socket(context_.get(), ZMQ_PULL));
+    }
     if (socket_ == nullptr) return zmq_error("ZeroMQ socket");
     PEN_TRY(configure());
     const auto& endpoint = options_.endpoint;
@@ -41,7 +45,10 @@ class ZmqSource : public Source {
     if (failed != 0) return zmq_error(fmt::format("{} {}", options_.bind ? "bind" : "connect to", endpoint));
     if (options_.bind) address_ = last_endpoint(socket_.get(), endpoint);
     stopping_ = false;
-    thread_ = std::thread([this, &sink] { run(sink); });
+    thread_ = std::thread([this, &sink] {
+      begin_thread("pen-receive", Role::receive);
+      run(sink);
+    });
     return {};
   }
 

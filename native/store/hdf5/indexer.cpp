@@ -1,9 +1,9 @@
 #include "store/hdf5/indexer.hpp"
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include "base/clock.hpp"
+#include "base/threads.hpp"
 
 namespace penstock::store::hdf5 {
 namespace {
@@ -30,7 +30,7 @@ Indexer::Indexer(std::unique_ptr<IndexFile> file, const StoreOptions& options, L
       counters_(counters),
       inbox_(inbox_segments),
       thread_([this] {
-        pthread_setname_np(pthread_self(), "pen-index");
+        begin_thread("pen-index", Role::index);
         run();
       }) {}
 

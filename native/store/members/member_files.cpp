@@ -170,7 +170,7 @@ MemberFiles::MemberFiles(Env& env, const std::string& master, const FileLayout& 
         close_retired();
       }) {
   options_.overwrite = false;
-  options_.buffers.emplace(options.buffer_bytes);
+  options_.buffers.emplace(options.buffer_bytes, options.huge_pages);
 }
 
 MemberFiles::~MemberFiles() { stop(false); }
