@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
-from penstock.model.configuration import Configuration, TcpSource, ZmqSource
-from penstock.model.plans import CodecPlan, FilesPlan, StorePlan
+from penstock.model.configuration import Configuration, Metrics, TcpSource, ZmqSource
+from penstock.model.plans import CodecPlan, FilesPlan, MachinePlan, StorePlan
 from penstock.model.units import format_size
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -129,6 +129,8 @@ def configuration_page() -> str:
         ("files", FilesPlan),
         ("codec", CodecPlan),
         ("store", StorePlan),
+        ("machine", MachinePlan),
+        ("metrics", Metrics),
     ):
         lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
     return "\n".join(lines).rstrip() + "\n"

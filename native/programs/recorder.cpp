@@ -20,6 +20,10 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/watched_env.hpp"
+#include "recorder/metrics.hpp"
+#include "recorder/machine.hpp"
+#include "recorder/stalls.hpp"
 #include "stream/tcp.hpp"
 #include "stream/zmq_source.hpp"
 
@@ -98,6 +102,24 @@ Result<void> start_sources(const recorder::Config& config, recorder::Recorder& r
   return {};
 }
 
+Result<void> place(const recorder::Config& config) {
+  if (config.machine.chosen()) {
+    PEN_ASSIGN(const auto placement, recorder::Placement::find(config.machine));
+    placement.apply();
+  }
+  if (const auto trouble = recorder::huge_page_trouble(config); !trouble.empty()) spdlog::warn("{}", trouble);
+  return {};
+}
+
+Result<void> serve_metrics(const recorder::Config& config, const recorder::Recorder& recorder, const CallWatch& watch,
+                           recorder::Events& events, unsigned rank, std::unique_ptr<recorder::MetricsServer>& server) {
+  PEN_ASSIGN(server, recorder::MetricsServer::start(*config.metrics,
+                                                    {[&recorder] { return recorder.snapshot(); }, &watch, rank}));
+  spdlog::info("metrics at {}", server->address());
+  events.emit("metrics", {{"address", server->address()}, {"rank", rank}});
+  return {};
+}
+
 bool input_has_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   char unread[256];
@@ -132,9 +154,14 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
       team.leads() ? recorder::Events(stdout) : recorder::Events([&team](const std::string& line) {
         team.tell(job::lead, {{"tell", "event"}, {"line", line}});
       });
-  recorder::Recorder recorder(posix_env(), config, events, team);
+  CallWatch watch(std::chrono::milliseconds(config.stall_limit_ms), recorder::tell_stalls(events, job.rank()));
+  const auto env = make_watched_env(posix_env(), watch);
+  recorder::Recorder recorder(*env, config, events, team);
   std::vector<std::unique_ptr<Source>> sources;
-  Result<void> started = recorder.start();
+  std::unique_ptr<recorder::MetricsServer> metrics;
+  Result<void> started = place(config);
+  if (started.ok()) started = recorder.start();
+  if (started.ok() && config.metrics) started = serve_metrics(config, recorder, watch, events, job.rank(), metrics);
   if (started.ok()) started = start_sources(config, recorder, sources, events, job.rank());
   if (started.ok()) wait_until_told(signals, stop_at_eof && team.leads(), config, recorder);
   for (auto& source : sources) source->stop();
@@ -148,7 +175,17 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   return recorder.failed_series() == 0 ? 0 : exit_failed;
 }
 
-int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
+int show_placement(const recorder::Config& config) {
+  const auto placement = recorder::describe_placement(config);
+  if (!placement.ok()) {
+    spdlog::critical("{}", placement.error().message());
+    return placement.error().code() == Errc::invalid_argument ? exit_usage : exit_failed;
+  }
+  recorder::Events(stdout).emit("placement", *placement);
+  return 0;
+}
+
+int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof, bool only_show, job::Job& job) {
   const auto config = read_config(plan_path, job);
   if (!config.ok()) {
     if (job.rank() == job::lead) spdlog::critical("{}", config.error().message());
@@ -156,6 +193,11 @@ int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof,
     return exit_usage;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
+  if (only_show) {
+    const int code = job.rank() == job::lead ? show_placement(*config) : 0;
+    job.stop();
+    return code;
+  }
   return record(*config, signals, stop_at_eof, job);
 }
 
@@ -176,6 +218,8 @@ int main(int argc, char** argv) {
   app.add_option("--plan", plan, "JSON file with the whole job; - is standard input")->required();
   bool stop_at_eof = false;
   app.add_flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
+  bool only_show = false;
+  app.add_flag("--show-placement", only_show, "Tell where threads and memory would be (of rank 0), and end");
   bool alone = false;
   app.add_flag("--alone", alone, "One process, though a launcher of jobs started this program");
   app.set_version_flag("--version", "penstock-recorder " PENSTOCK_VERSION);
@@ -190,5 +234,5 @@ int main(int argc, char** argv) {
     spdlog::critical("{}", job.error().message());
     return exit_failed;
   }
-  return run(plan, signals, stop_at_eof, **job);
+  return run(plan, signals, stop_at_eof, only_show, **job);
 }

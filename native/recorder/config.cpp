@@ -224,6 +224,36 @@ Result<void> check_resume(const Config& config) {
   return {};
 }
 
+Result<MetricsConfig> metrics_from(const json& object) {
+  MetricsConfig metrics;
+  PEN_ASSIGN(auto fields, Fields::of(object, "metrics"));
+  PEN_TRY(fields.text("host", metrics.host));
+  PEN_TRY(fields.integer("port", metrics.port, 0, 65535));
+  PEN_TRY(fields.refuse_others());
+  return metrics;
+}
+
+Result<MachineConfig> machine_from(const json& object, HugePages& huge_pages) {
+  MachineConfig machine;
+  PEN_ASSIGN(auto fields, Fields::of(object, "machine"));
+  PEN_TRY(fields.text("receive", machine.receive));
+  PEN_TRY(fields.text("compress", machine.compress));
+  PEN_TRY(fields.text("write", machine.write));
+  PEN_TRY(fields.text("index", machine.index));
+  PEN_TRY(fields.choice(
+      "huge_pages", huge_pages,
+      {{"off", HugePages::off}, {"transparent", HugePages::transparent}, {"explicit", HugePages::reserved}}));
+  PEN_TRY(fields.refuse_others());
+  return machine;
+}
+
+Result<std::uint16_t> port_of_rank(std::uint16_t port, unsigned rank, unsigned ranks) {
+  if (port == 0) return port;
+  if (port + ranks - 1 > 65535)
+    return make_error(Errc::invalid_argument, "port is {}; {} ranks need as many ports from there", port, ranks);
+  return static_cast<std::uint16_t>(port + rank);
+}
+
 }  // namespace
 
 Result<Config> Config::from_json(const json& plan) {
@@ -251,6 +281,13 @@ Result<Config> Config::from_json(const json& plan) {
     PEN_ASSIGN(config.store, store_from(*options, config.placement));
   }
   PEN_TRY(check_placement(config));
+  if (const auto* metrics = fields.find("metrics"); metrics != nullptr) {
+    PEN_ASSIGN(config.metrics, metrics_from(*metrics));
+  }
+  if (const auto* machine = fields.find("machine"); machine != nullptr) {
+    PEN_ASSIGN(config.machine, machine_from(*machine, config.store.huge_pages));
+  }
+  PEN_TRY(fields.integer("stall_limit_ms", config.stall_limit_ms, 0, 3'600'000));
   PEN_TRY(fields.flag("overwrite", config.store.overwrite));
   PEN_TRY(fields.flag("resume", config.resume));
   PEN_TRY(check_resume(config));
@@ -273,11 +310,8 @@ Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {
   static constexpr std::string_view place = "{rank}";
   auto mine = *this;
   for (auto& source : mine.sources) {
-    if (source.kind == SourceConfig::Kind::tcp && source.port != 0) {
-      if (source.port + ranks - 1 > 65535)
-        return make_error(Errc::invalid_argument, "port is {}; {} ranks need as many ports from there", source.port,
-                          ranks);
-      source.port = static_cast<std::uint16_t>(source.port + rank);
+    if (source.kind == SourceConfig::Kind::tcp) {
+      PEN_ASSIGN(source.port, port_of_rank(source.port, rank, ranks));
     }
     const auto at = source.endpoint.find(place);
     if (at != std::string::npos)
@@ -286,6 +320,9 @@ Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {
       return make_error(Errc::invalid_argument,
                         "endpoint is {}; {} ranks cannot all bind it: put {{rank}} where the number of the rank goes",
                         source.endpoint, ranks);
+  }
+  if (mine.metrics) {
+    PEN_ASSIGN(mine.metrics->port, port_of_rank(mine.metrics->port, rank, ranks), "metrics");
   }
   return mine;
 }

@@ -23,6 +23,23 @@ struct SourceConfig {
   bool bind = false;                 ///< zmq: bind instead of connect
 };
 
+/// Where metrics are served: on loopback only.
+struct MetricsConfig {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 9810;  ///< 0 lets the system choose
+};
+
+/// Processors for each kind of thread, as lists: "0,4-7", or "node:1" for all of a NUMA node. Empty: wherever this
+/// process may run. Huge pages are in StoreOptions, for frames as well.
+struct MachineConfig {
+  std::string receive;
+  std::string compress;
+  std::string write;
+  std::string index;
+
+  bool chosen() const { return !(receive.empty() && compress.empty() && write.empty() && index.empty()); }
+};
+
 /// What happens to a frame for which the pool has no room.
 enum class WhenFull { hold, drop };
 
@@ -51,6 +68,9 @@ struct Config {
   std::uint64_t series_limit = 0;           ///< stop after so many; 0 goes on
   double end_timeout_s = 2.0;               ///< for frames that the end message overtook
   double idle_timeout_s = 60.0;             ///< after so long without a frame a series may be ended for another
+  std::uint64_t stall_limit_ms = 1000;      ///< calls of the storage that take longer are told of; 0: none
+  std::optional<MetricsConfig> metrics;
+  MachineConfig machine;
   store::StoreOptions store;
   store::Placement placement = store::Placement::log;  ///< `store.placement` in the plan
   std::string log_level = "info";
@@ -58,8 +78,8 @@ struct Config {
   /// An error names the field, the value and what is allowed.
   static Result<Config> from_json(const nlohmann::json& plan);
 
-  /// What rank `rank` of `ranks` does of it: it listens on TCP port + rank, and binds the ZeroMQ endpoint with its
-  /// number in place of {rank}.
+  /// What rank `rank` of `ranks` does of it: it listens on TCP port + rank, also for metrics, and binds the ZeroMQ
+  /// endpoint with its number in place of {rank}.
   Result<Config> for_rank(unsigned rank, unsigned ranks) const;
 
   /// How pool_bytes is divided: memory for frames in flight …

@@ -120,12 +120,9 @@ void Ledger::blemished_elsewhere(FrameNumber number, FrameState state) {
 
 void Ledger::add(const LedgerCounts& of_another) {
   std::lock_guard lock(mutex_);
-  counts_.duplicate += of_another.duplicate;
-  counts_.late += of_another.late;
-  counts_.damaged += of_another.damaged;
-  counts_.dropped += of_another.dropped;
-  counts_.lost += of_another.lost;
+  counts_.add_amiss(of_another);
   counts_.end = std::max(counts_.end, of_another.end);
+  added_.add_amiss(of_another);
 }
 
 std::vector<Ledger::Notice> Ledger::take_notices() {
@@ -143,6 +140,11 @@ std::vector<Ledger::Notice> Ledger::take_notices() {
 LedgerCounts Ledger::counts() const {
   std::lock_guard lock(mutex_);
   return counts_;
+}
+
+LedgerCounts Ledger::added() const {
+  std::lock_guard lock(mutex_);
+  return added_;
 }
 
 std::vector<std::pair<FrameNumber, FrameState>> Ledger::take_blemishes() {

@@ -37,6 +37,22 @@ struct LedgerCounts {
   std::uint64_t end = 0;  ///< one past the highest frame number that came
 
   bool operator==(const LedgerCounts&) const = default;
+
+  /// Of duplicate, late, damaged, dropped and lost frames, which only grow.
+  void add_amiss(const LedgerCounts& other) {
+    duplicate += other.duplicate;
+    late += other.late;
+    damaged += other.damaged;
+    dropped += other.dropped;
+    lost += other.lost;
+  }
+  void subtract_amiss(const LedgerCounts& other) {
+    duplicate -= other.duplicate;
+    late -= other.late;
+    damaged -= other.damaged;
+    dropped -= other.dropped;
+    lost -= other.lost;
+  }
 };
 
 /// A connection that wants to know when its frames are safe; compared by address.
@@ -86,6 +102,8 @@ class Ledger {
   std::vector<std::pair<FrameNumber, FrameState>> take_blemishes();
 
   LedgerCounts counts() const;
+  /// What add() brought of other ranks.
+  LedgerCounts added() const;
   /// One past the highest number that came; 0 if none.
   std::uint64_t end() const;
   /// Frames below `end` came to another rank.
@@ -116,6 +134,7 @@ class Ledger {
   std::map<Session, Sent> sessions_;
   std::vector<std::uint64_t> blemished_;
   LedgerCounts counts_;
+  LedgerCounts added_;
 };
 
 }  // namespace penstock::recorder

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/threads.hpp"
 #include "recorder/file_name.hpp"
 
 namespace penstock::recorder {
@@ -29,7 +30,7 @@ Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
       config_(std::move(config)),
       events_(events),
       team_(team),
-      pool_(config_.frame_pool_bytes()),
+      pool_(config_.frame_pool_bytes(), config_.store.huge_pages),
       queue_(queue_frames) {}
 
 Recorder::~Recorder() { stop(); }
@@ -49,8 +50,15 @@ Result<void> Recorder::start() {
   PEN_ASSIGN(const auto free, env_.free_bytes(config_.folder));
   if (free < config_.store.extent_bytes)
     spdlog::warn("folder {} has only {} MB free", config_.folder, free / 1'000'000);
-  for (unsigned i = 0; i < config_.threads; ++i) workers_.emplace_back([this, i] { work(i); });
-  timekeeper_ = std::thread([this] { keep_time(); });
+  for (unsigned i = 0; i < config_.threads; ++i)
+    workers_.emplace_back([this, i] {
+      begin_thread("pen-compress", Role::compress);
+      work(i);
+    });
+  timekeeper_ = std::thread([this] {
+    begin_thread("pen-time", Role::other);
+    keep_time();
+  });
   return {};
 }
 
@@ -81,6 +89,21 @@ bool Recorder::wait_for_limit(std::chrono::milliseconds wait) {
     return false;
   }
   return changed_.wait_for(lock, wait, [&] { return closed_series_ >= config_.series_limit; });
+}
+
+Snapshot Recorder::snapshot() const {
+  Snapshot now;
+  now.meters = totals_.now();
+  now.open_series = totals_.open_series();
+  now.failed_series = failed_series_;
+  now.rejected = rejected_;
+  now.queued_frames = queue_.size();
+  now.pool_bytes = pool_.budget_bytes();
+  now.pool_used_bytes = pool_.used_bytes();
+  now.pool_used_bytes_max = pool_.used_bytes_max();
+  std::lock_guard lock(mutex_);
+  now.closed_series = closed_series_;
+  return now;
 }
 
 std::shared_ptr<SeriesFile> Recorder::find(const std::string& series_unique_id) const {
@@ -190,6 +213,7 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
                                 .began = {},
                                 .ended = {},
                                 .asked_to_close = close_when_open_.erase(unique_id) > 0});
+  totals_.open(*file);
   closed_names_.erase(unique_id);
   if (const auto early = early_ends_.extract(unique_id); !early.empty())
     for (const auto rank : early.mapped()) end_open(open_.at(unique_id), rank);
@@ -370,6 +394,7 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
     auto closing = std::make_unique<Closing>();
     closing->series = open.file;
     closing->thread = std::thread([this, open = std::move(open), done = &closing->done] {
+      begin_thread("pen-close", Role::other);
       close_one(open);
       *done = true;
     });
@@ -378,11 +403,15 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
 }
 
 void Recorder::close_one(const Open& open) {
-  if (!team_.leads()) return part_from_lead(open);
+  if (!team_.leads()) {
+    part_from_lead(open);
+    return totals_.close(open.file);
+  }
   part_from_others(open);
   const auto closed = open.file->close();
   const std::string problem = open.file->problem();
   if (!closed.ok() || !problem.empty()) ++failed_series_;
+  totals_.close(open.file);
   report_end(open, problem);
   for (const auto rank : open.joined)
     team_.tell(rank, {{"tell", "closed"}, {"series_unique_id", open.file->series().unique_id}, {"problem", problem}});

@@ -21,6 +21,7 @@
 #include "base/queue.hpp"
 #include "frame/sink.hpp"
 #include "recorder/events.hpp"
+#include "recorder/meter.hpp"
 #include "recorder/series_file.hpp"
 #include "recorder/team.hpp"
 
@@ -49,6 +50,8 @@ class Recorder final : public FrameSink {
   bool wait_for_limit(std::chrono::milliseconds wait);
   /// Series whose file could not be completed.
   std::uint64_t failed_series() const { return failed_series_; }
+  /// Waits for no storage.
+  Snapshot snapshot() const;
 
   Result<void> begin(Series series, std::shared_ptr<AckListener> acks) override;
   Result<void> put(Frame frame) override;
@@ -137,6 +140,7 @@ class Recorder final : public FrameSink {
   BoundedQueue<Work> queue_;
   std::vector<std::thread> workers_;
   std::thread timekeeper_;
+  Totals totals_;
   bool joined_team_ = false;
   std::int64_t busy_told_ns_ = 0;  // of the timekeeper
   std::atomic<std::uint64_t> rejected_{0};

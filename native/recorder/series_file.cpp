@@ -234,6 +234,8 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     return std::optional<Task>();
   }
   raw_bytes_ += raw_bytes_a_frame_;
+  meter_.raw_bytes += raw_bytes_a_frame_;
+  ++meter_.frames_received;
   last_activity_ns_ = monotonic_ns();
   shorten_text(frame.metadata);
   const auto slot = slots_.put({.number = value(frame.number),
@@ -274,7 +276,9 @@ void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
     const store::PlacedChunk chunk{.head = head};
     lost(std::span(&chunk, 1), written.error());
   }
-  encode_ns_ += monotonic_ns() - started;
+  const auto took = monotonic_ns() - started;
+  encode_ns_ += took;
+  meter_.compress.add(took);
   task = {};  // the payload's memory goes back before the series may close
   release_task();
 }
@@ -419,9 +423,12 @@ void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWr
     row.written_ns = chunk.written_ns;
     row.whole = ledger_.whole(FrameNumber{row.number});
     latencies.push_back(now - row.admitted_ns);
+    meter_.latency.add(latencies.back());
     bytes += chunk.size;
     batch_->add(std::move(row));
   }
+  meter_.frames_written += chunks.size();
+  meter_.stored_bytes += bytes;
   {
     std::lock_guard lock(mutex_);
     for (const auto latency : latencies) latency_.add(latency);
@@ -476,6 +483,27 @@ SeriesStats SeriesFile::stats() const {
   stats.stored_bytes = stored_bytes_;
   stats.latency = latency_;
   return stats;
+}
+
+Meters SeriesFile::meters() const {
+  Meters meters;
+  meters.frames_received = meter_.frames_received;
+  meters.raw_bytes = meter_.raw_bytes;
+  meters.frames_written = meter_.frames_written;
+  meters.stored_bytes = meter_.stored_bytes;
+  meters.amiss = ledger_.counts();
+  meters.amiss.subtract_amiss(ledger_.added());
+  meters.compress = meter_.compress.values();
+  meters.latency = meter_.latency.values();
+  if (fitted_ && store_) {
+    const auto store = store_->stats();
+    meters.segments = store.segments;
+    meters.segment_bytes = store.written_bytes;
+    meters.waiting_segments = store.queue_segments;
+  }
+  std::lock_guard lock(mutex_);
+  meters.waiting_frames = unsettled_;
+  return meters;
 }
 
 std::string SeriesFile::problem() const {

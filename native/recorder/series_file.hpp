@@ -20,6 +20,7 @@
 #include "recorder/histogram.hpp"
 #include "recorder/ledger.hpp"
 #include "recorder/left_file.hpp"
+#include "recorder/meter.hpp"
 #include "recorder/rows.hpp"
 #include "recorder/team.hpp"
 
@@ -107,6 +108,8 @@ class SeriesFile final : private store::Listener {
   Result<void> close();
 
   SeriesStats stats() const;
+  /// What this process did for the series, for metrics.
+  Meters meters() const;
   /// The first failure of the storage since the start, empty if there was none.
   std::string problem() const;
 
@@ -176,6 +179,7 @@ class SeriesFile final : private store::Listener {
   // Synchronise themselves.
   Ledger ledger_;
   RowSlots slots_;
+  Meter meter_;
   std::atomic<std::uint64_t> raw_bytes_{0};
   std::atomic<std::int64_t> encode_ns_{0};
   std::atomic<std::int64_t> elsewhere_write_ns_{0};  ///< of the other ranks, once they have closed

@@ -1,9 +1,10 @@
 #include "recorder/team.hpp"
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <cstring>
+
+#include "base/threads.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -103,7 +104,7 @@ void Team::start(Handlers handlers) {
   handlers_ = std::move(handlers);
   if (leads() && ranks() > 1)
     thread_ = std::thread([this] {
-      pthread_setname_np(pthread_self(), "pen-team");
+      begin_thread("pen-team", Role::other);
       answer_questions();
     });
   job_.start([this](unsigned from, std::vector<std::byte> message) { receive(from, std::move(message)); });

@@ -73,6 +73,10 @@ def test_a_file_of_comments_gives_the_defaults() -> None:
         ("file_name: '../{series_id}.h5'\n", ["file_name", "folder"]),
         ("file_name: '{user}.h5'\n", ["file_name", "{series_unique_id}"]),
         ("file_name: .hidden\n", ["file_name", "hidden"]),
+        ("machine: {write: all}\n", ["c.yaml:1", "machine.write", "all", "0,4-7"]),
+        ("machine: {huge_pages: giant}\n", ["machine.huge_pages", "'explicit'", "giant"]),
+        ("metrics: {listen: '10.1.2.3:9810'}\n", ["metrics.listen", "10.1.2.3:9810", "SSH tunnel"]),
+        ("stall_limit_ms: -5\n", ["stall_limit_ms", "at least 0", "-5"]),
         ("- 1\n- 2\n", ["field: value"]),
         ("folder: [\n", ["c.yaml", "not YAML"]),
         ("store: &a {direct: true}\ncodec: *a\n", ["alias"]),
@@ -131,6 +135,16 @@ def test_options_override_the_file(tmp_path: Path) -> None:
     assert (configuration.codec.encoding, configuration.codec.level) == ("zstd", 7)
     assert (configuration.store.direct, configuration.store.durability) == (False, "segment")
     assert configuration.series_limit == 2
+    assert configuration.plan({}).metrics is None
+
+
+def test_machine_and_metrics_reach_the_plan() -> None:
+    text = "machine: {receive: 0, compress: 1-3}\nmetrics: {listen: 'localhost'}\nstall_limit_ms: 0\n"
+    plan = parse_yaml(text, Configuration, "c.yaml").plan({})
+    assert (plan.machine.receive, plan.machine.compress, plan.machine.write) == ("0", "1-3", "")
+    assert plan.metrics is not None
+    assert (plan.metrics.host, plan.metrics.port) == ("localhost", 9810)
+    assert plan.stall_limit_ms == 0
 
 
 @pytest.mark.parametrize(

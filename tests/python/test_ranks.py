@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -333,3 +334,29 @@ def test_a_command_in_somebodys_job_is_no_rank_of_it(
     recorded = run("record", "--folder", str(tmp_path), "--listen", f"127.0.0.1:{port}", "--series", "1")
     _, errors = sender.communicate(timeout=WAIT_S)
     assert (recorded.returncode, sender.returncode) == (0, 0), recorded.stderr + errors
+
+
+def test_each_rank_serves_metrics_of_what_it_did(job: Callable[..., Job], run: Run, tmp_path: Path) -> None:
+    port = _free_ports(2)
+    recorder = job(2, "--metrics", f"127.0.0.1:{port}")
+    sent = simulate(run, recorder.target, "--frames", "200", "--series-name", "shared")
+    assert sent.returncode == 0, sent.stderr
+    end = recorder.until("series_end")
+
+    def value(rank: int, name: str) -> float:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port + rank}/metrics", timeout=WAIT_S) as answer:
+            text = answer.read().decode()
+        found = re.search(rf"^{re.escape(name)} (\S+)$", text, flags=re.MULTILINE)
+        assert found is not None, name
+        return float(found[1])
+
+    for name, of_series in (
+        ("penstock_frames_received_total", end["frames_received"]),
+        ("penstock_frames_written_total", end["frames_written"]),
+        ("penstock_received_bytes_total", end["raw_bytes"]),
+        ("penstock_stored_bytes_total", end["stored_bytes"]),
+    ):
+        each = [value(rank, name) for rank in (0, 1)]
+        assert all(each), "both ranks had frames"
+        assert sum(each) == of_series
+    assert recorder.stop() == 0

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, print_json, print_json_line, reports_errors
+from penstock.cli.common import err, out, print_json, print_json_line, reports_errors
 from penstock.files.storage import storage_facts
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event
@@ -15,7 +15,8 @@ from penstock.model.plans import RecorderPlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
-from penstock.programs.record import record
+from penstock.programs.record import placement_of, record
+from penstock.report.machine import placement_tables
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import plan_table
 
@@ -108,12 +109,31 @@ def record_command(
         ),
     ] = 1,
     mpi: Annotated[str, typer.Option(help="openmpi or mpich, for --ranks.")] = "openmpi",
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve metrics for Prometheus at http://HOST:PORT/metrics, for example 127.0.0.1:9810; on"
+            " loopback only.",
+        ),
+    ] = None,
     log_level: Annotated[
         str | None, typer.Option(help="debug, info, warning or error. [default: warning]")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False,
+    show_placement: Annotated[
+        bool,
+        typer.Option(
+            "--show-placement",
+            help="Show the machine, and where threads and memory would be, and end.",
+        ),
+    ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Events as JSON lines (with --dry-run: the plan).")
+        bool,
+        typer.Option(
+            "--json",
+            help="Events as JSON lines (with --dry-run: the plan; with --show-placement: the placement).",
+        ),
     ] = False,
 ) -> None:
     """Record series after series, each into its own NeXus HDF5 file.
@@ -141,6 +161,7 @@ def record_command(
             files=files,
             frames_per_file=frames_per_file,
             log_level=log_level,
+            metrics=metrics,
         ),
     )
     _require_folder(settings.folder.absolute())
@@ -150,6 +171,9 @@ def record_command(
     if dry_run:
         _show_plan(plan, json, team)
         _show_storage(storage, settle_store(settings.store, storage)[1])
+        return
+    if show_placement:
+        _show_placement(plan, json)
         return
     _record(plan, json, team)
 
@@ -187,6 +211,15 @@ def _show_plan(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
 
 def _show_storage(storage: StorageFacts, reason: str) -> None:
     err().print(f"storage: {describe_facts(storage)}: {reason}", markup=False, soft_wrap=True)
+
+
+def _show_placement(plan: RecorderPlan, json: bool) -> None:
+    placement = placement_of(plan)
+    if json:
+        print_json(placement)
+        return
+    for table in placement_tables(placement):
+        out().print(table)
 
 
 def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:

@@ -15,6 +15,8 @@ from penstock.model.plans import (
     CodecPlan,
     FilesPlan,
     LogLevel,
+    MetricsPlan,
+    MachinePlan,
     Plan,
     RecorderPlan,
     StorePlan,
@@ -26,6 +28,7 @@ from penstock.model.units import Size, format_size, is_loopback, split_address
 
 TOKEN_VARIABLE = "PENSTOCK_TOKEN"
 TCP_PORT = 9900
+METRICS_PORT = 9810
 _PLACEHOLDERS = ("series_unique_id", "series_id", "date")
 
 
@@ -84,6 +87,32 @@ class ZmqSource(Plan):
         return ZmqSourcePlan(endpoint=self.endpoint, bind=self.bind)
 
 
+class Metrics(Plan):
+    """Metrics for Prometheus, over HTTP. Without `metrics` none are served."""
+
+    listen: str = Field(
+        "127.0.0.1:9810",
+        description="HOST:PORT on loopback; port 0 lets the system choose. Rank N of a job has PORT + N",
+    )
+
+    @field_validator("listen")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        host, _ = split_address(value, METRICS_PORT)
+        if not re.search(r"[.:]", value) and value != "localhost":
+            raise ValueError(f'"{value}" is not an address; write HOST:PORT, for example 127.0.0.1:9810')
+        if not is_loopback(host):
+            raise ValueError(
+                f'"{value}" can be reached from other machines, and metrics have no token: use 127.0.0.1,'
+                " and an SSH tunnel or a reverse proxy that asks for a password"
+            )
+        return value
+
+    def plan(self) -> MetricsPlan:
+        host, port = split_address(self.listen, METRICS_PORT)
+        return MetricsPlan(host=host, port=port)
+
+
 def _default_sources() -> list[TcpSource | ZmqSource]:
     return [TcpSource()]
 
@@ -131,6 +160,17 @@ class Configuration(Plan):
     )
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"
+    )
+    stall_limit_ms: int = Field(
+        1000,
+        ge=0,
+        le=3_600_000,
+        description="calls to the storage and of HDF5 that take longer are told of while they hang; 0: none",
+    )
+    metrics: Metrics | None = Field(None, description="serve metrics; not unless this is given")
+    machine: MachinePlan = Field(
+        default_factory=lambda: MachinePlan.model_validate({}),
+        description="where on the machine threads run, and what memory is made of",
     )
     log_level: LogLevel = Field("warning", description="what the recorder's log tells")
 
@@ -221,6 +261,9 @@ class Configuration(Plan):
             end_timeout_s=self.end_timeout_s,
             idle_timeout_s=self.idle_timeout_s,
             store=store,
+            stall_limit_ms=self.stall_limit_ms,
+            metrics=None if self.metrics is None else self.metrics.plan(),
+            machine=self.machine,
             log_level=self.log_level,
         )
 

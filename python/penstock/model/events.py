@@ -44,6 +44,62 @@ class RecorderProgress(Event):
     stored_bytes_per_s: float = 0.0
 
 
+class Stall(Event):
+    """A call to the storage or of HDF5 that takes longer than the limit."""
+
+    call: str = ""
+    file: str = ""
+    offset: int = 0
+    bytes: int = 0
+    seconds: float = 0.0  # so far, or altogether
+    over: bool = False  # it has returned
+    rank: int = 0
+
+
+class NumaNode(BaseModel):
+    node: int
+    cpus: str
+    memory_bytes: int
+
+
+class Machine(BaseModel):
+    cpus: str
+    allowed: str
+    cores: list[str]
+    nodes: list[NumaNode]
+    transparent_huge_pages: str
+    free_huge_pages: int
+
+
+class ThreadPlace(BaseModel):
+    role: str
+    threads: str
+    cpus: str
+    nodes: str
+    chosen: bool
+
+
+class MemoryPlace(BaseModel):
+    pool_bytes: int
+    frame_bytes: int
+    segment_bytes_a_series: int
+    huge_pages: str
+    trouble: str | None
+
+
+class Placement(Event):
+    """Where a recorder's threads and memory would be."""
+
+    machine: Machine
+    threads: list[ThreadPlace]
+    memory: MemoryPlace
+
+
+class MetricsAddress(Event):
+    address: str = ""
+    rank: int = 0
+
+
 class Latency(BaseModel):
     model_config = ConfigDict(extra="allow")
 
@@ -140,7 +196,13 @@ class RecoverReport(Event):
 
 _COMMON: dict[str, type[Event]] = {"listening": Listening, "series_start": SeriesStart, "rejected": Rejected}
 _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
-    "penstock-recorder": {"progress": RecorderProgress, "series_end": RecorderSeriesEnd},
+    "penstock-recorder": {
+        "progress": RecorderProgress,
+        "series_end": RecorderSeriesEnd,
+        "stall": Stall,
+        "metrics": MetricsAddress,
+        "placement": Placement,
+    },
     "penstock-detector": {"prepare": Prepare, "progress": DetectorProgress, "series_end": DetectorSeriesEnd},
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
     "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},

@@ -19,6 +19,7 @@ _OPTION_OF = {
     "files.layout": "--files",
     "files.frames": "--frames-per-file",
     "store.placement": "--placement",
+    "metrics.listen": "--metrics",
 }
 
 
@@ -44,6 +45,7 @@ class RecordOptions:
     files: str | None = None
     frames_per_file: int | None = None
     log_level: str | None = None
+    metrics: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """As configuration fields, those that were given."""
@@ -60,6 +62,7 @@ class RecordOptions:
             "log_level": self.log_level,
             "codec": _given({"encoding": self.codec, "level": self.level}),
             "store": _given({"durability": self.durability, "placement": self.placement}),
+            "metrics": _given({"listen": self.metrics}),
             "sources": self._sources(),
         }
         return {name: value for name, value in named.items() if value not in (None, {}, [])}
@@ -83,7 +86,7 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
     # Only what was set: the rest may follow the storage.
     values = base.model_dump(exclude_unset=True)
     for name, value in options.fields().items():
-        values[name] = values.get(name, {}) | value if isinstance(value, dict) else value
+        values[name] = (values[name] or {}) | value if isinstance(value, dict) else value
     if options.token_file is not None and not options.listen:
         values.setdefault("sources", base.model_dump()["sources"])
         for source in values["sources"]:

@@ -1,8 +1,9 @@
 """The plans that the native programs run, exactly as they read them."""
 
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from penstock.model.units import Size
 
@@ -94,6 +95,45 @@ class ZmqSourcePlan(Plan):
     bind: bool = False
 
 
+class MachinePlan(Plan):
+    """Where threads run, as processors' numbers (`0,4-7`) or all of a NUMA node (`node:1`).
+
+    Empty: wherever the process may run. Each must be among the processors that the process was given, by
+    taskset, Slurm, mpirun or a cgroup. `penstock record --show-placement` shows the machine and what comes of
+    it.
+    """
+
+    receive: str = Field("", description="threads that take frames from the network")
+    compress: str = Field("", description="threads that compress")
+    write: str = Field("", description="threads that write and sync")
+    index: str = Field("", description="threads that call HDF5")
+    huge_pages: Literal["off", "transparent", "explicit"] = Field(
+        "transparent",
+        description="of the pool's buffers of 2 MiB and more; `explicit` takes what vm.nr_hugepages set"
+        " aside, and transparent ones beyond that",
+    )
+
+    @field_validator("receive", "compress", "write", "index", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        """YAML takes a single processor for a number."""
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @field_validator("receive", "compress", "write", "index")
+    @classmethod
+    def _list(cls, value: str) -> str:
+        if not re.fullmatch(r"(?:(?:node:)?[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*)?", value):
+            raise ValueError(f'"{value}" is not a list of processors; write for example 0,4-7, or node:0')
+        return value
+
+
+class MetricsPlan(Plan):
+    """Where metrics are served."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(9810, ge=0, le=65535)
+
+
 class RecorderPlan(Plan):
     """The job of penstock-recorder."""
 
@@ -112,6 +152,9 @@ class RecorderPlan(Plan):
     end_timeout_s: float
     idle_timeout_s: float
     store: StorePlan
+    stall_limit_ms: int = Field(1000, ge=0, le=3_600_000)
+    metrics: MetricsPlan | None = None
+    machine: MachinePlan = Field(default_factory=lambda: MachinePlan.model_validate({}))
     log_level: LogLevel
 
     def without_tokens(self) -> "RecorderPlan":

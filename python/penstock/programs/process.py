@@ -74,8 +74,9 @@ class Program:
         on_log: LogLine | None = None,
         inbox: "queue.Queue[Message] | None" = None,
         ranks: Ranks | None = None,
+        options: tuple[str, ...] = (),
     ) -> None:
-        """With `ranks` it is a job; the program must know --stop-at-eof then."""
+        """With `ranks` it is a job; the program must know --stop-at-eof then. `options` are its own."""
         self.name = name
         self.inbox: queue.Queue[Message] = inbox if inbox is not None else queue.Queue()
         self.log: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
@@ -87,11 +88,11 @@ class Program:
         self._plan_file: Path | None = None
         try:
             if ranks is None:
-                command, environment = [str(path), "--plan", "-"], _alone()
+                command, environment = [str(path), "--plan", "-", *options], _alone()
             else:
                 launcher = ranks.command(path)
                 self._plan_file = _plan_file(plan)
-                command = [*launcher, "--plan", str(self._plan_file), "--stop-at-eof"]
+                command = [*launcher, "--plan", str(self._plan_file), "--stop-at-eof", *options]
                 environment = ranks.environment()
             self._process = subprocess.Popen(
                 command,

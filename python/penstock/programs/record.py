@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.model.events import Event, RecorderSeriesEnd
+from penstock.model.errors import PenstockError
+from penstock.model.events import Event, Placement, RecorderSeriesEnd
 from penstock.model.plans import RecorderPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 from penstock.programs.ranks import Ranks
@@ -38,3 +39,13 @@ def record(
             on_event(event)
         recorder.require_success(recorder.wait())
     return recording
+
+
+def placement_of(plan: RecorderPlan) -> Placement:
+    """Where a recorder's threads and memory would be on this machine, within what this process may use."""
+    with Program("penstock-recorder", plan, options=("--show-placement",)) as recorder:
+        found = [event for event in recorder.events() if isinstance(event, Placement)]
+        recorder.require_success(recorder.wait())
+    if not found:
+        raise PenstockError("penstock-recorder has shown no placement", "build the programs again")
+    return found[0]

@@ -15,11 +15,13 @@ from penstock.model.events import (
     DetectorSeriesEnd,
     Event,
     Listening,
+    MetricsAddress,
     Prepare,
     RecorderProgress,
     RecorderSeriesEnd,
     Rejected,
     SeriesStart,
+    Stall,
 )
 from penstock.model.units import human_bytes, human_rate, human_seconds
 
@@ -110,6 +112,10 @@ def show(view: ProgressView, event: Event) -> None:
         case CheckProgress():
             share = f"{100 * event.done / event.total:.0f} %" if event.total else "…"
             view.update(event.what or "checking", event.done, event.total, share)
+        case Stall():
+            view.say(stall_line(event))
+        case MetricsAddress():
+            view.say(f"metrics at {event.address}")
         case Rejected():
             view.say(f"refused from {event.source}: {event.message} ({event.code})")
 
@@ -119,6 +125,15 @@ def sources_line(event: Listening) -> str:
     return ", ".join(
         f"{'pulling from' if source in event.pulled else 'listening on'} {source}" for source in event.sources
     )
+
+
+def stall_line(event: Stall) -> str:
+    """ "STALL: write of 8.39 MB at 4096 of /data/a.h5 has been hanging for 2.5 s"."""
+    size = f" of {human_bytes(event.bytes)} at {event.offset}" if event.bytes else ""
+    call = event.call.replace("hdf5_", "HDF5's ").replace("_", " ")
+    if event.over:
+        return f"stall over: {call}{size} of {event.file} returned after {human_seconds(event.seconds)}"
+    return f"STALL: {call}{size} of {event.file} has been hanging for {human_seconds(event.seconds)}"
 
 
 def recorder_line(event: RecorderProgress) -> str:

@@ -35,6 +35,26 @@ TEST(Config, ReadsEveryField) {
   EXPECT_TRUE(config.store.overwrite);
 }
 
+TEST(Config, ReadsWhereThingsAreAndWhatIsWatched) {
+  auto plan = smallest();
+  const auto plain = Config::from_json(plan).value();
+  EXPECT_EQ(plain.stall_limit_ms, 1000u);
+  EXPECT_FALSE(plain.metrics);
+  EXPECT_FALSE(plain.machine.chosen());
+  EXPECT_EQ(plain.store.huge_pages, HugePages::transparent);
+  plan["stall_limit_ms"] = 0;
+  plan["metrics"] = {{"port", 9811}};
+  plan["machine"] = {{"compress", "1-3"}, {"huge_pages", "explicit"}};
+  const auto config = Config::from_json(plan).value();
+  EXPECT_EQ(config.stall_limit_ms, 0u);
+  EXPECT_EQ(config.metrics->host, "127.0.0.1");
+  EXPECT_TRUE(config.machine.chosen());
+  EXPECT_EQ(config.machine.compress, "1-3");
+  EXPECT_EQ(config.store.huge_pages, HugePages::reserved);
+  EXPECT_EQ(config.for_rank(3, 4).value().metrics->port, 9814);
+  EXPECT_FALSE(config.for_rank(60000, 60001).ok());
+}
+
 /// Each is one mistake; the message must name the field and the value.
 TEST(Config, MistakesAreNamed) {
   struct Mistake {
@@ -59,6 +79,11 @@ TEST(Config, MistakesAreNamed) {
       {"/sources", json::array({{{"kind", "tcp"}, {"port", 70000}}}), "port is 70000"},
       {"/sources", json::array({{{"kind", "zmq"}}}), "endpoint is missing"},
       {"/pool_bytes", 10, "pool_bytes is 10"},
+      {"/metrics", {{"port", 70000}}, "metrics.port is 70000"},
+      {"/metrics", {{"token", "x"}}, "\"token\""},
+      {"/machine", {{"receive", 3}}, "machine.receive is 3"},
+      {"/machine", {{"huge_pages", "giant"}}, "huge_pages is \"giant\""},
+      {"/stall_limit_ms", -1, "stall_limit_ms is -1"},
       {"/when_full", "explode", "when_full is \"explode\""},
       {"/treads", 2, "treads"},
   };
