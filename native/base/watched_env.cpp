@@ -34,6 +34,10 @@ class WatchedFile final : public File {
     const WatchedCall call(watching_, Call::sync);
     return file_->sync();
   }
+  Result<void> sync_name() override {
+    const WatchedCall call(watching_, Call::sync);
+    return file_->sync_name();
+  }
   Result<void> truncate(std::uint64_t size) override {
     const WatchedCall call(watching_, Call::truncate, size);
     return file_->truncate(size);
@@ -45,6 +49,10 @@ class WatchedFile final : public File {
   void discard(std::uint64_t offset, std::uint64_t size) override {
     const WatchedCall call(watching_, Call::discard, offset, size);
     file_->discard(offset, size);
+  }
+  std::uint64_t next_data(std::uint64_t offset) override {
+    const WatchedCall call(watching_, Call::stat, offset);
+    return file_->next_data(offset);
   }
   bool reserves() const override { return file_->reserves(); }
   Result<std::uint64_t> size() override {

@@ -21,8 +21,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/watched_env.hpp"
-#include "recorder/metrics.hpp"
 #include "recorder/machine.hpp"
+#include "recorder/metrics.hpp"
 #include "recorder/stalls.hpp"
 #include "stream/tcp.hpp"
 #include "stream/zmq_source.hpp"

@@ -101,11 +101,10 @@ Result<Bitmap> chosen(const Machine& machine, const char* field, const std::stri
   // Of a node, those that are left to this process will do.
   if (text.starts_with(node_prefix)) hwloc_bitmap_and(cpus.get(), cpus.get(), machine.allowed.get());
   if (hwloc_bitmap_iszero(cpus.get()) || !hwloc_bitmap_isincluded(cpus.get(), machine.allowed.get()))
-    return make_error(
-        Errc::invalid_argument,
-        "machine.{} is \"{}\"; this process may use the processors {} only (taskset, Slurm, mpirun or a "
-        "cgroup says so)",
-        field, text, list_of(machine.allowed.get()));
+    return make_error(Errc::invalid_argument,
+                      "machine.{} is \"{}\"; this process may use the processors {} only (taskset, Slurm, mpirun or a "
+                      "cgroup says so)",
+                      field, text, list_of(machine.allowed.get()));
   return cpus;
 }
 

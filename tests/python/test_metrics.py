@@ -112,7 +112,7 @@ def test_the_reference_page_names_what_is_served(record: Record, tmp_path: Path)
     text = get(metrics_of(record(tmp_path, "--metrics", "127.0.0.1:0")))
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, flags=re.MULTILINE))
     rows = []
-    for name, help_text in re.findall(r"^# HELP (\S+) (.+)$", text, flags=re.MULTILINE):
+    for name, help_text in re.findall(r"^# HELP (penstock_\S+) (.+)$", text, flags=re.MULTILINE):
         labels = re.search(rf"^{name}(?:_bucket)?\{{([^}}]*)\}}", text, flags=re.MULTILINE)
         names = re.findall(r'(\w+)="', labels[1]) if labels else []
         shown = ", ".join(f"`{label}`" for label in names if label != "le")

@@ -337,7 +337,7 @@ def test_a_command_in_somebodys_job_is_no_rank_of_it(
 
 
 def test_each_rank_serves_metrics_of_what_it_did(job: Callable[..., Job], run: Run, tmp_path: Path) -> None:
-    port = _free_ports(2)
+    port = free_ports(2)
     recorder = job(2, "--metrics", f"127.0.0.1:{port}")
     sent = simulate(run, recorder.target, "--frames", "200", "--series-name", "shared")
     assert sent.returncode == 0, sent.stderr

@@ -86,7 +86,7 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
     # Only what was set: the rest may follow the storage.
     values = base.model_dump(exclude_unset=True)
     for name, value in options.fields().items():
-        values[name] = (values[name] or {}) | value if isinstance(value, dict) else value
+        values[name] = (values.get(name) or {}) | value if isinstance(value, dict) else value
     if options.token_file is not None and not options.listen:
         values.setdefault("sources", base.model_dump()["sources"])
         for source in values["sources"]:

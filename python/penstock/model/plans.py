@@ -113,6 +113,12 @@ class MachinePlan(Plan):
         " aside, and transparent ones beyond that",
     )
 
+    @field_validator("huge_pages", mode="before")
+    @classmethod
+    def _off(cls, value: Any) -> Any:
+        """YAML takes a bare `off` for false."""
+        return "off" if value is False else value
+
     @field_validator("receive", "compress", "write", "index", mode="before")
     @classmethod
     def _number(cls, value: Any) -> Any:
