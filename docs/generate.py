@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
-from penstock.model.configuration import Configuration, Metrics, TcpSource, ZmqSource
-from penstock.model.plans import CodecPlan, FilesPlan, MachinePlan, StorePlan
+from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
+from penstock.model.plans import FilesPlan, MachinePlan, StorePlan
 from penstock.model.units import format_size
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -127,7 +127,8 @@ def configuration_page() -> str:
         ("A source of kind tcp", TcpSource),
         ("A source of kind zmq", ZmqSource),
         ("files", FilesPlan),
-        ("codec", CodecPlan),
+        ("codec", Codec),
+        ("codec.channels", ChannelFilter),
         ("store", StorePlan),
         ("machine", MachinePlan),
         ("metrics", Metrics),
@@ -161,11 +162,13 @@ def _allowed(name: str, info: FieldInfo) -> str:
         "Path": "path",
         "float": "number",
         "int": "whole number",
+        "dict": "fields",
+        "list": "list",
     }
-    kinds = [getattr(part, "__name__", "") for part in _parts(info.annotation)]
-    text = next((words[kind] for kind in kinds if kind in words), "")
-    if not text:
-        return "list, see below" if get_origin(info.annotation) is list else "fields, see below"
+    kinds = [getattr(get_origin(part) or part, "__name__", "") for part in _parts(info.annotation)]
+    text = " or ".join(words[kind] for kind in kinds if kind in words)
+    if not text or name in ("sources", "channels"):
+        return f"{text or 'fields'}, see below"
     low = next((item.ge for item in info.metadata if hasattr(item, "ge")), None)
     high = next((item.le for item in info.metadata if hasattr(item, "le")), None)
     if name.endswith("_bytes") or name == "frame_bytes_max":
@@ -183,7 +186,9 @@ def _default(name: str, info: FieldInfo) -> str:
     if info.default is PydanticUndefined:
         if name == "sources":
             return "one of kind tcp"
-        return "required" if info.default_factory is None else "the defaults below"
+        if info.default_factory is None:
+            return "required"
+        return "none" if info.default_factory in (dict, list) else "the defaults below"
     if info.default is None:
         return ""
     if name.endswith("_bytes") or name == "frame_bytes_max":

@@ -198,7 +198,7 @@ void Check::find_file_id() {
 void Check::make_subjects() {
   for (const auto& dataset : tree_.datasets) {
     std::string why_not;
-    auto subject = make_subject(dataset, why_not);
+    auto subject = make_subject(dataset, plan_.plugin_folders, why_not);
     if (!why_not.empty() && !is_master(tree_))
       add(Level::info, "a dataset cannot be looked into", dataset.info.paths.front(), {}, why_not);
     if (subject) subjects_.push_back(std::move(subject));

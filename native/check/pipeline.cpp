@@ -63,7 +63,8 @@ void unshuffle(Bytes from, std::size_t element_bytes, std::byte* to) {
 
 }  // namespace
 
-Result<Pipeline> Pipeline::of(const std::vector<FilterSpec>& filters, std::size_t element_bytes) {
+Result<Pipeline> Pipeline::of(const std::vector<FilterSpec>& filters, std::size_t element_bytes,
+                              const std::vector<std::string>& plugin_folders) {
   Pipeline pipeline;
   pipeline.element_bytes_ = element_bytes;
   unsigned encodings = 0;
@@ -77,7 +78,10 @@ Result<Pipeline> Pipeline::of(const std::vector<FilterSpec>& filters, std::size_
       if (++encodings > 1) return make_error(Errc::unsupported, "more than one compression");
       pipeline.steps_.push_back({Kind::encoding, *encoding});
     } else {
-      return make_error(Errc::unsupported, "filter {} is not known here", filter.id);
+      if (++encodings > 1) return make_error(Errc::unsupported, "more than one compression");
+      PEN_ASSIGN(pipeline.plugin_, store::FilterPlugin::load({.id = filter.id, .name = {}, .folders = plugin_folders}));
+      pipeline.plugin_filter_ = filter;
+      pipeline.steps_.push_back({Kind::plugin, Encoding::none});
     }
   }
   return pipeline;
@@ -93,6 +97,10 @@ Result<Bytes> Pipeline::undo(const Step& step, Bytes stored, std::size_t expande
     if (const auto sum = fletcher32(data); sum != said)
       return make_error(Errc::corrupt, "the Fletcher checksum is {:08x}, the chunk says {:08x}", sum, said);
     return data;
+  }
+  if (step.kind == Kind::plugin) {
+    PEN_TRY(plugin_->reverse(plugin_filter_, stored, expanded_bytes, scratch.filter));
+    return scratch.filter.bytes();
   }
   into.resize(expanded_bytes);
   if (step.kind == Kind::shuffle) {

@@ -57,8 +57,8 @@ Result<void> read_against(const json& value, CheckPlan& plan) {
 
 Result<CheckPlan> CheckPlan::from_json(const json& document) {
   if (!document.is_object()) return make_error(Errc::invalid_argument, "plan: {} is no object", shown(document));
-  static constexpr std::array known = {"file",   "against",         "dataset",  "threads",
-                                       "decode", "index_timeout_s", "log_level"};
+  static constexpr std::array known = {"file",   "against",         "dataset",        "threads",
+                                       "decode", "index_timeout_s", "plugin_folders", "log_level"};
   for (const auto& [field, value] : document.items())
     if (std::find(known.begin(), known.end(), field) == known.end())
       return wrong(field, value, "this field is not known");
@@ -76,6 +76,12 @@ Result<CheckPlan> CheckPlan::from_json(const json& document) {
   if (const auto* decode = find(document, "decode")) {
     if (!decode->is_boolean()) return wrong("decode", *decode, "true or false is needed");
     plan.decode = decode->get<bool>();
+  }
+  if (const auto* folders = find(document, "plugin_folders")) {
+    const bool right = folders->is_array() && std::all_of(folders->begin(), folders->end(),
+                                                          [](const json& folder) { return folder.is_string(); });
+    if (!right) return wrong("plugin_folders", *folders, "a list of paths is needed");
+    plan.plugin_folders = folders->get<std::vector<std::string>>();
   }
   if (const auto* timeout = find(document, "index_timeout_s")) {
     if (!timeout->is_number() || !(timeout->get<double>() > 0) || timeout->get<double>() > 1e6)

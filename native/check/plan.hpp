@@ -24,8 +24,9 @@ struct CheckPlan {
   std::optional<std::variant<AgainstNpy, AgainstSimulation, AgainstRecorded>> against;
   std::string dataset;  ///< whose frames are compared; empty: /entry/data/data, else the largest
   unsigned threads = 2;
-  bool decode = true;            ///< expand every chunk, also where nothing is compared
-  double index_timeout_s = 120;  ///< HDF5 is ended when it has said nothing for so long
+  bool decode = true;                       ///< expand every chunk, also where nothing is compared
+  double index_timeout_s = 120;             ///< HDF5 is ended when it has said nothing for so long
+  std::vector<std::string> plugin_folders;  ///< of HDF5 filters, before those of HDF5 itself
   std::string log_level = "info";
 
   /// An error names the field, the value and what is allowed.

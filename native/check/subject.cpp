@@ -60,7 +60,8 @@ std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
                      address);
 }
 
-std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, std::string& why_not) {
+std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const std::vector<std::string>& plugin_folders,
+                                      std::string& why_not) {
   const auto& info = dataset.info;
   const bool chunked = info.storage == store::StorageKind::chunked;
   if (info.storage == store::StorageKind::virtual_sources) why_not = "its data lie in other files (virtual dataset)";
@@ -83,7 +84,7 @@ std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, std::string& w
   subject->chunk_raw_bytes = *raw;
   if (!chunked && !lay_out_contiguous(*subject)) return nullptr;
   subject->index = std::make_unique<IndexTable>(chunked ? dataset.chunks : subject->made_chunks);
-  auto pipeline = Pipeline::of(info.filters, info.element_bytes);
+  auto pipeline = Pipeline::of(info.filters, info.element_bytes, plugin_folders);
   if (pipeline.ok())
     subject->pipeline = std::move(*pipeline);
   else

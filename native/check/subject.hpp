@@ -47,7 +47,8 @@ struct Subject {
 
 /// Nothing for a dataset without data of its own in the file, or too small to have chunks. A note in
 /// `why_not` where the data cannot be looked at.
-std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, std::string& why_not);
+std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const std::vector<std::string>& plugin_folders,
+                                      std::string& why_not);
 
 /// Of a dataset that the file's description calls contiguous: only frames with a receipt count as chunks.
 /// `mismatch` where HDF5 knows it otherwise.

@@ -246,6 +246,15 @@ void Verifier::verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory)
   counts_.bytes += task.size;
   const auto* subject = task.subject;
   if (!options_.decode || subject == nullptr || !subject->pipeline) return;
+  if (subject->pipeline->uses_plugin() && !task.crc) {
+    findings_.add({Level::info,
+                   "a chunk without a checksum is not given to a filter plug-in",
+                   where(task),
+                   {},
+                   {},
+                   "a plug-in may crash on damaged data; read the file with HDF5 instead"});
+    return;
+  }
   if (subject->chunk_raw_bytes > options_.chunk_bytes_max) {
     findings_.add({Level::info,
                    "a chunk is too large to be expanded here",

@@ -148,10 +148,30 @@ sigset_t block_signals() {
   return signals;
 }
 
+/// Standard output for this program alone: what a filter plug-in prints goes to standard error.
+std::FILE* take_standard_output() {
+  const int own = ::dup(STDOUT_FILENO);
+  std::FILE* out = own >= 0 ? ::fdopen(own, "w") : nullptr;
+  if (out == nullptr || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return stdout;
+  return out;
+}
+
+/// What `penstock filters` shows.
+int list_filters(const std::vector<std::string>& folders) {
+  auto list = json::array();
+  for (const auto& filter : store::find_filters(folders))
+    list.push_back({{"id", filter.id},
+                    {"name", filter.name},
+                    {"path", filter.path},
+                    {"keeps_all_values", store::keeps_all_values({filter.id, {}})}});
+  std::cout << list.dump(-1, ' ', true, json::error_handler_t::replace) << std::endl;
+  return 0;
+}
+
 int record(const recorder::Config& config, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
   recorder::Team team(job);
   recorder::Events events =
-      team.leads() ? recorder::Events(stdout) : recorder::Events([&team](const std::string& line) {
+      team.leads() ? recorder::Events(take_standard_output()) : recorder::Events([&team](const std::string& line) {
         team.tell(job::lead, {{"tell", "event"}, {"line", line}});
       });
   CallWatch watch(std::chrono::milliseconds(config.stall_limit_ms), recorder::tell_stalls(events, job.rank()));
@@ -215,7 +235,12 @@ int main(int argc, char** argv) {
       "Events go to standard output as JSON lines, the log to standard error.\n"
       "Exit status: 0 done, 1 a series failed, 2 the plan is wrong."};
   std::string plan;
-  app.add_option("--plan", plan, "JSON file with the whole job; - is standard input")->required();
+  auto* plan_option = app.add_option("--plan", plan, "JSON file with the whole job; - is standard input");
+  std::vector<std::string> filter_folders;
+  bool filters = false;
+  auto* filters_option = app.add_flag("--filters", filters, "List the HDF5 filter plug-ins that are found, and end");
+  app.add_option("folders", filter_folders, "With --filters: folders to look in before those of HDF5")
+      ->needs(filters_option);
   bool stop_at_eof = false;
   app.add_flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
   bool only_show = false;
@@ -227,6 +252,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_usage;
+  }
+  if (filters) return list_filters(filter_folders);
+  if (plan_option->count() == 0) {
+    spdlog::critical("--plan is required");
+    return exit_usage;
   }
   const auto signals = block_signals();
   auto job = alone ? job::make_alone() : make_job(argc, argv);

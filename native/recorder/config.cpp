@@ -1,5 +1,7 @@
 #include "recorder/config.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -135,9 +137,66 @@ Result<FilesConfig> files_from(const json& object) {
   return files;
 }
 
-Result<CodecSpec> codec_from(const json& object) {
-  CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
+constexpr std::size_t filter_values_max = 256;
+constexpr std::uint64_t filter_id_max = 65535;  // HDF5's
+
+template <typename T, typename Valid>
+Result<std::vector<T>> list_of(const json* list, const char* name, std::string_view expected, Valid valid) {
+  std::vector<T> result;
+  if (list == nullptr) return result;
+  const bool right = list->is_array() && list->size() <= filter_values_max &&
+                     std::all_of(list->begin(), list->end(), [&](const json& item) { return valid(item); });
+  if (!right)
+    return make_error(Errc::invalid_argument, "codec.filters: {} is {}; it must be a list of up to {} {}", name,
+                      list->dump(), filter_values_max, expected);
+  for (const auto& item : *list) result.push_back(item.get<T>());
+  return result;
+}
+
+Result<FilterConfig> filter_from(const json& object) {
+  FilterConfig filter;
+  PEN_ASSIGN(auto fields, Fields::of(object, "codec.filters"));
+  PEN_TRY(fields.text("channel", filter.channel));
+  PEN_TRY(fields.integer("id", filter.search.id, 1, filter_id_max));
+  if (filter.search.id == 0)
+    return make_error(Errc::invalid_argument, "codec.filters: id is missing: the filter's number, for example 32001");
+  PEN_TRY(fields.text("name", filter.search.name));
+  PEN_ASSIGN(filter.values,
+             list_of<unsigned>(fields.find("values"), "values", "whole numbers of 32 bits", [](const json& item) {
+               return item.is_number_unsigned() && item.get<std::uint64_t>() <= 0xFFFF'FFFF;
+             }));
+  PEN_ASSIGN(filter.search.folders, list_of<std::string>(fields.find("folders"), "folders", "paths",
+                                                         [](const json& item) { return item.is_string(); }));
+  PEN_TRY(fields.flag("exclusive", filter.search.exclusive));
+  PEN_TRY(fields.refuse_others());
+  return filter;
+}
+
+Result<std::vector<FilterConfig>> filters_from(const json& list) {
+  std::vector<FilterConfig> filters;
+  if (!list.is_array() || list.empty())
+    return make_error(Errc::invalid_argument, "codec.filters is {}; it must be a list of filters", list.dump());
+  for (const auto& object : list) {
+    PEN_ASSIGN(auto filter, filter_from(object));
+    const bool again =
+        std::any_of(filters.begin(), filters.end(), [&](const auto& other) { return other.channel == filter.channel; });
+    if (again || filters.empty() != filter.channel.empty())
+      return make_error(Errc::invalid_argument,
+                        "codec.filters has the channel \"{}\" at {}; the first one names no channel, each other one a "
+                        "channel of its own",
+                        filter.channel, filters.size());
+    filters.push_back(std::move(filter));
+  }
+  return filters;
+}
+
+Result<void> codec_from(const json& object, Config& config) {
+  auto& codec = config.codec;
   PEN_ASSIGN(auto fields, Fields::of(object, "codec"));
+  if (const auto* filters = fields.find("filters"); filters != nullptr) {
+    PEN_ASSIGN(config.filters, filters_from(*filters));
+    codec.encoding = Encoding::none;
+  }
   PEN_TRY(fields.choice("encoding", codec.encoding,
                         {{"none", Encoding::none},
                          {"bslz4", Encoding::bitshuffle_lz4},
@@ -145,13 +204,15 @@ Result<CodecSpec> codec_from(const json& object) {
                          {"lz4", Encoding::lz4},
                          {"zstd", Encoding::zstd},
                          {"deflate", Encoding::deflate}}));
+  if (!config.filters.empty() && codec.encoding != Encoding::none)
+    return make_error(Errc::invalid_argument, "codec.encoding is {} beside codec.filters; it must be none, or left out",
+                      name(codec.encoding));
   PEN_TRY(fields.integer("level", codec.level, 0, codec.encoding == Encoding::deflate ? 9 : 19));
   PEN_TRY(fields.integer("block_bytes", codec.block_bytes, 0, mebibyte));
   if (codec.block_bytes % 64 != 0)
     return make_error(Errc::invalid_argument, "codec.block_bytes is {}; it must be a multiple of 64",
                       codec.block_bytes);
-  PEN_TRY(fields.refuse_others());
-  return codec;
+  return fields.refuse_others();
 }
 
 Result<store::StoreOptions> store_from(const json& object, store::Placement& placement) {
@@ -188,6 +249,10 @@ Result<store::StoreOptions> store_from(const json& object, store::Placement& pla
 }
 
 Result<void> check_placement(const Config& config) {
+  if (config.placement == store::Placement::contiguous && !config.filters.empty())
+    return make_error(Errc::invalid_argument,
+                      "store.placement is \"contiguous\" and codec.filters is not empty; contiguous frames have no "
+                      "codec: leave out the filter, or set store.placement to \"log\" or \"slots\"");
   if (config.placement == store::Placement::contiguous && config.codec.encoding != Encoding::none)
     return make_error(Errc::invalid_argument,
                       "store.placement is \"contiguous\" and codec.encoding is \"{}\"; contiguous frames have no "
@@ -275,7 +340,7 @@ Result<Config> Config::from_json(const json& plan) {
     PEN_ASSIGN(config.files, files_from(*files));
   }
   if (const auto* codec = fields.find("codec"); codec != nullptr) {
-    PEN_ASSIGN(config.codec, codec_from(*codec));
+    PEN_TRY(codec_from(*codec, config));
   }
   if (const auto* options = fields.find("store"); options != nullptr) {
     PEN_ASSIGN(config.store, store_from(*options, config.placement));
@@ -304,6 +369,22 @@ Result<Config> Config::from_json(const json& plan) {
   PEN_TRY(fields.refuse_others());
   config.frame_bytes_max = std::min(config.frame_bytes_max, config.frame_pool_bytes());
   return config;
+}
+
+Result<void> Config::load_filters() {
+  for (auto& filter : filters) {
+    auto found = store::FilterPlugin::load(filter.search);
+    if (!found.ok()) return make_error(Errc::invalid_argument, "{}", found.error().message());
+    filter.plugin = std::move(*found);
+    const auto& plugin = *filter.plugin;
+    spdlog::info("frames {}go through {} (filter {}) of {}",
+                 filter.channel.empty() ? "" : fmt::format("of \"{}\" ", filter.channel), plugin.name(), plugin.id(),
+                 plugin.path());
+    if (!store::keeps_all_values({plugin.id(), {}}))
+      spdlog::warn("{} (filter {}) may change values, as its parameters tell it; files say so", plugin.name(),
+                   plugin.id());
+  }
+  return {};
 }
 
 Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {

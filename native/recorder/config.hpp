@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "codec/codec.hpp"
+#include "store/hdf5/filter_plugin.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {
@@ -21,6 +22,14 @@ struct SourceConfig {
   std::optional<std::string> token;  ///< tcp: required beyond loopback
   std::string endpoint;              ///< zmq
   bool bind = false;                 ///< zmq: bind instead of connect
+};
+
+/// A filter plug-in in place of an encoding.
+struct FilterConfig {
+  std::string channel;  ///< whose frames go through it; empty: of all channels that no other one names
+  store::FilterSearch search;
+  std::vector<unsigned> values;                       ///< as a user gives them, before the plug-in completes them
+  std::shared_ptr<const store::FilterPlugin> plugin;  ///< once load_filters() found it
 };
 
 /// Where metrics are served: on loopback only.
@@ -60,6 +69,8 @@ struct Config {
   FilesConfig files;
   std::vector<SourceConfig> sources;
   CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
+  /// For frames that come plain; the first one names no channel. Where there are any, codec.encoding is none.
+  std::vector<FilterConfig> filters;
   unsigned threads = 2;                ///< that compress
   std::uint64_t pool_bytes = 1 << 30;  ///< for frames and segments together
   WhenFull when_full = WhenFull::hold;
@@ -77,6 +88,11 @@ struct Config {
 
   /// An error names the field, the value and what is allowed.
   static Result<Config> from_json(const nlohmann::json& plan);
+
+  /// Finds and loads the plug-ins of `filters`; `invalid_argument` where one is not there or of no use.
+  Result<void> load_filters();
+  /// Whether frames that come plain stay plain.
+  bool stores_plain() const { return codec.encoding == Encoding::none && filters.empty(); }
 
   /// What rank `rank` of `ranks` does of it: it listens on TCP port + rank, also for metrics, and binds the ZeroMQ
   /// endpoint with its number in place of {rank}.

@@ -50,9 +50,11 @@ Result<Described> read_start(File& file, const std::string& path, std::uint64_t 
   return Described{std::move(*description), {header->file_id, header->address}};
 }
 
-bool are_same(const std::vector<FilterSpec>& one, const std::vector<FilterSpec>& other) {
-  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
-                    [](const auto& a, const auto& b) { return a.id == b.id && a.values == b.values; });
+bool are_same(const DatasetFilters& one, const DatasetFilters& other) {
+  const auto same = [](const FilterSpec& a, const FilterSpec& b) { return a.id == b.id && a.values == b.values; };
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(), [&](const auto& a, const auto& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+  });
 }
 
 std::string text_of(const std::vector<FilterSpec>& filters) {
@@ -61,14 +63,28 @@ std::string text_of(const std::vector<FilterSpec>& filters) {
   return text.empty() ? "none" : text.substr(0, text.size() - 1);
 }
 
+/// Of each dataset; once where all have the same.
+std::string text_of(const DatasetFilters& datasets) {
+  std::vector<std::string> texts;
+  for (const auto& filters : datasets) texts.push_back(text_of(filters));
+  if (std::equal(texts.begin() + 1, texts.end(), texts.begin())) return texts.front();
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+DatasetFilters filters_in(const Description& description) {
+  DatasetFilters filters;
+  for (const auto& node : description.datasets) filters.push_back(node.filters);
+  return filters;
+}
+
 /// The codec of this configuration that declares the file's filters: the encoding may have been the detector's.
-std::optional<CodecSpec> codec_of(const std::vector<FilterSpec>& filters, const CodecSpec& configured,
-                                  std::size_t element_bytes) {
+std::optional<CodecSpec> codec_of(const DatasetFilters& in_file, const CodecSpec& configured,
+                                  const std::vector<ChannelFilter>& filters, const Series& series) {
   for (const auto encoding : {configured.encoding, Encoding::none, Encoding::bitshuffle_lz4, Encoding::bitshuffle_zstd,
                               Encoding::lz4, Encoding::zstd, Encoding::deflate}) {
     auto codec = configured;
     codec.encoding = encoding;
-    if (are_same(filters_of(codec, element_bytes), filters)) return codec;
+    if (are_same(declared_filters(codec, filters, series), in_file)) return codec;
   }
   return std::nullopt;
 }
@@ -126,7 +142,7 @@ Result<LeftContents> contents_from(const json& report) try {
 }  // namespace
 
 Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path, const Config& config,
-                                               const Series& series) {
+                                               const Series& series, const std::vector<ChannelFilter>& filters) {
   auto file = env.open(path, {});
   if (!file.ok() && file.error().code() == Errc::not_found) return std::optional<LeftFile>();
   if (!file.ok()) return std::move(file).error();
@@ -135,14 +151,14 @@ Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path
   PEN_ASSIGN(const auto start, read_start(**file, path, std::max(searched_bytes_min, config.pool_bytes)));
   const auto& [description, shared] = start;
   if (const auto differs = difference(description.datasets, series); !differs.empty()) return in_the_way(path, differs);
-  const auto& filters = description.datasets.front().filters;
-  const auto codec = codec_of(filters, config.codec, size_of(series.frame.type));
+  const auto in_file = filters_in(description);
+  const auto codec = codec_of(in_file, config.codec, filters, series);
   if (!codec)
     return in_the_way(
         path, fmt::format("its filters are {}, this recorder's {}: start it with the codec that the file was made with",
-                          text_of(filters), text_of(filters_of(config.codec, size_of(series.frame.type)))));
+                          text_of(in_file), text_of(declared_filters(config.codec, filters, series))));
   LeftFile left{*codec, metadata_columns(description), shared, false};
-  const auto wanted = nexus_layout(series, left.codec, left.columns);
+  const auto wanted = nexus_layout(series, declared_filters(left.codec, filters, series), left.columns);
   if (description_of(description.datasets, description.columns) != description_of(wanted.chunked, wanted.columns))
     return in_the_way(path, "its datasets or columns are others than this version of Penstock makes");
   return std::optional(std::move(left));

@@ -12,6 +12,7 @@
 #include "base/env.hpp"
 #include "frame/series.hpp"
 #include "recorder/config.hpp"
+#include "recorder/filters.hpp"
 #include "recorder/metadata.hpp"
 #include "store/store.hpp"
 
@@ -26,9 +27,9 @@ struct LeftFile {
 };
 
 /// Reads no more than the start of the file, and nothing with HDF5. Nothing where no file is there.
-/// `already_exists` where it can not be the series' file, with what differs.
+/// `already_exists` where it can not be the series' file, with what differs. `filters` are the configured ones.
 Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path, const Config& config,
-                                               const Series& series);
+                                               const Series& series, const std::vector<ChannelFilter>& filters);
 
 struct LeftContents {
   struct Run {

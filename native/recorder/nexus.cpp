@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "recorder/nexus_geometry.hpp"
 #include "recorder/nexus_tree.hpp"
+#include "store/hdf5/filter_plugin.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -112,20 +113,25 @@ std::string dataset_path(const Series& series, std::size_t channel) {
   return fmt::format("/entry/data/channel_{}_{}", channel, plain_name(series.channels[channel]));
 }
 
-void add_frames(Tree& tree, FileLayout& layout, const Series& series, const CodecSpec& codec) {
+void add_frames(Tree& tree, FileLayout& layout, const Series& series, const DatasetFilters& filters) {
   tree.group("/entry/data", "NXdata", {{"signal", std::string("data")}});
   for (std::size_t channel = 0; channel < series.channels.size(); ++channel) {
     const auto path = dataset_path(series, channel);
     const auto leaf = path.substr(std::string("/entry/data/").size());
-    layout.chunked.push_back(
-        {.path = path,
-         .type = series.frame.type,
-         .frame_shape = series.frame.shape,
-         .frames_max = series.frames,
-         .filters = filters_of(codec, size_of(series.frame.type)),
-         .fill = fill_value(series.frame.type),
-         .attributes = {{"channel", series.channels[channel]}},
-         .receipts_path = channel == 0 ? "/entry/penstock/crc32c" : "/entry/penstock/crc32c_" + leaf});
+    std::vector<Attribute> attributes{{"channel", series.channels[channel]}};
+    for (const auto& filter : filters[channel])
+      if (!store::keeps_all_values(filter))
+        attributes.push_back(
+            {"lossy_filter",
+             fmt::format("HDF5 filter {} may have changed values, as its parameters tell it", filter.id)});
+    layout.chunked.push_back({.path = path,
+                              .type = series.frame.type,
+                              .frame_shape = series.frame.shape,
+                              .frames_max = series.frames,
+                              .filters = filters[channel],
+                              .fill = fill_value(series.frame.type),
+                              .attributes = std::move(attributes),
+                              .receipts_path = channel == 0 ? "/entry/penstock/crc32c" : "/entry/penstock/crc32c_" + leaf});
     layout.links.push_back({std::string(detector_path) + path.substr(std::string("/entry/data").size()), path});
   }
 }
@@ -166,7 +172,8 @@ std::vector<std::byte> fill_value(ElementType type) {
   return fill;
 }
 
-store::FileLayout nexus_layout(const Series& series, const CodecSpec& codec, const std::vector<MetaColumn>& columns) {
+store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,
+                               const std::vector<MetaColumn>& columns) {
   FileLayout layout;
   Tree tree(layout);
   add_root(tree, series);
@@ -175,7 +182,7 @@ store::FileLayout nexus_layout(const Series& series, const CodecSpec& codec, con
   add_detector(tree, series);
   add_penstock(tree, series);
   if (!columns.empty()) tree.group("/entry/metadata", "NXcollection");
-  add_frames(tree, layout, series, codec);
+  add_frames(tree, layout, series, filters);
   add_columns(layout, columns);
   return layout;
 }

@@ -7,6 +7,7 @@
 
 #include "frame/frame.hpp"
 #include "frame/series.hpp"
+#include "recorder/filters.hpp"
 #include "recorder/ledger.hpp"
 #include "recorder/metadata.hpp"
 #include "store/layout.hpp"
@@ -28,9 +29,10 @@ enum class Column : std::uint16_t {
 };
 constexpr std::size_t fixed_columns = 7;
 
-/// Everything that is known at the start. Dataset i is channel i of the series; `fill` is one
+/// Everything that is known at the start. Dataset i is channel i of the series, with the filters at i; `fill` is one
 /// element of the fill value, as are the bytes of missing frames.
-store::FileLayout nexus_layout(const Series& series, const CodecSpec& codec, const std::vector<MetaColumn>& columns);
+store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,
+                               const std::vector<MetaColumn>& columns);
 
 /// What is known at the end.
 store::FinalValues final_values(const Series& series, const LedgerCounts& counts, std::uint64_t frames,

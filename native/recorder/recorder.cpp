@@ -47,6 +47,7 @@ Result<void> Recorder::start() {
     return errno_error(errno, fmt::format("folder {} cannot be written; give this user permission, or choose another "
                                           "with `folder`",
                                           config_.folder));
+  PEN_TRY(config_.load_filters());
   PEN_ASSIGN(const auto free, env_.free_bytes(config_.folder));
   if (free < config_.store.extent_bytes)
     spdlog::warn("folder {} has only {} MB free", config_.folder, free / 1'000'000);
@@ -440,6 +441,7 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
                               {"damaged", stats.ledger.damaged},
                               {"dropped", stats.ledger.dropped},
                               {"lost", stats.ledger.lost},
+                              {"unfiltered", stats.unfiltered},
                               {"rejected", rejected_.load()},
                               {"raw_bytes", stats.raw_bytes},
                               {"stored_bytes", stats.stored_bytes},

@@ -57,7 +57,7 @@ class Recorder final : public FrameSink {
   Result<void> put(Frame frame) override;
   Result<void> end(const SeriesEnd& end) override;
   bool holds_back() const override { return config_.when_full == WhenFull::hold; }
-  bool keeps_payloads() const override { return config_.codec.encoding == Encoding::none; }
+  bool keeps_payloads() const override { return config_.stores_plain(); }
   void drop(const std::string& series_unique_id, FrameNumber number) override;
   void damage(const std::string& series_unique_id, FrameNumber number) override;
   std::optional<std::vector<std::string>> channels(const std::string& series_unique_id) override;
@@ -133,7 +133,7 @@ class Recorder final : public FrameSink {
   void reap(bool all);
 
   Env& env_;
-  const Config config_;
+  Config config_;  // constant once start() has loaded its filters
   Events& events_;
   Team& team_;
   BufferPool pool_;

@@ -24,6 +24,11 @@ constexpr unsigned join_attempts_max = 5;
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
 /// A payload up to here has just come through the cache, where a checksum costs little.
 constexpr std::size_t cached_bytes_max = 4 << 20;
+/// Between two lines of the log about frames that the filter plug-in failed on.
+constexpr std::int64_t unfiltered_quiet_ns = 10'000'000'000;
+
+/// The most that a filter plug-in may make of a frame; where it makes more, the frame is better stored plain.
+std::uint64_t filtered_bytes_max(std::uint64_t raw_bytes) { return raw_bytes + raw_bytes / 8 + (64 << 10); }
 
 store::ChunkHead head_of(const Frame& frame, std::uint64_t slot) {
   return {.dataset = store::DatasetId{static_cast<std::uint16_t>(frame.channel)},
@@ -56,13 +61,16 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
   if (series.frames > frames_max)
     return make_error(Errc::too_large, "number_of_images is {}; at most {} are possible", series.frames, frames_max);
   PEN_ASSIGN(const auto bytes, series.frame.bytes(config.frame_bytes_max), "frame");
-  const auto chunk = std::max<std::uint64_t>(encoded_bound(config.codec, bytes, size_of(series.frame.type)), bytes);
+  const auto encoded = !config.filters.empty() ? filtered_bytes_max(bytes)
+                                               : encoded_bound(config.codec, bytes, size_of(series.frame.type));
+  const auto chunk = std::max<std::uint64_t>(encoded, bytes);
   if (chunk + 2 * page_bytes > config.segment_pool_bytes())
     return make_error(Errc::too_large,
                       "frames of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", bytes,
                       (chunk + 2 * page_bytes) * (config.pool_bytes / config.segment_pool_bytes()), config.pool_bytes);
   std::shared_ptr<SeriesFile> file(new SeriesFile(env, config, team, std::move(series), std::move(path)));
   file->raw_bytes_a_frame_ = bytes;
+  PEN_ASSIGN(file->filters_, settle_filters(config.filters, file->series_));
   file->last_activity_ns_ = monotonic_ns();
   return file;
 }
@@ -94,7 +102,7 @@ store::Placement SeriesFile::placement() const {
     return store::Placement::log;
   };
   if (series_.frames == 0) return instead("the series does not say how many frames it has");
-  if (codec_.encoding != Encoding::none) return instead("its frames come compressed");
+  if (codec_.encoding != Encoding::none || filtered_) return instead("its frames come compressed");
   const double megabytes = 1e-6 * static_cast<double>(series_.frames) * static_cast<double>(series_.channels.size()) *
                            static_cast<double>(raw_bytes_a_frame_);
   if (const auto free = env_.free_bytes(config_.folder); free.ok() && 1e-6 * static_cast<double>(*free) < megabytes)
@@ -105,7 +113,7 @@ store::Placement SeriesFile::placement() const {
 
 /// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
 store::FileLayout SeriesFile::layout(store::Placement placement) const {
-  auto layout = nexus_layout(series_, codec_, columns_);
+  auto layout = nexus_layout(series_, declared_filters(codec_, filters_, series_), columns_);
   for (auto& node : layout.chunked) {
     node.places.placement = placement;
     node.chunk_bytes_max = chunk_bytes_max_;
@@ -117,8 +125,10 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
 
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
   codec_.encoding = encoding;
-  chunk_bytes_max_ = std::max<std::uint64_t>(encoded_bound(codec_, raw_bytes_a_frame_, size_of(series_.frame.type)),
-                                             raw_bytes_a_frame_);
+  filtered_ = !filters_.empty() && encoding == Encoding::none;
+  const auto encoded_max =
+      filtered_ ? filtered_bytes_max(raw_bytes_a_frame_) : encoded_bound(codec_, raw_bytes_a_frame_, size_of(series_.frame.type));
+  chunk_bytes_max_ = std::max<std::uint64_t>(encoded_max, raw_bytes_a_frame_);
   columns_ = columns;
   const auto states = team_.leads() ? RowBatch::States::written : RowBatch::States::left_to_the_lead;
   batch_ = std::make_unique<RowBatch>(columns, states, [this](const std::string& name, const char* what) {
@@ -287,30 +297,61 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
                                CodecScratch& scratch) {
   auto& slot = *writers_[worker];
   std::lock_guard lock(slot.mutex);
+  if (frame.encoding == Encoding::none && filtered_) return write_filtered(frame, frame.payload, head, slot);
   // What came compressed with more overhead than any of ours could be too large for its slot.
   const bool fits = config_.placement != store::Placement::slots || frame.payload.size() <= chunk_bytes_max_;
   if (frame.encoding == codec_.encoding && fits)
     return slot.writer->put(head, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size()));
-  if (frame.encoding == Encoding::none) return write_encoded(frame, frame.payload, head, *slot.writer, scratch);
+  if (frame.encoding == Encoding::none) return write_encoded(frame, frame.payload, head, slot, scratch);
   // Compressed otherwise than the first frame was: the file has one filter, so it is encoded again.
   auto plain = head;
   plain.crc.reset();
   std::vector<std::byte> raw(raw_bytes_a_frame_);
   PEN_TRY(decode(frame.encoding, frame.payload, size_of(frame.spec.type), raw, scratch), "image {}",
           value(frame.number));
+  if (filtered_) return write_filtered(frame, raw, plain, slot);
   if (codec_.encoding == Encoding::none) return slot.writer->put(plain, raw, nullptr, raw.size());
-  return write_encoded(frame, raw, plain, *slot.writer, scratch);
+  return write_encoded(frame, raw, plain, slot, scratch);
 }
 
-Result<void> SeriesFile::write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head,
-                                       store::ChunkWriter& writer, CodecScratch& scratch) {
+Result<void> SeriesFile::write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
+                                       CodecScratch& scratch) {
   const auto element_bytes = size_of(frame.spec.type);
-  PEN_TRY(writer.aim(head.index));
-  PEN_ASSIGN(const auto room, writer.reserve(encoded_bound(codec_, raw.size(), element_bytes)));
+  PEN_TRY(slot.writer->aim(head.index));
+  PEN_ASSIGN(const auto room, slot.writer->reserve(encoded_bound(codec_, raw.size(), element_bytes)));
   PEN_ASSIGN(const auto size, penstock::encode(codec_, raw, element_bytes, room, scratch));
   auto encoded = head;
   encoded.encoded_ns = realtime_ns();
-  return writer.commit(encoded, size);
+  return slot.writer->commit(encoded, size);
+}
+
+/// Through the plug-in; where that fails the frame is stored as it is, and its chunk says so.
+Result<void> SeriesFile::write_filtered(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot) {
+  const auto& filter = filters_[frame.channel];
+  auto applied = filter.plugin->apply(filter.spec, raw, slot.filtered);
+  if (const auto size = slot.filtered.bytes().size(); applied.ok() && size > filtered_bytes_max(raw.size()))
+    applied = make_error(Errc::too_large, "{} bytes became {}", raw.size(), size);
+  auto chunk = head;
+  chunk.encoded_ns = realtime_ns();
+  if (applied.ok()) {
+    chunk.crc.reset();
+    const auto bytes = slot.filtered.bytes();
+    return slot.writer->put(chunk, bytes, nullptr, bytes.size());
+  }
+  note_unfiltered(frame, applied.error());
+  chunk.filter_mask = 1;
+  const bool own = raw.data() == frame.payload.data();
+  return slot.writer->put(chunk, raw, own ? frame.owner : nullptr, own ? std::max(frame.capacity, raw.size()) : 0);
+}
+
+/// Counts it, and tells of it now and then.
+void SeriesFile::note_unfiltered(const Frame& frame, const Error& why) {
+  const auto count = ++unfiltered_;
+  const auto now = monotonic_ns();
+  auto told = unfiltered_told_ns_.load();
+  if (told != 0 && now - told < unfiltered_quiet_ns) return;
+  if (!unfiltered_told_ns_.compare_exchange_strong(told, now)) return;
+  spdlog::warn("{}: image {} is stored unfiltered, {} so far: {}", path_, value(frame.number), count, why.message());
 }
 
 void SeriesFile::release_task() {
@@ -475,6 +516,7 @@ SeriesStats SeriesFile::stats() const {
   stats.ledger = ledger_.counts();
   stats.raw_bytes = raw_bytes_;
   stats.encode_ns = encode_ns_;
+  stats.unfiltered = unfiltered_;
   if (fitted_ && store_) stats.store = store_->stats();
   stats.store.write_ns += elsewhere_write_ns_;
   stats.store.sync_ns += elsewhere_sync_ns_;

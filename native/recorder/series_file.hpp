@@ -39,6 +39,7 @@ struct SeriesStats {
   std::uint64_t raw_bytes = 0;       ///< of admitted frames, uncompressed
   std::uint64_t chunks_written = 0;  ///< on storage and in the index
   std::uint64_t stored_bytes = 0;    ///< of those chunks
+  std::uint64_t unfiltered = 0;      ///< chunks for which the filter plug-in failed
   std::int64_t encode_ns = 0;        ///< summed over workers
   store::StoreStats store;
   Histogram latency;  ///< from received to written, a frame
@@ -114,6 +115,12 @@ class SeriesFile final : private store::Listener {
   std::string problem() const;
 
  private:
+  struct WriterSlot {
+    std::mutex mutex;
+    std::unique_ptr<store::ChunkWriter> writer;  // guarded by mutex
+    store::FilterScratch filtered;               // guarded by mutex
+  };
+
   SeriesFile(Env& env, const Config& config, Team& team, Series series, std::string path);
 
   static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
@@ -121,6 +128,7 @@ class SeriesFile final : private store::Listener {
   Result<void> create_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
   Result<void> resume_store(const LeftFile& left, const LeftContents& contents);
   void enter_contents(const LeftContents& contents);
+  std::vector<std::vector<unsigned>> filter_values() const;
   Result<void> join_store(Encoding encoding, const std::vector<MetaColumn>& columns);
   store::StoreOptions store_options() const;
   store::Placement placement() const;
@@ -133,8 +141,10 @@ class SeriesFile final : private store::Listener {
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
   Result<void> fit(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch);
-  Result<void> write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, store::ChunkWriter& writer,
+  Result<void> write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
                              CodecScratch& scratch);
+  Result<void> write_filtered(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot);
+  void note_unfiltered(const Frame& frame, const Error& why);
   void settle(std::uint64_t chunks);
   void fail(const Error& why);
   void release_task();
@@ -148,11 +158,6 @@ class SeriesFile final : private store::Listener {
   void learn_end();
   void notify_sessions();
 
-  struct WriterSlot {
-    std::mutex mutex;
-    std::unique_ptr<store::ChunkWriter> writer;  // guarded by mutex
-  };
-
   // Constant after creation.
   Env& env_;
   const Config config_;
@@ -162,9 +167,11 @@ class SeriesFile final : private store::Listener {
   std::uint64_t raw_bytes_a_frame_ = 0;
   std::uint64_t frames_before_ = 0;
   std::uint64_t chunk_bytes_max_ = 0;  ///< of a frame as the recorder itself encodes it; its slot has as much
+  std::vector<ChannelFilter> filters_;  ///< by channel, for frames that come plain; empty: none
 
   // Settled by the first frame, before any task exists.
   CodecSpec codec_;
+  bool filtered_ = false;  ///< frames go through filters_; codec_ has no encoding then
   std::vector<std::unique_ptr<WriterSlot>> writers_;
   std::vector<MetaColumn> columns_;
   std::unique_ptr<store::Store> store_;
@@ -182,6 +189,8 @@ class SeriesFile final : private store::Listener {
   Meter meter_;
   std::atomic<std::uint64_t> raw_bytes_{0};
   std::atomic<std::int64_t> encode_ns_{0};
+  std::atomic<std::uint64_t> unfiltered_{0};
+  std::atomic<std::int64_t> unfiltered_told_ns_{0};  ///< when the log last heard of them, monotonic; 0: never
   std::atomic<std::int64_t> elsewhere_write_ns_{0};  ///< of the other ranks, once they have closed
   std::atomic<std::int64_t> elsewhere_sync_ns_{0};
   std::atomic<std::int64_t> last_activity_ns_{0};

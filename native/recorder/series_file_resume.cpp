@@ -16,8 +16,8 @@ constexpr std::size_t items_a_batch = 8192;
 
 Result<std::shared_ptr<SeriesFile>> SeriesFile::resume(Env& env, const Config& config, Team& team, Series series,
                                                        std::string path) {
-  PEN_ASSIGN(const auto left, find_left_file(env, path, config, series));
   PEN_ASSIGN(auto file, make(env, config, team, std::move(series), path));
+  PEN_ASSIGN(const auto left, find_left_file(env, path, config, file->series_, file->filters_));
   if (!left || left->blank) {
     PEN_TRY(file->create_store(config.codec.encoding, {}, left.has_value()));
     return file;
@@ -39,8 +39,8 @@ Result<void> SeriesFile::resume_store(const LeftFile& left, const LeftContents& 
   std::tie(file_, file_base_) = number;
   auto shared = left.shared;
   shared.last_sequence = contents.last_sequence;
-  PEN_ASSIGN(store_, store::Store::resume(env_, path_, nexus_layout(series_, codec_, columns_), store_options(), this,
-                                          team_.share(file_, file_base_), shared));
+  PEN_ASSIGN(store_, store::Store::resume(env_, path_, layout(), store_options(), this, team_.share(file_, file_base_),
+                                          shared));
   team_.enter(file_, store_.get());
   entered_ = true;
   make_writers();

@@ -1,5 +1,7 @@
 /// The part of a series' file that a rank has in a team: what it gets from the lead, and what it tells it.
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +19,11 @@ Result<void> SeriesFile::join_store(Encoding encoding, const std::vector<MetaCol
                                           std::chrono::seconds(60)));
   PEN_ASSIGN(const auto terms, terms_from(answer));
   use(terms.encoding, terms.columns);
+  if (const auto own = filter_values(); own != terms.filter_values)
+    return make_error(
+        Errc::mismatch,
+        "filter plug-ins complete their parameters to {} here and to {} on the lead; install the same ones", own,
+        terms.filter_values);
   PEN_ASSIGN(store_, store::Store::join(env_, path_, layout(store::Placement::log), store_options(), this,
                                         team_.share(terms.file, terms.base), terms.shared));
   file_ = terms.file;
@@ -32,7 +39,14 @@ Result<Terms> SeriesFile::terms(Encoding encoding, const std::vector<MetaColumn>
     if (closing_) return make_error(Errc::out_of_order, "series \"{}\" is closed", series_.unique_id);
   }
   PEN_TRY(fit(encoding, columns));
-  return Terms{codec_.encoding, columns_, file_, file_base_, store_->shared_file()};
+  return Terms{codec_.encoding, filter_values(), columns_, file_, file_base_, store_->shared_file()};
+}
+
+std::vector<std::vector<unsigned>> SeriesFile::filter_values() const {
+  std::vector<std::vector<unsigned>> values;
+  if (filtered_)
+    for (const auto& filter : filters_) values.push_back(filter.spec.values);
+  return values;
 }
 
 nlohmann::json SeriesFile::part() const {
@@ -44,6 +58,7 @@ nlohmann::json SeriesFile::part() const {
           {"dropped", counts.dropped},
           {"lost", counts.lost},
           {"end", counts.end},
+          {"unfiltered", found.unfiltered},
           {"encode_ns", found.encode_ns},
           {"write_ns", found.store.write_ns},
           {"sync_ns", found.store.sync_ns},
@@ -60,6 +75,7 @@ void SeriesFile::add_part(const nlohmann::json& part) {
   counts.lost = part.value("lost", std::uint64_t{0});
   counts.end = part.value("end", std::uint64_t{0});
   ledger_.add(counts);
+  unfiltered_ += part.value("unfiltered", std::uint64_t{0});
   encode_ns_ += part.value("encode_ns", std::int64_t{0});
   elsewhere_write_ns_ += part.value("write_ns", std::int64_t{0});
   elsewhere_sync_ns_ += part.value("sync_ns", std::int64_t{0});

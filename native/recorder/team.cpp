@@ -68,6 +68,7 @@ Result<std::vector<MetaColumn>> columns_from(const json& list) {
 
 json to_json(const Terms& terms) {
   return {{"encoding", name(terms.encoding)},
+          {"filter_values", terms.filter_values},
           {"columns", to_json(terms.columns)},
           {"file", terms.file},
           {"base", terms.base},
@@ -82,6 +83,7 @@ Result<Terms> terms_from(const json& answer_of_lead) {
   const auto known = encoding_of(encoding);
   if (!known) return make_error(Errc::malformed, "a message between ranks has the encoding {}", encoding);
   terms.encoding = *known;
+  PEN_ASSIGN(terms.filter_values, field<std::vector<std::vector<unsigned>>>(answer_of_lead, "filter_values"));
   PEN_ASSIGN(const auto columns, field<json>(answer_of_lead, "columns"));
   PEN_ASSIGN(terms.columns, columns_from(columns));
   PEN_ASSIGN(terms.file, field<std::uint64_t>(answer_of_lead, "file"));

@@ -26,6 +26,7 @@ namespace penstock::recorder {
 /// What a series' file is made for, and how another rank finds it.
 struct Terms {
   Encoding encoding = Encoding::none;
+  std::vector<std::vector<unsigned>> filter_values;  ///< of filter plug-ins, by channel, complete
   std::vector<MetaColumn> columns;
   std::uint64_t file = 0;  ///< number of the file in the team
   std::uint64_t base = 0;  ///< of its counter

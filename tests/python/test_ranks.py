@@ -123,9 +123,21 @@ def check(run: Run, file: Path, frames: int, *, times: bool = True) -> dict[str,
     return report
 
 
-@pytest.mark.parametrize(("mpi", "ranks"), [("openmpi", 2), ("mpich", 2), ("openmpi", 4), ("mpich", 4)])
-def test_ranks_fill_one_file(job: Callable[..., Job], run: Run, tmp_path: Path, mpi: str, ranks: int) -> None:
-    recorder = job(ranks, "--mpi", mpi, "--threads", "1", "--pool", "256MiB")
+@pytest.mark.parametrize(
+    ("mpi", "ranks", "codec"),
+    [
+        ("openmpi", 2, "encoding: bslz4"),
+        ("mpich", 2, "filter: blosc"),
+        ("openmpi", 4, "filter: blosc2"),
+        ("mpich", 4, "encoding: bslz4"),
+    ],
+)
+def test_ranks_fill_one_file(
+    job: Callable[..., Job], run: Run, tmp_path: Path, mpi: str, ranks: int, codec: str
+) -> None:
+    configuration = tmp_path / "c.yaml"
+    configuration.write_text(f"codec: {{{codec}}}\n", encoding="utf-8")
+    recorder = job(ranks, str(configuration), "--mpi", mpi, "--threads", "1", "--pool", "256MiB")
     for series in ("first", "second") if ranks == 2 else ("only",):
         sent = simulate(run, recorder.target, "--frames", "403", "--series-name", series)
         assert sent.returncode == 0, sent.stderr

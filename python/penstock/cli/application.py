@@ -9,6 +9,7 @@ from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
 from penstock.cli.demo import demo_command
 from penstock.cli.detectors import detectors_command
+from penstock.cli.filters import filters_command
 from penstock.cli.info import info_command
 from penstock.cli.record import record_command
 from penstock.cli.recover import recover_command
@@ -63,6 +64,9 @@ application.command(
     "detectors",
     epilog=examples("penstock detectors", "penstock detectors pilatus-6m", "penstock detectors --json"),
 )(detectors_command)
+application.command("filters", epilog=examples("penstock filters", "penstock filters --json"))(
+    filters_command
+)
 application.command("info", epilog=examples("penstock info series.h5", "penstock info series.h5 --json"))(
     info_command
 )

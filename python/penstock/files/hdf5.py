@@ -6,22 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import hdf5plugin  # noqa: F401  (registers the filters)
+import hdf5plugin
 import numpy
 
 from penstock.model.errors import PenstockError, UsageError
 
-FILTER_NAMES = {
-    1: "deflate",
-    2: "shuffle",
-    3: "fletcher32",
-    4: "szip",
-    32000: "lzf",
-    32001: "blosc",
-    32004: "lz4",
-    32008: "bitshuffle",
-    32015: "zstd",
-    32026: "blosc2",
+FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"} | {
+    number: "bitshuffle" if name == "bshuf" else name for name, number in hdf5plugin.FILTERS.items()
 }
 
 

@@ -9,10 +9,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from penstock.model.errors import UsageError
+from penstock.model.filters import filter_plan
 from penstock.model.plans import (
     GIB,
     MIB,
     CodecPlan,
+    EncodingPlan,
     FilesPlan,
     LogLevel,
     MachinePlan,
@@ -113,6 +115,74 @@ class Metrics(Plan):
         return MetricsPlan(host=host, port=port)
 
 
+Parameters = dict[str, bool | int | float | str] | list[int]
+
+
+class ChannelFilter(Plan):
+    """The filter of one channel's frames, whose dataset is its own."""
+
+    filter: str | int = Field(description="by name or number (`penstock filters`)")
+    parameters: Parameters = Field(
+        default_factory=dict,
+        description="of the filter: by name, the others as in hdf5plugin, or its list of numbers",
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        filter_plan(self.filter, self.parameters)
+        return self
+
+
+class Codec(EncodingPlan):
+    """How frames are compressed on the way into the file. Frames that arrive compressed stay as they are."""
+
+    filter: str | int | None = Field(
+        None,
+        description="instead of an encoding: an HDF5 filter plug-in, by name or number (`penstock filters`)",
+    )
+    parameters: Parameters = Field(
+        default_factory=dict,
+        description="of the filter: by name, the others as in hdf5plugin, or its list of numbers",
+    )
+    channels: dict[Annotated[str, Field(min_length=1)], ChannelFilter] = Field(
+        default_factory=dict,
+        description="filters of the channels that have another one, by the channel's name",
+    )
+    plugin_folders: list[Path] = Field(
+        default_factory=list,
+        description="where plug-ins are looked for first; hdf5plugin's and HDF5's own follow",
+    )
+    exclusive: bool = Field(
+        False,
+        description="the filter never runs beside HDF5: slow, for a plug-in that calls HDF5 with each chunk",
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.filter is None:
+            if self.parameters:
+                raise ValueError("parameters need a `filter` that takes them; an encoding has a level")
+            if self.channels:
+                raise ValueError("channels need a `filter` beside them, for all that have none of their own")
+        else:
+            if self.encoding not in ("bslz4", "none") or self.level or self.block_bytes:
+                raise ValueError(
+                    "encoding, level and block_bytes have no meaning beside `filter`; give its `parameters`"
+                )
+            filter_plan(self.filter, self.parameters)
+        return self
+
+    def plan(self) -> CodecPlan:
+        if self.filter is None:
+            return CodecPlan(encoding=self.encoding, level=self.level, block_bytes=self.block_bytes)
+        others = ChannelFilter(filter=self.filter, parameters=self.parameters)
+        filters = [
+            filter_plan(chosen.filter, chosen.parameters, self.plugin_folders, self.exclusive, channel)
+            for channel, chosen in {"": others, **self.channels}.items()
+        ]
+        return CodecPlan(encoding="none", level=0, block_bytes=0, filters=filters)
+
+
 def _default_sources() -> list[TcpSource | ZmqSource]:
     return [TcpSource()]
 
@@ -136,7 +206,7 @@ class Configuration(Plan):
     sources: list[Annotated[TcpSource | ZmqSource, Field(discriminator="kind")]] = Field(
         default_factory=_default_sources, min_length=1, description="where frames come from"
     )
-    codec: CodecPlan = Field(default_factory=lambda: CodecPlan.model_validate({}), description="compression")
+    codec: Codec = Field(default_factory=lambda: Codec.model_validate({}), description="compression")
     threads: int = Field(2, ge=1, le=1024, description="that compress")
     pool_bytes: Size = Field(
         GIB, ge=64 * MIB, le=2**44, description="memory for frames and segments together"
@@ -252,7 +322,7 @@ class Configuration(Plan):
             resume=self.resume,
             files=self.files,
             sources=[source.plan(environment) for source in self.sources],
-            codec=self.codec,
+            codec=self.codec.plan(),
             threads=self.threads,
             pool_bytes=self.pool_bytes,
             when_full=self.when_full,

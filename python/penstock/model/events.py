@@ -122,6 +122,7 @@ class RecorderSeriesEnd(Event):
     damaged: int = 0
     dropped: int = 0
     lost: int = 0
+    unfiltered: int = 0
     raw_bytes: int = 0
     stored_bytes: int = 0
     seconds: float = 0.0

@@ -87,6 +87,8 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
     values = base.model_dump(exclude_unset=True)
     for name, value in options.fields().items():
         values[name] = (values.get(name) or {}) | value if isinstance(value, dict) else value
+    if options.codec is not None:
+        values["codec"] |= {"filter": None, "parameters": {}, "channels": {}}
     if options.token_file is not None and not options.listen:
         values.setdefault("sources", base.model_dump()["sources"])
         for source in values["sources"]:

@@ -24,7 +24,7 @@ class Plan(BaseModel):
     model_config = ConfigDict(extra="forbid", validate_default=True)
 
 
-class CodecPlan(Plan):
+class EncodingPlan(Plan):
     """How frames are compressed on the way into the file. Frames that arrive compressed stay as they are."""
 
     encoding: Encoding = Field("bslz4", description="bslz4 is what most readers of the field expect")
@@ -34,6 +34,23 @@ class CodecPlan(Plan):
     block_bytes: Size = Field(
         0, ge=0, le=MIB, multiple_of=64, description="bitshuffle's block; 0 is the default (8 KiB)"
     )
+
+
+class FilterPlan(Plan):
+    """An HDF5 filter plug-in, with its parameters as a user gives them."""
+
+    channel: str = Field("", description="whose frames go through it; empty: of all that no other one names")
+    id: int
+    name: str = ""
+    values: list[int] = []
+    folders: list[str] = []
+    exclusive: bool = False
+
+
+class CodecPlan(EncodingPlan):
+    """An encoding, or filters with the encoding `none`; the first of them names no channel."""
+
+    filters: list[FilterPlan] | None = None
 
 
 class StorePlan(Plan):
@@ -241,6 +258,7 @@ class CheckPlan(Plan):
     file: str
     against: dict[str, Any] | None
     threads: int
+    plugin_folders: list[str] = []
 
 
 class RecoverPlan(Plan):

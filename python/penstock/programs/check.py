@@ -7,13 +7,16 @@ from typing import Any
 from penstock.files.structure import check_structure
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import CheckReport, Event
+from penstock.model.filters import plugin_folder
 from penstock.model.findings import is_clean
 from penstock.model.plans import CheckPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
 
 def check_plan(file: Path, against: dict[str, Any] | None, threads: int = 2) -> CheckPlan:
-    return CheckPlan(file=str(file.absolute()), against=against, threads=threads)
+    return CheckPlan(
+        file=str(file.absolute()), against=against, threads=threads, plugin_folders=[plugin_folder()]
+    )
 
 
 def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None) -> CheckReport:

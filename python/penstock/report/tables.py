@@ -12,8 +12,9 @@ from rich.text import Text
 from penstock.files.inspect import FileInfo, FrameData
 from penstock.model.catalogue import Detector
 from penstock.model.events import CheckReport, RecoverReport
+from penstock.model.filters import FoundFilter
 from penstock.model.findings import Finding
-from penstock.model.plans import DetectorPlan, FilesTarget, RecorderPlan, TcpSourcePlan, TcpTarget
+from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
 
 _PLACES_SHOWN = 3
@@ -68,6 +69,27 @@ def detector_sheet(detector: Detector) -> Table:
         rows["saturation"] = str(detector.saturation_value)
     rows |= {name.replace("_", " "): _plain(value) for name, value in (detector.model_extra or {}).items()}
     return fact_table(rows)
+
+
+def filter_table(filters: Iterable[FoundFilter]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("filter", "number", "values", "parameters", "plug-in"):
+        table.add_column(title, justify="right" if title == "number" else "left", overflow="fold")
+    for found in filters:
+        table.add_row(
+            escape(found.short_name or found.name),
+            str(found.id),
+            "kept" if found.keeps_all_values else "may change",
+            escape(found.parameters),
+            escape(found.path),
+        )
+    return table
+
+
+def _filter_words(chosen: FilterPlan) -> str:
+    values = ", ".join(str(value) for value in chosen.values)
+    words = f"{chosen.name or 'HDF5'} (filter {chosen.id}; {values or 'no parameters'})"
+    return f"{chosen.channel}: {words}" if chosen.channel else words
 
 
 def _plain(value: object) -> str:
@@ -214,7 +236,9 @@ def plan_table(plan: RecorderPlan) -> Table:
             text = f"{'bind' if source.bind else 'pull from'} {source.endpoint}"
         rows[f"source {number + 1}"] = text
     level = f" level {plan.codec.level}" if plan.codec.level else ""
-    rows["compression"] = f"{plan.codec.encoding}{level}, {plan.threads} threads"
+    filters = plan.codec.filters or []
+    how = "; ".join(map(_filter_words, filters)) or f"{plan.codec.encoding}{level}"
+    rows["compression"] = f"{how}, {plan.threads} threads"
     rows["pool"] = f"{format_size(plan.pool_bytes)}; when it is full: {plan.when_full}"
     rows["durability"] = plan.store.durability
     rows["segments"] = (

@@ -21,7 +21,7 @@ Series series() {
 
 class Nodes {
  public:
-  explicit Nodes(const Series& series) : layout_(nexus_layout(series, {.encoding = Encoding::none}, {})) {}
+  explicit Nodes(const Series& series) : layout_(nexus_layout(series, DatasetFilters(series.channels.size()), {})) {}
 
   const store::ValueNode* find(const std::string& path) const {
     const auto found =

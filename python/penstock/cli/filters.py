@@ -1,0 +1,29 @@
+"""`penstock filters`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.common import out, print_json, reports_errors
+from penstock.programs.filters import find_filters
+from penstock.report.tables import filter_table
+
+
+@reports_errors
+def filters_command(
+    plugin_folder: Annotated[
+        list[Path] | None, typer.Option(metavar="FOLDER", help="Look here first; repeatable.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
+) -> None:
+    """The HDF5 filter plug-ins that the recorder can use, for `codec: {filter: ...}`.
+
+    They are looked for in the given folders, in that of the Python package hdf5plugin, and where HDF5 looks:
+    in the folders of the variable HDF5_PLUGIN_PATH, or in its default one.
+    """
+    filters = find_filters(plugin_folder or [])
+    if json:
+        print_json([{**found.model_dump(), "parameters": found.parameters} for found in filters])
+    else:
+        out().print(filter_table(filters))
