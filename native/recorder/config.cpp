@@ -374,7 +374,9 @@ Result<Config> Config::from_json(const json& plan) {
 Result<void> Config::load_filters() {
   for (auto& filter : filters) {
     auto found = store::FilterPlugin::load(filter.search);
-    if (!found.ok()) return make_error(Errc::invalid_argument, "{}", found.error().message());
+    if (!found.ok())
+      return make_error(Errc::invalid_argument, "{}{}", found.error().message(),
+                        found.error().code() == Errc::not_found ? " or codec.plugin_folders" : "");
     filter.plugin = std::move(*found);
     const auto& plugin = *filter.plugin;
     spdlog::info("frames {}go through {} (filter {}) of {}",

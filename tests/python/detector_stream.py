@@ -1,6 +1,7 @@
 """What a detector sends, made with none of Penstock's code: Stream V2 messages over ZeroMQ."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import cbor2
 import numpy
@@ -94,10 +95,11 @@ def send(
     user_data: Sequence[object] | None = None,
 ) -> None:
     messages = [start or start_message(frames.dtype.name, len(frames))]
+    channels: Any = messages[0]["channels"]
     for number, frame in enumerate(frames):
         if number in leave_out:
             continue
-        data = {"threshold_1": multi_dimensional(frame)}
+        data = {channel: multi_dimensional(frame) for channel in channels}
         image: dict[str, object] = {"type": "image", **IDENTITY, "image_id": number, "data": data}
         messages.append(image if user_data is None else {**image, "user_data": user_data[number]})
     messages.append({"type": "end", **IDENTITY})

@@ -87,9 +87,14 @@ def record_through(
     return dict(end)
 
 
-def native_check(file: Path, expected: Path, programs: dict[str, Path]) -> dict[str, Any]:
+def native_check(
+    file: Path, expected: Path | None, programs: dict[str, Path], folders: list[str] | None = None
+) -> dict[str, Any]:
     plan = CheckPlan(
-        file=str(file), against={"npy": str(expected)}, threads=1, plugin_folders=[plugin_folder()]
+        file=str(file),
+        against=None if expected is None else {"npy": str(expected)},
+        threads=1,
+        plugin_folders=[plugin_folder()] if folders is None else folders,
     )
     run = subprocess.run(
         [programs["penstock-check"], "--plan", "-"],
@@ -169,6 +174,26 @@ def test_an_index_made_anew_keeps_the_parameters(
         data = content["/entry/data/data"]
         assert data.id.get_create_plist().get_filter(0)[:3] == before[:3]
         assert numpy.array_equal(data[...], frames)
+
+
+def test_without_the_plug_in_the_check_says_that_it_cannot_decode(
+    programs: dict[str, Path], tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = frames_of("uint16")
+    record_through({"filter": "bzip2"}, frames, tmp_path, programs, free_port)
+    expected = tmp_path / "expected.npy"
+    numpy.save(expected, frames)
+    monkeypatch.setenv("HDF5_PLUGIN_PATH", str(tmp_path))
+    alone = native_check(tmp_path / "s.h5", None, programs, folders=[])
+    assert alone["ok"]
+    (finding,) = alone["findings"]
+    assert (finding["level"], finding["where"]) == ("warning", "/entry/data/data")
+    assert "cannot be decoded" in finding["what"]
+    for word in ("filter 307", str(tmp_path), "hdf5plugin"):
+        assert word in finding["actual"]
+    compared = native_check(tmp_path / "s.h5", expected, programs, folders=[])
+    assert not compared["ok"]
+    assert compared["compared_frames"] == 0
 
 
 def test_the_list_of_filters_and_what_is_not_in_it(run: Run, tmp_path: Path) -> None:

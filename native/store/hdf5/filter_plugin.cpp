@@ -135,7 +135,7 @@ Result<std::shared_ptr<const FilterPlugin>> FilterPlugin::load(const FilterSearc
   }
   return make_error(Errc::not_found,
                     "there is no plug-in for filter {}{} in {}{}; install it (hdf5plugin has many), or name its folder "
-                    "in HDF5_PLUGIN_PATH or codec.plugin_folders",
+                    "in HDF5_PLUGIN_PATH",
                     search.id, search.name.empty() ? "" : fmt::format(" ({})", search.name), fmt::join(folders, ", "),
                     refusal);
 }

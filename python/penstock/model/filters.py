@@ -52,13 +52,12 @@ def filter_plan(
 ) -> FilterPlan:
     """The filter as the recorder's plan has it. A ValueError names what is wrong and what is possible."""
     number, short = _identify(name)
-    if isinstance(parameters, Mapping):
-        values = _values_of(number, parameters)
-    else:
+    values: list[int] = []
+    if parameters and not isinstance(parameters, Mapping):
         values = [_value(value) for value in parameters]
-        # Numbers left out are hdf5plugin's defaults, where it has any.
-        if not values and _class_of(number) is not None:
-            values = _values_of(number, {})
+    elif parameters or _class_of(number) is not None:
+        # What is left out is as hdf5plugin has it.
+        values = _values_of(number, parameters if isinstance(parameters, Mapping) else {})
     return FilterPlan(
         channel=channel,
         id=number,
