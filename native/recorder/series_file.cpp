@@ -22,6 +22,8 @@ constexpr unsigned join_attempts_max = 5;
 /// A segment from here on is written though it is not full when no frame waits: its header and
 /// padding, 8 KiB, are less than a hundredth of it.
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
+/// For the workers of a series that is to close, before what they left unfilled is sent on its way.
+constexpr auto idle_patience = std::chrono::milliseconds(50);
 /// A payload up to here has just come through the cache, where a checksum costs little.
 constexpr std::size_t cached_bytes_max = 4 << 20;
 /// Between two lines of the log about frames that the filter plug-in failed on.
@@ -424,7 +426,12 @@ Result<void> SeriesFile::close() {
   {
     std::unique_lock lock(mutex_);
     closing_ = true;
-    idle_.wait(lock, [&] { return tasks_ == 0; });
+    // A worker may wait for memory that another one's segment holds, which no frame will fill any more.
+    while (!idle_.wait_for(lock, idle_patience, [&] { return tasks_ == 0; })) {
+      lock.unlock();
+      flush_older_than(monotonic_ns());
+      lock.lock();
+    }
   }
   for (auto& slot : writers_) {
     std::lock_guard lock(slot->mutex);

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::uint64_t rows = 16, columns = 32, frames = 6;
 // What the plug-in does, by its parameter (tests/native/support/test_filter.cpp).
-constexpr unsigned inverts = 0, refuses_odd = 1, meets = 7;
+constexpr unsigned inverts = 0, refuses_odd = 1, two_meet = 7, eight_meet = 9;
 
 std::vector<std::uint8_t> pixels_of(std::uint64_t number, std::uint32_t channel) {
   std::vector<std::uint8_t> pixels(rows * columns);
@@ -79,10 +79,14 @@ class FilterTest : public testing::Test {
 
   /// All frames of a series; its last event.
   json record(const json& filters, const std::vector<std::string>& channels) {
-    Recorder recorder(posix_env(), config(filters), *events_, team_);
+    return record(config(filters), series(channels));
+  }
+  json record(const Config& config, const Series& series) {
+    const auto& channels = series.channels;
+    Recorder recorder(posix_env(), config, *events_, team_);
     EXPECT_TRUE(recorder.start().ok());
-    EXPECT_TRUE(recorder.begin(series(channels), nullptr).ok());
-    for (std::uint64_t n = 0; n < frames; ++n)
+    EXPECT_TRUE(recorder.begin(series, nullptr).ok());
+    for (std::uint64_t n = 0; n < series.frames; ++n)
       for (std::uint32_t channel = 0; channel < channels.size(); ++channel)
         EXPECT_TRUE(recorder.put(frame(n, channel)).ok());
     EXPECT_TRUE(recorder.end({1, "s1"}).ok());
@@ -166,7 +170,17 @@ TEST_F(FilterTest, EachChannelsDatasetHasItsOwnFilter) {
 
 TEST_F(FilterTest, WorkersAreInThePlugInAtOnce) {
   // It fails on a chunk unless another call comes in before the first one is back.
-  EXPECT_EQ(record(json::array({filter(meets)}), {"1"})["unfiltered"], 0);
+  EXPECT_EQ(record(json::array({filter(two_meet)}), {"1"})["unfiltered"], 0);
+}
+
+TEST_F(FilterTest, MoreWorkersThanSegmentsInMemoryEndAllTheSame) {
+  auto crowded = config(json::array({filter(eight_meet)}));
+  crowded.threads = 8;  // each with a chunk for a segment of its own, of which the pool has two
+  auto eight = series({"1"});
+  eight.frames = 8;
+  const auto end = record(crowded, eight);
+  EXPECT_EQ(end["frames_written"], 8) << end;
+  EXPECT_EQ(end["unfiltered"], 0) << end;
 }
 
 TEST_F(FilterTest, ParametersThatThePlugInRefusesAreAnErrorOfTheSeriesBeforeThereIsAFile) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <thread>
 
@@ -18,7 +19,7 @@ namespace penstock::store {
 namespace {
 
 constexpr unsigned inverts = 0, refuses_odd = 1, boasts = 2, loses_its_buffer = 3, throws = 4, fails_silently = 5,
-                   reports_and_inverts = 6, meets = 7, registers_itself = 8;
+                   reports_and_inverts = 6, two_meet = 7, registers_itself = 8;
 
 std::shared_ptr<const FilterPlugin> plugin(bool exclusive = false) {
   auto loaded =
@@ -104,14 +105,16 @@ TEST(FilterPlugin, OneThatThrowsIsNotCalledAgain) {
 
 TEST(FilterPlugin, TwoThreadsAreInsideAtOnceWhileAThirdHoldsHdf5) {
   const auto found = plugin();
-  hdf5::LibraryLock held;
+  std::optional<hdf5::LibraryLock> held(std::in_place);
   const auto apply = [&] {
     FilterScratch scratch;
-    EXPECT_TRUE(found->apply({311, {2, meets}}, raw(64), scratch).ok());
+    return found->apply({311, {2, two_meet}}, raw(64), scratch).ok();
   };
-  std::thread one(apply), other(apply);
-  one.join();
-  other.join();
+  auto one = std::async(std::launch::async, apply), other = std::async(std::launch::async, apply);
+  EXPECT_EQ(one.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  EXPECT_EQ(other.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  held.reset();
+  EXPECT_TRUE(one.get() && other.get());
 }
 
 TEST(FilterPlugin, AnExclusiveOneWaitsUntilNobodyIsInHdf5) {

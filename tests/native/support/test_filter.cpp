@@ -20,8 +20,9 @@ enum Mode : unsigned {
   throws,
   fails_silently,
   reports_and_inverts,
-  meets,
-  registers_itself
+  two_meet,
+  registers_itself,
+  eight_meet,
 };
 
 void report(const char* text) {
@@ -57,15 +58,16 @@ std::size_t invert(std::size_t size, std::size_t* buffer_bytes, void** buffer) {
   return size;
 }
 
-/// Whether a second call comes in while this one is inside.
+/// Whether so many calls come in before the first of them is back.
+template <unsigned many>
 bool meet() {
   static std::mutex mutex;
-  static std::condition_variable second_came;
+  static std::condition_variable came;
   static unsigned calls = 0;
   std::unique_lock lock(mutex);
-  const auto pair = calls++ / 2;
-  second_came.notify_all();
-  return second_came.wait_for(lock, std::chrono::seconds(10), [&] { return calls >= 2 * (pair + 1); });
+  const auto all = (calls++ / many + 1) * many;
+  came.notify_all();
+  return came.wait_for(lock, std::chrono::seconds(10), [&] { return calls >= all; });
 }
 
 std::size_t filter(unsigned, std::size_t count, const unsigned* values, std::size_t size, std::size_t* buffer_bytes,
@@ -83,10 +85,15 @@ std::size_t filter(unsigned, std::size_t count, const unsigned* values, std::siz
       std::free(*buffer);
       *buffer = nullptr;
       return 1;
-    case throws: throw std::runtime_error("as no plug-in should");
+    case throws:
+      std::free(*buffer);
+      throw std::runtime_error("as no plug-in should");
     case fails_silently: return 0;
-    case meets:
-      if (!meet()) return 0;
+    case two_meet:
+      if (!meet<2>()) return 0;
+      break;
+    case eight_meet:
+      if (!meet<8>()) return 0;
       break;
     case reports_and_inverts: report("nothing is wrong"); break;
     default: break;
