@@ -201,7 +201,8 @@ void Check::make_subjects() {
     auto subject = make_subject(dataset, plan_.plugin_folders, why_not);
     const auto& path = dataset.info.paths.front();
     if (!why_not.empty() && subject)
-      add(Level::warning, "the chunks of a dataset cannot be decoded here, only their checksums count", path, {}, why_not);
+      add(Level::warning, "the chunks of a dataset cannot be decoded here, only their checksums count", path, {},
+          why_not);
     else if (!why_not.empty() && !is_master(tree_))
       add(Level::info, "a dataset cannot be looked into", path, {}, why_not);
     if (subject) subjects_.push_back(std::move(subject));

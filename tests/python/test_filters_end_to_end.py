@@ -1,5 +1,5 @@
-"""`penstock record` with HDF5 filter plug-ins, as a user meets them: two datasets with a filter each, chunks that
-a plug-in cannot compress, a recorder that is killed."""
+"""`penstock record` with HDF5 filter plug-ins, as a user meets them: two datasets with a filter each, chunks
+that a plug-in cannot compress, a recorder that is killed."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ import h5py
 import hdf5plugin
 import numpy
 from conftest import Record
-from detector_stream import SHAPE, frames_of, start_message, send
+from detector_stream import SHAPE, frames_of, send, start_message
 from test_recover import stamps_are_right
 from test_resume import Recorders, is_whole, progress_beyond, simulator
 

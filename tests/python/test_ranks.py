@@ -124,16 +124,16 @@ def check(run: Run, file: Path, frames: int, *, times: bool = True) -> dict[str,
 
 
 @pytest.mark.parametrize(
-    ("mpi", "ranks", "codec"),
+    ("mpi", "ranks", "codec", "number"),
     [
-        ("openmpi", 2, "encoding: bslz4"),
-        ("mpich", 2, "filter: blosc"),
-        ("openmpi", 4, "filter: blosc2"),
-        ("mpich", 4, "encoding: bslz4"),
+        ("openmpi", 2, "encoding: bslz4", 32008),
+        ("mpich", 2, "filter: blosc", 32001),
+        ("openmpi", 4, "filter: blosc2", 32026),
+        ("mpich", 4, "encoding: bslz4", 32008),
     ],
 )
 def test_ranks_fill_one_file(
-    job: Callable[..., Job], run: Run, tmp_path: Path, mpi: str, ranks: int, codec: str
+    job: Callable[..., Job], run: Run, tmp_path: Path, mpi: str, ranks: int, codec: str, number: int
 ) -> None:
     configuration = tmp_path / "c.yaml"
     configuration.write_text(f"codec: {{{codec}}}\n", encoding="utf-8")
@@ -147,6 +147,8 @@ def test_ranks_fill_one_file(
         report = check(run, tmp_path / f"{series}.h5", 403)
         assert isinstance(report["segments"], int)
         assert report["segments"] >= ranks, "every rank wrote"
+        with h5py.File(tmp_path / f"{series}.h5") as content:
+            assert content["/entry/data/data"].id.get_create_plist().get_filter(0)[0] == number
     assert recorder.stop() == 0, "".join(recorder.log)
 
 

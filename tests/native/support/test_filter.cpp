@@ -85,9 +85,7 @@ std::size_t filter(unsigned, std::size_t count, const unsigned* values, std::siz
       std::free(*buffer);
       *buffer = nullptr;
       return 1;
-    case throws:
-      std::free(*buffer);
-      throw std::runtime_error("as no plug-in should");
+    case throws: std::free(*buffer); throw std::runtime_error("as no plug-in should");
     case fails_silently: return 0;
     case two_meet:
       if (!meet<2>()) return 0;
