@@ -170,10 +170,10 @@ int list_filters(const std::vector<std::string>& folders) {
 
 int record(const recorder::Config& config, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
   recorder::Team team(job);
-  recorder::Events events =
-      team.leads() ? recorder::Events(take_standard_output()) : recorder::Events([&team](const std::string& line) {
-        team.tell(job::lead, {{"tell", "event"}, {"line", line}});
-      });
+  std::FILE* out = take_standard_output();  // on all ranks: a job has one for all of them
+  recorder::Events events = team.leads() ? recorder::Events(out) : recorder::Events([&team](const std::string& line) {
+    team.tell(job::lead, {{"tell", "event"}, {"line", line}});
+  });
   CallWatch watch(std::chrono::milliseconds(config.stall_limit_ms), recorder::tell_stalls(events, job.rank()));
   const auto env = make_watched_env(posix_env(), watch);
   recorder::Recorder recorder(*env, config, events, team);

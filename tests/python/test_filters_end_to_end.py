@@ -15,6 +15,8 @@ from detector_stream import SHAPE, frames_of, send, start_message
 from test_recover import stamps_are_right
 from test_resume import Recorders, is_whole, progress_beyond, simulator
 
+from penstock.report.progress import recorder_summary
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -86,6 +88,7 @@ def test_chunks_that_a_plug_in_cannot_make_smaller_are_stored_as_they_came(
     send(endpoint, frames)
     end = recorder.series_end()
     assert (end.frames_written, end.problem, end.unfiltered) == (len(frames), None, len(noise))
+    assert "; 2 unfiltered" in recorder_summary(end)
     with h5py.File(tmp_path / "s.h5") as content:
         data = content["/entry/data/data"]
         assert masks_of(data) == [int(number in noise) for number in range(len(frames))]

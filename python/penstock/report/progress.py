@@ -169,7 +169,7 @@ def recorder_summary(event: RecorderSeriesEnd) -> str:
     words = {"late": "out of order"}
     amiss = [
         f"{getattr(event, name)} {words.get(name, name)}"
-        for name in ("missing", "duplicate", "late", "damaged", "dropped")
+        for name in ("missing", "duplicate", "late", "damaged", "dropped", "unfiltered")
         if getattr(event, name)
     ]
     if amiss:
