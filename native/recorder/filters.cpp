@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace penstock::recorder {
 namespace {
@@ -20,10 +21,15 @@ Result<std::vector<ChannelFilter>> settle_filters(const std::vector<FilterConfig
   std::vector<ChannelFilter> filters;
   if (configured.empty()) return filters;
   std::vector<std::uint64_t> chunk_shape{1};
+  PEN_ASSIGN(const auto raw_bytes, series.frame.bytes(SIZE_MAX), "frame");
   chunk_shape.insert(chunk_shape.end(), series.frame.shape.begin(), series.frame.shape.end());
   for (const auto& channel : series.channels) {
     const auto& filter = filter_for(configured, channel);
     PEN_ASSIGN(auto spec, filter.plugin->settle(filter.values, series.frame.type, chunk_shape));
+    const bool tried = std::any_of(filters.begin(), filters.end(), [&](const auto& other) {
+      return other.spec.id == spec.id && other.spec.values == spec.values;
+    });
+    if (!tried) PEN_TRY(filter.plugin->try_out(spec, raw_bytes));
     filters.push_back({filter.plugin, std::move(spec)});
   }
   for (const auto& filter : configured)

@@ -15,6 +15,7 @@ from detector_stream import SHAPE, frames_of, send, start_message
 from test_recover import stamps_are_right
 from test_resume import Recorders, is_whole, progress_beyond, simulator
 
+from penstock.model.events import Rejected
 from penstock.report.progress import recorder_summary
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -96,6 +97,20 @@ def test_chunks_that_a_plug_in_cannot_make_smaller_are_stored_as_they_came(
         for number in noise:
             assert data.id.read_direct_chunk((number, 0, 0))[1] == frames[number].tobytes()
     expect_equal(run, tmp_path / "s.h5", frames)
+
+
+def test_parameters_with_which_a_plug_in_fails_are_refused_before_there_is_a_file(
+    record: Record, tmp_path: Path, free_port: int
+) -> None:
+    endpoint = f"tcp://127.0.0.1:{free_port}"
+    configuration = configure(tmp_path, "{filter: 32001, parameters: [0, 0, 0, 0, 99, 1, 0]}")  # level 99
+    recorder = record(tmp_path, configuration, "--zmq", endpoint, "--series", "1", listen=False)
+    send(endpoint, frames_of("uint16"))
+    rejected = recorder.until(Rejected)
+    assert isinstance(rejected, Rejected)
+    for word in ("blosc (filter 32001)", "99", "codec.parameters"):
+        assert word in rejected.message
+    assert not (tmp_path / "s.h5").exists()
 
 
 def test_a_killed_recorders_file_is_recovered_and_gone_on_in(

@@ -28,6 +28,8 @@ constexpr int filter_blosc = 32001;
 constexpr int filter_bitshuffle = 32008;
 constexpr std::size_t bitshuffle_values_max = 3;
 constexpr int filter_sz = 32017;
+constexpr std::string_view parameters_remedy =
+    "correct codec.parameters as the plug-in's documentation says, or choose another filter";
 constexpr std::size_t values_max = 256;  // what a file's description holds
 constexpr std::size_t path_bytes_max = 4096;
 
@@ -157,11 +159,9 @@ Result<FilterSpec> FilterPlugin::settle(const std::vector<unsigned>& values, Ele
   PEN_TRY(done(H5Pset_filter(list.get(), id_, H5Z_FLAG_OPTIONAL, values.size(), values.data()), "set the filter"));
   PEN_ASSIGN(const auto space, owned(H5Screate_simple(rank, chunk.data(), nullptr), H5Sclose, "make a dataspace"));
   const auto refused = [&](const char* what, const std::string& why) {
-    return make_error(Errc::invalid_argument,
-                      "{} (filter {}) cannot {} [{}] for chunks of [{}] of {}: {}; correct codec.parameters as its "
-                      "documentation says, or choose another filter",
-                      name_, id_, what, fmt::join(values, ", "), fmt::join(chunk_shape, ", "), penstock::name(type),
-                      why);
+    return make_error(Errc::invalid_argument, "{} (filter {}) cannot {} [{}] for chunks of [{}] of {}: {}; {}", name_,
+                      id_, what, fmt::join(values, ", "), fmt::join(chunk_shape, ", "), penstock::name(type), why,
+                      parameters_remedy);
   };
   {
     PluginCall call;
@@ -183,6 +183,18 @@ Result<FilterSpec> FilterPlugin::settle(const std::vector<unsigned>& values, Ele
                       values_max);
   settled.values.resize(count);
   return settled;
+}
+
+Result<void> FilterPlugin::try_out(const FilterSpec& filter, std::size_t raw_bytes) const {
+  FilterScratch scratch;
+  std::vector<std::byte> chunk(raw_bytes);
+  if (apply(filter, chunk, scratch).ok()) return {};
+  // One that keeps values within a part of their range may want a range. No byte makes a number infinite.
+  for (std::size_t i = 0; i < raw_bytes; ++i) chunk[i] = static_cast<std::byte>(i % 64);
+  const auto applied = apply(filter, chunk, scratch);
+  if (applied.ok()) return {};
+  return make_error(Errc::invalid_argument, "{}, with the parameters [{}] on any chunk; {}", applied.error().message(),
+                    fmt::join(filter.values, ", "), parameters_remedy);
 }
 
 Result<void> FilterPlugin::apply(const FilterSpec& filter, Bytes raw, FilterScratch& scratch) const {

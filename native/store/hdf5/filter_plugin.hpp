@@ -60,6 +60,10 @@ class FilterPlugin {
   Result<FilterSpec> settle(const std::vector<unsigned>& values, ElementType type,
                             const std::vector<std::uint64_t>& chunk_shape) const;
 
+  /// Whether it filters anything of `raw_bytes` with these parameters: some plug-ins take wrong ones without a word,
+  /// and fail on every chunk. `invalid_argument` where it does not.
+  Result<void> try_out(const FilterSpec& filter, std::size_t raw_bytes) const;
+
   /// Filters `raw`; the result is scratch.bytes(), until the next call. An error where the plug-in fails, which it
   /// may do for a chunk that it cannot make smaller.
   Result<void> apply(const FilterSpec& filter, Bytes raw, FilterScratch& scratch) const;

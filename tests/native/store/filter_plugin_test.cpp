@@ -19,7 +19,7 @@ namespace penstock::store {
 namespace {
 
 constexpr unsigned inverts = 0, refuses_odd = 1, boasts = 2, loses_its_buffer = 3, throws = 4, fails_silently = 5,
-                   reports_and_inverts = 6, two_meet = 7, registers_itself = 8;
+                   reports_and_inverts = 6, two_meet = 7, registers_itself = 8, refuses_blank = 10;
 
 std::shared_ptr<const FilterPlugin> plugin(bool exclusive = false) {
   auto loaded =
@@ -92,6 +92,17 @@ TEST(FilterPlugin, WhatItDoesWrongIsAnErrorAndTheNextChunkGoesOn) {
   EXPECT_FALSE(found->apply({311, {2, loses_its_buffer}}, even, scratch).ok());
   EXPECT_FALSE(found->apply({311, {2, fails_silently}}, even, scratch).ok());
   EXPECT_TRUE(found->apply({311, {2, inverts}}, even, scratch).ok());
+}
+
+TEST(FilterPlugin, OneThatFailsOnAnyChunkIsFoundOut) {
+  const auto found = plugin();
+  EXPECT_TRUE(found->try_out({311, {2, inverts}}, 64).ok());
+  EXPECT_TRUE(found->try_out({311, {2, refuses_blank}}, 64).ok());
+  const auto tried = found->try_out({311, {2, fails_silently}}, 64);
+  ASSERT_FALSE(tried.ok());
+  EXPECT_EQ(tried.error().code(), Errc::invalid_argument);
+  for (const auto* word : {"[2, 5]", "codec.parameters"})
+    EXPECT_NE(tried.error().message().find(word), std::string::npos) << tried.error().message();
 }
 
 TEST(FilterPlugin, OneThatThrowsIsNotCalledAgain) {
