@@ -124,14 +124,15 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
         attributes.push_back(
             {"lossy_filter",
              fmt::format("HDF5 filter {} may have changed values, as its parameters tell it", filter.id)});
-    layout.chunked.push_back({.path = path,
-                              .type = series.frame.type,
-                              .frame_shape = series.frame.shape,
-                              .frames_max = series.frames,
-                              .filters = filters[channel],
-                              .fill = fill_value(series.frame.type),
-                              .attributes = std::move(attributes),
-                              .receipts_path = channel == 0 ? "/entry/penstock/crc32c" : "/entry/penstock/crc32c_" + leaf});
+    layout.chunked.push_back(
+        {.path = path,
+         .type = series.frame.type,
+         .frame_shape = series.frame.shape,
+         .frames_max = series.frames,
+         .filters = filters[channel],
+         .fill = fill_value(series.frame.type),
+         .attributes = std::move(attributes),
+         .receipts_path = channel == 0 ? "/entry/penstock/crc32c" : "/entry/penstock/crc32c_" + leaf});
     layout.links.push_back({std::string(detector_path) + path.substr(std::string("/entry/data").size()), path});
   }
 }

@@ -128,8 +128,8 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
   codec_.encoding = encoding;
   filtered_ = !filters_.empty() && encoding == Encoding::none;
-  const auto encoded_max =
-      filtered_ ? filtered_bytes_max(raw_bytes_a_frame_) : encoded_bound(codec_, raw_bytes_a_frame_, size_of(series_.frame.type));
+  const auto encoded_max = filtered_ ? filtered_bytes_max(raw_bytes_a_frame_)
+                                     : encoded_bound(codec_, raw_bytes_a_frame_, size_of(series_.frame.type));
   chunk_bytes_max_ = std::max<std::uint64_t>(encoded_max, raw_bytes_a_frame_);
   columns_ = columns;
   const auto states = team_.leads() ? RowBatch::States::written : RowBatch::States::left_to_the_lead;

@@ -166,7 +166,7 @@ class SeriesFile final : private store::Listener {
   const std::string path_;
   std::uint64_t raw_bytes_a_frame_ = 0;
   std::uint64_t frames_before_ = 0;
-  std::uint64_t chunk_bytes_max_ = 0;  ///< of a frame as the recorder itself encodes it; its slot has as much
+  std::uint64_t chunk_bytes_max_ = 0;   ///< of a frame as the recorder itself encodes it; its slot has as much
   std::vector<ChannelFilter> filters_;  ///< by channel, for frames that come plain; empty: none
 
   // Settled by the first frame, before any task exists.

@@ -39,8 +39,8 @@ Result<void> SeriesFile::resume_store(const LeftFile& left, const LeftContents& 
   std::tie(file_, file_base_) = number;
   auto shared = left.shared;
   shared.last_sequence = contents.last_sequence;
-  PEN_ASSIGN(store_, store::Store::resume(env_, path_, layout(), store_options(), this, team_.share(file_, file_base_),
-                                          shared));
+  PEN_ASSIGN(store_, store::Store::resume(env_, path_, layout(store::Placement::log), store_options(), this,
+                                          team_.share(file_, file_base_), shared));
   team_.enter(file_, store_.get());
   entered_ = true;
   make_writers();
