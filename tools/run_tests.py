@@ -21,7 +21,9 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 JOBS = str(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
-FUZZ_SECONDS_EACH = "10"
+# Most of a Python test's time is waiting for programs.
+PYTEST_PROCESSES = str(int(JOBS) + 1)
+FUZZ_SECONDS_EACH = "5"
 
 # A sanitizer's finding must end the test with a failure, whatever the code under test catches.
 SANITIZER_OPTIONS = {
@@ -137,7 +139,7 @@ def python_step(runner: Runner) -> None:
         return
     junit = RESULTS / "python.xml"
     folders = [str(folder) for folder in ("tests/python", "tests/torture") if (ROOT / folder).is_dir()]
-    # Most of a test's time is waiting for programs: two at a time halve it. Fixtures belong to a file.
+    # Fixtures belong to a file.
     runner.run(
         "tests",
         sys.executable,
@@ -145,7 +147,7 @@ def python_step(runner: Runner) -> None:
         "pytest",
         "-q",
         "-n",
-        JOBS,
+        PYTEST_PROCESSES,
         "--dist",
         "loadfile",
         f"--junitxml={junit}",

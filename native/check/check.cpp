@@ -38,7 +38,10 @@ class Check {
 
   Report run();
   /// Before run(): the file is a member, whose first frame is this one of the series.
-  void set_first_frame(std::uint64_t number) { first_frame_ = number; }
+  void set_member(std::uint64_t first_frame) {
+    member_ = true;
+    first_frame_ = first_frame;
+  }
 
  private:
   void add(Level level, std::string what, std::string where, std::string expected = {}, std::string actual = {},
@@ -89,6 +92,7 @@ class Check {
   std::unique_ptr<Reference> reference_;
   bool unfinished_ = false;
   bool described_ = false;
+  bool member_ = false;
   std::uint64_t first_frame_ = 0;
   std::optional<store::Members> members_;  ///< of a master file
   std::optional<MemberFrames> member_frames_;
@@ -393,11 +397,12 @@ void Check::judge_scan(const store::SegmentScanner& scanner) {
 /// The checks of all members are this one's.
 void Check::verify_members() {
   if (!members_) return;
+  if (member_) return add(Level::error, "a file with frames has such files itself", plan_.file);
   for (const auto& member : find_members(plan_.file, tree_, *members_, findings_)) {
     if (cancelled_()) return;
     const auto plan = plan_of(member);
     Check check(env_, plan, tell_, cancelled_);
-    check.set_first_frame(member.first_frame);
+    check.set_member(member.first_frame);
     const auto report = check.run();
     take_over(member, check, report);
   }

@@ -34,7 +34,7 @@ struct Meters {
 struct Snapshot {
   Meters meters;
   std::uint64_t open_series = 0;
-  std::uint64_t closed_series = 0;  ///< since the start; of the lead
+  std::uint64_t complete_series = 0;  ///< since the start; of the lead
   std::uint64_t failed_series = 0;
   std::uint64_t rejected = 0;
   std::uint64_t queued_frames = 0;  ///< waiting for a thread that compresses

@@ -87,8 +87,7 @@ void add_frames(Families& families, const Snapshot& now) {
   families.counter("penstock_messages_rejected_total", "Messages that were refused with an error.",
                    number(now.rejected));
   families.family("penstock_series_total", "Series that have ended, by how; of the lead.", MetricType::Counter);
-  families.counter(number(now.closed_series - std::min(now.closed_series, now.failed_series)),
-                   {{"outcome", "complete"}});
+  families.counter(number(now.complete_series), {{"outcome", "complete"}});
   families.counter(number(now.failed_series), {{"outcome", "problem"}});
   families.gauge("penstock_open_series", "Series that are being recorded or closed.", number(now.open_series));
 }

@@ -96,14 +96,13 @@ Snapshot Recorder::snapshot() const {
   Snapshot now;
   now.meters = totals_.now();
   now.open_series = totals_.open_series();
+  now.complete_series = complete_series_;
   now.failed_series = failed_series_;
   now.rejected = rejected_;
   now.queued_frames = queue_.size();
   now.pool_bytes = pool_.budget_bytes();
   now.pool_used_bytes = pool_.used_bytes();
   now.pool_used_bytes_max = pool_.used_bytes_max();
-  std::lock_guard lock(mutex_);
-  now.closed_series = closed_series_;
   return now;
 }
 
@@ -411,7 +410,7 @@ void Recorder::close_one(const Open& open) {
   part_from_others(open);
   const auto closed = open.file->close();
   const std::string problem = open.file->problem();
-  if (!closed.ok() || !problem.empty()) ++failed_series_;
+  ++(closed.ok() && problem.empty() ? complete_series_ : failed_series_);
   totals_.close(open.file);
   report_end(open, problem);
   for (const auto rank : open.joined)

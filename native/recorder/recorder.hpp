@@ -144,6 +144,7 @@ class Recorder final : public FrameSink {
   bool joined_team_ = false;
   std::int64_t busy_told_ns_ = 0;  // of the timekeeper
   std::atomic<std::uint64_t> rejected_{0};
+  std::atomic<std::uint64_t> complete_series_{0};
   std::atomic<std::uint64_t> failed_series_{0};
   std::atomic<bool> told_to_stop_{false};
 

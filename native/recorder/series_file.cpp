@@ -98,12 +98,18 @@ store::StoreOptions SeriesFile::store_options() const {
 
 /// Rather than lose a series that can not have its frames contiguous, its file is written as a log.
 store::Placement SeriesFile::placement() const {
-  if (config_.placement != store::Placement::contiguous) return config_.placement;
   const auto instead = [&](const std::string& why) {
-    spdlog::warn("{}: store.placement is \"contiguous\", but {}; the file is written as with \"log\"", path_, why);
+    spdlog::warn("{}: store.placement is not \"log\", but {}; the file is written as with \"log\"", path_, why);
     return store::Placement::log;
   };
+  // A frame that comes to two ranks is written to one place twice, which is harmless where the bytes are the same.
+  if (config_.placement == store::Placement::slots && filtered_ && team_.ranks() > 1)
+    return instead("nobody can tell that a filter plug-in makes the same bytes of a frame on two ranks");
+  if (config_.placement != store::Placement::contiguous) return config_.placement;
   if (series_.frames == 0) return instead("the series does not say how many frames it has");
+  if (series_.frames > store::contiguous_frames_max)
+    return instead(fmt::format("the series has {} frames; contiguous are at most {}", series_.frames,
+                               store::contiguous_frames_max));
   if (codec_.encoding != Encoding::none || filtered_) return instead("its frames come compressed");
   const double megabytes = 1e-6 * static_cast<double>(series_.frames) * static_cast<double>(series_.channels.size()) *
                            static_cast<double>(raw_bytes_a_frame_);

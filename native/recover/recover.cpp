@@ -51,6 +51,7 @@ class Recovery {
     PEN_TRY(open());
     PEN_TRY(read_segments_of_file());
     PEN_TRY(read_index());
+    if (master_ != nullptr) PEN_TRY(check_member());
     if (plan_.series) PEN_TRY(check_series());
     PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
@@ -61,6 +62,8 @@ class Recovery {
     return std::move(report_);
   }
 
+  /// Before run(): the file has the name of a member of that one's.
+  void set_master(const Recovery& master) { master_ = &master; }
   /// After run(): what the master of this member has to know.
   MemberContent content() const;
 
@@ -70,6 +73,7 @@ class Recovery {
   Result<void> read_segments_of_file();
   Result<void> read_index();
   bool structure_is_usable() const;
+  Result<void> check_member() const;
   Result<void> check_series() const;
   Result<void> describe_contents();
   bool was_completed() const;
@@ -85,6 +89,7 @@ class Recovery {
 
   Env& env_;
   const RecoverPlan& plan_;
+  const Recovery* master_ = nullptr;  ///< of a member
   const check::Progress::Tell& tell_;
   check::Progress progress_;
   const std::function<bool()>& cancelled_;
@@ -189,10 +194,29 @@ bool Recovery::structure_is_usable() const {
     if (!is_contiguous(node)) return is_chunked(node);
     if (!there(node.path) || !there(node.receipts_path)) return false;
     const auto& info = tree_.find(node.path)->info;
-    return info.storage == store::StorageKind::contiguous && info.address == node.places.address;
+    return info.storage == store::StorageKind::contiguous && info.address == node.places.address &&
+           info.type == node.type && info.shape.size() == node.frame_shape.size() + 1;
   };
   return std::all_of(description.datasets.begin(), description.datasets.end(), is_as_described) &&
          std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
+}
+
+/// A file may only have the name of a member. Before anything is written.
+Result<void> Recovery::check_member() const {
+  const auto& own = segments_.description;
+  const auto& masters = master_->segments_.description;
+  if (own.members) return make_error(Errc::mismatch, "it has files with frames itself, as a file with frames can not");
+  const auto is_same = [](const store::ChunkedNode& a, const store::ChunkedNode& b) {
+    return a.path == b.path && a.type == b.type && a.frame_shape == b.frame_shape;
+  };
+  if (!std::equal(own.datasets.begin(), own.datasets.end(), masters.datasets.begin(), masters.datasets.end(), is_same))
+    return make_error(Errc::mismatch, "its datasets of frames are not those of {}", master_->plan_.file);
+  check::Findings differences;
+  check::compare_series(master_->tree_, tree_, plan_.file, differences);
+  if (const auto list = differences.list(); !list.empty())
+    return make_error(Errc::mismatch, "it is of the series {}, {} of {}", list.front().actual, master_->plan_.file,
+                      list.front().expected);
+  return {};
 }
 
 /// Before anything is written.
@@ -294,6 +318,7 @@ Result<void> Recovery::choose_members() {
     plan.file = path;
     plan.series.reset();
     Recovery one(env_, plan, tell_, cancelled_);
+    one.set_master(*this);
     PEN_ASSIGN(auto report, one.run());
     auto content = one.content();
     content.report = std::move(report);

@@ -11,6 +11,9 @@ enum class Placement {
   contiguous,  ///< one frame right behind the other, as one piece that HDF5 knows as contiguous
 };
 
+/// Contiguous frames have a receipt each, and whoever opens the file holds all of them in memory.
+constexpr std::uint64_t contiguous_frames_max = std::uint64_t{1} << 24;
+
 /// Fixed places: `run` chunks are `step_bytes` apart, then the next run begins. Of Placement::log nothing counts.
 struct Places {
   Placement placement = Placement::log;

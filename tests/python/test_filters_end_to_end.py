@@ -148,3 +148,34 @@ def test_a_series_does_not_go_on_with_another_filter(record: Record, tmp_path: P
         _, log = detector.communicate(timeout=60)
     assert detector.returncode != 0
     assert "its filters are 32015 [3], this recorder's 32015 [9]" in log
+
+
+def test_a_slot_holds_what_a_plug_in_makes_and_what_it_cannot_make_smaller(
+    record: Record, run: Run, tmp_path: Path, free_port: int
+) -> None:
+    endpoint = f"tcp://127.0.0.1:{free_port}"
+    recorder = record(
+        tmp_path,
+        configure(tmp_path, "{filter: blosc}"),
+        *("--placement", "slots", "--zmq", endpoint, "--series", "1"),
+        listen=False,
+    )
+    frames = frames_of("uint16")
+    frames[2] = numpy.random.default_rng(4).integers(0, 65536, SHAPE[1:])
+    send(endpoint, frames)
+    end = recorder.series_end()
+    assert (end.frames_written, end.problem, end.unfiltered) == (len(frames), None, 1)
+    expect_equal(run, tmp_path / "s.h5", frames)
+
+
+def test_contiguous_frames_have_no_filter(run: Run, tmp_path: Path) -> None:
+    done = run(
+        "record",
+        configure(tmp_path, "{filter: blosc}"),
+        "--folder",
+        str(tmp_path),
+        "--placement",
+        "contiguous",
+    )
+    assert done.returncode == 2
+    assert "codec.filter is blosc" in done.stderr, done.stderr

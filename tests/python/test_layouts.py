@@ -130,6 +130,8 @@ def test_what_was_acknowledged_survives_a_killed_recorder(
     job: Callable[..., Job], run: Run, tmp_path: Path, layout: str, ranks: int
 ) -> None:
     recorder = job(ranks, *LAYOUTS[layout])
+    assert simulate(run, recorder.target, "--frames", "10", "--series-name", "other").returncode == 0
+    recorder.until("series_end")
     many = ("--rate", "400", "--frames", "100000", "--series-name", "killed")
     sender = detector(*many, "--connect-timeout", "1", "--json", "--to", recorder.target)
     while int(str(recorder.until("progress")["frames_written"])) < 300:
@@ -146,6 +148,13 @@ def test_what_was_acknowledged_survives_a_killed_recorder(
     acknowledged = end["acknowledged"]
     assert acknowledged > 100
 
+    foreign = tmp_path / "killed_member_900.h5"
+    shutil.copy(tmp_path / "other_member_0.h5", foreign)
+    before = foreign.read_bytes()
+    done = run("recover", str(master), "--json")
+    assert "killed_member_900.h5" in {finding["where"] for finding in json.loads(done.stdout)["findings"]}
+    assert foreign.read_bytes() == before, "another series' file is left alone"
+    foreign.unlink()
     done = run("recover", str(master), "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     with h5py.File(master) as content:

@@ -95,7 +95,7 @@ Result<void> check_contiguous(const ChunkedNode& node) {
   if (!bytes.ok()) return bytes.error();
   const auto& places = node.places;
   if (places.run != 0 || places.step_bytes != *bytes || *bytes == 0 || node.frames_max == 0 ||
-      node.frames_max > frames_in_place_max || node.frames_max > address_max / *bytes)
+      node.frames_max > contiguous_frames_max || node.frames_max > address_max / *bytes)
     return bad(fmt::format("{} is contiguous, with {} frames and steps of {} bytes instead of {}", node.path,
                            node.frames_max, places.step_bytes, *bytes));
   return {};

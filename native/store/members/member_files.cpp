@@ -1,12 +1,12 @@
 #include "store/members/member_files.hpp"
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "base/clock.hpp"
+#include "base/threads.hpp"
 
 namespace penstock::store {
 namespace {
@@ -166,7 +166,7 @@ MemberFiles::MemberFiles(Env& env, const std::string& master, const FileLayout& 
       rank_(rank),
       deliver_(std::move(deliver)),
       closer_([this] {
-        pthread_setname_np(pthread_self(), "pen-members");
+        begin_thread("pen-members", Role::index);
         close_retired();
       }) {
   options_.overwrite = false;
@@ -338,7 +338,7 @@ Result<void> free_member_names(Env& env, const std::string& master, const Member
         !name.ends_with(members.suffix))
       return false;
     const auto middle = name.substr(members.stem.size(), name.size() - members.stem.size() - members.suffix.size());
-    return middle.find_first_not_of("0123456789") == std::string::npos;
+    return middle.find_first_not_of("0123456789") == std::string::npos && (middle == "0" || middle.front() != '0');
   };
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_of(master), error)) {

@@ -15,6 +15,7 @@ constexpr std::uint64_t period_max = 64;
 MemberMap::MemberMap(std::size_t datasets, Members members) : members_(std::move(members)), pages_(datasets) {}
 
 bool MemberMap::note(std::size_t dataset, std::uint64_t frame, unsigned rank) {
+  if (dataset >= pages_.size()) return false;
   auto& page = pages_[dataset][frame / page_frames];
   if (page.empty()) page.assign(page_frames, nobody);
   auto& owner = page[frame % page_frames];

@@ -28,7 +28,7 @@ class MemberMap {
  public:
   MemberMap(std::size_t datasets, Members members);
 
-  /// Whether the chunk was not there yet; the first member that has one keeps it.
+  /// Whether the chunk was not there yet, in a dataset that is; the first member that has one keeps it.
   bool note(std::size_t dataset, std::uint64_t frame, unsigned rank);
 
   /// By rising first frame of each stretch. Frames that no member holds may be within a run: the row they lead to is

@@ -1,9 +1,10 @@
 #include "store/share/remote_index.hpp"
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+
+#include "base/threads.hpp"
 
 namespace penstock::store::share {
 
@@ -15,7 +16,7 @@ RemoteIndex::RemoteIndex(std::function<void(std::vector<std::byte>)> send, const
       counters_(counters),
       inbox_(open_max),
       thread_([this] {
-        pthread_setname_np(pthread_self(), "pen-index");
+        begin_thread("pen-index", Role::index);
         run();
       }) {}
 
