@@ -118,7 +118,8 @@ class Runner:
 
 def native_step(preset: str) -> Callable[[Runner], None]:
     def step(runner: Runner) -> None:
-        targets = [] if preset == "release" else ["native-tests"]
+        # Benchmarks are built by `make bench`.
+        targets = ["programs", "native-tests"] if preset == "release" else ["native-tests"]
         if not runner.run("build", "scripts/build", preset, *targets):
             return
         junit = RESULTS / f"{preset}.xml"
@@ -135,7 +136,7 @@ def native_step(preset: str) -> Callable[[Runner], None]:
 
 
 def python_step(runner: Runner) -> None:
-    if not runner.run("build", "scripts/build", "release"):
+    if not runner.run("build", "scripts/build", "release", "programs"):
         return
     junit = RESULTS / "python.xml"
     folders = [str(folder) for folder in ("tests/python", "tests/torture") if (ROOT / folder).is_dir()]

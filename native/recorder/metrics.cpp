@@ -17,9 +17,9 @@ using prometheus::MetricType;
 
 using Label = std::pair<const char*, std::string>;
 
-ClientMetric with(std::vector<Label> labels) {
+ClientMetric with(const std::vector<Label>& labels) {
   ClientMetric metric;
-  for (auto& [name, value] : labels) metric.label.push_back({name, std::move(value)});
+  for (const auto& [name, value] : labels) metric.label.push_back({name, value});
   return metric;
 }
 
@@ -30,8 +30,8 @@ class Families {
     counter(value);
   }
   /// One more of the family that came last.
-  void counter(double value, std::vector<Label> labels = {}) {
-    auto metric = with(std::move(labels));
+  void counter(double value, const std::vector<Label>& labels = {}) {
+    auto metric = with(labels);
     metric.counter.value = value;
     all.back().metric.push_back(std::move(metric));
   }
@@ -40,14 +40,14 @@ class Families {
     family(name, help, MetricType::Gauge);
     gauge(value);
   }
-  void gauge(double value, std::vector<Label> labels = {}) {
-    auto metric = with(std::move(labels));
+  void gauge(double value, const std::vector<Label>& labels = {}) {
+    auto metric = with(labels);
     metric.gauge.value = value;
     all.back().metric.push_back(std::move(metric));
   }
 
-  void histogram(const TimeHistogram::Values& values, std::vector<Label> labels = {}) {
-    auto metric = with(std::move(labels));
+  void histogram(const TimeHistogram::Values& values, const std::vector<Label>& labels = {}) {
+    auto metric = with(labels);
     auto& histogram = metric.histogram;
     histogram.sample_sum = static_cast<double>(values.sum_ns) * 1e-9;
     for (std::size_t i = 0; i < values.counts.size(); ++i) {
