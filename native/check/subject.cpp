@@ -97,8 +97,8 @@ Result<void> lay_out_receipts(Subject& subject, const store::ChunkedNode& node,
   const auto& info = subject.info();
   const auto same_frames = info.shape.size() == node.frame_shape.size() + 1 &&
                            std::equal(node.frame_shape.begin(), node.frame_shape.end(), info.shape.begin() + 1);
-  if (info.storage != store::StorageKind::contiguous || info.address != node.places.address ||
-      info.type != node.type || !same_frames)
+  if (info.storage != store::StorageKind::contiguous || info.address != node.places.address || info.type != node.type ||
+      !same_frames)
     return make_error(Errc::mismatch, "it is not contiguous frames at offset {}, but something else at {}",
                       node.places.address, info.address);
   subject.chunk_shape = info.shape;

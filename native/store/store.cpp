@@ -49,8 +49,8 @@ Result<void> check_places(const ChunkedNode& node, std::uint64_t frame_bytes) {
                       node.path);
   if (node.places.placement == Placement::slots) return {};
   if (node.frames_max > contiguous_frames_max)
-    return make_error(Errc::too_large, "{} contiguous frames in {}; at most {} are possible", node.frames_max, node.path,
-                      contiguous_frames_max);
+    return make_error(Errc::too_large, "{} contiguous frames in {}; at most {} are possible", node.frames_max,
+                      node.path, contiguous_frames_max);
   if (node.frames_max == 0 || !node.filters.empty() || node.receipts_path.empty())
     return make_error(Errc::invalid_argument,
                       "{} can not be contiguous: that takes an announced number of frames, no filter, and a path for "
