@@ -40,7 +40,7 @@ format: setup ## Format C++ and Python in place
 	@scripts/format
 
 check-headers: setup ## Compile each native header alone
-	@scripts/build --configure-only release
+	@scripts/build --configure-only tidy
 	@$(python) tools/check_headers.py
 
 demo: build ## The main job on real input: detector to NeXus file, checked, with pictures in demo-out/

@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
-from penstock.model.plans import FilesPlan, MachinePlan, StorePlan
+from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
 from penstock.model.units import format_size
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -129,6 +129,9 @@ def configuration_page() -> str:
         ("files", FilesPlan),
         ("codec", Codec),
         ("codec.channels", ChannelFilter),
+        ("chunk", ChunkPlan),
+        ("scan", ScanPlan),
+        ("scan.axes", ScanAxisPlan),
         ("store", StorePlan),
         ("machine", MachinePlan),
         ("metrics", Metrics),
@@ -167,13 +170,19 @@ def _allowed(name: str, info: FieldInfo) -> str:
     }
     kinds = [getattr(get_origin(part) or part, "__name__", "") for part in _parts(info.annotation)]
     text = " or ".join(words[kind] for kind in kinds if kind in words)
-    if not text or name in ("sources", "channels"):
+    if get_origin(info.annotation) is list and _is_number(get_args(info.annotation)[0]):
+        return "list of whole numbers"
+    if not text or name in ("sources", "channels", "axes"):
         return f"{text or 'fields'}, see below"
     low = next((item.ge for item in info.metadata if hasattr(item, "ge")), None)
     high = next((item.le for item in info.metadata if hasattr(item, "le")), None)
     if name.endswith("_bytes") or name == "frame_bytes_max":
         return "size" + (f", {format_size(low)} to {format_size(high)}" if high is not None else "")
     return text + (f", {low} to {high}" if high is not None else "")
+
+
+def _is_number(annotation: Any) -> bool:
+    return annotation is int or get_args(annotation)[:1] == (int,)
 
 
 def _parts(annotation: Any) -> list[Any]:

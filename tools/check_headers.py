@@ -1,7 +1,7 @@
 """Compiles each header of native/ alone, as the sources beside it are compiled.
 
 A header that leans on what another one happened to include breaks at the next reordering; this
-finds it now. Needs a configured build/release (scripts/build --configure-only release).
+finds it now. Needs a configured build/tidy (scripts/build --configure-only tidy).
 """
 
 from __future__ import annotations
@@ -31,9 +31,15 @@ def arguments_for(header: Path, commands: dict[Path, list[str]]) -> list[str]:
     return next(iter(commands.values()))
 
 
+def with_the_builds_compiler(arguments: list[str]) -> list[str]:
+    """The database is clang's, and behind a launcher."""
+    compiler = next(i for i, argument in enumerate(arguments) if Path(argument).name.startswith("clang"))
+    return ["c++", *arguments[compiler + 1 :]]
+
+
 def check(header: Path, commands: dict[Path, list[str]]) -> str:
     language = "c" if header.suffix == ".h" else "c++"
-    arguments = arguments_for(header, commands)
+    arguments = with_the_builds_compiler(arguments_for(header, commands))
     if language == "c":
         arguments = ["cc", "-Wall", "-Wextra", "-Werror", *(a for a in arguments if a.startswith("-I"))]
     # Through a file that only includes it: `#pragma once` in a main file is a warning.
@@ -53,7 +59,7 @@ def check(header: Path, commands: dict[Path, list[str]]) -> str:
 def main() -> int:
     if not DATABASE.exists():
         print(
-            f"check_headers: {DATABASE} is missing; run scripts/build --configure-only release",
+            f"check_headers: {DATABASE} is missing; run scripts/build --configure-only tidy",
             file=sys.stderr,
         )
         return 2

@@ -1,33 +1,59 @@
-"""What the tools that look at the native code share: the files, and how each is compiled."""
+"""What the tools that look at the native code share: the files, and how each is compiled.
+
+The preset `tidy` compiles the sources of a target together, a few at a time; nobody builds it.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DATABASE = ROOT / "build" / "release" / "compile_commands.json"
+DATABASE = ROOT / "build" / "tidy" / "compile_commands.json"
+_TOGETHER = re.compile(r'^#include "(/[^"]+\.cpp)"$', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What the compiler is given as one file."""
+
+    file: Path
+    sources: list[Path]
+    """The one, or those that it includes."""
+    arguments: list[str]
+    """Without the output and the input."""
 
 
 def headers() -> list[Path]:
     return sorted((ROOT / "native").rglob("*.hpp")) + sorted((ROOT / "native").rglob("*.h"))
 
 
-def compile_commands() -> dict[Path, list[str]]:
-    """Each compiled file's arguments, without the output and the input."""
-    commands = {}
+def units() -> list[Unit]:
+    found = []
     for entry in json.loads(DATABASE.read_text()):
-        arguments = shlex.split(entry["command"])
         file = Path(entry["file"])
-        kept = []
-        skip = False
-        for argument in arguments:
-            if skip:
-                skip = False
-            elif argument == "-o":
-                skip = True
-            elif argument not in ("-c", entry["file"]):
-                kept.append(argument)
-        commands[file] = kept
-    return commands
+        together = _TOGETHER.findall(file.read_text(encoding="utf-8")) if "Unity" in file.parts else []
+        arguments = _arguments(shlex.split(entry["command"]), entry["file"])
+        found.append(Unit(file, [Path(name) for name in together] or [file], arguments))
+    return found
+
+
+def compile_commands() -> dict[Path, list[str]]:
+    """Each source's arguments."""
+    return {source: unit.arguments for unit in units() for source in unit.sources}
+
+
+def _arguments(command: list[str], file: str) -> list[str]:
+    kept = []
+    skip = False
+    for argument in command:
+        if skip:
+            skip = False
+        elif argument == "-o":
+            skip = True
+        elif argument not in ("-c", file):
+            kept.append(argument)
+    return kept

@@ -1,6 +1,6 @@
-"""Runs clang-tidy with the checks of .clang-tidy over the sources of native/.
+"""Runs clang-tidy with the checks of .clang-tidy over the sources of native/, a few at a time.
 
-A file whose own text, included project headers, compile command and checks are as in its last clean
+A unit whose own text, included project headers, compile command and checks are as in its last clean
 run is not looked at again (marks in build/clang-tidy/). `--all` ignores the marks; `--analyzer` adds
 the path-sensitive checks, which take several minutes.
 """
@@ -17,16 +17,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from native_sources import DATABASE, ROOT, compile_commands
+from native_sources import DATABASE, ROOT, Unit, units
 
 MARKS = ROOT / "build" / "clang-tidy"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
-def with_includes(file: Path) -> list[Path]:
-    """The file and every header of native/ that it reaches."""
+def with_includes(sources: list[Path]) -> list[Path]:
+    """The sources and every header of native/ that they reach."""
     seen: dict[Path, None] = {}
-    waiting = [file]
+    waiting = list(sources)
     while waiting:
         path = waiting.pop()
         if path in seen or not path.is_file():
@@ -37,18 +37,18 @@ def with_includes(file: Path) -> list[Path]:
     return sorted(seen)
 
 
-def fingerprint(file: Path, command: list[str], checks: str) -> str:
+def fingerprint(unit: Unit, checks: str) -> str:
     digest = hashlib.sha256()
-    digest.update(checks.encode() + b"\0" + " ".join(command).encode())
-    for path in with_includes(file):
+    digest.update(checks.encode() + b"\0" + " ".join(unit.arguments).encode())
+    for path in with_includes(unit.sources):
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
-def lint(file: Path, checks: list[str]) -> tuple[Path, float, str]:
+def lint(unit: Unit, checks: list[str]) -> tuple[Unit, float, str]:
     started = time.monotonic()
     done = subprocess.run(
-        ["clang-tidy-14", "--quiet", *checks, "-p", str(DATABASE.parent), str(file)],
+        ["clang-tidy-14", "--quiet", *checks, "-p", str(DATABASE.parent), str(unit.file)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -56,7 +56,7 @@ def lint(file: Path, checks: list[str]) -> tuple[Path, float, str]:
     )
     printed = (done.stdout + done.stderr).splitlines()
     findings = "\n".join(line for line in printed if not line.endswith("warnings generated.")) + "\n"
-    return file, time.monotonic() - started, "" if done.returncode == 0 else findings
+    return unit, time.monotonic() - started, "" if done.returncode == 0 else findings
 
 
 def main() -> int:
@@ -66,30 +66,42 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path, help="only these (default: all of native/)")
     options = parser.parse_args()
 
-    commands = compile_commands()
-    wanted = [path.resolve() for path in options.files]
-    sources = sorted(p for p in commands if p.is_relative_to(ROOT / "native") and (not wanted or p in wanted))
-    extra = ["--checks=clang-analyzer-*"] if options.analyzer else []
+    wanted = {path.resolve() for path in options.files}
+    # A source that several programs are made of is looked at once.
+    each = {tuple(unit.sources): unit for unit in reversed(units())}
+    chosen = [
+        unit
+        for unit in each.values()
+        if unit.sources[0].is_relative_to(ROOT / "native") and (not wanted or wanted & set(unit.sources))
+    ]
+    # What is compiled together includes sources, and nothing else does (tools/tidy.py).
+    extra = ["--checks=-bugprone-suspicious-include" + (",clang-analyzer-*" if options.analyzer else "")]
     checks = (ROOT / ".clang-tidy").read_text() + " ".join(extra)
     MARKS.mkdir(parents=True, exist_ok=True)
 
-    marks = {file: MARKS / hashlib.sha256(str(file).encode()).hexdigest() for file in sources}
-    prints = {file: fingerprint(file, commands[file], checks) for file in sources}
-    todo = [f for f in sources if options.all or not marks[f].exists() or marks[f].read_text() != prints[f]]
+    marks = {unit.file: MARKS / hashlib.sha256(str(unit.file).encode()).hexdigest() for unit in chosen}
+    prints = {unit.file: fingerprint(unit, checks) for unit in chosen}
+    todo = [
+        unit
+        for unit in chosen
+        if options.all or not marks[unit.file].exists() or marks[unit.file].read_text() != prints[unit.file]
+    ]
+    todo.sort(key=lambda unit: -sum(source.stat().st_size for source in unit.sources))
 
     failures = 0
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        for file, seconds, problem in pool.map(lambda file: lint(file, extra), todo):
-            print(
-                f"{file.relative_to(ROOT)}: {'FINDINGS' if problem else 'ok'} ({seconds:.0f} s)\n{problem}",
-                end="",
-            )
+        for unit, seconds, problem in pool.map(lambda unit: lint(unit, extra), todo):
+            names = ", ".join(str(source.relative_to(ROOT / "native")) for source in unit.sources)
+            print(f"{names}: {'FINDINGS' if problem else 'ok'} ({seconds:.0f} s)\n{problem}", end="")
             if problem:
                 failures += 1
             else:
-                marks[file].write_text(prints[file])
+                marks[unit.file].write_text(prints[unit.file])
             sys.stdout.flush()
-    print(f"clang-tidy: {len(sources)} files, {len(todo)} looked at, {failures} with findings")
+    files = sum(len(unit.sources) for unit in chosen)
+    print(
+        f"clang-tidy: {files} files in {len(chosen)} units, {len(todo)} looked at, {failures} with findings"
+    )
     return 1 if failures else 0
 
 

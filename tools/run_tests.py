@@ -123,10 +123,12 @@ def native_step(preset: str) -> Callable[[Runner], None]:
         if not runner.run("build", "scripts/build", preset, *targets):
             return
         junit = RESULTS / f"{preset}.xml"
+        # One thread, thousands of times over: the address sanitizer has seen it.
+        left_out = ("--exclude-regex", "FlippedBit") if preset == "tsan" else ()
         # fmt: off
         runner.run(
             "tests", "ctest", "--test-dir", f"build/{preset}", "-j", JOBS, "--output-on-failure",
-            "--progress", "--timeout", "300", "--no-tests=error", "--output-junit", str(junit),
+            "--progress", "--timeout", "300", "--no-tests=error", "--output-junit", str(junit), *left_out,
             environment=SANITIZER_OPTIONS,
         )
         # fmt: on
@@ -172,7 +174,7 @@ def fuzz_step(runner: Runner) -> None:
 def lint_step(runner: Runner) -> None:
     folders = ("python", "tests", "tools", "benchmarks", "docs", "requirements")
     python_folders = [name for name in folders if (ROOT / name).is_dir()]
-    runner.run("configure", "scripts/build", "--configure-only", "release")
+    runner.run("configure", "scripts/build", "--configure-only", "tidy")
     runner.run("format", "scripts/format", "--check")
     runner.run("tidy", sys.executable, "tools/tidy.py")
     runner.run("ruff", sys.executable, "-m", "ruff", "check", *python_folders)

@@ -192,6 +192,21 @@ class PosixEnv final : public Env {
     if (::statvfs(path.c_str(), &info) != 0) return errno_error(errno, fmt::format("free space of {}", path));
     return std::uint64_t{info.f_bavail} * info.f_frsize;
   }
+
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (auto entry = std::filesystem::directory_iterator(folder, error);
+         !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+      names.push_back(entry->path().filename().string());
+    if (error) return errno_error(error.value(), fmt::format("list {}", folder));
+    return names;
+  }
+
+  Result<void> remove(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0) return errno_error(errno, fmt::format("remove {}", path));
+    return {};
+  }
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/call_watch.hpp"
@@ -79,6 +80,10 @@ class Env {
   virtual Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) = 0;
   /// Bytes that an ordinary user can still write to the file system that holds `path`.
   virtual Result<std::uint64_t> free_bytes(const std::string& path) = 0;
+  /// The names in a folder, by no order.
+  virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;
+  /// Takes a file's name away, and with the last one the file.
+  virtual Result<void> remove(const std::string& path) = 0;
 };
 
 /// The real one; lives as long as the program.

@@ -1,5 +1,6 @@
 #include "base/watched_env.hpp"
 
+#include <type_traits>
 #include <utility>
 
 namespace penstock {
@@ -95,16 +96,27 @@ class WatchedEnv final : public Env {
   }
 
   Result<std::uint64_t> free_bytes(const std::string& path) override {
-    const auto watching = watch_.remember(path);
-    auto found = [&] {
-      const WatchedCall call(watching, Call::stat);
-      return env_.free_bytes(path);
-    }();
-    watch_.forget(watching);
-    return found;
+    return watched(path, Call::stat, [&] { return env_.free_bytes(path); });
+  }
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    return watched(folder, Call::stat, [&] { return env_.list(folder); });
+  }
+  Result<void> remove(const std::string& path) override {
+    return watched(path, Call::truncate, [&] { return env_.remove(path); });
   }
 
  private:
+  template <typename What>
+  std::invoke_result_t<What> watched(const std::string& path, Call kind, What what) {
+    const auto watching = watch_.remember(path);
+    auto outcome = [&] {
+      const WatchedCall call(watching, kind);
+      return what();
+    }();
+    watch_.forget(watching);
+    return outcome;
+  }
+
   Env& env_;
   CallWatch& watch_;
 };

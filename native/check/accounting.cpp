@@ -8,6 +8,7 @@
 #include <span>
 
 #include "check/names.hpp"
+#include "check/scan_places.hpp"
 
 namespace penstock::check {
 namespace {
@@ -32,26 +33,55 @@ std::optional<std::uint64_t> whole_number(const store::Value& value) {
   return load_le<std::uint64_t>(array->data.data());
 }
 
-std::vector<std::uint64_t> frames_of(const Subject& channel) {
-  std::vector<std::uint64_t> frames;
-  frames.reserve(channel.index->chunks().size());
-  for (const auto& chunk : channel.index->chunks()) frames.push_back(channel.grid_position(chunk.number).front());
-  std::sort(frames.begin(), frames.end());
-  frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
-  return frames;
+/// The places of those that have all of their chunks, ascending as the chunks do. Without a scan a frame's place is
+/// its number.
+std::vector<std::uint64_t> whole_places_of(const Subject& channel) {
+  const auto& chunks = channel.index->chunks();
+  const auto chunks_a_frame = channel.chunks_a_frame();
+  std::vector<std::uint64_t> places;
+  places.reserve(chunks.size() / chunks_a_frame);
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const auto place = chunks[i].number / chunks_a_frame;
+    count = i > 0 && chunks[i - 1].number / chunks_a_frame == place ? count + 1 : 1;
+    if (count == chunks_a_frame) places.push_back(place);
+  }
+  return places;
 }
 
-/// The frames, ascending, that have a chunk in every channel. Memory as for the chunks that are
+/// The places, ascending, that have all of their chunks in every channel. Memory as for the chunks that are
 /// there, however many frames the file announces.
-std::vector<std::uint64_t> whole_frames(const std::vector<const Subject*>& channels) {
-  auto whole = frames_of(*channels.front());
+std::vector<std::uint64_t> whole_places(const std::vector<const Subject*>& channels) {
+  auto whole = whole_places_of(*channels.front());
   for (const auto* channel : std::span(channels).subspan(1)) {
-    const auto others = frames_of(*channel);
+    const auto others = whole_places_of(*channel);
     std::vector<std::uint64_t> both;
     std::set_intersection(whole.begin(), whole.end(), others.begin(), others.end(), std::back_inserter(both));
     whole = std::move(both);
   }
   return whole;
+}
+
+/// The frames of a scan, ascending, whose places are among the whole ones.
+std::vector<std::uint64_t> frames_of_places(const std::vector<std::uint64_t>& whole,
+                                            const std::vector<std::uint64_t>& places, bool unfinished,
+                                            Findings& findings) {
+  std::vector<std::uint64_t> frames;
+  std::vector<bool> named(whole.size());
+  for (std::size_t frame = 0; frame < places.size(); ++frame) {
+    const auto found = std::lower_bound(whole.begin(), whole.end(), places[frame]);
+    if (found == whole.end() || *found != places[frame]) continue;
+    frames.push_back(frame);
+    named[static_cast<std::size_t>(found - whole.begin())] = true;
+  }
+  if (const auto nameless = std::count(named.begin(), named.end(), false); nameless > 0)
+    findings.add({unfinished ? Level::warning : Level::error,
+                  "places of the scan hold pixels, and no frame names them",
+                  places_path,
+                  "a frame for each",
+                  fmt::format("none for {}", nameless),
+                  {}});
+  return frames;
 }
 
 /// Compares the states with the chunks, frame by frame; returns how often each state stands there.
@@ -85,8 +115,8 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, Bytes states
       findings.add({level,
                     "a frame is marked as received but not there",
                     fmt::format("frame {}", frame),
-                    "a chunk",
-                    "none",
+                    "its chunks",
+                    "none or not all",
                     {}});
   }
   for (; next != whole.end(); ++next) not_marked(*next, "no state");
@@ -134,7 +164,8 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   if (channels.empty()) return counts;
   if (recorded) require(tree, announced_path, findings);
   if (recorded) require(tree, state_path, findings);
-  const auto room = channels.front()->info().shape.front();
+  const auto places = places_of(tree);
+  auto room = channels.front()->info().shape.front();
   for (const auto* channel : channels)
     if (!unfinished && channel->info().shape.front() != room)
       findings.add({Level::error,
@@ -143,6 +174,8 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
                     fmt::format("{}", room),
                     fmt::format("{}", channel->info().shape.front()),
                     {}});
+  // A scan has as many places as its axes make; its frames are those of the columns.
+  if (places) room = places->size();
   counts.frames = room;
   const auto* announced = tree.find(announced_path);
   if (announced != nullptr && announced->value) {
@@ -159,7 +192,8 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
                     {}});
     counts.frames = std::max(room, number);
   }
-  const auto whole = whole_frames(channels);
+  auto whole = whole_places(channels);
+  if (places) whole = frames_of_places(whole, *places, unfinished, findings);
   counts.missing = counts.frames - std::min<std::uint64_t>(counts.frames, whole.size());
   if (counts.missing > 0)
     findings.add({Level::warning, "frames are missing", channels.front()->path, fmt::format("{}", counts.frames),

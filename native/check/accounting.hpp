@@ -14,7 +14,7 @@ struct FrameCounts {
   std::uint64_t missing = 0;  ///< of these, without data
 };
 
-/// Compares the datasets of frames (each has chunk = frame) with the column of states and with the
+/// Compares the datasets of frames (a chunk is one frame or a part of one) with the column of states and with the
 /// number that was announced. `unfinished`: rows may lag behind the frames.
 FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, bool unfinished,
                                Findings& findings);

@@ -9,6 +9,7 @@
 #include "check/members.hpp"
 #include "check/names.hpp"
 #include "check/reference.hpp"
+#include "check/scan_places.hpp"
 #include "check/subject.hpp"
 #include "check/superblock.hpp"
 #include "check/verifier.hpp"
@@ -167,7 +168,7 @@ Result<void> Check::read_index() {
   options.read.small_value_bytes = 1 << 16;
   options.read.wants_value = [](const store::DatasetInfo& info) {
     return std::any_of(info.paths.begin(), info.paths.end(), [](const auto& path) {
-      return path == state_path || path == user_data_path || path == member_names_path;
+      return path == state_path || path == user_data_path || path == places_path || path == member_names_path;
     });
   };
   auto tree = read_tree_in_process(env_, plan_.file, options);
@@ -202,7 +203,7 @@ void Check::find_file_id() {
 void Check::make_subjects() {
   for (const auto& dataset : tree_.datasets) {
     std::string why_not;
-    auto subject = make_subject(dataset, plan_.plugin_folders, why_not);
+    auto subject = make_subject(dataset, {plan_.plugins, plan_.plugin_folders}, why_not);
     const auto& path = dataset.info.paths.front();
     if (!why_not.empty() && subject)
       add(Level::warning, "the chunks of a dataset cannot be decoded here, only their checksums count", path, {},
@@ -259,6 +260,7 @@ void Check::find_reference() {
                "name the dataset of frames");
   if (const auto prepared = prepare_comparison(*subject); !prepared.ok())
     return add(Level::error, "no frames to compare", subject->path, {}, prepared.error().message());
+  if (const auto places = places_of(tree_)) subject->frame_at = frames_at(*places, subject->frames);
   const auto& spec = (*reference)->frame_spec();
   if (spec.shape != std::vector<std::uint64_t>{subject->rows, subject->columns}) {
     subject->compared = false;
@@ -355,6 +357,13 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
     for (auto* subject : all)
       for (const auto& path : subject->info().paths)
         if (path == node.path) found = subject;
+    if (found != nullptr && node.frame_shape.size() < found->info().shape.size())
+      found->frame_dimensions = node.frame_shape.size();
+    if (found != nullptr && found->compared && found->frame_dimensions > 2) {
+      found->compared = false;
+      add(Level::warning, "its frames are not compared", node.path, "2 dimensions",
+          fmt::format("{} dimensions", found->frame_dimensions));
+    }
     if (node.places.placement == store::Placement::contiguous)
       take_receipts(node, found);
     else if (found != nullptr)
@@ -482,7 +491,7 @@ void Check::account() {
   if (cancelled_()) return;
   std::vector<const Subject*> channels;
   for (const auto* subject : by_record_)
-    if (subject != nullptr && subject->info().shape.size() == 3) channels.push_back(subject);
+    if (subject != nullptr && subject->info().shape.size() >= 3) channels.push_back(subject);
   if (member_frames_) channels = member_frames_->channels(tree_);
   // What became of each frame of the series stands in the master.
   if (is_member(tree_)) channels.clear();

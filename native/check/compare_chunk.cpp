@@ -61,17 +61,20 @@ Result<void> compare_with_reference(Subject& subject, std::uint64_t number, Byte
   patch.rows = std::min(chunk[rank - 2], subject.rows - patch.row);
   patch.columns = std::min(chunk[rank - 1], subject.columns - patch.column);
   patch.chunk_columns = chunk[rank - 1];
-  const std::uint64_t first_frame = rank == 3 ? position[0] * chunk[0] : 0;
+  // Of a scan each chunk has one frame, or a part of one.
+  const std::uint64_t first_frame = rank == 3 ? position[0] * chunk[0] : number / subject.chunks_a_frame();
   const std::uint64_t frames = rank == 3 ? std::min(chunk[0], subject.frames - first_frame) : 1;
   const auto frame_bytes = chunk[rank - 2] * chunk[rank - 1] * subject.info().element_bytes;
   for (std::uint64_t i = 0; i < frames; ++i) {
-    PEN_ASSIGN(const auto expected, reference.frame(first_frame + i, scratch.frame));
+    const auto frame = subject.frame_at.empty() ? first_frame + i : subject.frame_at[first_frame + i];
+    if (frame == ~std::uint64_t{0}) continue;
+    PEN_ASSIGN(const auto expected, reference.frame(frame, scratch.frame));
     PixelDifferences differences;
     compare_patch(subject, patch, raw.data() + i * frame_bytes, reference.frame_spec(), expected.data(), differences);
     std::uint8_t marks = Subject::was_compared;
     if (differences.count > 0) {
       marks |= Subject::was_different;
-      report(subject, first_frame + i, differences, findings);
+      report(subject, frame, differences, findings);
     }
     subject.frame_marks[first_frame + i].fetch_or(marks, std::memory_order_relaxed);
   }

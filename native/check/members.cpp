@@ -1,10 +1,10 @@
 #include "check/members.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "check/names.hpp"
+#include "store/members/member_names.hpp"
 
 namespace penstock::check {
 namespace {
@@ -12,20 +12,6 @@ namespace {
 constexpr const char* layout_attribute = "penstock_layout";
 constexpr const char* member_attribute = "penstock_member";
 constexpr const char* series_path = "/entry/penstock/series_unique_id";
-
-/// The number in a member's name; nothing where it is no such name.
-std::optional<std::uint64_t> number_in(const std::string& name, const store::Members& members) {
-  if (name.size() <= members.stem.size() + members.suffix.size() || !name.starts_with(members.stem) ||
-      !name.ends_with(members.suffix))
-    return std::nullopt;
-  const auto* begin = name.data() + members.stem.size();
-  const auto* end = name.data() + name.size() - members.suffix.size();
-  std::uint64_t number = 0;
-  const auto [read_to, error] = std::from_chars(begin, end, number);
-  if (error != std::errc() || read_to != end || std::to_string(number).size() != static_cast<std::size_t>(end - begin))
-    return std::nullopt;
-  return number;
-}
 
 template <typename T>
 const T* value_at(const Tree& tree, const char* path) {
@@ -59,7 +45,7 @@ std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, 
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, error)) {
     const auto name = entry.path().filename().string();
-    if (const auto number = number_in(name, members))
+    if (const auto number = store::member_number(name, members))
       found.push_back({name, entry.path().string(), *number, members.first_frame(*number)});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });

@@ -64,7 +64,7 @@ void unshuffle(Bytes from, std::size_t element_bytes, std::byte* to) {
 }  // namespace
 
 Result<Pipeline> Pipeline::of(const std::vector<FilterSpec>& filters, std::size_t element_bytes,
-                              const std::vector<std::string>& plugin_folders) {
+                              const Plugins& plugins) {
   Pipeline pipeline;
   pipeline.element_bytes_ = element_bytes;
   unsigned encodings = 0;
@@ -79,7 +79,10 @@ Result<Pipeline> Pipeline::of(const std::vector<FilterSpec>& filters, std::size_
       pipeline.steps_.push_back({Kind::encoding, *encoding});
     } else {
       if (++encodings > 1) return make_error(Errc::unsupported, "more than one compression");
-      PEN_ASSIGN(pipeline.plugin_, store::FilterPlugin::load({.id = filter.id, .name = {}, .folders = plugin_folders}));
+      if (!plugins.used)
+        return make_error(Errc::unsupported, "filter {} needs a plug-in, and the check is to use none", filter.id);
+      PEN_ASSIGN(pipeline.plugin_,
+                 store::FilterPlugin::load({.id = filter.id, .name = {}, .folders = plugins.folders}));
       pipeline.plugin_filter_ = filter;
       pipeline.steps_.push_back({Kind::plugin, Encoding::none});
     }

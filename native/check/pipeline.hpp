@@ -11,6 +11,12 @@
 
 namespace penstock::check {
 
+/// Filter plug-ins are code of somebody else in this process, and a file may be made to crash one.
+struct Plugins {
+  bool used = true;
+  std::vector<std::string> folders = {};  ///< before those of HDF5 itself
+};
+
 /// Memory of one thread.
 struct PipelineScratch {
   CodecScratch codec;
@@ -25,7 +31,7 @@ class Pipeline {
  public:
   /// `unsupported`, naming the filter, where a filter or their order is beyond what is known.
   static Result<Pipeline> of(const std::vector<FilterSpec>& filters, std::size_t element_bytes,
-                             const std::vector<std::string>& plugin_folders = {});
+                             const Plugins& plugins = {});
 
   /// Whether a plug-in expands the chunks: only for those whose checksum is right, as others may crash it.
   bool uses_plugin() const { return plugin_ != nullptr; }

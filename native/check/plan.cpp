@@ -33,6 +33,14 @@ Result<void> read_text(const json& plan, const char* field, std::string& into) {
   return {};
 }
 
+Result<void> read_flag(const json& plan, const char* field, bool& into) {
+  const auto* value = find(plan, field);
+  if (value == nullptr) return {};
+  if (!value->is_boolean()) return wrong(field, *value, "true or false is needed");
+  into = value->get<bool>();
+  return {};
+}
+
 Result<void> read_against(const json& value, CheckPlan& plan) {
   if (!value.is_object() || value.size() != 1)
     return wrong("against", value, R"(one of {"npy": path}, {"simulation": {…}} and {"recorded": true} is needed)");
@@ -57,8 +65,8 @@ Result<void> read_against(const json& value, CheckPlan& plan) {
 
 Result<CheckPlan> CheckPlan::from_json(const json& document) {
   if (!document.is_object()) return make_error(Errc::invalid_argument, "plan: {} is no object", shown(document));
-  static constexpr std::array known = {"file",   "against",         "dataset",        "threads",
-                                       "decode", "index_timeout_s", "plugin_folders", "log_level"};
+  static constexpr std::array known = {"file",    "against",         "dataset",        "threads",  "decode",
+                                       "plugins", "index_timeout_s", "plugin_folders", "log_level"};
   for (const auto& [field, value] : document.items())
     if (std::find(known.begin(), known.end(), field) == known.end())
       return wrong(field, value, "this field is not known");
@@ -73,10 +81,8 @@ Result<CheckPlan> CheckPlan::from_json(const json& document) {
       return wrong("threads", *threads, "1 to 1024 are allowed");
     plan.threads = threads->get<unsigned>();
   }
-  if (const auto* decode = find(document, "decode")) {
-    if (!decode->is_boolean()) return wrong("decode", *decode, "true or false is needed");
-    plan.decode = decode->get<bool>();
-  }
+  PEN_TRY(read_flag(document, "decode", plan.decode));
+  PEN_TRY(read_flag(document, "plugins", plan.plugins));
   if (const auto* folders = find(document, "plugin_folders")) {
     const bool right = folders->is_array() && std::all_of(folders->begin(), folders->end(),
                                                           [](const json& folder) { return folder.is_string(); });

@@ -27,6 +27,7 @@ struct CheckPlan {
   bool decode = true;                       ///< expand every chunk, also where nothing is compared
   double index_timeout_s = 120;             ///< HDF5 is ended when it has said nothing for so long
   std::vector<std::string> plugin_folders;  ///< of HDF5 filters, before those of HDF5 itself
+  bool plugins = true;                      ///< whether filter plug-ins may run in the check's process
   std::string log_level = "info";
 
   /// An error names the field, the value and what is allowed.

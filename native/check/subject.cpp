@@ -38,11 +38,18 @@ bool lay_out_contiguous(Subject& subject) {
 
 }  // namespace
 
-std::uint64_t Subject::number_at(std::uint64_t along_first) const {
-  std::uint64_t others = 1;
-  for (std::size_t i = 1; i < grid.size(); ++i) others *= grid[i];
-  std::uint64_t number = 0;
-  return __builtin_mul_overflow(along_first, others, &number) ? ~std::uint64_t{0} : number;
+std::size_t Subject::leading() const { return grid.size() > frame_dimensions ? grid.size() - frame_dimensions : 0; }
+
+std::uint64_t Subject::chunks_a_frame() const {
+  std::uint64_t chunks = 1;
+  for (std::size_t i = leading(); i < grid.size(); ++i) chunks *= grid[i];
+  return chunks;
+}
+
+std::uint64_t Subject::chunk_count() const {
+  std::uint64_t count = 1;
+  for (const auto extent : grid) count *= extent;
+  return count;
 }
 
 std::vector<std::uint64_t> Subject::grid_position(std::uint64_t number) const {
@@ -55,13 +62,16 @@ std::vector<std::uint64_t> Subject::grid_position(std::uint64_t number) const {
 }
 
 std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
-  const bool frame_wise = !chunk_shape.empty() && chunk_shape.front() == 1 && number_at(1) == 1;
-  return fmt::format("{} {} {} at offset {}", path, frame_wise && grid.size() >= 3 ? "frame" : "chunk", number,
-                     address);
+  const auto ahead = leading();
+  const auto ones = std::count(chunk_shape.begin(), chunk_shape.begin() + static_cast<std::ptrdiff_t>(ahead), 1U);
+  if (ahead == 0 || static_cast<std::size_t>(ones) != ahead)
+    return fmt::format("{} chunk {} at offset {}", path, number, address);
+  const auto chunks = chunks_a_frame();
+  const auto part = chunks == 1 ? std::string() : fmt::format(", chunk {} of {}", number % chunks + 1, chunks);
+  return fmt::format("{} {} {}{} at offset {}", path, ahead == 1 ? "frame" : "place", number / chunks, part, address);
 }
 
-std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const std::vector<std::string>& plugin_folders,
-                                      std::string& why_not) {
+std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const Plugins& plugins, std::string& why_not) {
   const auto& info = dataset.info;
   const bool chunked = info.storage == store::StorageKind::chunked;
   if (info.storage == store::StorageKind::virtual_sources) why_not = "its data lie in other files (virtual dataset)";
@@ -84,7 +94,7 @@ std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const std::vec
   subject->chunk_raw_bytes = *raw;
   if (!chunked && !lay_out_contiguous(*subject)) return nullptr;
   subject->index = std::make_unique<IndexTable>(chunked ? dataset.chunks : subject->made_chunks);
-  auto pipeline = Pipeline::of(info.filters, info.element_bytes, plugin_folders);
+  auto pipeline = Pipeline::of(info.filters, info.element_bytes, plugins);
   if (pipeline.ok())
     subject->pipeline = std::move(*pipeline);
   else
@@ -120,15 +130,22 @@ Result<void> lay_out_receipts(Subject& subject, const store::ChunkedNode& node,
 
 Result<void> prepare_comparison(Subject& subject) {
   const auto& shape = subject.info().shape;
-  if (shape.size() != 2 && shape.size() != 3)
-    return make_error(Errc::unsupported, "{} has {} dimensions; frames are compared in 2 or 3", subject.path,
-                      shape.size());
+  const auto& chunk = subject.chunk_shape;
+  const bool scanned = shape.size() > 3 && std::all_of(chunk.begin(), chunk.end() - 2, [](auto n) { return n == 1; });
+  if (shape.size() != 2 && shape.size() != 3 && !scanned)
+    return make_error(Errc::unsupported, "{} has {} dimensions; frames are compared in 2 or 3, or one by one in a scan",
+                      subject.path, shape.size());
   if (!subject.info().type) return make_error(Errc::unsupported, "{} holds no little-endian numbers", subject.path);
   if (!subject.pipeline) return make_error(Errc::unsupported, "{} cannot be decoded here", subject.path);
-  subject.frames = shape.size() == 3 ? shape[0] : 1;
+  if (subject.frame_dimensions > 2)
+    return make_error(Errc::unsupported, "{} has frames of {} dimensions; those of 2 are compared", subject.path,
+                      subject.frame_dimensions);
+  const auto frames = product({shape.begin(), shape.end() - 2}, 1);
+  if (!frames || *frames > frames_max)
+    return make_error(Errc::too_large, "{} has more than {} frames", subject.path, frames_max);
+  subject.frames = *frames;
   subject.rows = shape[shape.size() - 2];
   subject.columns = shape[shape.size() - 1];
-  if (subject.frames > frames_max) return make_error(Errc::too_large, "{} has {} frames", subject.path, subject.frames);
   subject.frame_marks = std::make_unique<std::atomic<std::uint8_t>[]>(subject.frames);
   subject.compared = true;
   return {};

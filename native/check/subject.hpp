@@ -26,7 +26,10 @@ struct Subject {
   std::vector<std::uint32_t> receipt_crcs;       ///< one of each of them, where receipts vouch for them
   std::optional<Pipeline> pipeline;              ///< nothing where chunks cannot be expanded here
   bool has_records = false;                      ///< its chunks lie in segments
-  bool compared = false;                         ///< its pixels are compared with the reference
+  std::size_t frame_dimensions = 2;
+  /// Of a scan: the frame at each place; ~0 where none says so. Empty: place n has frame n.
+  std::vector<std::uint64_t> frame_at;
+  bool compared = false;  ///< its pixels are compared with the reference
 
   std::uint64_t frames = 0;
   std::uint64_t rows = 0;
@@ -37,18 +40,21 @@ struct Subject {
   std::unique_ptr<std::atomic<std::uint8_t>[]> frame_marks;
 
   const store::DatasetInfo& info() const { return tree->info; }
-  /// The chunk at position `index` along the first dimension and 0 along the others.
-  std::uint64_t number_at(std::uint64_t along_first) const;
+  /// Dimensions in front of the frame's: 1, or the axes of a scan. None where there is no third dimension.
+  std::size_t leading() const;
+  /// Chunks of a frame where a chunk has one frame or a part of one.
+  std::uint64_t chunks_a_frame() const;
+  /// All chunks that there may be.
+  std::uint64_t chunk_count() const;
   /// Position of chunk `number` in the grid.
   std::vector<std::uint64_t> grid_position(std::uint64_t number) const;
-  /// "/entry/data/data frame 17 at offset 4096"
+  /// "/entry/data/data frame 17 at offset 4096", with "chunk 3 of 16" where a frame has several; of a scan "place".
   std::string where(std::uint64_t number, std::uint64_t address) const;
 };
 
 /// Nothing for a dataset without data of its own in the file, or too small to have chunks. A note in
 /// `why_not` where the data cannot be looked at.
-std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const std::vector<std::string>& plugin_folders,
-                                      std::string& why_not);
+std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const Plugins& plugins, std::string& why_not);
 
 /// Of a dataset that the file's description calls contiguous: only frames with a receipt count as chunks.
 /// `mismatch` where HDF5 knows it otherwise.

@@ -109,7 +109,7 @@ ChunkTask Verifier::task_for(const ChunkRecord& record, const SegmentHeader& seg
 Subject* Verifier::subject_of(std::uint16_t dataset, std::uint64_t chunk_index, std::uint64_t address) const {
   if (dataset < by_record_.size()) return by_record_[dataset];
   for (auto* subject : all_) {
-    const auto* entry = subject->index->find(subject->number_at(chunk_index));
+    const auto* entry = subject->index->find(chunk_index);
     if (entry != nullptr && entry->address == address) return subject;
   }
   return nullptr;
@@ -117,8 +117,7 @@ Subject* Verifier::subject_of(std::uint16_t dataset, std::uint64_t chunk_index, 
 
 void Verifier::match_with_index(ChunkTask& task, std::uint64_t chunk_index) {
   auto& subject = *task.subject;
-  task.number = subject.number_at(chunk_index);
-  const auto* entry = subject.index->find(task.number);
+  const auto* entry = subject.index->find(chunk_index);
   if (entry == nullptr) {
     ++counts_.unindexed;
     task.unindexed = options_.index_complete;
@@ -143,9 +142,12 @@ void Verifier::verify_chunks(std::span<const ChunkTask> tasks, Memory& memory) {
   while (!tasks.empty() && !cancelled()) {
     const auto& first = tasks.front();
     if (first.address > file_bytes_ || first.size > file_bytes_ - first.address) {
-      findings_.add({Level::error, "a chunk lies beyond the end of the file", where(first),
-                     fmt::format("{} bytes", first.size), fmt::format("a file of {} bytes", file_bytes_),
-                     "the file was cut off: copy it again from its source"});
+      if (first.unindexed)
+        report_unindexed(first, false);
+      else
+        findings_.add({Level::error, "a chunk lies beyond the end of the file", where(first),
+                       fmt::format("{} bytes", first.size), fmt::format("a file of {} bytes", file_bytes_),
+                       "the file was cut off: copy it again from its source"});
       tasks = tasks.subspan(1);
       continue;
     }
@@ -222,7 +224,7 @@ void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
     return;
   }
   const auto& subject = *task.subject;
-  const bool beyond = task.number >= subject.number_at(subject.grid.front());
+  const bool beyond = task.number >= subject.chunk_count();
   findings_.add({options_.unfinished ? Level::warning : Level::error,
                  beyond ? "a chunk in a segment lies beyond the dataset's extent"
                         : "a chunk in a segment is missing from the index",

@@ -215,6 +215,25 @@ Result<void> codec_from(const json& object, Config& config) {
   return fields.refuse_others();
 }
 
+Result<ChunkConfig> chunk_from(const json& object) {
+  constexpr std::uint64_t pixels_max = std::uint64_t{1} << 32;
+  ChunkConfig chunk;
+  PEN_ASSIGN(auto fields, Fields::of(object, "chunk"));
+  if (const auto* shape = fields.find("shape"); shape != nullptr) {
+    const auto possible = [](const json& extent) {
+      return extent.is_number_unsigned() && extent.get<std::uint64_t>() >= 1 &&
+             extent.get<std::uint64_t>() <= pixels_max;
+    };
+    if (!shape->is_array() || shape->size() > 3 || !std::all_of(shape->begin(), shape->end(), possible))
+      return make_error(Errc::invalid_argument,
+                        "chunk.shape is {}; it must be a list of up to three numbers of pixels, as [256, 256]",
+                        shape->dump());
+    chunk.shape = shape->get<std::vector<std::uint64_t>>();
+  }
+  PEN_TRY(fields.refuse_others());
+  return chunk;
+}
+
 Result<store::StoreOptions> store_from(const json& object, store::Placement& placement) {
   store::StoreOptions options;
   PEN_ASSIGN(auto fields, Fields::of(object, "store"));
@@ -262,8 +281,32 @@ Result<void> check_placement(const Config& config) {
     return make_error(Errc::invalid_argument,
                       "store.placement is not \"log\" and files.layout is not \"one\"; fixed places are for a single "
                       "file: leave out one of them");
+  if (config.placement != store::Placement::log && (!config.chunk.shape.empty() || config.scan))
+    return make_error(Errc::invalid_argument,
+                      "store.placement is not \"log\", and chunk.shape or scan is there; fixed places are for whole "
+                      "frames one behind the other: leave out one of them");
   return {};
 }
+
+}  // namespace
+
+Result<void> Config::check_chunks(bool tiled, bool scanned) const {
+  if (!tiled && !scanned) return {};
+  const auto* what = scanned ? "frames belong to the points of a scan" : "chunk.shape is a part of a frame";
+  if (files.layout != Files::one)
+    return make_error(Errc::invalid_argument,
+                      "files.layout is not \"one\" and {}; that goes into a single file only: leave out one of them",
+                      what);
+  if (resume)
+    return make_error(
+        Errc::invalid_argument,
+        "resume is true and {}; a recorder goes on with whole frames one behind the other only: leave out "
+        "one of them",
+        what);
+  return {};
+}
+
+namespace {
 
 Result<void> check_resume(const Config& config) {
   if (!config.resume) return {};
@@ -342,6 +385,12 @@ Result<Config> Config::from_json(const json& plan) {
   if (const auto* codec = fields.find("codec"); codec != nullptr) {
     PEN_TRY(codec_from(*codec, config));
   }
+  if (const auto* chunk = fields.find("chunk"); chunk != nullptr) {
+    PEN_ASSIGN(config.chunk, chunk_from(*chunk));
+  }
+  if (const auto* scan = fields.find("scan"); scan != nullptr) {
+    PEN_ASSIGN(config.scan, ScanConfig::from_json(*scan, "scan"));
+  }
   if (const auto* options = fields.find("store"); options != nullptr) {
     PEN_ASSIGN(config.store, store_from(*options, config.placement));
   }
@@ -356,6 +405,7 @@ Result<Config> Config::from_json(const json& plan) {
   PEN_TRY(fields.flag("overwrite", config.store.overwrite));
   PEN_TRY(fields.flag("resume", config.resume));
   PEN_TRY(check_resume(config));
+  PEN_TRY(config.check_chunks(!config.chunk.shape.empty(), static_cast<bool>(config.scan)));
   PEN_TRY(fields.integer("threads", config.threads, 1, 1024));
   PEN_TRY(fields.integer("pool_bytes", config.pool_bytes, 64 * mebibyte, std::uint64_t{1} << 44));
   PEN_TRY(fields.choice("when_full", config.when_full, {{"hold", WhenFull::hold}, {"drop", WhenFull::drop}}));

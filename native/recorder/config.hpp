@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "codec/codec.hpp"
+#include "recorder/scan.hpp"
 #include "store/hdf5/filter_plugin.hpp"
 #include "store/store.hpp"
 
@@ -49,6 +50,12 @@ struct MachineConfig {
   bool chosen() const { return !(receive.empty() && compress.empty() && write.empty() && index.empty()); }
 };
 
+/// What of a frame a chunk holds.
+struct ChunkConfig {
+  /// Pixels along each dimension of a frame, cut down to the frame's own; empty is the whole frame.
+  std::vector<std::uint64_t> shape;
+};
+
 /// What happens to a frame for which the pool has no room.
 enum class WhenFull { hold, drop };
 
@@ -71,6 +78,8 @@ struct Config {
   CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
   /// For frames that come plain; the first one names no channel. Where there are any, codec.encoding is none.
   std::vector<FilterConfig> filters;
+  ChunkConfig chunk;
+  ScanConfig scan;                     ///< of a series whose start message brings none
   unsigned threads = 2;                ///< that compress
   std::uint64_t pool_bytes = 1 << 30;  ///< for frames and segments together
   WhenFull when_full = WhenFull::hold;
@@ -89,6 +98,8 @@ struct Config {
   /// An error names the field, the value and what is allowed.
   static Result<Config> from_json(const nlohmann::json& plan);
 
+  /// Whether a series may have chunks of part of a frame, or frames that belong to the points of a scan.
+  Result<void> check_chunks(bool tiled, bool scanned) const;
   /// Finds and loads the plug-ins of `filters`; `invalid_argument` where one is not there or of no use.
   Result<void> load_filters();
   /// Whether frames that come plain stay plain.

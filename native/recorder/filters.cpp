@@ -17,12 +17,11 @@ const FilterConfig& filter_for(const std::vector<FilterConfig>& configured, cons
 
 }  // namespace
 
-Result<std::vector<ChannelFilter>> settle_filters(const std::vector<FilterConfig>& configured, const Series& series) {
+Result<std::vector<ChannelFilter>> settle_filters(const std::vector<FilterConfig>& configured, const Series& series,
+                                                  const std::vector<std::uint64_t>& chunk_shape) {
   std::vector<ChannelFilter> filters;
   if (configured.empty()) return filters;
-  std::vector<std::uint64_t> chunk_shape{1};
-  PEN_ASSIGN(const auto raw_bytes, series.frame.bytes(SIZE_MAX), "frame");
-  chunk_shape.insert(chunk_shape.end(), series.frame.shape.begin(), series.frame.shape.end());
+  PEN_ASSIGN(const auto raw_bytes, (ArraySpec{series.frame.type, chunk_shape}.bytes(SIZE_MAX)), "chunk");
   for (const auto& channel : series.channels) {
     const auto& filter = filter_for(configured, channel);
     PEN_ASSIGN(auto spec, filter.plugin->settle(filter.values, series.frame.type, chunk_shape));

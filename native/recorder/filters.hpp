@@ -19,9 +19,10 @@ struct ChannelFilter {
 /// What each dataset declares, by channel.
 using DatasetFilters = std::vector<std::vector<FilterSpec>>;
 
-/// By channel; empty where the configuration has no filter. `invalid_argument` where a plug-in refuses its
-/// parameters, or frames of this type and shape.
-Result<std::vector<ChannelFilter>> settle_filters(const std::vector<FilterConfig>& configured, const Series& series);
+/// By channel, for chunks of `chunk_shape` in all dimensions of a dataset; empty where the configuration has no filter.
+/// `invalid_argument` where a plug-in refuses its parameters, or chunks of this type and shape.
+Result<std::vector<ChannelFilter>> settle_filters(const std::vector<FilterConfig>& configured, const Series& series,
+                                                  const std::vector<std::uint64_t>& chunk_shape);
 
 /// What the datasets of a series declare whose frames come plain and are stored under `codec`, or, where that has no
 /// encoding, go through `filters`.

@@ -72,19 +72,36 @@ bool Ledger::whole(FrameNumber number) {
 void Ledger::lost(std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   for (const auto& item : items) {
-    auto& frame = entry(value(item.number));
-    if (frame.safe & (1u << item.channel)) {
+    if (entry(value(item.number)).safe & (1u << item.channel)) {
       // Another rank's copy is in the file.
       ++counts_.duplicate;
       settle(item);
       continue;
     }
-    if (frame.received == all_channels_) --counts_.received;
-    frame.received &= ~(1u << item.channel);
+    take_back(item);
     ++counts_.lost;
     blemish(value(item.number), FrameState::lost);
     // It stays in the sessions' waiting sets, so that no acknowledgement passes it.
   }
+}
+
+void Ledger::give_up(const Item& item, FrameState why) {
+  std::lock_guard lock(mutex_);
+  settle(item);
+  if (entry(value(item.number)).safe & (1u << item.channel)) {
+    ++counts_.duplicate;  // another rank's copy is in the file
+    return;
+  }
+  take_back(item);
+  ++(why == FrameState::damaged ? counts_.damaged : counts_.dropped);
+  blemish(value(item.number), why);
+}
+
+/// With mutex_ held: it counts as not received.
+void Ledger::take_back(const Item& item) {
+  auto& frame = entry(value(item.number));
+  if (frame.received == all_channels_) --counts_.received;
+  frame.received &= ~(1u << item.channel);
 }
 
 void Ledger::already_there(std::span<const Item> items) {

@@ -23,7 +23,7 @@ enum class FrameState : std::uint8_t {
   missing = 0,   ///< never came; reads as the fill value
   received = 1,  ///< in the file
   damaged = 2,   ///< came, but could not be understood; reads as the fill value
-  dropped = 3,   ///< came when there was no room for it
+  dropped = 3,   ///< came when there was no room for it, or after its file was closed
   lost = 4,      ///< came, but the storage did not take it
 };
 
@@ -80,6 +80,8 @@ class Ledger {
   bool whole(FrameNumber number);
   /// These could not be written; if they come again they are taken.
   void lost(std::span<const Item> items);
+  /// This one was admitted, and can never be written, as `why` says (damaged or dropped): nobody need send it again.
+  void give_up(const Item& item, FrameState why);
 
   struct Notice {
     Session session;
@@ -125,6 +127,7 @@ class Ledger {
 
   Entry& entry(std::uint64_t number);
   void settle(const Item& item);
+  void take_back(const Item& item);
   void blemish(std::uint64_t number, FrameState state);
 
   const std::uint32_t all_channels_;

@@ -93,7 +93,7 @@ void add_frames(Families& families, const Snapshot& now) {
 }
 
 void add_backlog(Families& families, const Snapshot& now) {
-  families.gauge("penstock_backlog_frames", "Frames taken in that are neither in the index nor lost.",
+  families.gauge("penstock_backlog_frames", "Frames taken in that are neither in the index nor given up.",
                  number(now.meters.waiting_frames));
   families.gauge("penstock_queue_frames", "Frames that wait for a thread that compresses.", number(now.queued_frames));
   families.gauge("penstock_queue_segments", "Segments that wait for a thread that writes.",

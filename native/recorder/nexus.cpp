@@ -113,8 +113,25 @@ std::string dataset_path(const Series& series, std::size_t channel) {
   return fmt::format("/entry/data/channel_{}_{}", channel, plain_name(series.channels[channel]));
 }
 
-void add_frames(Tree& tree, FileLayout& layout, const Series& series, const DatasetFilters& filters) {
-  tree.group("/entry/data", "NXdata", {{"signal", std::string("data")}});
+/// The axes of a scan as NXdata has them, "." for the frame's own dimensions.
+std::vector<Attribute> add_scan(Tree& tree, const Series& series, const ScanConfig& scan) {
+  std::vector<std::string> axes;
+  std::vector<Attribute> attributes{{"signal", std::string("data")}};
+  if (!scan) return attributes;
+  for (const auto& axis : scan.axes) {
+    attributes.push_back({axis.name + "_indices", scalar(static_cast<std::int64_t>(axes.size()))});
+    axes.push_back(axis.name);
+    tree.value("/entry/data/" + axis.name, store::vector_of(axis.values),
+               axis.units.empty() ? std::vector<Attribute>{} : std::vector<Attribute>{units(axis.units.c_str())});
+  }
+  axes.insert(axes.end(), series.frame.shape.size(), ".");
+  attributes.push_back({"axes", axes});
+  return attributes;
+}
+
+void add_frames(Tree& tree, FileLayout& layout, const Series& series, const DatasetFilters& filters,
+                const Arrangement& arrangement) {
+  tree.group("/entry/data", "NXdata", add_scan(tree, series, arrangement.scan));
   for (std::size_t channel = 0; channel < series.channels.size(); ++channel) {
     const auto path = dataset_path(series, channel);
     const auto leaf = path.substr(std::string("/entry/data/").size());
@@ -132,7 +149,9 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
          .filters = filters[channel],
          .fill = fill_value(series.frame.type),
          .attributes = std::move(attributes),
-         .receipts_path = channel == 0 ? "/entry/penstock/crc32c" : "/entry/penstock/crc32c_" + leaf});
+         .receipts_path = channel == 0 ? "/entry/penstock/crc32c" : "/entry/penstock/crc32c_" + leaf,
+         .chunk_shape = chunk_shape(series, arrangement),
+         .scan_shape = arrangement.scan.shape()});
     layout.links.push_back({std::string(detector_path) + path.substr(std::string("/entry/data").size()), path});
   }
 }
@@ -173,8 +192,15 @@ std::vector<std::byte> fill_value(ElementType type) {
   return fill;
 }
 
+std::vector<std::uint64_t> chunk_shape(const Series& series, const Arrangement& arrangement) {
+  const auto& tile = arrangement.tile_shape.empty() ? series.frame.shape : arrangement.tile_shape;
+  std::vector<std::uint64_t> shape(arrangement.scan ? arrangement.scan.axes.size() : 1, 1);
+  shape.insert(shape.end(), tile.begin(), tile.end());
+  return shape;
+}
+
 store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,
-                               const std::vector<MetaColumn>& columns) {
+                               const std::vector<MetaColumn>& columns, const Arrangement& arrangement) {
   FileLayout layout;
   Tree tree(layout);
   add_root(tree, series);
@@ -183,8 +209,14 @@ store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filte
   add_detector(tree, series);
   add_penstock(tree, series);
   if (!columns.empty()) tree.group("/entry/metadata", "NXcollection");
-  add_frames(tree, layout, series, filters);
+  add_frames(tree, layout, series, filters, arrangement);
   add_columns(layout, columns);
+  if (arrangement.scan)
+    layout.columns.push_back({"/entry/penstock/place",
+                              ElementType::i64,
+                              std::vector<std::byte>(8, std::byte{0xFF}),
+                              {{"meaning", std::string("of the frame in the scan, counted row by row; -1 where it "
+                                                       "did not come")}}});
   return layout;
 }
 

@@ -10,6 +10,7 @@
 #include "recorder/filters.hpp"
 #include "recorder/ledger.hpp"
 #include "recorder/metadata.hpp"
+#include "recorder/scan.hpp"
 #include "store/layout.hpp"
 #include "store/store.hpp"
 
@@ -29,10 +30,20 @@ enum class Column : std::uint16_t {
 };
 constexpr std::size_t fixed_columns = 7;
 
+/// How the frames lie in their datasets.
+struct Arrangement {
+  std::vector<std::uint64_t> tile_shape;  ///< of a frame in one chunk; empty is the whole frame
+  ScanConfig scan;
+};
+
+/// A chunk's extent in all dimensions of a dataset.
+std::vector<std::uint64_t> chunk_shape(const Series& series, const Arrangement& arrangement);
+
 /// Everything that is known at the start. Dataset i is channel i of the series, with the filters at i; `fill` is one
-/// element of the fill value, as are the bytes of missing frames.
+/// element of the fill value, as are the bytes of missing frames. With a scan there is one column more, behind
+/// those of `columns`: the frames' places in it.
 store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,
-                               const std::vector<MetaColumn>& columns);
+                               const std::vector<MetaColumn>& columns, const Arrangement& arrangement = {});
 
 /// What is known at the end.
 store::FinalValues final_values(const Series& series, const LedgerCounts& counts, std::uint64_t frames,

@@ -68,8 +68,9 @@ void add_module(Tree& tree, const Series& series, const std::string& carrier,
   const std::string module = std::string(detector_path) + "/module";
   tree.group(module, "NXdetector_module");
   tree.value(module + "/data_origin", pair_of(0, 0));
-  tree.value(module + "/data_size",
-             pair_of(series.frame.shape.at(0), series.frame.shape.size() > 1 ? series.frame.shape[1] : 1));
+  const auto& shape = series.frame.shape;  // of which the last two dimensions are the detector's
+  const auto rows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
+  tree.value(module + "/data_size", pair_of(rows, shape.back()));
   if (!series.pixel_size_x_m || !series.pixel_size_y_m) return;
   tree.value(module + "/module_offset", scalar(0.0),
              transformation("translation", "m", {1, 0, 0}, carrier, {first_pixel[0], first_pixel[1], 0}));

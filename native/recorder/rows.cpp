@@ -21,22 +21,43 @@ std::pair<std::size_t, std::uint64_t> run_from(std::size_t first, std::size_t co
 
 }  // namespace
 
-std::uint64_t RowSlots::put(Row row) {
+std::uint64_t RowSlots::put(Row row, std::uint64_t chunks) {
   std::lock_guard lock(mutex_);
+  Slot taken{{std::move(row), Fate::already_there}, chunks};
   if (free_.empty()) {
-    slots_.push_back(std::move(row));
+    slots_.push_back(std::move(taken));
     return slots_.size() - 1;
   }
   const auto slot = free_.back();
   free_.pop_back();
-  slots_[slot] = std::move(row);
+  slots_[slot] = std::move(taken);
   return slot;
 }
 
-Row RowSlots::take(std::uint64_t slot) {
+std::optional<RowSlots::Settled> RowSlots::settle(std::uint64_t slot, Fate fate, std::uint64_t chunks,
+                                                  std::int64_t encoded_ns, std::int64_t written_ns) {
   std::lock_guard lock(mutex_);
+  auto& taken = slots_[slot];
+  taken.frame.fate = std::max(taken.frame.fate, fate);
+  auto& row = taken.frame.row;
+  row.encoded_ns = std::max(row.encoded_ns, encoded_ns);
+  row.written_ns = std::max(row.written_ns, written_ns);
+  taken.chunks -= chunks;
+  if (taken.chunks > 0) return std::nullopt;
   free_.push_back(slot);
-  return std::move(slots_[slot]);
+  return std::move(taken.frame);
+}
+
+bool PartialFrames::add(FrameNumber number, std::uint32_t channel, std::uint64_t chunk) {
+  if (chunks_ == 1) return true;
+  const std::pair key(number, channel);
+  auto& parts = frames_[key];
+  parts.there.resize(chunks_);
+  if (parts.there[chunk]) return false;
+  parts.there[chunk] = true;
+  if (++parts.count < chunks_) return false;
+  frames_.erase(key);
+  return true;
 }
 
 Result<void> RowBatch::write(store::RowWriter& out) {
@@ -70,9 +91,12 @@ Result<void> RowBatch::write_run(const Run& run, store::RowWriter& out) {
                     std::as_bytes(std::span(states))));
   }
   std::vector<std::int64_t> values(count);
-  const auto put = [&](Column column, std::int64_t Row::*member) {
+  const auto put_at = [&](std::size_t column, std::int64_t Row::*member) {
     for (std::size_t i = 0; i < count; ++i) values[i] = rows_[run.first + i].*member;
     return out.put(store::ColumnId{static_cast<std::uint16_t>(column)}, run.rows, std::as_bytes(std::span(values)));
+  };
+  const auto put = [&](Column column, std::int64_t Row::*member) {
+    return put_at(static_cast<std::size_t>(column), member);
   };
   PEN_TRY(put(Column::exposure_start, &Row::exposure_start_ns));
   PEN_TRY(put(Column::exposure_stop, &Row::exposure_stop_ns));
@@ -81,6 +105,7 @@ Result<void> RowBatch::write_run(const Run& run, store::RowWriter& out) {
   PEN_TRY(put(Column::encoded, &Row::encoded_ns));
   PEN_TRY(put(Column::written, &Row::written_ns));
   for (std::size_t column = 0; column < columns_.size(); ++column) PEN_TRY(write_metadata(run, column, out));
+  if (places_ == Places::written) return put_at(fixed_columns + columns_.size(), &Row::place);
   return {};
 }
 

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,21 +28,60 @@ struct Row {
   std::int64_t encoded_ns = -1;
   std::int64_t written_ns = -1;
   std::int64_t admitted_ns = 0;  ///< monotonic; not stored
+  std::int64_t place = -1;       ///< in the scan
   bool whole = true;             ///< every channel of the frame is on storage
   Metadata metadata = {};
 };
 
+/// What becomes of a chunk. Of a frame the highest of its chunks' counts: it is lost with one of them, and was there
+/// before only if all of them were.
+enum class Fate {
+  already_there,
+  placed,
+  damaged,   ///< its pixels cannot be expanded
+  too_late,  ///< its file is closed for good
+  lost
+};
+
 /// Rows of frames that are between the network and the index, by a number that travels with the
-/// chunk. All calls are safe from several threads.
+/// frame's chunks. All calls are safe from several threads.
 class RowSlots {
  public:
-  std::uint64_t put(Row row);
-  Row take(std::uint64_t slot);
+  /// Of a frame of `chunks` chunks.
+  std::uint64_t put(Row row, std::uint64_t chunks = 1);
+
+  struct Settled {
+    Row row;  ///< its times are those of the last chunk
+    Fate fate = Fate::placed;
+  };
+  /// `chunks` chunks of the frame came to their end; the frame with the last of them.
+  std::optional<Settled> settle(std::uint64_t slot, Fate fate, std::uint64_t chunks = 1, std::int64_t encoded_ns = -1,
+                                std::int64_t written_ns = -1);
 
  private:
+  struct Slot {
+    Settled frame;
+    std::uint64_t chunks = 0;  ///< that are on their way
+  };
   std::mutex mutex_;
-  std::vector<Row> slots_;           // guarded by mutex_
+  std::vector<Slot> slots_;          // guarded by mutex_
   std::vector<std::uint64_t> free_;  // guarded by mutex_
+};
+
+/// Which chunks of a frame are in the file, whoever brought them, for frames that are there in part. One thread.
+class PartialFrames {
+ public:
+  explicit PartialFrames(std::uint64_t chunks) : chunks_(chunks) {}
+  /// True with the last chunk that the frame lacked; it is forgotten then.
+  bool add(FrameNumber number, std::uint32_t channel, std::uint64_t chunk);
+
+ private:
+  struct Parts {
+    std::vector<bool> there;
+    std::uint64_t count = 0;
+  };
+  const std::uint64_t chunks_;
+  std::map<std::pair<FrameNumber, std::uint32_t>, Parts> frames_;
 };
 
 /// Gathers rows and writes them in runs at equal distances, one HDF5 call a column and run. For the
@@ -53,8 +94,12 @@ class RowBatch {
   /// Whether a frame's state is among what is written; else the lead does that.
   enum class States { written, left_to_the_lead };
 
-  explicit RowBatch(std::vector<MetaColumn> columns, States states = States::written, Remark remark = {})
-      : columns_(std::move(columns)), states_(states), remark_(std::move(remark)) {}
+  /// Whether there is a column of places in a scan.
+  enum class Places { none, written };
+
+  explicit RowBatch(std::vector<MetaColumn> columns, States states = States::written, Remark remark = {},
+                    Places places = Places::none)
+      : columns_(std::move(columns)), states_(states), remark_(std::move(remark)), places_(places) {}
 
   void add(Row row) { rows_.push_back(std::move(row)); }
   std::size_t size() const { return rows_.size(); }
@@ -77,6 +122,7 @@ class RowBatch {
   const std::vector<MetaColumn> columns_;
   const States states_;
   const Remark remark_;
+  const Places places_;
   std::set<std::string> remarked_;
   std::vector<Row> rows_;
 };

@@ -16,7 +16,6 @@ namespace {
 
 /// An open-ended series may leave this many numbers out; more is taken for a wrong number.
 constexpr std::uint64_t gap_frames_max = 1'000'000;
-constexpr std::uint64_t frames_max = (std::uint64_t{1} << 32) - 2;  // places in HDF5's index of a growing dataset
 constexpr std::size_t rows_a_batch = 8192;
 constexpr unsigned join_attempts_max = 5;
 /// A segment from here on is written though it is not full when no frame waits: its header and
@@ -26,30 +25,46 @@ constexpr std::uint64_t worthwhile_bytes = 1 << 20;
 constexpr auto idle_patience = std::chrono::milliseconds(50);
 /// A payload up to here has just come through the cache, where a checksum costs little.
 constexpr std::size_t cached_bytes_max = 4 << 20;
-/// Between two lines of the log about frames that the filter plug-in failed on.
-constexpr std::int64_t unfiltered_quiet_ns = 10'000'000'000;
+/// Values of an axis that a repeated scan is given at most.
+constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
 
-/// The most that a filter plug-in may make of a frame; where it makes more, the frame is better stored plain.
-std::uint64_t filtered_bytes_max(std::uint64_t raw_bytes) { return raw_bytes + raw_bytes / 8 + (64 << 10); }
+/// Rather than lose a series whose frames cannot be cut as configured, its chunks are whole frames.
+Result<Tiling> tiling_of(const Series& series, const std::vector<std::uint64_t>& tile) {
+  auto tiling = Tiling::of(series.frame, tile);
+  if (tiling.ok()) return tiling;
+  spdlog::warn("series \"{}\": chunk.shape: {}; its chunks are whole frames", series.unique_id,
+               tiling.error().message());
+  return Tiling::of(series.frame, {});
+}
 
-store::ChunkHead head_of(const Frame& frame, std::uint64_t slot) {
-  return {.dataset = store::DatasetId{static_cast<std::uint16_t>(frame.channel)},
-          .index = value(frame.number),
-          .filter_mask = 0,
-          .received_ns = frame.received_ns,
-          .cookie = slot};
+/// A scan of which `frames` went on along its first axis has that axis' values over again.
+void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
+  if (!scan || scan.order == ScanConfig::Order::given) return;
+  const auto& axis = scan.axes.front();
+  const auto a_step = scan.points() / axis.points;
+  const auto length = (frames + a_step - 1) / a_step;
+  if (length <= axis.points || length > axis_values_max) return;
+  std::vector<double> longer(length);
+  for (std::uint64_t i = 0; i < length; ++i) longer[i] = axis.values[i % axis.points];
+  store::ValueNode node{"/entry/data/" + axis.name, store::vector_of(longer), {}};
+  if (!axis.units.empty()) node.attributes.push_back({"units", axis.units});
+  values.values.push_back(std::move(node));
 }
 
 }  // namespace
 
-SeriesFile::SeriesFile(Env& env, const Config& config, Team& team, Series series, std::string path)
+SeriesFile::SeriesFile(Env& env, const Config& config, Team& team, Series series, Tiling tiling, ScanConfig scan,
+                       std::string path)
     : env_(env),
       config_(config),
       team_(team),
       series_(std::move(series)),
       path_(std::move(path)),
+      tiling_(std::move(tiling)),
+      scan_(std::move(scan)),
       codec_(config.codec),
-      ledger_(static_cast<unsigned>(series_.channels.size())) {}
+      ledger_(static_cast<unsigned>(series_.channels.size())),
+      partial_(tiling_.count()) {}
 
 SeriesFile::~SeriesFile() { drop_store(); }
 
@@ -60,19 +75,35 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
     return make_error(Errc::unsupported, "channels has {} entries; from 1 to 32 are possible", series.channels.size());
   if (series.frame.shape.empty() || series.frame.shape.size() > 3)
     return make_error(Errc::unsupported, "frames have {} dimensions; 1 to 3 are possible", series.frame.shape.size());
-  if (series.frames > frames_max)
-    return make_error(Errc::too_large, "number_of_images is {}; at most {} are possible", series.frames, frames_max);
   PEN_ASSIGN(const auto bytes, series.frame.bytes(config.frame_bytes_max), "frame");
-  const auto encoded = !config.filters.empty() ? filtered_bytes_max(bytes)
-                                               : encoded_bound(config.codec, bytes, size_of(series.frame.type));
-  const auto chunk = std::max<std::uint64_t>(encoded, bytes);
+  PEN_ASSIGN(auto tiling, tiling_of(series, config.chunk.shape));
+  if (series.frames > chunks_max / tiling.count())
+    return make_error(Errc::too_large, "number_of_images is {}; at most {} are possible", series.frames,
+                      chunks_max / tiling.count());
+  PEN_ASSIGN(auto scan, ScanConfig::of_series(series.user_data_json, config.scan));
+  PEN_TRY(config.check_chunks(!tiling.whole(), static_cast<bool>(scan)));
+  // A rank does not know which places the frames of others claim.
+  if (scan && scan.order == ScanConfig::Order::given && team.ranks() > 1)
+    return make_error(Errc::unsupported,
+                      "scan.order is \"given\", and the recorder has {} ranks; frames that bring their places need a "
+                      "recorder of one rank",
+                      team.ranks());
+  if (scan && scan.points() > chunks_max / tiling.count())
+    return make_error(Errc::too_large, "the scan has {} points; with {} chunks a frame at most {} are possible",
+                      scan.points(), tiling.count(), chunks_max / tiling.count());
+  const auto raw = tiling.tile_bytes();
+  const auto encoded =
+      !config.filters.empty() ? filtered_bytes_max(raw) : encoded_bound(config.codec, raw, size_of(series.frame.type));
+  const auto chunk = std::max<std::uint64_t>(encoded, raw);
   if (chunk + 2 * page_bytes > config.segment_pool_bytes())
     return make_error(Errc::too_large,
-                      "frames of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", bytes,
+                      "chunks of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", raw,
                       (chunk + 2 * page_bytes) * (config.pool_bytes / config.segment_pool_bytes()), config.pool_bytes);
-  std::shared_ptr<SeriesFile> file(new SeriesFile(env, config, team, std::move(series), std::move(path)));
+  std::shared_ptr<SeriesFile> file(
+      new SeriesFile(env, config, team, std::move(series), std::move(tiling), std::move(scan), std::move(path)));
   file->raw_bytes_a_frame_ = bytes;
-  PEN_ASSIGN(file->filters_, settle_filters(config.filters, file->series_));
+  PEN_ASSIGN(file->filters_,
+             settle_filters(config.filters, file->series_, chunk_shape(file->series_, file->arrangement())));
   file->last_activity_ns_ = monotonic_ns();
   return file;
 }
@@ -105,6 +136,8 @@ store::Placement SeriesFile::placement() const {
   // A frame that comes to two ranks is written to one place twice, which is harmless where the bytes are the same.
   if (config_.placement == store::Placement::slots && filtered_ && team_.ranks() > 1)
     return instead("nobody can tell that a filter plug-in makes the same bytes of a frame on two ranks");
+  if (config_.placement != store::Placement::log && (scan_ || !tiling_.whole()))
+    return instead("fixed places are for whole frames one behind the other");
   if (config_.placement != store::Placement::contiguous) return config_.placement;
   if (series_.frames == 0) return instead("the series does not say how many frames it has");
   if (series_.frames > store::contiguous_frames_max)
@@ -121,7 +154,7 @@ store::Placement SeriesFile::placement() const {
 
 /// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
 store::FileLayout SeriesFile::layout(store::Placement placement) const {
-  auto layout = nexus_layout(series_, declared_filters(codec_, filters_, series_), columns_);
+  auto layout = nexus_layout(series_, declared_filters(codec_, filters_, series_), columns_, arrangement());
   for (auto& node : layout.chunked) {
     node.places.placement = placement;
     node.chunk_bytes_max = chunk_bytes_max_;
@@ -134,14 +167,18 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
   codec_.encoding = encoding;
   filtered_ = !filters_.empty() && encoding == Encoding::none;
-  const auto encoded_max = filtered_ ? filtered_bytes_max(raw_bytes_a_frame_)
-                                     : encoded_bound(codec_, raw_bytes_a_frame_, size_of(series_.frame.type));
-  chunk_bytes_max_ = std::max<std::uint64_t>(encoded_max, raw_bytes_a_frame_);
+  const auto raw = tiling_.tile_bytes();
+  const auto encoded_max =
+      filtered_ ? filtered_bytes_max(raw) : encoded_bound(codec_, raw, size_of(series_.frame.type));
+  chunk_bytes_max_ = std::max<std::uint64_t>(encoded_max, raw);
   columns_ = columns;
   const auto states = team_.leads() ? RowBatch::States::written : RowBatch::States::left_to_the_lead;
-  batch_ = std::make_unique<RowBatch>(columns, states, [this](const std::string& name, const char* what) {
-    spdlog::warn("{}: \"{}\", which frames bring along, {}", path_, name.substr(0, 64), what);
-  });
+  batch_ = std::make_unique<RowBatch>(
+      columns, states,
+      [this](const std::string& name, const char* what) {
+        spdlog::warn("{}: \"{}\", which frames bring along, {}", path_, name.substr(0, 64), what);
+      },
+      scan_ ? RowBatch::Places::written : RowBatch::Places::none);
 }
 
 void SeriesFile::make_writers() {
@@ -181,7 +218,12 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
   // To join may be tried again: the file system may need a moment to show another machine's file.
   first_seen_ = team_.leads() || ++attempts_ >= join_attempts_max;
-  const auto wanted = encoding == Encoding::none ? config_.codec.encoding : encoding;
+  const auto wanted = encoding == Encoding::none || !tiling_.whole() ? config_.codec.encoding : encoding;
+  if (encoding != Encoding::none && !tiling_.whole())
+    spdlog::warn(
+        "{}: its frames come compressed ({}), and a chunk is a part of a frame: each is expanded and compressed "
+        "again ({}), which costs processor time; with chunks of whole frames it would be stored as it is",
+        path_, name(encoding), name(wanted));
   Result<void> opened;
   if (!team_.leads()) {
     opened = join_store(wanted, columns);
@@ -203,6 +245,9 @@ Result<void> SeriesFile::check(const Frame& frame, std::uint64_t raw_bytes) cons
   const auto number = value(frame.number);
   if (series_.frames > 0 && number >= series_.frames)
     return make_error(Errc::malformed, "image_id is {}; the series has {} frames", number, series_.frames);
+  if (number >= chunks_max / tiling_.count())
+    return make_error(Errc::too_large, "image_id is {}; at most {} frames are possible", number,
+                      chunks_max / tiling_.count());
   if (series_.frames == 0 && number > ledger_.end() + gap_frames_max)
     return make_error(Errc::malformed, "image_id is {}; the highest so far is below {} and at most {} may be left out",
                       number, ledger_.end(), gap_frames_max);
@@ -251,6 +296,12 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     notify_sessions();
     return std::optional<Task>();
   }
+  const auto place = place_of(frame);
+  if (!place.ok()) {
+    ledger_.give_up({frame.number, frame.channel}, FrameState::damaged);
+    notify_sessions();
+    return place.error();
+  }
   raw_bytes_ += raw_bytes_a_frame_;
   meter_.raw_bytes += raw_bytes_a_frame_;
   ++meter_.frames_received;
@@ -263,12 +314,14 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
                                 .exposure_real_ns = frame.exposure_real_ns,
                                 .received_ns = frame.received_ns,
                                 .admitted_ns = monotonic_ns(),
-                                .metadata = std::move(frame.metadata)});
+                                .place = static_cast<std::int64_t>(*place),
+                                .metadata = std::move(frame.metadata)},
+                               tiling_.count());
   {
     std::lock_guard lock(mutex_);
     ++unsettled_;
   }
-  return std::optional<Task>(Task{std::move(frame), slot, crc});
+  return std::optional<Task>(Task{std::move(frame), slot, *place, crc});
 }
 
 bool SeriesFile::can_be(FrameNumber number) const {
@@ -285,91 +338,14 @@ void SeriesFile::damage(FrameNumber number) {
   if (value(number) < end) ledger_.damaged(number);
 }
 
-void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
-  const auto started = monotonic_ns();
-  auto head = head_of(task.frame, task.slot);
-  head.crc = task.crc;
-  head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
-  if (auto written = write(task.frame, head, worker, scratch); !written.ok()) {
-    const store::PlacedChunk chunk{.head = head};
-    lost(std::span(&chunk, 1), written.error());
-  }
-  const auto took = monotonic_ns() - started;
-  encode_ns_ += took;
-  meter_.compress.add(took);
-  task = {};  // the payload's memory goes back before the series may close
-  release_task();
-}
-
-Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head, unsigned worker,
-                               CodecScratch& scratch) {
-  auto& slot = *writers_[worker];
-  std::lock_guard lock(slot.mutex);
-  if (frame.encoding == Encoding::none && filtered_) return write_filtered(frame, frame.payload, head, slot);
-  // What came compressed with more overhead than any of ours could be too large for its slot.
-  const bool fits = config_.placement != store::Placement::slots || frame.payload.size() <= chunk_bytes_max_;
-  if (frame.encoding == codec_.encoding && fits)
-    return slot.writer->put(head, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size()));
-  if (frame.encoding == Encoding::none) return write_encoded(frame, frame.payload, head, slot, scratch);
-  // Compressed otherwise than the first frame was: the file has one filter, so it is encoded again.
-  auto plain = head;
-  plain.crc.reset();
-  std::vector<std::byte> raw(raw_bytes_a_frame_);
-  PEN_TRY(decode(frame.encoding, frame.payload, size_of(frame.spec.type), raw, scratch), "image {}",
-          value(frame.number));
-  if (filtered_) return write_filtered(frame, raw, plain, slot);
-  if (codec_.encoding == Encoding::none) return slot.writer->put(plain, raw, nullptr, raw.size());
-  return write_encoded(frame, raw, plain, slot, scratch);
-}
-
-Result<void> SeriesFile::write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
-                                       CodecScratch& scratch) {
-  const auto element_bytes = size_of(frame.spec.type);
-  PEN_TRY(slot.writer->aim(head.index));
-  PEN_ASSIGN(const auto room, slot.writer->reserve(encoded_bound(codec_, raw.size(), element_bytes)));
-  PEN_ASSIGN(const auto size, penstock::encode(codec_, raw, element_bytes, room, scratch));
-  auto encoded = head;
-  encoded.encoded_ns = realtime_ns();
-  return slot.writer->commit(encoded, size);
-}
-
-/// Through the plug-in; where that fails the frame is stored as it is, and its chunk says so.
-Result<void> SeriesFile::write_filtered(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot) {
-  const auto& filter = filters_[frame.channel];
-  auto applied = filter.plugin->apply(filter.spec, raw, slot.filtered);
-  if (const auto size = slot.filtered.bytes().size(); applied.ok() && size > filtered_bytes_max(raw.size()))
-    applied = make_error(Errc::too_large, "{} bytes became {}", raw.size(), size);
-  auto chunk = head;
-  chunk.encoded_ns = realtime_ns();
-  if (applied.ok()) {
-    chunk.crc.reset();
-    const auto bytes = slot.filtered.bytes();
-    return slot.writer->put(chunk, bytes, nullptr, bytes.size());
-  }
-  note_unfiltered(frame, applied.error());
-  chunk.filter_mask = 1;
-  const bool own = raw.data() == frame.payload.data();
-  return slot.writer->put(chunk, raw, own ? frame.owner : nullptr, own ? std::max(frame.capacity, raw.size()) : 0);
-}
-
-/// Counts it, and tells of it now and then.
-void SeriesFile::note_unfiltered(const Frame& frame, const Error& why) {
-  const auto count = ++unfiltered_;
-  const auto now = monotonic_ns();
-  auto told = unfiltered_told_ns_.load();
-  if (told != 0 && now - told < unfiltered_quiet_ns) return;
-  if (!unfiltered_told_ns_.compare_exchange_strong(told, now)) return;
-  spdlog::warn("{}: image {} is stored unfiltered, {} so far: {}", path_, value(frame.number), count, why.message());
-}
-
 void SeriesFile::release_task() {
   std::lock_guard lock(mutex_);
   if (--tasks_ == 0) idle_.notify_all();
 }
 
 /// With mutex_ held.
-void SeriesFile::settle(std::uint64_t chunks) {
-  unsettled_ -= chunks;
+void SeriesFile::settle(std::uint64_t frames) {
+  unsettled_ -= frames;
   if (unsettled_ == 0) idle_.notify_all();
 }
 
@@ -454,7 +430,9 @@ Result<void> SeriesFile::close() {
   }
   // The lead hears no more of other ranks; another rank hears the lead until all is settled.
   if (team_.leads()) team_.leave(file_);
-  auto finished = store_->finish(final_values(series_, ledger_.counts(), frames, realtime_ns()));
+  auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
+  lengthen_axis(scan_, ledger_.end(), values);
+  auto finished = store_->finish(values);
   if (!team_.leads()) team_.leave(file_);
   entered_ = false;
   if (!finished.ok()) fail(finished.error());
@@ -462,49 +440,28 @@ Result<void> SeriesFile::close() {
 }
 
 void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) {
-  std::vector<Ledger::Item> items;
-  items.reserve(chunks.size());
-  const auto now = monotonic_ns();
-  std::vector<std::int64_t> latencies;
-  latencies.reserve(chunks.size());
+  std::vector<RowSlots::Settled> settled;
   std::uint64_t bytes = 0;
-  for (const auto& chunk : chunks)
-    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
-  ledger_.placed(items);
   for (const auto& chunk : chunks) {
-    auto row = slots_.take(chunk.head.cookie);
-    row.encoded_ns = chunk.head.encoded_ns;
-    row.written_ns = chunk.written_ns;
-    row.whole = ledger_.whole(FrameNumber{row.number});
-    latencies.push_back(now - row.admitted_ns);
-    meter_.latency.add(latencies.back());
     bytes += chunk.size;
-    batch_->add(std::move(row));
+    note_part(chunk.head);
+    if (auto frame = slots_.settle(chunk.head.cookie, Fate::placed, 1, chunk.head.encoded_ns, chunk.written_ns))
+      settled.push_back(std::move(*frame));
   }
-  meter_.frames_written += chunks.size();
   meter_.stored_bytes += bytes;
   {
     std::lock_guard lock(mutex_);
-    for (const auto latency : latencies) latency_.add(latency);
-    chunks_written_ += chunks.size();
     stored_bytes_ += bytes;
-    settle(chunks.size());
   }
+  conclude(std::move(settled));
   if (batch_->size() >= rows_a_batch)
     if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
   notify_sessions();
 }
 
 void SeriesFile::lost(std::span<const store::PlacedChunk> chunks, const Error& why) {
-  std::vector<Ledger::Item> items;
-  for (const auto& chunk : chunks) {
-    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
-    slots_.take(chunk.head.cookie);
-  }
-  ledger_.lost(items);
   fail(why);
-  std::lock_guard lock(mutex_);
-  settle(chunks.size());
+  for (const auto& chunk : chunks) give_up(chunk.head.cookie, 1, Fate::lost);
 }
 
 /// The batch before the states: a frame whose channels went to several ranks is whole with the last one.
@@ -534,7 +491,7 @@ SeriesStats SeriesFile::stats() const {
   stats.store.write_ns += elsewhere_write_ns_;
   stats.store.sync_ns += elsewhere_sync_ns_;
   std::lock_guard lock(mutex_);
-  stats.chunks_written = chunks_written_;
+  stats.frames_written = images_written_ / series_.channels.size();
   stats.stored_bytes = stored_bytes_;
   stats.latency = latency_;
   return stats;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "frame/tiling.hpp"
 #include "recorder/config.hpp"
 #include "recorder/histogram.hpp"
 #include "recorder/ledger.hpp"
@@ -26,10 +27,14 @@
 
 namespace penstock::recorder {
 
+/// Places in HDF5's index of a growing dataset.
+constexpr std::uint64_t chunks_max = (std::uint64_t{1} << 32) - 2;
+
 /// A frame between admission and its segment.
 struct Task {
   Frame frame;
   std::uint64_t slot = 0;
+  std::uint64_t place = 0;           ///< in the dataset: the frame's number, or its place in the scan
   std::optional<std::uint32_t> crc;  ///< of the payload as it came
 };
 
@@ -37,8 +42,8 @@ struct Task {
 struct SeriesStats {
   LedgerCounts ledger;
   std::uint64_t raw_bytes = 0;       ///< of admitted frames, uncompressed
-  std::uint64_t chunks_written = 0;  ///< on storage and in the index
-  std::uint64_t stored_bytes = 0;    ///< of those chunks
+  std::uint64_t frames_written = 0;  ///< on storage and in the index; one of several channels counts in parts
+  std::uint64_t stored_bytes = 0;    ///< of chunks
   std::uint64_t unfiltered = 0;      ///< chunks for which the filter plug-in failed
   std::int64_t encode_ns = 0;        ///< summed over workers
   store::StoreStats store;
@@ -117,11 +122,15 @@ class SeriesFile final : private store::Listener {
  private:
   struct WriterSlot {
     std::mutex mutex;
-    std::unique_ptr<store::ChunkWriter> writer;  // guarded by mutex
-    store::FilterScratch filtered;               // guarded by mutex
+    // guarded by mutex
+    std::unique_ptr<store::ChunkWriter> writer;
+    store::FilterScratch filtered;
+    std::vector<std::byte> frame;  ///< expanded, of one that came compressed otherwise than the file is
+    std::vector<std::byte> tile;
   };
 
-  SeriesFile(Env& env, const Config& config, Team& team, Series series, std::string path);
+  SeriesFile(Env& env, const Config& config, Team& team, Series series, Tiling tiling, ScanConfig scan,
+             std::string path);
 
   static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);
@@ -140,12 +149,28 @@ class SeriesFile final : private store::Listener {
   bool can_be(FrameNumber number) const;
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
   Result<void> fit(Encoding encoding, const std::vector<MetaColumn>& columns);
-  Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch);
+  Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
+                     std::uint64_t& handed_over);
+  Result<void> write_raw(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
+                         CodecScratch& scratch, std::uint64_t& handed_over);
+  Result<void> write_tile(const Frame& frame, Bytes raw, std::uint64_t tile, const store::ChunkHead& head,
+                          WriterSlot& slot, CodecScratch& scratch);
+  Result<void> put_plain(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot);
   Result<void> write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
                              CodecScratch& scratch);
   Result<void> write_filtered(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot);
   void note_unfiltered(const Frame& frame, const Error& why);
-  void settle(std::uint64_t chunks);
+  /// The most that a filter plug-in may make of a chunk; where it makes more, the chunk is better stored plain.
+  static std::uint64_t filtered_bytes_max(std::uint64_t raw_bytes) {
+    return raw_bytes + raw_bytes / 8 + (std::uint64_t{64} << 10);
+  }
+  Arrangement arrangement() const { return {tiling_.tile_shape(), scan_}; }
+  Result<std::uint64_t> place_of(const Frame& frame);
+  void give_up(std::uint64_t slot, std::uint64_t chunks, Fate fate);
+  void conclude(std::vector<RowSlots::Settled> settled);
+  Ledger::Item item_of(const store::ChunkHead& head) const;
+  bool note_part(const store::ChunkHead& head);
+  void settle(std::uint64_t frames);
   void fail(const Error& why);
   void release_task();
 
@@ -164,6 +189,8 @@ class SeriesFile final : private store::Listener {
   Team& team_;
   Series series_;
   const std::string path_;
+  const Tiling tiling_;
+  const ScanConfig scan_;
   std::uint64_t raw_bytes_a_frame_ = 0;
   std::uint64_t frames_before_ = 0;
   std::uint64_t chunk_bytes_max_ = 0;   ///< of a frame as the recorder itself encodes it; its slot has as much
@@ -187,6 +214,7 @@ class SeriesFile final : private store::Listener {
   Ledger ledger_;
   RowSlots slots_;
   Meter meter_;
+  ScanPlaces places_;
   std::atomic<std::uint64_t> raw_bytes_{0};
   std::atomic<std::int64_t> encode_ns_{0};
   std::atomic<std::uint64_t> unfiltered_{0};
@@ -200,6 +228,7 @@ class SeriesFile final : private store::Listener {
   // The indexer's thread only.
   std::unique_ptr<RowBatch> batch_;
   std::vector<FrameNumber> whole_elsewhere_;  ///< whose state is still to be written
+  PartialFrames partial_;                     ///< the lead's, in a team
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -207,10 +236,10 @@ class SeriesFile final : private store::Listener {
   std::vector<Session> sessions_;
   bool closing_ = false;
   std::uint64_t tasks_ = 0;      ///< frames inside admit(), in the recorder's queue or inside encode()
-  std::uint64_t unsettled_ = 0;  ///< admitted chunks that are neither placed nor lost
+  std::uint64_t unsettled_ = 0;  ///< admitted frames that are neither placed nor lost
   std::string problem_;
   Histogram latency_;
-  std::uint64_t chunks_written_ = 0;
+  std::uint64_t images_written_ = 0;  ///< a frame has one for each of its channels
   std::uint64_t stored_bytes_ = 0;
 };
 

@@ -74,7 +74,7 @@ void SeriesFile::enter_contents(const LeftContents& contents) {
   ledger_.add(before);
   raw_bytes_ += chunks * raw_bytes_a_frame_;
   std::lock_guard lock(mutex_);
-  chunks_written_ += chunks;
+  images_written_ += chunks;
   stored_bytes_ += contents.stored_bytes;
 }
 

@@ -86,16 +86,10 @@ void SeriesFile::add_part(const nlohmann::json& part) {
 }
 
 void SeriesFile::already_there(std::span<const store::PlacedChunk> chunks) {
-  std::vector<Ledger::Item> items;
-  for (const auto& chunk : chunks) {
-    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
-    slots_.take(chunk.head.cookie);
-  }
-  ledger_.already_there(items);
-  {
-    std::lock_guard lock(mutex_);
-    settle(chunks.size());
-  }
+  std::vector<RowSlots::Settled> settled;
+  for (const auto& chunk : chunks)
+    if (auto frame = slots_.settle(chunk.head.cookie, Fate::already_there)) settled.push_back(std::move(*frame));
+  conclude(std::move(settled));
   notify_sessions();
 }
 
@@ -103,16 +97,16 @@ void SeriesFile::placed_elsewhere(std::span<const store::PlacedChunk> chunks) {
   std::vector<Ledger::Item> items;
   std::uint64_t bytes = 0;
   for (const auto& chunk : chunks) {
-    items.push_back({FrameNumber{chunk.head.index}, static_cast<std::uint32_t>(chunk.head.dataset)});
+    if (note_part(chunk.head)) items.push_back(item_of(chunk.head));
     bytes += chunk.size;
   }
   const auto whole = ledger_.placed_elsewhere(items);
   whole_elsewhere_.insert(whole_elsewhere_.end(), whole.begin(), whole.end());
   last_activity_ns_ = monotonic_ns();
-  raw_bytes_ += chunks.size() * raw_bytes_a_frame_;
+  raw_bytes_ += items.size() * raw_bytes_a_frame_;
   {
     std::lock_guard lock(mutex_);
-    chunks_written_ += chunks.size();
+    images_written_ += items.size();
     stored_bytes_ += bytes;
   }
   notify_sessions();

@@ -14,13 +14,20 @@ using store::format::SegmentHeader;
 using store::format::SegmentKind;
 
 /// Places in HDF5's index of a dataset without a limit.
-constexpr std::uint64_t frames_max = (std::uint64_t{1} << 32) - 2;
+constexpr std::uint64_t chunks_max = (std::uint64_t{1} << 32) - 2;
 constexpr std::size_t read_bytes = 8 << 20;
 
 /// Segments come before their description only where that is damaged: then nothing can be told.
 Result<store::format::Description> description_of(File& file, const SegmentHeader& header) {
   PEN_ASSIGN(const auto text, store::read_description(file, header));
   return store::format::parse_description(text);
+}
+
+/// Whether the dataset may have the record's chunk, and the series its frame.
+bool can_be(const store::format::ChunkRecord& record, const store::ChunkedNode& node) {
+  if (record.chunk_index >= chunks_max) return false;
+  const auto frame = node.scan_shape.empty() ? record.chunk_index / node.chunks_a_frame() : record.frame;
+  return frame < (node.frames_max > 0 ? node.frames_max : chunks_max);
 }
 
 void take_records(File& file, const SegmentHeader& header, Segments& segments, check::Findings& findings) {
@@ -38,8 +45,7 @@ void take_records(File& file, const SegmentHeader& header, Segments& segments, c
   const auto& datasets = segments.description.datasets;
   for (const auto& record : *records) {
     const bool known = record.dataset < datasets.size();
-    const auto announced = known ? datasets[record.dataset].frames_max : 0;
-    if (!known || record.chunk_index >= (announced > 0 ? announced : frames_max)) {
+    if (!known || !can_be(record, datasets[record.dataset])) {
       findings.add({check::Level::error,
                     "a record names what can not be",
                     where,
@@ -49,7 +55,7 @@ void take_records(File& file, const SegmentHeader& header, Segments& segments, c
       continue;
     }
     segments.candidates.push_back({record.dataset, record.chunk_index, header.sequence, header.address + record.offset,
-                                   record.size, record.crc, record.filter_mask, record.received_ns});
+                                   record.size, record.crc, record.filter_mask, record.received_ns, record.frame});
   }
 }
 
@@ -104,6 +110,11 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     auto description = description_of(file, *header);
     if (!description.ok()) return std::move(description).error();
     segments.description = std::move(*description);
+    segments.grids.clear();
+    for (const auto& node : segments.description.datasets) {
+      PEN_ASSIGN(auto grid, node.grid());
+      segments.grids.push_back(std::move(grid));
+    }
     described = true;
   }
   if (cancelled && cancelled()) return make_error(Errc::cancelled, "stopped before the end; nothing was written");

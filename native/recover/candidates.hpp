@@ -16,19 +16,21 @@ namespace penstock::recover {
 /// A chunk that a record or a receipt names. Its bytes are not looked at yet.
 struct Candidate {
   std::uint16_t dataset = 0;
-  std::uint64_t index = 0;     ///< along the first dimension: the frame number
+  std::uint64_t index = 0;     ///< the chunk's number in the dataset's grid
   std::uint64_t sequence = 0;  ///< of its segment; the lower one counts
   std::uint64_t address = 0;
   std::uint32_t size = 0;
   std::uint32_t crc = 0;
   std::uint32_t filter_mask = 0;
   std::int64_t received_ns = 0;
+  std::uint32_t frame = 0;  ///< of a scan
 };
 
 struct Segments {
   store::format::FileId file_id{};
   store::format::Description description;
-  std::vector<Candidate> candidates;  ///< by dataset, index and rising sequence
+  std::vector<store::ChunkGrid> grids;  ///< of its datasets
+  std::vector<Candidate> candidates;    ///< by dataset, index and rising sequence
   std::uint64_t count = 0;
   std::uint64_t first_address = 0;  ///< of any header, also a damaged one, and of contiguous frames
   std::uint64_t last_sequence = 0;  ///< the highest

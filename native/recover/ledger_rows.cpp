@@ -5,13 +5,14 @@
 #include <map>
 
 #include "check/names.hpp"
+#include "check/scan_places.hpp"
 
 namespace penstock::recover {
 namespace {
 
 constexpr const char* received_path = "/entry/penstock/timing/received";
 constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost"};
-constexpr std::uint8_t received = 1, lost = 4;
+constexpr std::uint8_t state_received = 1, state_lost = 4;
 
 std::optional<store::ColumnId> column_at(const std::vector<store::ColumnNode>& columns, std::string_view path,
                                          ElementType type) {
@@ -45,14 +46,14 @@ std::map<std::uint64_t, std::uint8_t> changed_states(const Frames& frames, Bytes
   };
   std::map<std::uint64_t, std::uint8_t> changed;
   for (const auto frame : frames.whole)
-    if (state_of(frame) != received) changed[frame] = received;
+    if (state_of(frame) != state_received) changed[frame] = state_received;
   const auto is_whole = [&](std::uint64_t frame) {
     return std::binary_search(frames.whole.begin(), frames.whole.end(), frame);
   };
   for (const auto frame : frames.damaged)
-    if (!is_whole(frame)) changed[frame] = lost;
+    if (!is_whole(frame)) changed[frame] = state_lost;
   for (std::uint64_t frame = 0; frame < states.size(); ++frame)
-    if (state_of(frame) == received && !is_whole(frame)) changed[frame] = lost;
+    if (state_of(frame) == state_received && !is_whole(frame)) changed[frame] = state_lost;
   return changed;
 }
 
@@ -83,6 +84,14 @@ Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::
   for (std::size_t state = 0; state < counts.size(); ++state)
     attributes.emplace_back(check::state_path, store::Attribute{state_names[state], store::scalar(counts[state])});
   return attributes;
+}
+
+Result<void> write_places(store::hdf5::IndexFile& index, const std::vector<store::ColumnNode>& columns,
+                          const std::vector<FramePlace>& places) {
+  const auto column = column_at(columns, check::places_path, ElementType::i64);
+  if (!column) return {};
+  return put_runs(
+      index, *column, places, [](const auto& row) { return row.frame; }, [](const auto& row) { return row.place; });
 }
 
 }  // namespace penstock::recover

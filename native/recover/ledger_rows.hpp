@@ -20,6 +20,11 @@ struct ReceivedTime {
   std::int64_t ns = 0;  ///< realtime
 };
 
+struct FramePlace {
+  std::uint64_t frame = 0;
+  std::uint64_t place = 0;  ///< in a scan
+};
+
 /// Writes the states that changed and the times of what was recovered, by rising frame, and returns the
 /// counts as attributes of the column of states. `states` is what stands there, one a frame.
 Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::hdf5::IndexFile& index,
@@ -27,5 +32,9 @@ Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::
                                                                          const Frames& frames, Bytes states,
                                                                          const std::vector<ReceivedTime>& times,
                                                                          std::uint64_t frame_count);
+
+/// Writes places of a scan, by rising frame.
+Result<void> write_places(store::hdf5::IndexFile& index, const std::vector<store::ColumnNode>& columns,
+                          const std::vector<FramePlace>& places);
 
 }  // namespace penstock::recover

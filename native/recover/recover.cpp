@@ -5,12 +5,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <unordered_map>
 
 #include "base/clock.hpp"
 #include "check/index_process.hpp"
 #include "check/index_table.hpp"
 #include "check/members.hpp"
 #include "check/names.hpp"
+#include "check/scan_places.hpp"
 #include "check/superblock.hpp"
 #include "recover/candidates.hpp"
 #include "recover/contents.hpp"
@@ -39,6 +41,8 @@ using store::PlacedChunk;
 constexpr const char* end_time_path = "/entry/end_time";
 constexpr const char* series_path = "/entry/penstock/series_unique_id";
 constexpr std::size_t chunks_a_batch = 4096;
+/// Of the end of a file; more is taken for a damaged superblock.
+constexpr std::uint64_t lost_bytes_max = std::uint64_t{1} << 30;
 constexpr std::uint64_t extent_bytes = 1 << 20;
 
 class Recovery {
@@ -53,10 +57,12 @@ class Recovery {
     PEN_TRY(read_index());
     if (master_ != nullptr) PEN_TRY(check_member());
     if (plan_.series) PEN_TRY(check_series());
+    learn_places();
     PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
+    if (report_.way == Way::nothing && states_are_behind()) report_.way = Way::repair;
     if (plan_.series) PEN_TRY(describe_contents());
-    if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write());
+    if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write_or_begin_anew());
     report_.findings = findings_.list();
     report_.seconds = static_cast<double>(monotonic_ns() - started) * 1e-9;
     return std::move(report_);
@@ -81,8 +87,16 @@ class Recovery {
   Result<void> choose_chunks();
   Result<void> choose_among(std::span<const Candidate> same, std::vector<std::byte>& buffer);
   void judge_frames();
-  std::vector<std::uint64_t> frames_of(std::uint16_t dataset) const;
+  void learn_places();
+  std::uint64_t place_of(std::uint16_t dataset, std::uint64_t chunk) const;
+  std::optional<std::uint64_t> frame_of(std::uint16_t dataset, std::uint64_t chunk) const;
+  std::vector<std::uint64_t> frames_of(std::uint16_t dataset, std::vector<std::uint64_t>* partial = nullptr) const;
+  std::vector<FramePlace> new_places() const;
   Bytes states() const;
+  bool states_are_behind() const;
+  void begin_anew(const std::string& why);
+  Result<void> write_or_begin_anew();
+  Result<void> note_damage(const Error& why);
   Result<void> write();
   Result<std::unique_ptr<store::hdf5::IndexFile>> open_index(store::Space& space);
   store::FileLayout new_layout() const;
@@ -98,12 +112,15 @@ class Recovery {
 
   std::shared_ptr<File> file_;
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t used_bytes_ = 0;  ///< as the superblock says; a loss of power may have taken the end of the file
   bool marked_open_ = false;
+  bool index_is_damaged_ = false;
   Segments segments_;
   check::Tree tree_;
-  std::vector<std::unique_ptr<check::IndexTable>> indexed_;  ///< by dataset; empty in a rebuild
-  std::vector<PlacedChunk> chosen_;                          ///< to be entered, by dataset and index
-  std::vector<ReceivedTime> times_;                          ///< of the first dataset's chosen chunks
+  std::vector<std::unique_ptr<check::IndexTable>> indexed_;    ///< by dataset; empty in a rebuild
+  std::vector<PlacedChunk> chosen_;                            ///< to be entered, by dataset and index
+  std::vector<ReceivedTime> times_;                            ///< of the first dataset's chosen chunks
+  std::unordered_map<std::uint64_t, std::uint64_t> frame_at_;  ///< of a scan: by place
   Frames frames_;
   std::uint64_t frames_end_ = 0;  ///< one past the highest number of which there is a chunk
 };
@@ -116,6 +133,9 @@ Result<void> Recovery::open() {
   PEN_ASSIGN(file_bytes_, file_->size());
   PEN_ASSIGN(const auto superblock, check::read_superblock(*file_));
   marked_open_ = superblock && superblock->open_for_writing;
+  used_bytes_ = file_bytes_;
+  if (superblock && superblock->end_of_file != ~std::uint64_t{0})
+    used_bytes_ = std::max(used_bytes_, superblock->end_of_file);
   return {};
 }
 
@@ -141,7 +161,7 @@ Result<void> Recovery::read_index() {
     const auto is_at = [&](const char* path) {
       return std::find(info.paths.begin(), info.paths.end(), path) != info.paths.end();
     };
-    return is_at(state_path) || is_at(check::member_names_path);
+    return is_at(state_path) || is_at(check::places_path) || is_at(check::member_names_path);
   };
   auto tree = check::read_tree_in_process(env_, plan_.file, options);
   if (!tree.ok() && tree.error().code() == Errc::cancelled) return std::move(tree).error();
@@ -156,15 +176,19 @@ Result<void> Recovery::read_index() {
       indexed_.push_back(std::make_unique<check::IndexTable>(tree_.find(node.path)->chunks));
     return {};
   }
+  begin_anew(tree_.failure.empty() ? "datasets are missing or can not be read" : tree_.failure);
+  return {};
+}
+
+void Recovery::begin_anew(const std::string& why) {
   report_.way = Way::rebuild;
   findings_.add({Level::warning,
                  "HDF5's structures can not be used",
                  plan_.file,
                  {},
-                 tree_.failure.empty() ? "datasets are missing or can not be read" : tree_.failure,
+                 why,
                  "they are made anew from the segments; masks, geometry and times that only they held are gone"});
   tree_ = {};
-  return {};
 }
 
 /// What an index is for chunks, receipts are for contiguous frames.
@@ -183,6 +207,8 @@ void Recovery::note_receipts() {
 }
 
 bool Recovery::structure_is_usable() const {
+  // HDF5 wants as many bytes as its superblock says, though nothing that it needs is in those that are gone.
+  if (used_bytes_ - file_bytes_ > lost_bytes_max) return false;
   if (!tree_.failure.empty() || !tree_.unreadable.empty()) return false;
   const auto there = [&](const std::string& path) { return tree_.find(path) != nullptr; };
   const auto& description = segments_.description;
@@ -197,8 +223,13 @@ bool Recovery::structure_is_usable() const {
     return info.storage == store::StorageKind::contiguous && info.address == node.places.address &&
            info.type == node.type && info.shape.size() == node.frame_shape.size() + 1;
   };
-  return std::all_of(description.datasets.begin(), description.datasets.end(), is_as_described) &&
-         std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
+  for (std::size_t i = 0; i < description.datasets.size(); ++i) {
+    const auto& node = description.datasets[i];
+    if (!is_as_described(node)) return false;
+    const auto& info = tree_.find(node.path)->info;
+    if (info.storage == store::StorageKind::chunked && info.chunk_shape != segments_.grids[i].chunk()) return false;
+  }
+  return std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
 }
 
 /// A file may only have the name of a member. Before anything is written.
@@ -262,7 +293,7 @@ bool Recovery::was_completed() const {
   return std::any_of(attributes.begin(), attributes.end(), [](const auto& each) { return each.name == "received"; });
 }
 
-/// Of each frame's candidates the first whose bytes are right, where the index has none.
+/// Of each chunk's candidates the first whose bytes are right, where the index has none.
 Result<void> Recovery::choose_chunks() {
   const auto& all = segments_.candidates;
   std::uint64_t bytes = 0;
@@ -289,10 +320,11 @@ Result<void> Recovery::choose_among(std::span<const Candidate> same, std::vector
     PEN_ASSIGN(const bool whole, is_whole(*file_, candidate, buffer));
     if (!whole) {
       ++report_.damaged;
-      findings_.add({Level::error, "a chunk is damaged",
-                     fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
-                                 candidate.index, candidate.address),
-                     "the checksum of its record", "another", "it was being written; it is left out"});
+      findings_.add(
+          {Level::error, "a chunk is damaged",
+           fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
+                       frame_of(candidate.dataset, candidate.index).value_or(candidate.frame), candidate.address),
+           "the checksum of its record", "another", "it was being written; it is left out"});
       continue;
     }
     PlacedChunk chunk;
@@ -303,10 +335,12 @@ Result<void> Recovery::choose_among(std::span<const Candidate> same, std::vector
     chunk.size = candidate.size;
     chunk.crc = candidate.crc;
     chosen_.push_back(chunk);
-    if (candidate.dataset == 0) times_.push_back({candidate.index, candidate.received_ns});
+    const auto frame = frame_of(candidate.dataset, candidate.index);
+    if (frame && candidate.dataset == 0 && (times_.empty() || times_.back().frame != *frame))
+      times_.push_back({*frame, candidate.received_ns});
     return {};
   }
-  frames_.damaged.push_back(first.index);
+  if (const auto frame = frame_of(first.dataset, first.index)) frames_.damaged.push_back(*frame);
   return {};
 }
 
@@ -345,15 +379,56 @@ MemberContent Recovery::content() const {
   return content;
 }
 
-/// By rising number: those that the index had and those that are entered.
-std::vector<std::uint64_t> Recovery::frames_of(std::uint16_t dataset) const {
-  std::vector<std::uint64_t> frames;
+/// Of a scan the column tells them as far as it was written, and the segments' records all of their chunks.
+void Recovery::learn_places() {
+  const auto& datasets = segments_.description.datasets;
+  for (const auto& candidate : segments_.candidates)
+    if (!datasets[candidate.dataset].scan_shape.empty())
+      frame_at_.emplace(place_of(candidate.dataset, candidate.index), candidate.frame);
+  // Records have checksums, the column has none.
+  if (const auto places = check::places_of(tree_))
+    for (std::size_t frame = 0; frame < places->size(); ++frame)
+      if ((*places)[frame] != check::no_place) frame_at_.emplace((*places)[frame], frame);
+}
+
+std::uint64_t Recovery::place_of(std::uint16_t dataset, std::uint64_t chunk) const {
+  return chunk / segments_.description.datasets[dataset].chunks_a_frame();
+}
+
+std::optional<std::uint64_t> Recovery::frame_of(std::uint16_t dataset, std::uint64_t chunk) const {
+  const auto place = place_of(dataset, chunk);
+  if (segments_.description.datasets[dataset].scan_shape.empty()) return place;
+  const auto found = frame_at_.find(place);
+  return found == frame_at_.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// By rising number: those of which the index had each chunk, or has it now. Those of which it has some go into
+/// `partial`.
+std::vector<std::uint64_t> Recovery::frames_of(std::uint16_t dataset, std::vector<std::uint64_t>* partial) const {
+  std::vector<std::uint64_t> chunks;
   if (!indexed_.empty())
-    for (const auto& chunk : indexed_[dataset]->chunks()) frames.push_back(chunk.number);
+    for (const auto& chunk : indexed_[dataset]->chunks()) chunks.push_back(chunk.number);
   for (const auto& chunk : chosen_)
-    if (chunk.head.dataset == store::DatasetId{dataset}) frames.push_back(chunk.head.index);
-  std::sort(frames.begin(), frames.end());
-  frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+    if (chunk.head.dataset == store::DatasetId{dataset}) chunks.push_back(chunk.head.index);
+  std::sort(chunks.begin(), chunks.end());
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+  const auto wanted = segments_.description.datasets[dataset].chunks_a_frame();
+  std::vector<std::uint64_t> frames;
+  for (std::size_t first = 0, last = 0; first < chunks.size(); first = last) {
+    const auto place = place_of(dataset, chunks[first]);
+    while (last < chunks.size() && place_of(dataset, chunks[last]) == place) ++last;
+    const auto frame = frame_of(dataset, chunks[first]);
+    if (!frame) continue;
+    if (last - first == wanted)
+      frames.push_back(*frame);
+    else if (partial != nullptr)
+      partial->push_back(*frame);
+  }
+  for (auto* numbers : {&frames, partial}) {
+    if (numbers == nullptr) continue;
+    std::sort(numbers->begin(), numbers->end());
+    numbers->erase(std::unique(numbers->begin(), numbers->end()), numbers->end());
+  }
   return frames;
 }
 
@@ -361,10 +436,14 @@ void Recovery::judge_frames() {
   const auto& datasets = segments_.description.datasets;
   auto& whole = frames_.whole;
   for (std::size_t i = 0; i < datasets.size(); ++i) {
-    const auto frames = frames_of(static_cast<std::uint16_t>(i));
-    if (!frames.empty()) frames_end_ = std::max(frames_end_, frames.back() + 1);
+    std::vector<std::uint64_t> partial;
+    auto frames = frames_of(static_cast<std::uint16_t>(i), &partial);
+    for (const auto* numbers : {&frames, &partial})
+      if (!numbers->empty()) frames_end_ = std::max(frames_end_, numbers->back() + 1);
+    frames_.damaged.insert(frames_.damaged.end(), partial.begin(), partial.end());
     report_.frames = std::max(report_.frames, datasets[i].frames_max);
-    if (!indexed_.empty()) report_.frames = std::max(report_.frames, tree_.find(datasets[i].path)->info.shape.front());
+    if (!indexed_.empty() && datasets[i].scan_shape.empty())
+      report_.frames = std::max(report_.frames, tree_.find(datasets[i].path)->info.shape.front());
     if (i == 0) {
       whole = frames;
       continue;
@@ -374,8 +453,31 @@ void Recovery::judge_frames() {
     whole = std::move(both);
   }
   report_.frames = std::max(report_.frames, frames_end_);
-  std::sort(frames_.damaged.begin(), frames_.damaged.end());
+  auto& damaged = frames_.damaged;
+  std::sort(damaged.begin(), damaged.end());
+  damaged.erase(std::unique(damaged.begin(), damaged.end()), damaged.end());
+  std::sort(times_.begin(), times_.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
+}
+
+/// Of the frames that are there, what the column does not say: it may be behind the index.
+std::vector<FramePlace> Recovery::new_places() const {
+  const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
+  std::vector<FramePlace> places;
+  for (const auto& [place, frame] : frame_at_)
+    if ((frame >= known.size() || known[frame] != place) &&
+        std::binary_search(frames_.whole.begin(), frames_.whole.end(), frame))
+      places.push_back({frame, place});
+  std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
+  return places;
+}
+
+/// A loss of power while the file was closed may have spared what says that it is complete, and not the states.
+bool Recovery::states_are_behind() const {
+  const auto there = states();
+  if (tree_.find(state_path) == nullptr) return false;
+  return std::any_of(frames_.whole.begin(), frames_.whole.end(),
+                     [&](auto frame) { return frame >= there.size() || there[frame] == std::byte{0}; });
 }
 
 Bytes Recovery::states() const {
@@ -407,23 +509,53 @@ Result<std::unique_ptr<store::hdf5::IndexFile>> Recovery::open_index(store::Spac
   return store::hdf5::IndexFile::open(file_, space, master_layout(tree_, segments_.description));
 }
 
+/// Structures that were never read before may turn out to be damaged when they are added to.
+Result<void> Recovery::write_or_begin_anew() {
+  auto written = write();
+  const bool may_begin_anew =
+      report_.way == Way::repair && !plan_.series && !segments_.description.members && segments_.first_address > 0;
+  if (written.ok() || !index_is_damaged_ || !may_begin_anew) return written;
+  begin_anew(written.error().message());
+  indexed_.clear();
+  chosen_.clear();
+  times_.clear();
+  frame_at_.clear();
+  frames_ = {};
+  frames_end_ = 0;
+  report_.frames = report_.indexed = report_.recovered = report_.damaged = 0;
+  learn_places();
+  PEN_TRY(choose_chunks());
+  judge_frames();
+  return write();
+}
+
+/// Of the index, as HDF5 says; what fails for another reason would fail again.
+Result<void> Recovery::note_damage(const Error& why) {
+  index_is_damaged_ = why.code() == Errc::hdf5;
+  return why;
+}
+
 Result<void> Recovery::write() {
   progress_.start("completing the index", chosen_.size());
   const auto front = report_.way == Way::rebuild ? segments_.first_address : 0;
   if (report_.way == Way::rebuild && front < page_bytes)
     return make_error(Errc::malformed, "{}: a segment lies at its start; there is no room for HDF5's superblock",
                       plan_.file);
-  store::Space space(file_, {extent_bytes, page_bytes}, file_bytes_, front);
-  PEN_ASSIGN(auto index, open_index(space));
-  PEN_TRY(index->start(true));
+  const auto used_bytes = report_.way == Way::rebuild ? file_bytes_ : used_bytes_;
+  store::Space space(file_, {extent_bytes, page_bytes}, used_bytes, front);
+  auto opened = open_index(space);
+  if (!opened.ok()) return note_damage(opened.error());
+  const auto index = std::move(*opened);
+  if (auto started = index->start(true); !started.ok()) return note_damage(started.error());
   for (std::size_t done = 0; done < chosen_.size(); done += chunks_a_batch) {
     const auto batch = std::span(chosen_).subspan(done, std::min(chunks_a_batch, chosen_.size() - done));
-    PEN_TRY(index->put_chunks(batch));
+    if (auto put = index->put_chunks(batch); !put.ok()) return note_damage(put.error());
     progress_.advance(batch.size());
   }
   store::FinalValues values;
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, states(), times_, report_.frames));
+  PEN_TRY(write_places(*index, segments_.description.columns, new_places()));
   if (!plan_.series) {
     values.attributes = std::move(counts);
     if (tree_.find(end_time_path) == nullptr) values.values.push_back({end_time_path, iso_time(segments_.last_ns), {}});

@@ -9,6 +9,7 @@
 
 #include "codec/codec.hpp"
 #include "frame/array.hpp"
+#include "store/chunk_grid.hpp"
 #include "store/places.hpp"
 
 namespace penstock::store {
@@ -80,11 +81,23 @@ struct ChunkedNode {
   std::string receipts_path = {};
   std::uint64_t receipts_address = 0;
 
-  std::uint64_t raw_bytes() const {  ///< of a frame; check_layout has seen that it is below 4 GiB
+  std::vector<std::uint64_t> chunk_shape = {};  ///< in all dimensions; empty is one whole frame
+  /// Positions along each axis of a scan, which are the dimensions in front of the frame's; the first may still
+  /// grow. Empty: one frame behind the other.
+  std::vector<std::uint64_t> scan_shape = {};
+
+  /// Of a chunk, unfiltered; check_layout has seen that it is below 4 GiB.
+  std::uint64_t raw_bytes() const {
     std::uint64_t bytes = size_of(type);
-    for (const auto extent : frame_shape) bytes *= extent;
+    for (const auto extent : chunk_shape.empty() ? frame_shape : chunk_shape) bytes *= extent;
     return bytes;
   }
+  /// The dimensions behind the first.
+  std::vector<std::uint64_t> fixed_dimensions() const;
+  /// An error where the chunk's shape cannot be.
+  Result<ChunkGrid> grid() const;
+  /// A chunk has one frame at most. Where there is a grid.
+  std::uint64_t chunks_a_frame() const;
 };
 
 /// One value a frame; written in batches of rows.
@@ -122,13 +135,22 @@ struct Members {
   std::uint64_t first_frame(std::uint64_t member) const { return frames > 0 ? member / ranks * frames : 0; }
 };
 
+/// What a member says of itself.
+struct MemberMark {
+  std::string master;  ///< its name alone
+  std::uint64_t number = 0;
+
+  bool operator==(const MemberMark&) const = default;
+};
+
 struct FileLayout {
   std::vector<GroupNode> groups;
   std::vector<ValueNode> values;
-  std::vector<ChunkedNode> chunked;  ///< the position here is the DatasetId
-  std::vector<ColumnNode> columns;   ///< the position here is the ColumnId
-  std::vector<LinkNode> links;       ///< made last
-  std::optional<Members> members;    ///< then the chunked datasets are virtual
+  std::vector<ChunkedNode> chunked;       ///< the position here is the DatasetId
+  std::vector<ColumnNode> columns;        ///< the position here is the ColumnId
+  std::vector<LinkNode> links;            ///< made last
+  std::optional<Members> members;         ///< then the chunked datasets are virtual
+  std::optional<MemberMark> member = {};  ///< of a member
 };
 
 }  // namespace penstock::store

@@ -218,12 +218,13 @@ WrittenSegment Pipeline::written(const FilledSegment& segment, std::uint64_t add
   const auto now = realtime_ns();
   for (std::size_t i = 0; i < segment.records.size(); ++i) {
     const auto& record = segment.records[i];
-    const ChunkHead head{static_cast<DatasetId>(record.dataset),
-                         record.chunk_index,
-                         record.filter_mask,
-                         record.received_ns,
-                         segment.companions[i].cookie,
-                         segment.companions[i].encoded_ns};
+    const ChunkHead head{.dataset = static_cast<DatasetId>(record.dataset),
+                         .index = record.chunk_index,
+                         .filter_mask = record.filter_mask,
+                         .received_ns = record.received_ns,
+                         .cookie = segment.companions[i].cookie,
+                         .encoded_ns = segment.companions[i].encoded_ns,
+                         .frame = record.frame};
     done.chunks.push_back({head, failure ? 0 : address + record.offset, record.size, record.crc, now});
   }
   done.failure = std::move(failure);

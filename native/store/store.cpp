@@ -8,6 +8,7 @@
 #include "store/format/description.hpp"
 #include "store/hdf5/indexer.hpp"
 #include "store/members/member_files.hpp"
+#include "store/members/member_names.hpp"
 #include "store/receipts.hpp"
 #include "store/share/joined_store.hpp"
 #include "store/space/slots.hpp"
@@ -43,6 +44,9 @@ constexpr std::uint64_t places_bytes_max = std::uint64_t{1} << 60;
 
 Result<void> check_places(const ChunkedNode& node, std::uint64_t frame_bytes) {
   if (node.places.placement == Placement::log) return {};
+  if (!node.scan_shape.empty() || node.chunks_a_frame() > 1)
+    return make_error(Errc::invalid_argument, "{} has fixed places, which are for whole frames one behind the other",
+                      node.path);
   const auto most = std::max(node.chunk_bytes_max, frame_bytes);
   if (most > chunk_bytes_max || node.frames_max > places_bytes_max / (2 * align_up(most, segment_bytes_limit)))
     return make_error(Errc::too_large, "{} frames of up to {} bytes at fixed places in {}", node.frames_max, most,
@@ -66,10 +70,15 @@ Result<void> check_layout(const FileLayout& layout) {
     if (node.filters.size() > 32)
       return make_error(Errc::invalid_argument, "{} has {} filters; at most 32 are possible", node.path,
                         node.filters.size());
-    const auto bytes = ArraySpec{node.type, node.frame_shape}.bytes(chunk_bytes_max);
+    const auto grid = node.grid();
+    if (!grid.ok()) return grid.error().with_context(fmt::format("a chunk of {}", node.path));
+    const auto bytes = ArraySpec{node.type, grid->chunk()}.bytes(chunk_bytes_max);
     if (!bytes.ok()) return bytes.error().with_context(fmt::format("a chunk of {}", node.path));
     if (node.places.placement != layout.chunked.front().places.placement)
       return make_error(Errc::invalid_argument, "{} has another placement than the dataset before", node.path);
+    if (layout.members && (!node.scan_shape.empty() || node.chunks_a_frame() > 1))
+      return make_error(Errc::invalid_argument,
+                        "{} lies in several files, which are for whole frames one behind the other", node.path);
     PEN_TRY(check_places(node, *bytes));
   }
   return {};
@@ -281,9 +290,10 @@ Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, 
                                              const StoreOptions& options, Listener* listener, Share share) {
   PEN_TRY(check_options(options));
   PEN_TRY(check_layout(layout));
-  if (layout.members && !layout.members->overwrite) PEN_TRY(free_member_names(env, path, *layout.members, false));
+  // First of all, so that a file that has to stay leaves the others as they are.
+  if (layout.members) PEN_TRY(check_member_names(env, path, *layout.members));
   PEN_ASSIGN(auto file, claim(env, path, options.overwrite));
-  if (layout.members && layout.members->overwrite) PEN_TRY(free_member_names(env, path, *layout.members, true));
+  if (layout.members && layout.members->overwrite) PEN_TRY(remove_members(env, path, *layout.members));
   auto store = std::make_unique<OwnStore>(options, layout, std::move(file), std::move(share), 0);
   PEN_TRY(store->start(env, path, layout, listener), "create {}", path);
   return std::unique_ptr<Store>(std::move(store));

@@ -50,16 +50,17 @@ struct StoreOptions {
   HugePages huge_pages = HugePages::transparent;
 };
 
-/// A chunk that a writer hands over. With one frame a chunk, `index` is the frame number.
+/// A chunk that a writer hands over.
 struct ChunkHead {
   DatasetId dataset{};
-  std::uint64_t index = 0;
+  std::uint64_t index = 0;  ///< its number in the dataset's ChunkGrid: the frame number where a chunk is a frame
   std::uint32_t filter_mask = 0;
   std::int64_t received_ns = 0;  ///< realtime; kept in the segment
   std::uint64_t cookie = 0;      ///< comes back in PlacedChunk
   std::int64_t encoded_ns = 0;   ///< realtime; comes back in PlacedChunk
   /// CRC-32C of the chunk, where the caller made it while the bytes were in the cache; for put().
   std::optional<std::uint32_t> crc{};
+  std::uint32_t frame = 0;  ///< of a scan: the frame's number, which its place does not tell; 0 otherwise
 };
 
 /// A chunk that is on storage and in the index.
@@ -152,7 +153,7 @@ struct FinalValues {
   std::vector<ValueNode> values;                              ///< created or, where there, replaced
   std::vector<std::pair<std::string, Attribute>> attributes;  ///< object path and attribute
   /// The first dimension of datasets and columns grows to this at least (frames that never came
-  /// read as fill).
+  /// read as fill); of a scan's datasets to the scan's own length.
   std::uint64_t frames = 0;
 };
 

@@ -155,7 +155,7 @@ class SegmentWriter final : public ChunkWriter {
     if (segment_.records.empty()) segment_.oldest_ns = monotonic_ns();
     segment_.records.push_back({head.index, head.received_ns, static_cast<std::uint32_t>(segment_.data_bytes),
                                 static_cast<std::uint32_t>(size), crc, head.filter_mask,
-                                static_cast<std::uint16_t>(head.dataset), 0});
+                                static_cast<std::uint16_t>(head.dataset), 0, head.frame});
     segment_.companions.push_back({head.cookie, head.encoded_ns});
   }
 

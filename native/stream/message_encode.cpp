@@ -129,8 +129,10 @@ void write_start_fields(MapWriter& map, const Series& series) {
   map.field("series_unique_id", series.unique_id);
   if (!series.arm_date.empty()) write_date(map.key("arm_date"), series.arm_date);
   map.field("number_of_images", series.frames);
-  map.field("image_size_y", series.frame.shape.empty() ? std::uint64_t{0} : series.frame.shape.front());
-  map.field("image_size_x", series.frame.shape.empty() ? std::uint64_t{0} : series.frame.shape.back());
+  const auto& shape = series.frame.shape;
+  if (shape.size() > 2) map.field("image_size_z", shape[shape.size() - 3]);
+  map.field("image_size_y", shape.size() > 1 ? shape[shape.size() - 2] : std::uint64_t{shape.size()});
+  map.field("image_size_x", shape.empty() ? std::uint64_t{0} : shape.back());
   map.key("image_dtype").text(name(series.frame.type));
   auto& writer = map.key("channels");
   writer.array(series.channels.size());

@@ -15,6 +15,7 @@ struct Start {
   Series series;
   std::uint64_t columns = 0;
   std::uint64_t rows = 0;
+  std::uint64_t planes = 0;  ///< 0 where a frame has two dimensions
 };
 
 using Read = Result<void> (*)(CborReader&, Start&);
@@ -186,6 +187,12 @@ constexpr auto fields = std::to_array<Field>({
        PEN_ASSIGN(start.rows, reader.unsigned_integer());
        return {};
      }},
+    {"image_size_z", false,
+     [](CborReader& reader, Start& start) -> Result<void> {
+       PEN_ASSIGN(start.planes, reader.unsigned_integer());
+       if (start.planes == 0) return make_error(Errc::malformed, "0; leave it out where frames have two dimensions");
+       return {};
+     }},
     {"image_dtype", true, read_type},
     {"channels", true, read_channels},
     {"beam_center_x", false, read_number<&Series::beam_center_x>},
@@ -235,8 +242,11 @@ Result<void> read_unknown(CborReader& reader, const std::string& key, Start& sta
 }
 
 Result<void> check_arrays(const std::vector<NamedArray>& arrays, const Series& series, std::string_view field) {
+  const auto& frame = series.frame.shape;
+  // Of frames with planes one array may stand for all of them.
+  const std::vector<std::uint64_t> plane(frame.end() - 2, frame.end());
   for (const auto& array : arrays)
-    if (array.spec.shape != series.frame.shape)
+    if (array.spec.shape != frame && array.spec.shape != plane)
       return make_error(Errc::mismatch, "{}: \"{}\": shape [{}], but the images have [{}]", field, array.channel,
                         fmt::join(array.spec.shape, ", "), fmt::join(series.frame.shape, ", "));
   return {};
@@ -245,8 +255,9 @@ Result<void> check_arrays(const std::vector<NamedArray>& arrays, const Series& s
 Result<void> check(Start& start) {
   auto& series = start.series;
   series.frame.shape = {start.rows, start.columns};
+  if (start.planes > 0) series.frame.shape.insert(series.frame.shape.begin(), start.planes);
   const auto size = series.frame.bytes(start.limits.frame_bytes_max);
-  if (!size.ok()) return size.error().with_context("image_size_y, image_size_x");
+  if (!size.ok()) return size.error().with_context("image_size_z, image_size_y, image_size_x");
   PEN_TRY(check_arrays(series.pixel_mask, series, "pixel_mask"));
   PEN_TRY(check_arrays(series.flatfield, series, "flatfield"));
   return {};
@@ -255,7 +266,7 @@ Result<void> check(Start& start) {
 }  // namespace
 
 Result<Series> read_start(CborReader& reader, CborContainer& container, const MessageLimits& limits) {
-  Start start{limits, {}, 0, 0};
+  Start start{limits, {}};
   std::uint64_t seen = 0;
   std::string scratch;
   for (;;) {

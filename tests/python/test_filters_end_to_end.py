@@ -4,13 +4,14 @@ that a plug-in cannot compress, a recorder that is killed."""
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import hdf5plugin
 import numpy
-from conftest import Record
+from conftest import Record, Recorded
 from detector_stream import SHAPE, frames_of, send, start_message
 from test_recover import stamps_are_right
 from test_resume import Recorders, is_whole, progress_beyond, simulator
@@ -46,6 +47,44 @@ def expect_equal(run: Run, file: Path, frames: numpy.ndarray) -> None:
     report = json.loads(checked.stdout)
     assert checked.returncode == 0, report
     assert (report["compared_frames"], report["different_frames"]) == (len(frames), 0)
+
+
+def test_a_check_without_plug_ins_looks_at_checksums_alone(
+    recorded: Recorded, run: Run, tmp_path: Path
+) -> None:
+    frames = frames_of("uint16")
+    file = recorded(frames, configure(tmp_path, "{filter: blosc}"))
+    expect_equal(run, file, frames)
+    checked = run("check", str(file), "--no-plugins", "--json")
+    report = json.loads(checked.stdout)
+    assert checked.returncode == 0, report
+    assert report["chunks"] >= len(frames)
+    (finding,) = (each for each in report["findings"] if "cannot be decoded" in each["what"])
+    assert (finding["level"], finding["where"]) == ("warning", "/entry/data/data")
+    assert "32001" in finding["actual"]
+    expected = tmp_path / "expected.npy"
+    compared = run("check", str(file), "--no-plugins", "--against", str(expected), "--json")
+    assert (compared.returncode, json.loads(compared.stdout)["compared_frames"]) == (1, 0)
+
+
+def test_without_plug_ins_values_that_need_one_are_unreadable(tmp_path: Path) -> None:
+    program = """
+import sys, h5py, hdf5plugin
+from penstock.files.hdf5 import use_no_plugins, value_of
+with h5py.File(sys.argv[1], "w") as file:
+    file.create_dataset("plain", data=[7] * 64)
+    file.create_dataset("filtered", data=[7] * 64, chunks=(64,), compression=hdf5plugin.Blosc())
+def values():
+    with h5py.File(sys.argv[1]) as file:
+        return [value_of(file, name) == [7] * 64 for name in ("plain", "filtered")]
+print(values())
+use_no_plugins()
+print(values())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "a.h5")], text=True, capture_output=True, check=False
+    )
+    assert done.stdout.splitlines() == ["[True, True]", "[True, False]"], done.stderr
 
 
 def test_each_channel_by_name_or_number_with_its_parameters(

@@ -10,8 +10,10 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
+import hdf5plugin  # noqa: F401
 import numpy
 import pytest
 from conftest import Record
@@ -58,6 +60,8 @@ class Segment:
 class Chunk:
     dataset: str
     index: int
+    place: tuple[int, ...]
+    frame: int
     address: int
     size: int
     crc: int
@@ -101,25 +105,40 @@ def walk(content: bytes) -> list[Segment]:
 
 def list_chunks(segments: list[Segment]) -> list[Chunk]:
     assert segments[0].kind == DESCRIPTION, "the first segment describes the others"
-    paths = [dataset["path"] for dataset in json.loads(segments[0].body.decode("ascii"))["datasets"]]
+    datasets = json.loads(segments[0].body.decode("ascii"))["datasets"]
     chunks = []
     for segment in segments:
         if segment.kind != CHUNKS:
             continue
         for number in range(segment.record_count):
-            index, _, offset, size, crc, mask, dataset, flags = struct.unpack_from(
-                "<QqIIIIHH", segment.body, 40 * number
+            index, _, offset, size, crc, mask, number_of_dataset, flags, frame = struct.unpack_from(
+                "<QqIIIIHHI", segment.body, 40 * number
             )
+            dataset = datasets[number_of_dataset]
             assert flags == 0
             assert offset % 8 == 0
             assert segment.header_bytes <= offset
             assert offset + size <= segment.segment_bytes
-            chunks.append(Chunk(paths[dataset], index, segment.address + offset, size, crc, mask))
+            address = segment.address + offset
+            place = place_of(dataset, index)
+            frame = frame if "scan" in dataset else place[0]
+            chunks.append(Chunk(dataset["path"], index, place, frame, address, size, crc, mask))
     return chunks
 
 
-def record_series(record: Record, run: Run, folder: Path, codec: str, frames: int) -> Path:
-    recorder = record(folder, "--codec", codec)
+def place_of(dataset: dict[str, Any], index: int) -> tuple[int, ...]:
+    """The chunk's first element, as the page on the format counts chunks."""
+    behind = [*dataset.get("scan", [0])[1:], *dataset["frame_shape"]]
+    chunk = dataset.get("chunk", [1, *dataset["frame_shape"]])
+    place: list[int] = []
+    for extent, of_chunk in zip(reversed(behind), reversed(chunk[1:]), strict=True):
+        index, part = divmod(index, -(-extent // of_chunk))
+        place.insert(0, part * of_chunk)
+    return (index * chunk[0], *place)
+
+
+def record_series(record: Record, run: Run, folder: Path, codec: str, frames: int, *options: str) -> Path:
+    recorder = record(folder, "--codec", codec, *options)
     shape = ("custom", "--rows", "48", "--columns", "64", "--type", "uint16")
     options = ("--rate", "max", "--frames", str(frames), "--series-name", "scanned")
     sent = run("simulate", *shape, *options, "--to", f"tcp://{recorder.address}")
@@ -134,27 +153,42 @@ def test_checksum_of_the_standard_text() -> None:
     assert crc32c(b"123456789") == 0xE3069283
 
 
-@pytest.mark.parametrize("codec", ["none", "bslz4", "deflate"])
-def test_segments_and_index_say_the_same(record: Record, run: Run, tmp_path: Path, codec: str) -> None:
+SCAN = "scan: {axes: [{name: y, points: 5}, {name: x, points: 5}], order: snake}"
+
+
+@pytest.mark.parametrize(
+    ("codec", "chunk", "scan"),
+    [("none", "frame", ""), ("bslz4", "20x24", ""), ("deflate", "frame", SCAN), ("bslz4", "48x24", SCAN)],
+)
+def test_segments_and_index_say_the_same(
+    record: Record, run: Run, tmp_path: Path, codec: str, chunk: str, scan: str
+) -> None:
     frames = 25
-    file = record_series(record, run, tmp_path, codec, frames)
+    (tmp_path / "scan.yaml").write_text(scan or "{}", encoding="utf-8")
+    file = record_series(
+        record, run, tmp_path, codec, frames, "--chunk", chunk, "--", str(tmp_path / "scan.yaml")
+    )
     content = file.read_bytes()
     segments = walk(content)
     assert len({segment.sequence for segment in segments}) == len(segments)
     chunks = list_chunks(segments)
-    assert sorted(chunk.index for chunk in chunks) == list(range(frames))
+    a_frame = {"frame": 1, "20x24": 9, "48x24": 3}[chunk]
+    assert sorted(each.index for each in chunks) == list(range(frames * a_frame))
+    assert sorted(each.frame for each in chunks) == sorted(list(range(frames)) * a_frame)
     with h5py.File(file) as opened:
         assert opened.attrs["penstock_format"] == 1
         assert opened.attrs["penstock_file_id"] == segments[0].file_id.hex()
-        for chunk in chunks:
-            data = opened[chunk.dataset]
-            place = (chunk.index, 0, 0)
-            stored = content[chunk.address : chunk.address + chunk.size]
-            assert crc32c(stored) == chunk.crc, f"frame {chunk.index}"
-            mask, direct = data.id.read_direct_chunk(place)
-            assert (mask, direct) == (chunk.filter_mask, stored), f"frame {chunk.index}"
-            info = data.id.get_chunk_info_by_coord(place)
-            assert (info.byte_offset, info.size) == (chunk.address, chunk.size)
+        for each in chunks:
+            data = opened[each.dataset]
+            stored = content[each.address : each.address + each.size]
+            assert crc32c(stored) == each.crc, f"chunk {each.index}"
+            mask, direct = data.id.read_direct_chunk(each.place)
+            assert (mask, direct) == (each.filter_mask, stored), f"chunk {each.index}"
+            info = data.id.get_chunk_info_by_coord(each.place)
+            assert (info.byte_offset, info.size) == (each.address, each.size)
+            if each.place[-2:] == (0, 0):
+                stamp = numpy.ascontiguousarray(data[each.place[:-2]][0, :4]).view("uint64")[0]
+                assert stamp == each.frame
 
 
 def test_a_damaged_header_hides_its_own_segment_only(record: Record, run: Run, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
+from conftest import Record
 from test_ranks import WAIT_S, Job, check, detector, simulate
+from test_tcp_client import ACK, Client, frames_of
 
 from penstock.programs.locate import find_program
 
@@ -123,6 +126,71 @@ def test_names_that_are_taken_are_told_before_the_first_frame(
     assert not (tmp_path / "s.h5").exists()
     assert taken.read_text(encoding="ascii") == "somebody's"
     recorder.stop()
+
+
+def test_overwriting_replaces_a_series_with_all_of_its_files_or_nothing(
+    job: Callable[..., Job], run: Run, tmp_path: Path
+) -> None:
+    def record(frames: int) -> "subprocess.CompletedProcess[str]":
+        recorder = job(1, *LAYOUTS["split"], "--overwrite")
+        sent = simulate(run, recorder.target, "--frames", str(frames), "--series-name", "s")
+        recorder.stop()
+        return sent
+
+    assert record(200).returncode == 0
+    assert len(list(tmp_path.iterdir())) == 1 + 5
+    foreign = tmp_path / "s_member_7.h5"
+    foreign.write_text("somebody's", encoding="ascii")
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    refused = record(50)
+    assert refused.returncode == 1
+    assert "s_member_7.h5" in refused.stderr, refused.stderr
+    assert "remove it yourself" in refused.stderr, refused.stderr
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+    foreign.unlink()
+    replaced = record(50)
+    assert replaced.returncode == 0, replaced.stderr
+    assert {file.name for file in tmp_path.iterdir()} == {"s.h5", "s_member_0.h5", "s_member_1.h5"}
+    check(run, tmp_path / "s.h5", 50)
+
+
+def test_a_frame_whose_file_is_closed_is_dropped_and_holds_no_acknowledgement_back(
+    record: Record, tmp_path: Path
+) -> None:
+    recorder = record(tmp_path, "--frames-per-file", "10", "--threads", "1")
+    pixels = frames_of(40)
+    with Client(recorder.address) as client:
+
+        def send(*numbers: int) -> None:
+            for number in numbers:
+                client.image("late", number, pixels[number])
+
+        def wait_for_acknowledgement(below: int) -> None:
+            while client.until(ACK)["safe_below"] < below:
+                pass
+
+        client.start("late", 40, (30, 40))
+        absent = (3, 13, 23)
+        send(*(number for number in range(30) if number not in absent))
+        wait_for_acknowledgement(30)
+        time.sleep(2.5)  # the first file is given up no earlier
+        send(30)
+        wait_for_acknowledgement(31)
+        send(3, *range(31, 40))
+        wait_for_acknowledgement(40)
+        closed = client.end("late")
+    assert "image 3 came after" in closed["problem"]
+    end = recorder.series_end()
+    assert (end.dropped, end.lost, end.frames_written) == (1, 0, 37)
+    assert end.problem == closed["problem"]
+    with h5py.File(end.file) as content:
+        states = content["/entry/penstock/frame_state"][...]
+        assert [states[number] for number in absent] == [3, 0, 0]
+        assert (numpy.delete(states, absent) == 1).all()
+        data = content["/entry/data/data"][...]
+    assert (data[3] == 65535).all()
+    assert numpy.array_equal(numpy.delete(data, absent, 0), numpy.delete(pixels, absent, 0))
 
 
 @pytest.mark.parametrize(("layout", "ranks"), [("split", 1), ("per_writer", 2)])

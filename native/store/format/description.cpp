@@ -37,11 +37,12 @@ json to_json(const Places& places) {
 json to_json(const ChunkedNode& node) {
   auto filters = json::array();
   for (const auto& filter : node.filters) filters.push_back({{"id", filter.id}, {"values", filter.values}});
-  auto chunk = json::array({1});
-  for (const auto extent : node.frame_shape) chunk.push_back(extent);
+  const auto grid = node.grid();
+  const auto chunk = json(grid.ok() ? grid->chunk() : node.chunk_shape);
   json object = {{"path", node.path},        {"type", name(node.type)},       {"frame_shape", node.frame_shape},
                  {"chunk", chunk},           {"frames_max", node.frames_max}, {"filters", filters},
                  {"fill", hex_of(node.fill)}};
+  if (!node.scan_shape.empty()) object["scan"] = node.scan_shape;
   if (node.places.placement == Placement::log) return object;
   object["placement"] = name_of(node.places.placement);
   object["places"] = to_json(node.places);
@@ -145,6 +146,19 @@ Result<Node> parse_common(const json& object) {
 Result<ChunkedNode> parse_dataset(const json& object) {
   PEN_ASSIGN(auto node, parse_common<ChunkedNode>(object));
   PEN_ASSIGN(node.frame_shape, numbers_at<std::uint64_t>(object, "frame_shape", dimensions_max));
+  if (object.contains("scan")) {
+    PEN_ASSIGN(node.scan_shape, numbers_at<std::uint64_t>(object, "scan", dimensions_max));
+    if (node.scan_shape.size() + node.frame_shape.size() > dimensions_max + 1)
+      return bad(
+          fmt::format("'scan' and 'frame_shape' of {} have more than {} dimensions", node.path, dimensions_max + 1));
+  }
+  if (object.contains("chunk")) {
+    PEN_ASSIGN(node.chunk_shape, numbers_at<std::uint64_t>(object, "chunk", dimensions_max + 1));
+  }
+  if (const auto grid = node.grid(); !grid.ok())
+    return bad(fmt::format("'chunk' of {}: {}", node.path, grid.error().message()));
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, node.scan_shape.size()) && i < node.chunk_shape.size(); ++i)
+    if (node.chunk_shape[i] != 1) return bad(fmt::format("'chunk' of {} has more than one frame", node.path));
   const auto frames = object.find("frames_max");
   if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames_max' is missing or no number");
   node.frames_max = frames->get<std::uint64_t>();
@@ -197,6 +211,14 @@ Result<Members> parse_members(const json& object) {
   return members;
 }
 
+Result<MemberMark> parse_member(const json& object) {
+  if (!object.is_object()) return bad("'member' is no object");
+  MemberMark mark;
+  PEN_ASSIGN(mark.master, text_at(object, "master"));
+  PEN_ASSIGN(mark.number, number_at(object, "number", ~std::uint64_t{0}));
+  return mark;
+}
+
 template <typename Node, typename Parse>
 Result<std::vector<Node>> parse_list(const json& document, const char* key, Parse parse) {
   const auto found = document.find(key);
@@ -227,6 +249,7 @@ std::string describe(const FileLayout& layout) {
                            {"suffix", layout.members->suffix},
                            {"frames", layout.members->frames},
                            {"ranks", layout.members->ranks}};
+  if (layout.member) document["member"] = {{"master", layout.member->master}, {"number", layout.member->number}};
   return document.dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
@@ -249,6 +272,9 @@ Result<Description> parse_description(std::string_view text) {
   PEN_ASSIGN(description.columns, parse_list<ColumnNode>(document, "columns", parse_column));
   if (const auto members = document.find("members"); members != document.end()) {
     PEN_ASSIGN(description.members, parse_members(*members));
+  }
+  if (const auto member = document.find("member"); member != document.end()) {
+    PEN_ASSIGN(description.member, parse_member(*member));
   }
   return description;
 }

@@ -17,6 +17,7 @@ struct Description {
   std::vector<ChunkedNode> datasets;  ///< without their attributes; a record's `dataset` is a position here
   std::vector<ColumnNode> columns;    ///< without their attributes
   std::optional<Members> members;     ///< names and numbers alone
+  std::optional<MemberMark> member;
 };
 
 std::string describe(const FileLayout& layout);

@@ -46,7 +46,7 @@ struct RecordBytes {
   std::uint32_t filter_mask;
   std::uint16_t dataset;
   std::uint16_t flags;
-  std::uint32_t reserved;
+  std::uint32_t frame;
 };
 static_assert(sizeof(RecordBytes) == record_size_bytes);
 static_assert(std::has_unique_object_representations_v<RecordBytes>);
@@ -104,9 +104,8 @@ void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records
   for (const auto& record : records) {
     assert(record.offset >= region.size() && record.offset % chunk_alignment_bytes == 0);
     assert(std::uint64_t{record.offset} + record.size <= header.segment_bytes);
-    const RecordBytes bytes{record.chunk_index, record.received_ns, record.offset,
-                            record.size,        record.crc,         record.filter_mask,
-                            record.dataset,     record.flags,       0};
+    const RecordBytes bytes{record.chunk_index, record.received_ns, record.offset, record.size, record.crc,
+                            record.filter_mask, record.dataset,     record.flags,  record.frame};
     std::memcpy(to, &bytes, sizeof bytes);
     to += sizeof bytes;
   }

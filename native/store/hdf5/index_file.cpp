@@ -47,6 +47,7 @@ struct Growing {
 /// A dataset of frames. A contiguous one neither grows nor has an index: its receipts say which frames are there.
 struct FrameDataset : Growing {
   ChunkedNode node;
+  ChunkGrid grid = {};
   std::vector<std::uint64_t> receipts = {};
 
   bool contiguous() const { return node.places.placement == Placement::contiguous; }
@@ -54,6 +55,10 @@ struct FrameDataset : Growing {
   std::uint64_t end() const {
     const auto last = std::find_if(receipts.rbegin(), receipts.rend(), is_receipt);
     return static_cast<std::uint64_t>(std::distance(last, receipts.rend()));
+  }
+  /// Along the first dimension, of a series of so many frames.
+  std::uint64_t length(std::uint64_t frames) const {
+    return node.scan_shape.empty() ? frames : node.scan_shape.front();
   }
 };
 
@@ -130,6 +135,9 @@ class IndexFileOfHdf5 final : public IndexFile {
   }
 
   Result<void> finish(const FinalValues& values) override {
+    if (!context_.failure)
+      if (const auto filled = fill_missing(); !filled.ok())
+        spdlog::warn("missing frames have no fill value: {}", filled.error().message());
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
     auto finished = context_.outcome(finish_all(values));
@@ -149,11 +157,11 @@ class IndexFileOfHdf5 final : public IndexFile {
     const Attribute marks[] = {{"penstock_file_id", format::to_hex(id)},
                                {"penstock_format", scalar(std::uint64_t{format::version})}};
     PEN_TRY(write_attributes(file_.get(), "/", marks));
-    take_over(layout);
+    PEN_TRY(take_over(layout));
     return done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
   }
 
-  void take_over(const FileLayout& layout) {
+  Result<void> take_over(const FileLayout& layout) {
     if (layout.members) {
       map_.emplace(layout.chunked.size(), *layout.members);
       layout_ = {.groups = {},
@@ -163,10 +171,14 @@ class IndexFileOfHdf5 final : public IndexFile {
                  .links = layout.links,
                  .members = layout.members};
     } else {
-      for (const auto& node : layout.chunked) chunked_.push_back({{node.path, {}}, node});
+      for (const auto& node : layout.chunked) {
+        PEN_ASSIGN(auto grid, node.grid());
+        chunked_.push_back({{node.path, {}}, node, std::move(grid)});
+      }
       links_ = layout.links;
     }
     for (const auto& node : layout.columns) columns_.push_back({{node.path, {}}, {}, node.row_bytes()});
+    return {};
   }
 
   Result<void> open_all(const FileLayout& layout) {
@@ -174,20 +186,33 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_ASSIGN(access_, access_list(driver_.get(), context_));
     const hbool_t clear = true;  // what h5clear asks for
     PEN_TRY(done(H5Pset(access_.get(), "clear_status_flags", &clear), "ask to clear the file's marks"));
+    // Nobody else writes: what is not whole now never will be, and is an error rather than something to wait for.
+    PEN_TRY(done(H5Pset_metadata_read_attempts(access_.get(), 1), "set how often structures are read"));
     PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file"));
-    take_over(layout);
-    return {};
+    left_ = true;
+    return take_over(layout);
   }
 
   Result<void> start_all(bool swmr) {
-    if (swmr) PEN_TRY(done(H5Fstart_swmr_write(file_.get()), "let readers in"));
+    if (swmr) PEN_TRY(left_ ? open_for_swmr() : done(H5Fstart_swmr_write(file_.get()), "let readers in"));
     return open_datasets();
+  }
+
+  /// H5Fstart_swmr_write would have HDF5 read damaged structures a hundred times, in intervals that double.
+  Result<void> open_for_swmr() {
+    PEN_TRY(close_file());
+    PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE, access_.get()), H5Fclose,
+                            "open the file for readers beside"));
+    return {};
   }
 
   Result<void> open_datasets() {
     for (auto& node : chunked_) {
       PEN_ASSIGN(node.dataset, open_chunked(file_.get(), node.path));
       PEN_TRY(node.measure());
+      if (node.dimensions.size() != node.grid.chunk().size())
+        return make_error(Errc::mismatch, "{} has {} dimensions; its description says {}", node.path,
+                          node.dimensions.size(), node.grid.chunk().size());
       if (!node.contiguous()) continue;
       PEN_ASSIGN(node.receipts, read_receipts(*context_.file, node.node));
     }
@@ -220,7 +245,8 @@ class IndexFileOfHdf5 final : public IndexFile {
       if (chunked_[i].contiguous()) continue;
       std::uint64_t rows = 0;
       for (const auto& chunk : chunks)
-        if (static_cast<std::size_t>(chunk.head.dataset) == i) rows = std::max(rows, chunk.head.index + 1);
+        if (static_cast<std::size_t>(chunk.head.dataset) == i)
+          rows = std::max(rows, chunked_[i].grid.length_for(chunk.head.index));
       PEN_TRY(chunked_[i].grow(rows));
     }
     for (std::size_t i = 0; i < chunks.size(); ++i) {
@@ -245,9 +271,11 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   /// Of a master file: which member has them.
   Result<void> note_all(std::span<const PlacedChunk> chunks, std::vector<std::size_t>& refused) {
-    for (std::size_t i = 0; i < chunks.size(); ++i)
-      if (!map_->note(static_cast<std::size_t>(chunks[i].head.dataset), chunks[i].head.index, chunks[i].rank))
-        refused.push_back(i);
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const auto& head = chunks[i].head;
+      PEN_ASSIGN(const bool entered, map_->note(static_cast<std::size_t>(head.dataset), head.index, chunks[i].rank));
+      if (!entered) refused.push_back(i);
+    }
     return {};
   }
 
@@ -268,7 +296,10 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   Result<bool> put_chunk(const PlacedChunk& chunk) {
     auto& node = chunked_[static_cast<std::size_t>(chunk.head.dataset)];
-    hsize_t offset[H5S_MAX_RANK] = {chunk.head.index};
+    std::uint64_t first[H5S_MAX_RANK] = {};
+    node.grid.offset_of(chunk.head.index, first);
+    hsize_t offset[H5S_MAX_RANK];
+    std::copy(std::begin(first), std::end(first), offset);
     context_.placement = DriverContext::Placement{chunk.address, chunk.size, false};
     // The bytes are on storage: HDF5 hands this pointer through to the driver, which drops it.
     static const std::byte nothing{};
@@ -308,9 +339,8 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_TRY(open_datasets());
     // Contiguous frames end with the last one, and the columns with them.
     const bool contiguous = !chunked_.empty() && chunked_.front().contiguous();
-    std::uint64_t end = 0;
-    for (const auto& node : chunked_) end = std::max(end, node.end());
-    for (auto& node : chunked_) PEN_TRY(contiguous ? complete(node, end) : node.grow(values.frames));
+    const auto end = contiguous_end();
+    for (auto& node : chunked_) PEN_TRY(contiguous ? shorten(node, end) : node.grow(node.length(values.frames)));
     for (auto& node : columns_) PEN_TRY(contiguous ? node.set_rows(end) : node.grow(values.frames));
     PEN_TRY(complete_virtual_datasets(values.frames));
     for (const auto& node : values.values) PEN_TRY(write_value(file_.get(), node));
@@ -319,10 +349,28 @@ class IndexFileOfHdf5 final : public IndexFile {
     return {};
   }
 
-  /// A disk that is full then keeps no file from being closed: its missing frames read as what lies there.
-  Result<void> complete(FrameDataset& frames, std::uint64_t end) {
-    if (const auto filled = fill_gaps(*context_.file, frames.node, frames.receipts, end); !filled.ok())
-      spdlog::warn("{}: missing frames have no fill value: {}", frames.path, filled.error().message());
+  /// One past the last contiguous frame of any dataset.
+  std::uint64_t contiguous_end() const {
+    std::uint64_t end = 0;
+    for (const auto& node : chunked_) end = std::max(end, node.end());
+    return end;
+  }
+
+  /// There may be many missing frames: nobody who needs HDF5 is to wait for them. Until it is closed the file is marked
+  /// as incomplete. A disk that is full keeps no file from being closed: its missing frames read as what lies there.
+  Result<void> fill_missing() {
+    // What was reported as lost may be there all the same.
+    for (auto& frames : chunked_)
+      if (frames.contiguous()) {
+        PEN_ASSIGN(frames.receipts, read_receipts(*context_.file, frames.node));
+      }
+    const auto end = contiguous_end();
+    for (const auto& frames : chunked_)
+      if (frames.contiguous()) PEN_TRY(fill_gaps(*context_.file, frames.node, frames.receipts, end), "{}", frames.path);
+    return {};
+  }
+
+  Result<void> shorten(FrameDataset& frames, std::uint64_t end) {
     if (end >= frames.dimensions[0]) return {};
     (void)frames.dataset.close();
     return shorten_contiguous(file_.get(), frames.node, links_, end, context_);
@@ -335,6 +383,7 @@ class IndexFileOfHdf5 final : public IndexFile {
   std::vector<FrameDataset> chunked_;  ///< none in a master file
   std::vector<LinkNode> links_;
   bool sync_receipts_ = false;
+  bool left_ = false;             ///< by another writer
   std::optional<MemberMap> map_;  ///< of a master file
   FileLayout layout_;             ///< of a master file
   std::vector<GrowingColumn> columns_;

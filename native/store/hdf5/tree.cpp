@@ -21,13 +21,14 @@ Result<void> declare_filter(hid_t properties, const FilterSpec& filter) {
       fmt::format("declare filter {}", filter.id));
 }
 
+/// `fixed` are the dimensions behind the first, which grows from 0.
 Result<void> make_growing(hid_t file, const std::string& path, hid_t type, const std::vector<hsize_t>& chunk,
-                          hid_t properties) {
+                          const std::vector<hsize_t>& fixed, hid_t properties) {
   PEN_TRY(make_parents(file, path));
   const auto rank = static_cast<int>(chunk.size());
-  auto dimensions = chunk;
-  dimensions[0] = 0;
-  auto dimensions_max = chunk;
+  std::vector<hsize_t> dimensions{0};
+  dimensions.insert(dimensions.end(), fixed.begin(), fixed.end());
+  auto dimensions_max = dimensions;
   dimensions_max[0] = H5S_UNLIMITED;
   PEN_TRY(done(H5Pset_chunk(properties, rank, chunk.data()), "set the chunk's shape"));
   PEN_ASSIGN(const auto space, owned(H5Screate_simple(rank, dimensions.data(), dimensions_max.data()), H5Sclose,
@@ -90,7 +91,7 @@ Result<void> make_column(hid_t file, const ColumnNode& node) {
   if (node.text_bytes == 0) PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   PEN_ASSIGN(const auto type, type_of_rows(node.type, node.text_bytes));
   const hsize_t rows = std::clamp<hsize_t>(column_chunk_bytes / node.row_bytes(), 1, column_chunk_rows);
-  PEN_TRY(make_growing(file, node.path, type.get(), {rows}, properties.get()));
+  PEN_TRY(make_growing(file, node.path, type.get(), {rows}, {}, properties.get()));
   return write_attributes(file, node.path, node.attributes);
 }
 
@@ -111,15 +112,17 @@ Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<
 }
 
 Result<void> make_chunked(hid_t file, const ChunkedNode& node) {
-  if (node.frame_shape.size() + 1 > H5S_MAX_RANK)
-    return make_error(Errc::invalid_argument, "frames have {} dimensions; at most {} are possible",
-                      node.frame_shape.size(), H5S_MAX_RANK - 1);
-  std::vector<hsize_t> chunk{1};
-  chunk.insert(chunk.end(), node.frame_shape.begin(), node.frame_shape.end());
+  if (node.fixed_dimensions().size() + 1 > H5S_MAX_RANK)
+    return make_error(Errc::invalid_argument, "{} dimensions; at most {} are possible",
+                      node.fixed_dimensions().size() + 1, H5S_MAX_RANK);
+  PEN_ASSIGN(const auto grid, node.grid());
+  const std::vector<hsize_t> chunk(grid.chunk().begin(), grid.chunk().end());
+  const auto dimensions = node.fixed_dimensions();
+  const std::vector<hsize_t> fixed(dimensions.begin(), dimensions.end());
   PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
   PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   for (const auto& filter : node.filters) PEN_TRY(declare_filter(properties.get(), filter));
-  PEN_TRY(make_growing(file, node.path, type_of(node.type), chunk, properties.get()));
+  PEN_TRY(make_growing(file, node.path, type_of(node.type), chunk, fixed, properties.get()));
   return write_attributes(file, node.path, node.attributes);
 }
 

@@ -181,23 +181,42 @@ Result<MemberFiles::Member*> MemberFiles::acquire(std::uint64_t frame) {
   const auto& members = *layout_.members;
   const auto block = members.frames > 0 ? frame / members.frames : 0;
   std::unique_lock lock(mutex_);
-  const auto found = [&] { return open_.find(block); };
+  while (!open_.contains(block) && !closed_.contains(block)) {
+    const bool mine_to_make = !being_made_.contains(block);
+    if (mine_to_make) retire_stale();
+    if (mine_to_make && open_.size() + being_made_.size() < alive_max)
+      PEN_TRY(make(block, lock));
+    else
+      changed_.wait(lock);
+  }
+  const auto found = open_.find(block);
   // One that is retired takes no more: it may be on its way to be closed.
-  if (found() == open_.end() && !closed_.contains(block)) {
-    retire_stale();
-    changed_.wait(lock, [&] { return open_.size() < alive_max || found() != open_.end(); });
-  }
-  if (found() == open_.end() && !closed_.contains(block)) {
-    PEN_ASSIGN(auto made, make(block));
-    open_.emplace(block, std::move(made));
-  }
-  if (found() == open_.end() || found()->second->retired)
+  if (found == open_.end() || found->second->retired)
     return make_error(Errc::out_of_order, "image {} came after its file {} was closed", frame,
                       members.file_name(members.member_of(frame, rank_)));
-  auto& member = *found()->second;
+  auto& member = *found->second;
   ++member.holders;
   member.used_ns = monotonic_ns();
   return &member;
+}
+
+/// With mutex_ held, but not while the storage is at work: it may hang, and whoever asks for numbers meanwhile is to
+/// get them. Those who want the same member wait for it; if it cannot be made, each of them tries again.
+Result<void> MemberFiles::make(std::uint64_t block, std::unique_lock<std::mutex>& lock) {
+  const auto number = block * layout_.members->ranks + rank_;
+  const bool replace = unmade_.contains(number);
+  being_made_.insert(block);
+  lock.unlock();
+  auto made = create(number, replace);
+  lock.lock();
+  being_made_.erase(block);
+  changed_.notify_all();
+  if (made.ok()) {
+    open_.emplace(block, std::move(*made));
+    return {};
+  }
+  if (made.error().code() != Errc::already_exists) unmade_.insert(number);
+  return std::move(made).error();
 }
 
 /// With mutex_ held, before another member is made.
@@ -207,11 +226,14 @@ void MemberFiles::retire_stale() {
     if (!member->retired) taking.push_back(member.get());
   std::sort(taking.begin(), taking.end(), [](const auto* a, const auto* b) { return a->used_ns < b->used_ns; });
   const auto stale_ns = monotonic_ns() - patience_ns;
+  bool any = false;
   for (std::size_t i = 0; i < taking.size(); ++i) {
-    const auto left = taking.size() - i;
-    if (left >= open_max || (left >= open_wanted && taking[i]->used_ns < stale_ns)) taking[i]->retired = true;
+    const auto left = taking.size() - i + being_made_.size();
+    if (left < open_max && (left < open_wanted || taking[i]->used_ns >= stale_ns)) continue;
+    taking[i]->retired = true;
+    any = true;
   }
-  changed_.notify_all();
+  if (any) changed_.notify_all();
 }
 
 void MemberFiles::release(Member* member) {
@@ -221,17 +243,13 @@ void MemberFiles::release(Member* member) {
   changed_.notify_all();
 }
 
-/// With mutex_ held: whoever comes meanwhile mostly wants the same one.
-Result<std::unique_ptr<MemberFiles::Member>> MemberFiles::make(std::uint64_t block) {
-  const auto number = block * layout_.members->ranks + rank_;
+/// Without mutex_: it needs what is constant alone.
+Result<std::unique_ptr<MemberFiles::Member>> MemberFiles::create(std::uint64_t number, bool replace) {
   auto member = std::make_unique<Member>(*this, number, rows_of(number, 0));
   auto options = options_;
-  options.overwrite = unmade_.contains(number);
-  auto store =
-      Store::create(env_, folder_ + "/" + layout_.members->file_name(number), layout_of(number), options, member.get());
-  if (!store.ok() && store.error().code() != Errc::already_exists) unmade_.insert(number);
-  if (!store.ok()) return std::move(store).error();
-  member->store = std::move(*store);
+  options.overwrite = replace;
+  PEN_ASSIGN(member->store, Store::create(env_, folder_ + "/" + layout_.members->file_name(number), layout_of(number),
+                                          options, member.get()));
   return member;
 }
 
@@ -245,6 +263,7 @@ FileLayout MemberFiles::layout_of(std::uint64_t number) const {
                             {"penstock_first_frame", scalar(members.first_frame(number))}}});
   layout.values = members.values;
   layout.chunked = layout_.chunked;
+  layout.member = MemberMark{master_, number};
   for (auto& node : layout.chunked)
     if (members.frames > 0) node.frames_max = rows_of(number, 0);
   return layout;
@@ -281,9 +300,14 @@ void MemberFiles::close_retired() {
     lock.lock();
     add(closed_stats_, member.store->stats());
     closed_.insert(next->first);
-    if (member.holders > 0) held_.push_back(std::move(next->second));
+    auto done = std::move(next->second);
     open_.erase(next);
+    if (done->holders > 0) held_.push_back(std::move(done));
     changed_.notify_all();
+    // To let go of its files may wait for the storage as well.
+    lock.unlock();
+    done.reset();
+    lock.lock();
   }
 }
 
@@ -330,32 +354,6 @@ StoreStats stats_of(const Counters& counters, const Pipeline* pipeline, const Me
   if (pipeline != nullptr) stats.queue_segments = pipeline->waiting();
   if (members != nullptr) add(stats, members->stats());
   return stats;
-}
-
-Result<void> free_member_names(Env& env, const std::string& master, const Members& members, bool overwrite) {
-  const auto is_member = [&](const std::string& name) {
-    if (name.size() <= members.stem.size() + members.suffix.size() || !name.starts_with(members.stem) ||
-        !name.ends_with(members.suffix))
-      return false;
-    const auto middle = name.substr(members.stem.size(), name.size() - members.stem.size() - members.suffix.size());
-    return middle.find_first_not_of("0123456789") == std::string::npos && (middle == "0" || middle.front() != '0');
-  };
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_of(master), error)) {
-    if (!is_member(entry.path().filename().string())) continue;
-    const auto path = entry.path().string();
-    if (!overwrite)
-      return make_error(Errc::already_exists,
-                        "{} is there already, and a part of {} may need that name; choose another name or allow "
-                        "overwriting",
-                        path, master);
-    PEN_ASSIGN(const auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
-    PEN_TRY(file->lock(true), "{}", path);
-    std::filesystem::remove(path, error);
-    if (error) return errno_error(error.value(), fmt::format("remove {}", path));
-  }
-  if (error) return errno_error(error.value(), fmt::format("list {}", folder_of(master)));
-  return {};
 }
 
 }  // namespace penstock::store

@@ -46,7 +46,8 @@ class MemberFiles {
   Result<Member*> acquire(std::uint64_t frame);
   void release(Member* member);
   void retire_stale();
-  Result<std::unique_ptr<Member>> make(std::uint64_t block);
+  Result<void> make(std::uint64_t block, std::unique_lock<std::mutex>& lock);
+  Result<std::unique_ptr<Member>> create(std::uint64_t number, bool replace);
   FileLayout layout_of(std::uint64_t number) const;
   std::uint64_t rows_of(std::uint64_t number, std::uint64_t frames) const;
   void close_retired();
@@ -65,6 +66,7 @@ class MemberFiles {
   std::condition_variable changed_;
   // guarded by mutex_
   std::map<std::uint64_t, std::unique_ptr<Member>> open_;  ///< by block of frames; also those that are being closed
+  std::set<std::uint64_t> being_made_;                     ///< blocks that are not in open_ yet
   std::set<std::uint64_t> closed_;
   std::vector<std::unique_ptr<Member>> held_;  ///< closed, while writers still know them
   std::set<std::uint64_t> unmade_;             ///< numbers of which an attempt may have left a file
@@ -79,9 +81,5 @@ class MemberFiles {
 
 /// Of a store that has either a pipeline or members.
 StoreStats stats_of(const Counters& counters, const Pipeline* pipeline, const MemberFiles* members);
-
-/// Whether no file has a name that a member may get: `already_exists` where one has. With `overwrite` such files are
-/// removed, or `locked` where one is in use.
-Result<void> free_member_names(Env& env, const std::string& master, const Members& members, bool overwrite);
 
 }  // namespace penstock::store

@@ -12,15 +12,24 @@ constexpr std::uint64_t period_max = 64;
 
 }  // namespace
 
-MemberMap::MemberMap(std::size_t datasets, Members members) : members_(std::move(members)), pages_(datasets) {}
+MemberMap::MemberMap(std::size_t datasets, Members members, std::uint64_t sparse_pages_max)
+    : members_(std::move(members)), sparse_pages_max_(sparse_pages_max), pages_(datasets) {}
 
-bool MemberMap::note(std::size_t dataset, std::uint64_t frame, unsigned rank) {
+Result<bool> MemberMap::note(std::size_t dataset, std::uint64_t frame, unsigned rank) {
   if (dataset >= pages_.size()) return false;
-  auto& page = pages_[dataset][frame / page_frames];
-  if (page.empty()) page.assign(page_frames, nobody);
-  auto& owner = page[frame % page_frames];
+  auto& pages = pages_[dataset];
+  auto page = pages.find(frame / page_frames);
+  if (page == pages.end()) {
+    if (page_count_ >= sparse_pages_max_ && chunk_count_ < chunks_a_page_min * page_count_)
+      return make_error(Errc::too_large, "frame {}: the frames lie too far apart, {} chunks in {} stretches of {}",
+                        frame, chunk_count_, page_count_, page_frames);
+    page = pages.emplace(frame / page_frames, Owners(page_frames, nobody)).first;
+    ++page_count_;
+  }
+  auto& owner = page->second[frame % page_frames];
   if (owner != nobody) return false;
   owner = static_cast<std::uint16_t>(rank);
+  ++chunk_count_;
   return true;
 }
 

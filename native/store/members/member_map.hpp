@@ -1,7 +1,7 @@
 /// Which rank's member holds each frame of a master file, and how few stretches say so.
 ///
 /// Knows no HDF5 and performs no I/O. One thread at a time. Memory: two bytes a frame and dataset, in pages, so that a
-/// frame with an absurd number costs no more than a page.
+/// frame with an absurd number costs no more than a page of 8 KiB; when 512 MiB are full of such, no more are taken.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "store/layout.hpp"
 
 namespace penstock::store {
@@ -26,10 +27,12 @@ struct MemberRun {
 
 class MemberMap {
  public:
-  MemberMap(std::size_t datasets, Members members);
+  /// So many pages may be nearly empty.
+  MemberMap(std::size_t datasets, Members members, std::uint64_t sparse_pages_max = 65536);
 
-  /// Whether the chunk was not there yet, in a dataset that is; the first member that has one keeps it.
-  bool note(std::size_t dataset, std::uint64_t frame, unsigned rank);
+  /// Whether the chunk was not there yet, in a dataset that is; the first member that has one keeps it. `too_large`
+  /// where the frames lie too far apart.
+  Result<bool> note(std::size_t dataset, std::uint64_t frame, unsigned rank);
 
   /// By rising first frame of each stretch. Frames that no member holds may be within a run: the row they lead to is
   /// empty. No run ends beyond the last row that its member has.
@@ -41,7 +44,10 @@ class MemberMap {
 
  private:
   static constexpr std::uint16_t nobody = 0xFFFF;
-  static constexpr std::uint64_t page_frames = 65536;
+  static constexpr std::uint64_t page_frames = 4096;
+  /// In pages beyond the sparse ones so many chunks are to be, a page, or their memory would outgrow the file's
+  /// records.
+  static constexpr std::uint64_t chunks_a_page_min = 64;
   using Owners = std::vector<std::uint16_t>;  ///< ranks
   /// Owners of the frames from `base` on, without a page between them that has none.
   struct Piece {
@@ -60,7 +66,10 @@ class MemberMap {
   void add_runs(const Piece& piece, std::uint64_t first, const Stretch& stretch, std::vector<MemberRun>& runs) const;
 
   const Members members_;
+  const std::uint64_t sparse_pages_max_;
   std::vector<std::map<std::uint64_t, Owners>> pages_;  ///< by dataset and number of the page
+  std::uint64_t page_count_ = 0;
+  std::uint64_t chunk_count_ = 0;
 };
 
 }  // namespace penstock::store

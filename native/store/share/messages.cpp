@@ -15,6 +15,8 @@ struct PackedChunk {
   std::uint32_t filter_mask;
   std::uint32_t dataset;
   std::uint32_t crc;
+  std::uint32_t frame;
+  std::uint32_t zero = 0;
 };
 
 class Writer {
@@ -75,6 +77,7 @@ Result<Message> decode_placed(Reader& reader) {
     chunk.address = packed.address;
     chunk.size = packed.size;
     chunk.crc = packed.crc;
+    chunk.head.frame = packed.frame;
     placed.chunks.push_back(chunk);
   }
   return Message(std::move(placed));
@@ -105,7 +108,7 @@ std::vector<std::byte> encode(std::uint64_t id, std::span<const PlacedChunk> chu
   writer.put(static_cast<std::uint32_t>(chunks.size()));
   for (const auto& chunk : chunks)
     writer.put(PackedChunk{chunk.head.index, chunk.address, chunk.size, chunk.head.filter_mask,
-                           static_cast<std::uint32_t>(chunk.head.dataset), chunk.crc});
+                           static_cast<std::uint32_t>(chunk.head.dataset), chunk.crc, chunk.head.frame});
   return writer.take();
 }
 

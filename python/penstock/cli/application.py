@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
+from penstock.cli.advise import advise_command
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
 from penstock.cli.demo import demo_command
@@ -67,6 +68,14 @@ application.command(
 application.command("filters", epilog=examples("penstock filters", "penstock filters --json"))(
     filters_command
 )
+application.command(
+    "advise",
+    epilog=examples(
+        "penstock advise eiger2-16m --folder /data --read frames",
+        "penstock advise eiger2-4m --read 'frames*3' --read roi:128x128",
+        "penstock advise custom --rows 2048 --columns 2048 --read rows --like images/",
+    ),
+)(advise_command)
 application.command("info", epilog=examples("penstock info series.h5", "penstock info series.h5 --json"))(
     info_command
 )

@@ -30,6 +30,14 @@ def check_command(
         str, typer.Option(metavar="SIZE", help="Of images read for --against.")
     ] = "2GiB",
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads that check.")] = 2,
+    no_plugins: Annotated[
+        bool,
+        typer.Option(
+            "--no-plugins",
+            help="Expand no chunk with an HDF5 filter plug-in: they run in the check's process, and a file"
+            " may be made to crash them.",
+        ),
+    ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="Exit code 1 also when frames are missing.")
     ] = False,
@@ -40,7 +48,11 @@ def check_command(
     with ProgressView(err()) as view:
 
         def run(source: dict[str, Any] | None) -> CheckReport:
-            return check(check_plan(file, source, threads), lambda event: show(view, event), view.say)
+            return check(
+                check_plan(file, source, threads, plugins=not no_plugins),
+                lambda event: show(view, event),
+                view.say,
+            )
 
         if against is None or against == "recorded":
             report = run({"recorded": True} if against else None)

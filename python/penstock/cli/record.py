@@ -60,6 +60,14 @@ def record_command(
     level: Annotated[
         int | None, typer.Option(help="Of bszstd, zstd (1-19) and deflate (1-9); 0: the codec's default.")
     ] = None,
+    chunk: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHAPE",
+            help="Pixels of a frame in one chunk, as 256x1024; `penstock advise` recommends one."
+            " [default: frame]",
+        ),
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads that compress. [default: 2]")] = None,
     pool: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Memory for frames and segments. [default: 1 GiB]")
@@ -150,6 +158,7 @@ def record_command(
             zmq=zmq or [],
             codec=codec,
             level=level,
+            chunk=chunk,
             threads=threads,
             pool=pool,
             when_full=when_full,

@@ -16,6 +16,15 @@ FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "
 }
 
 
+def use_no_plugins() -> None:
+    """From now on HDF5 expands nothing through plug-ins in this process; what needs one is unreadable."""
+    while h5py.h5pl.size():
+        h5py.h5pl.remove(0)
+    for number in hdf5plugin.FILTERS.values():
+        with contextlib.suppress(ValueError, RuntimeError):  # not registered
+            h5py.h5z.unregister_filter(number)
+
+
 def require_file(path: Path) -> None:
     """A UsageError unless `path` is a file."""
     if not path.exists():

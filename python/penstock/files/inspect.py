@@ -12,6 +12,7 @@ from penstock.files.members import Members, add_storage, members_of
 from penstock.files.timing import Percentiles, stage_percentiles
 
 LEDGER = "/entry/penstock/frame_state"
+PLACES = "/entry/penstock/place"
 LEDGER_COUNTS = ("received", "missing", "late", "duplicate", "damaged", "dropped", "lost")
 _TREE_LINES_MAX = 30
 _DETECTOR_FIELDS = (

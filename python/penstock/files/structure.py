@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 
 from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_for_reading, value_of
-from penstock.files.inspect import LEDGER
+from penstock.files.inspect import LEDGER, PLACES
 from penstock.files.members import is_member
 from penstock.files.timing import TIMING
 from penstock.model.findings import Finding, Level
@@ -171,7 +171,11 @@ def _detector(path: str, detector: h5py.Group) -> Iterator[Finding]:
     for name, module in modules:
         yield from _module(f"{path}/{name}", module, data if isinstance(data, h5py.Dataset) else None)
     mask = item_at(detector, "pixel_mask")
-    if isinstance(mask, h5py.Dataset) and isinstance(data, h5py.Dataset) and mask.shape != data.shape[1:]:
+    if (
+        isinstance(mask, h5py.Dataset)
+        and isinstance(data, h5py.Dataset)
+        and mask.shape != data.shape[-mask.ndim :]
+    ):
         yield _finding(
             "error",
             "the mask does not fit the frames",
@@ -264,17 +268,20 @@ def _columns(file: h5py.File) -> Iterator[Finding]:
     data, ledger = item_at(file, "/entry/data/data"), item_at(file, LEDGER)
     if not isinstance(data, h5py.Dataset) or not isinstance(ledger, h5py.Dataset):
         return
+    places = item_at(file, PLACES)
+    # Of a scan the first dimension is an axis; its frames are those of the columns.
+    frames = places.shape[0] if isinstance(places, h5py.Dataset) and places.ndim == 1 else data.shape[0]
     timing = item_at(file, TIMING)
     columns = [ledger, *(timing.values() if isinstance(timing, h5py.Group) else ())]
     metadata = item_at(file, "/entry/metadata")
     columns += list(metadata.values()) if isinstance(metadata, h5py.Group) else []
     for column in columns:
-        if isinstance(column, h5py.Dataset) and column.ndim == 1 and column.shape[0] != data.shape[0]:
+        if isinstance(column, h5py.Dataset) and column.ndim == 1 and column.shape[0] != frames:
             yield _finding(
                 "error",
                 "lengths disagree",
                 column.name,
-                f"{data.shape[0]} values, one a frame",
+                f"{frames} values, one a frame",
                 f"{column.shape[0]}",
                 _REMEDY_WRITER,
             )

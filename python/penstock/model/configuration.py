@@ -13,6 +13,7 @@ from penstock.model.filters import filter_plan
 from penstock.model.plans import (
     GIB,
     MIB,
+    ChunkPlan,
     CodecPlan,
     EncodingPlan,
     FilesPlan,
@@ -21,6 +22,7 @@ from penstock.model.plans import (
     MetricsPlan,
     Plan,
     RecorderPlan,
+    ScanPlan,
     StorePlan,
     TcpSourcePlan,
     ZmqSourcePlan,
@@ -207,6 +209,13 @@ class Configuration(Plan):
         default_factory=_default_sources, min_length=1, description="where frames come from"
     )
     codec: Codec = Field(default_factory=lambda: Codec.model_validate({}), description="compression")
+    chunk: ChunkPlan = Field(
+        default_factory=lambda: ChunkPlan.model_validate({}), description="what of a frame a chunk holds"
+    )
+    scan: ScanPlan = Field(
+        default_factory=lambda: ScanPlan.model_validate({}),
+        description="frames that belong to points of a grid",
+    )
     threads: int = Field(2, ge=1, le=1024, description="that compress")
     pool_bytes: Size = Field(
         GIB, ge=64 * MIB, le=2**44, description="memory for frames and segments together"
@@ -315,6 +324,28 @@ class Configuration(Plan):
             )
         return self
 
+    @model_validator(mode="after")
+    def _cuttable(self) -> Self:
+        if not self.chunk.shape and not self.scan.axes:
+            return self
+        what = "scan has axes" if self.scan.axes else f"chunk.shape is {self.chunk.shape}"
+        if self.store.placement != "log":
+            raise ValueError(
+                f'store.placement is "{self.store.placement}" and {what}; fixed places are for whole frames'
+                " one behind the other: leave out one of them"
+            )
+        if self.files.layout != "one":
+            raise ValueError(
+                f'files.layout is "{self.files.layout}" and {what}; that goes into a single file only: leave'
+                " out one of them"
+            )
+        if self.resume:
+            raise ValueError(
+                f"resume is true and {what}; a recorder goes on with whole frames one behind the other only:"
+                " leave out one of them"
+            )
+        return self
+
     def plan(
         self, environment: Mapping[str, str] = os.environ, storage: StorageFacts | None = None
     ) -> RecorderPlan:
@@ -328,6 +359,8 @@ class Configuration(Plan):
             files=self.files,
             sources=[source.plan(environment) for source in self.sources],
             codec=self.codec.plan(),
+            chunk=self.chunk,
+            scan=self.scan,
             threads=self.threads,
             pool_bytes=self.pool_bytes,
             when_full=self.when_full,

@@ -1,5 +1,6 @@
 """The options of `penstock record` laid over its configuration file."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ _OPTION_OF = {
     "series_limit": "--series",
     "codec.encoding": "--codec",
     "codec.level": "--level",
+    "chunk.shape": "--chunk",
     "store.durability": "--durability",
     "files.layout": "--files",
     "files.frames": "--frames-per-file",
@@ -34,6 +36,7 @@ class RecordOptions:
     zmq: list[str] = field(default_factory=list)
     codec: str | None = None
     level: int | None = None
+    chunk: str | None = None
     threads: int | None = None
     pool: str | None = None
     when_full: str | None = None
@@ -61,6 +64,7 @@ class RecordOptions:
             "files": self._files(),
             "log_level": self.log_level,
             "codec": _given({"encoding": self.codec, "level": self.level}),
+            "chunk": _given({"shape": None if self.chunk is None else parse_shape(self.chunk, "--chunk")}),
             "store": _given({"durability": self.durability, "placement": self.placement}),
             "metrics": _given({"listen": self.metrics}),
             "sources": self._sources(),
@@ -99,6 +103,15 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
     except ValidationError as error:
         problems = [f"{_option(problem)}{_message(problem)}" for problem in error.errors()]
         raise UsageError("\n".join(problems), "`penstock record --help` lists all options") from error
+
+
+def parse_shape(text: str, option: str) -> list[int]:
+    """The numbers of "256x1024"; none for "frame"."""
+    if text == "frame":
+        return []
+    if not re.fullmatch(r"[1-9][0-9]{0,9}(x[1-9][0-9]{0,9})*", text):
+        raise UsageError(f'{option}: "{text}" is no shape', "write for example 256x1024, or frame")
+    return [int(extent) for extent in text.split("x")]
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

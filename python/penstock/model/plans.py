@@ -53,6 +53,73 @@ class CodecPlan(EncodingPlan):
     filters: list[FilterPlan] | None = None
 
 
+class ChunkPlan(Plan):
+    """What of a frame a chunk holds, the unit that readers read. `penstock advise` recommends one."""
+
+    shape: list[Annotated[int, Field(ge=1, le=2**32)]] = Field(
+        [],
+        max_length=3,
+        description="pixels along each dimension of a frame, as `[256, 256]`; more than the frame has means"
+        " the frame's, an empty list the whole frame. Frames that arrive compressed are expanded and"
+        " compressed again where a chunk is a part of a frame",
+    )
+
+
+class ScanAxisPlan(Plan):
+    """An axis of a scan: its values are listed, or go from `start` in steps."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="of its values in /entry/data; not `data` or `channel_…`",
+    )
+    points: int | None = Field(
+        None, ge=1, le=2**24, description="how many; left out where `values` are listed"
+    )
+    values: list[float] = Field([], max_length=2**24, description="one a point")
+    start: float = Field(0.0, allow_inf_nan=False, description="the first value")
+    step: float = Field(1.0, allow_inf_nan=False, description="from one value to the next")
+    units: str = Field("", max_length=256, description="of the values, for example `mm`")
+
+    @model_validator(mode="after")
+    def _counted(self) -> Self:
+        if self.name == "data" or self.name.startswith("channel_"):
+            raise ValueError(f'name is "{self.name}"; that is where the frames are')
+        if self.points is None and not self.values:
+            raise ValueError(f"points is missing: how many there are along {self.name}")
+        if self.points is not None and self.values and self.points != len(self.values):
+            raise ValueError(f"points is {self.points}, and there are {len(self.values)} values")
+        return self
+
+
+class ScanPlan(Plan):
+    """Frames belong to the points of a grid: the dataset has its axes in front of the frame's dimensions.
+
+    A series whose start message has `user_data.penstock.scan` (the same fields) goes by that instead.
+    """
+
+    axes: list[ScanAxisPlan] = Field(
+        [], max_length=8, description="from the slowest to the fastest, see below; none: no scan"
+    )
+    order: Literal["raster", "snake", "given"] = Field(
+        "raster",
+        description="each row in the same direction; each the other way than the one before; as frames tell",
+    )
+    place: str = Field(
+        "position",
+        min_length=1,
+        max_length=256,
+        description="for `given`: the value in a frame's user_data that tells its place, counted row by row,"
+        " or a list with an index for each axis",
+    )
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [axis.name for axis in self.axes]
+        if len(set(names)) < len(names):
+            raise ValueError("two axes have the same name")
+        return self
+
+
 class StorePlan(Plan):
     """How the file is written. Sizes that are not set follow the storage: `--dry-run` says how and why."""
 
@@ -167,6 +234,8 @@ class RecorderPlan(Plan):
     files: FilesPlan
     sources: list[Annotated[TcpSourcePlan | ZmqSourcePlan, Field(discriminator="kind")]]
     codec: CodecPlan
+    chunk: ChunkPlan
+    scan: ScanPlan
     threads: int
     pool_bytes: int
     when_full: Literal["hold", "drop"]
@@ -259,6 +328,7 @@ class CheckPlan(Plan):
     against: dict[str, Any] | None
     threads: int
     plugin_folders: list[str] = []
+    plugins: bool = True
 
 
 class RecoverPlan(Plan):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from penstock.files.hdf5 import use_no_plugins
 from penstock.files.structure import check_structure
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import CheckReport, Event
@@ -13,14 +14,22 @@ from penstock.model.plans import CheckPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
 
-def check_plan(file: Path, against: dict[str, Any] | None, threads: int = 2) -> CheckPlan:
+def check_plan(
+    file: Path, against: dict[str, Any] | None, threads: int = 2, plugins: bool = True
+) -> CheckPlan:
     return CheckPlan(
-        file=str(file.absolute()), against=against, threads=threads, plugin_folders=[plugin_folder()]
+        file=str(file.absolute()),
+        against=against,
+        threads=threads,
+        plugin_folders=[plugin_folder()],
+        plugins=plugins,
     )
 
 
 def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None) -> CheckReport:
     """Every chunk, every frame and the NeXus structure. Damage is in the report, not an exception."""
+    if not plan.plugins:
+        use_no_plugins()
     report: CheckReport | None = None
     with Program("penstock-check", plan, on_log=on_log) as program, forwarding_signals(program):
         for event in program.events():

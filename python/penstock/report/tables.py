@@ -239,6 +239,11 @@ def plan_table(plan: RecorderPlan) -> Table:
     filters = plan.codec.filters or []
     how = "; ".join(map(_filter_words, filters)) or f"{plan.codec.encoding}{level}"
     rows["compression"] = f"{how}, {plan.threads} threads"
+    shape = " x ".join(map(str, plan.chunk.shape))
+    rows["chunk"] = f"{shape} pixels of a frame" if shape else "a whole frame"
+    if plan.scan.axes:
+        axes = " x ".join(f"{axis.name} {axis.points or len(axis.values)}" for axis in plan.scan.axes)
+        rows["scan"] = f"{axes}, {plan.scan.order}"
     rows["pool"] = f"{format_size(plan.pool_bytes)}; when it is full: {plan.when_full}"
     rows["durability"] = plan.store.durability
     rows["segments"] = (

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -30,6 +31,18 @@ TEST_F(EnvTest, WritesPiecesAndReadsThemBack) {
   ASSERT_TRUE(n.ok());
   EXPECT_EQ(as_text(Bytes(back).first(*n)), "onetwo!");
   EXPECT_EQ((*file)->size().value(), 12u);
+}
+
+TEST_F(EnvTest, ListsAFolderAndRemovesAFile) {
+  for (const char* name : {"a", "b"})
+    ASSERT_TRUE(posix_env().open(path(name), {.mode = OpenOptions::Mode::create_new}).ok());
+  auto names = posix_env().list(folder_).value();
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(posix_env().remove(path("a")).ok());
+  EXPECT_EQ(posix_env().list(folder_).value(), std::vector<std::string>{"b"});
+  EXPECT_EQ(posix_env().remove(path("a")).error().code(), Errc::not_found);
+  EXPECT_EQ(posix_env().list(path("none")).error().code(), Errc::not_found);
 }
 
 TEST_F(EnvTest, CreateNewRefusesAFileThatIsThere) {

@@ -93,6 +93,27 @@ TEST(Ledger, ALostFrameHoldsTheAcknowledgementBackAndMayComeAgain) {
   EXPECT_EQ(ledger.counts().received, 2u);
 }
 
+TEST(Ledger, AFrameThatCanNeverBeWrittenHoldsNoAcknowledgementBack) {
+  Ledger ledger(1);
+  auto session = std::make_shared<QuietListener>();
+  for (std::uint64_t n : {0, 1}) ledger.receive(number(n), 0, session);
+  place(ledger, 1);
+  ledger.give_up({number(0), 0}, FrameState::dropped);
+  EXPECT_EQ(ledger.take_notices().at(0).below, number(2));
+  EXPECT_EQ(ledger.counts(), (LedgerCounts{.received = 1, .dropped = 1, .end = 2}));
+  EXPECT_EQ(ledger.take_blemishes(),
+            (std::vector<std::pair<FrameNumber, FrameState>>{{number(0), FrameState::dropped}}));
+}
+
+TEST(Ledger, WhatIsGivenUpAsDamagedCountsAsSuch) {
+  Ledger ledger(1);
+  auto session = std::make_shared<QuietListener>();
+  ledger.receive(number(0), 0, session);
+  ledger.give_up({number(0), 0}, FrameState::damaged);
+  EXPECT_EQ(ledger.take_notices().at(0).below, number(1));
+  EXPECT_EQ(ledger.counts(), (LedgerCounts{.damaged = 1, .end = 1}));
+}
+
 TEST(Ledger, ABlemishThatWasMendedIsNotReported) {
   Ledger ledger(1);
   ledger.damaged(number(3));

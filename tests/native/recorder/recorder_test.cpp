@@ -231,8 +231,8 @@ TEST_F(RecorderTest, ASegmentWorthAWriteDoesNotWaitForMoreFrames) {
   };
   put(*small, {ElementType::u16, {rows, columns}});
   put(*large, one.frame);
-  for (int wait = 0; wait < 10'000 && large->stats().chunks_written == 0; ++wait) std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(large->stats().chunks_written, 1u);
+  for (int wait = 0; wait < 10'000 && large->stats().frames_written == 0; ++wait) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(large->stats().frames_written, 1u);
   EXPECT_EQ(small->stats().store.written_bytes, 0u) << "a kilobyte is worth no write of its own";
   EXPECT_TRUE(small->close().ok());
   EXPECT_TRUE(large->close().ok());

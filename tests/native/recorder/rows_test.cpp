@@ -132,9 +132,41 @@ TEST(RowBatch, WhatIsNotStoredIsRemarkedOnceForEachName) {
 TEST(RowSlots, GivesBackWhatWasPutAndReusesPlaces) {
   RowSlots slots;
   const auto a = slots.put({.number = 1}), b = slots.put({.number = 2});
-  EXPECT_EQ(slots.take(a).number, 1u);
+  EXPECT_EQ(slots.settle(a, Fate::placed)->row.number, 1u);
   EXPECT_EQ(slots.put({.number = 3}), a);
-  EXPECT_EQ(slots.take(b).number, 2u);
+  EXPECT_EQ(slots.settle(b, Fate::placed)->row.number, 2u);
+}
+
+TEST(RowSlots, AFrameSettlesWithItsLastChunkAtThatOnesTimes) {
+  RowSlots slots;
+  const auto a = slots.put({.number = 1}, 3);
+  EXPECT_FALSE(slots.settle(a, Fate::placed, 1, 10, 200));
+  EXPECT_FALSE(slots.settle(a, Fate::already_there, 1, 30, 100));
+  const auto settled = slots.settle(a, Fate::placed, 1, 20, 150);
+  ASSERT_TRUE(settled);
+  EXPECT_EQ(settled->fate, Fate::placed);
+  EXPECT_EQ(settled->row.encoded_ns, 30);
+  EXPECT_EQ(settled->row.written_ns, 200);
+}
+
+TEST(RowSlots, OneLostChunkLosesTheFrameAndOnlyOldOnesMakeItADuplicate) {
+  RowSlots slots;
+  const auto a = slots.put({.number = 1}, 4);
+  EXPECT_FALSE(slots.settle(a, Fate::lost, 2));
+  EXPECT_FALSE(slots.settle(a, Fate::placed));
+  EXPECT_EQ(slots.settle(a, Fate::placed)->fate, Fate::lost);
+  const auto b = slots.put({.number = 2}, 2);
+  EXPECT_FALSE(slots.settle(b, Fate::already_there));
+  EXPECT_EQ(slots.settle(b, Fate::already_there)->fate, Fate::already_there);
+}
+
+TEST(PartialFrames, AFrameIsThereWithItsLastChunkWhoeverBringsIt) {
+  PartialFrames partial(2);
+  EXPECT_FALSE(partial.add(FrameNumber{7}, 0, 1));
+  EXPECT_FALSE(partial.add(FrameNumber{7}, 0, 1)) << "the same again";
+  EXPECT_FALSE(partial.add(FrameNumber{7}, 1, 0)) << "another channel";
+  EXPECT_TRUE(partial.add(FrameNumber{7}, 0, 0));
+  EXPECT_TRUE(PartialFrames(1).add(FrameNumber{7}, 0, 0));
 }
 
 }  // namespace

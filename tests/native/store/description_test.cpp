@@ -36,6 +36,41 @@ TEST(Description, RoundTrip) {
   EXPECT_EQ(back->columns[1].row_bytes(), 96u);
 }
 
+TEST(Description, TellsChunksAndScan) {
+  auto layout = example();
+  EXPECT_NE(describe(layout).find("\"chunk\":[1,512,1028]"), std::string::npos) << "one whole frame";
+  EXPECT_EQ(describe(layout).find("scan"), std::string::npos);
+  layout.chunked[0].scan_shape = {7, 3};
+  layout.chunked[0].chunk_shape = {1, 1, 128, 1028};
+  const auto back = parse_description(describe(layout));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back->datasets[0].chunk_shape, layout.chunked[0].chunk_shape);
+  EXPECT_EQ(back->datasets[0].scan_shape, layout.chunked[0].scan_shape);
+  EXPECT_EQ(back->datasets[0].chunks_a_frame(), 4u);
+}
+
+TEST(Description, ChunksThatCannotBeAreErrors) {
+  const auto parsed = [](const std::string& chunk, const std::string& scan) {
+    auto layout = example();
+    layout.chunked[0].scan_shape = {7, 3};
+    auto text = describe(layout);
+    const std::string old_chunk = "\"chunk\":[1,1,512,1028]", old_scan = "\"scan\":[7,3]";
+    text.replace(text.find(old_chunk), old_chunk.size(), "\"chunk\":" + chunk);
+    text.replace(text.find(old_scan), old_scan.size(), "\"scan\":" + scan);
+    return parse_description(text).ok();
+  };
+  EXPECT_TRUE(parsed("[1,1,512,1028]", "[7,3]"));
+  EXPECT_TRUE(parsed("[1,1,1,1]", "[7,3]"));
+  EXPECT_FALSE(parsed("[1,1,513,1028]", "[7,3]"));
+  EXPECT_FALSE(parsed("[1,1,0,1028]", "[7,3]"));
+  EXPECT_FALSE(parsed("[1,3,512,1028]", "[7,3]")) << "more than one frame";
+  EXPECT_FALSE(parsed("[2,1,512,1028]", "[7,3]")) << "more than one frame";
+  EXPECT_FALSE(parsed("[1,512,1028]", "[7,3]"));
+  EXPECT_FALSE(parsed("[1,1,1,1]", "[7,18446744073709551615]")) << "more chunks than 64 bits count";
+  EXPECT_FALSE(parsed("[1,1,512,1028]", "[7,0]"));
+  EXPECT_FALSE(parsed("7", "[7,3]"));
+}
+
 TEST(Description, HostileTextIsAnError) {
   const std::string good = describe(example());
   EXPECT_FALSE(parse_description("").ok());

@@ -1,8 +1,9 @@
+#include <atomic>
 #include <fstream>
-#include <map>
+#include <future>
 
+#include "../support/fault_env.hpp"
 #include "store/format/description.hpp"
-#include "store/members/member_map.hpp"
 #include "store/share/messages.hpp"
 #include "store_fixture.hpp"
 
@@ -15,97 +16,88 @@ Members members_of(unsigned ranks, std::uint64_t frames = 0) {
   return {.stem = "m_", .suffix = ".h5", .frames = frames, .ranks = ranks};
 }
 
-/// Every frame's member and row, as the runs say it. Fails where two runs speak of one frame.
-std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> unrolled(const std::vector<MemberRun>& runs) {
-  std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> places;
-  for (const auto& run : runs)
-    for (std::uint64_t i = 0; i < run.count; ++i) {
-      const auto frame = run.first + i * run.stride;
-      EXPECT_TRUE(places.emplace(frame, std::pair(run.member, run.row + i * run.stride)).second) << "frame " << frame;
-    }
-  return places;
-}
-
-void expect_all_found(const std::map<std::uint64_t, unsigned>& owners, const Members& members) {
-  MemberMap map(1, members);
-  for (const auto& [frame, rank] : owners) EXPECT_TRUE(map.note(0, frame, rank));
-  const auto places = unrolled(map.runs(0));
-  std::map<std::uint64_t, std::uint64_t> last_rows;
-  for (const auto& [frame, rank] : owners) {
-    const auto member = members.member_of(frame, rank);
-    ASSERT_TRUE(places.contains(frame)) << frame;
-    EXPECT_EQ(places.at(frame), std::pair(member, members.row_of(frame))) << frame;
-    last_rows[member] = std::max(last_rows[member], members.row_of(frame));
-  }
-  for (const auto& [frame, place] : places) {
-    EXPECT_EQ(members.first_frame(place.first) + place.second, frame);
-    EXPECT_LE(place.second, last_rows[place.first]) << "beyond the rows that the member has";
-  }
-}
-
-TEST(MemberMap, FramesDealtInTurnAreARunARankWhateverIsMissing) {
-  MemberMap map(1, members_of(3));
-  for (std::uint64_t frame = 0; frame < 9000; ++frame)
-    if (frame % 97 != 5) {
-      EXPECT_TRUE(map.note(0, frame, static_cast<unsigned>(frame % 3)));
-    }
-  const auto runs = map.runs(0);
-  ASSERT_EQ(runs.size(), 3u);
-  EXPECT_EQ(runs[0], (MemberRun{0, 3, 3000, 0, 0}));
-  EXPECT_EQ(runs[1], (MemberRun{1, 3, 3000, 1, 1}));
-  EXPECT_EQ(map.end(), 9000u);
-}
-
-TEST(MemberMap, FindsEveryFrameAgainHoweverTheyWereDealt) {
-  std::mt19937 random(20);
-  for (const auto& members : {members_of(1, 7), members_of(2), members_of(4), members_of(3, 50), members_of(200)}) {
-    std::map<std::uint64_t, unsigned> owners;
-    for (std::uint64_t frame = 0, rank = 0; frame < 2000; ++frame) {
-      // Stretches of one rank, of all in turn, and of chance.
-      if (frame / 400 % 3 == 0) rank = frame / 100 % members.ranks;
-      if (frame / 400 % 3 == 1) rank = frame % members.ranks;
-      if (frame / 400 % 3 == 2) rank = random() % members.ranks;
-      if (random() % 10 > 0) owners[frame] = static_cast<unsigned>(rank);
-    }
-    expect_all_found(owners, members);
-  }
-}
-
-TEST(MemberMap, FramesFarApartCostNoMemoryBetweenThem) {
-  for (const auto& members : {members_of(1), members_of(2), members_of(2, 7)}) {
-    std::map<std::uint64_t, unsigned> owners;
-    for (std::uint64_t frame = 65'000; frame < 66'000; ++frame)
-      owners[frame] = static_cast<unsigned>(frame % members.ranks);
-    for (std::uint64_t frame = 200'000; frame < 200'010; ++frame) owners[frame] = 0;
-    owners[std::uint64_t{1} << 39] = 0;
-    expect_all_found(owners, members);
-  }
-  MemberMap map(1, members_of(2));
-  for (std::uint64_t frame = 65'000; frame < 66'000; ++frame) map.note(0, frame, static_cast<unsigned>(frame % 2));
-  EXPECT_EQ(map.runs(0).size(), 2u) << "across pages";
-  EXPECT_EQ(map.end(), 66'000u);
-}
-
-TEST(MemberMap, TheFirstMemberKeepsAFrame) {
-  MemberMap map(2, members_of(2));
-  EXPECT_TRUE(map.note(0, 5, 0));
-  EXPECT_FALSE(map.note(0, 5, 1));
-  EXPECT_TRUE(map.note(1, 5, 1)) << "another dataset";
-  EXPECT_EQ(map.members(), (std::vector<std::uint64_t>{0, 1}));
-  EXPECT_EQ(map.runs(0), (std::vector<MemberRun>{{5, 1, 1, 0, 5}}));
-}
-
 class MembersTest : public testing::StoreTest {
  protected:
-  Result<std::unique_ptr<Store>> create(Listener* listener = nullptr, Share share = {}) {
-    return Store::create(posix_env(), path("s.h5"), layout_, small_options(), listener, std::move(share));
+  Result<std::unique_ptr<Store>> create(Listener* listener = nullptr, Share share = {}, Env& env = posix_env()) {
+    return Store::create(env, path("s.h5"), layout_, options_, listener, std::move(share));
   }
   Result<void> put(ChunkWriter& writer, std::uint64_t frame) const {
     return writer.put(head_of(frame), content_of(frame, 32), nullptr, 32);
   }
 
   FileLayout layout_ = testing::one_dataset(4, 4);
+  StoreOptions options_ = small_options();
 };
+
+/// The first member's file cannot be made before it is let go.
+class SlowToMake {
+ public:
+  explicit SlowToMake(std::optional<Errc> failure = {}) {
+    env.faults->on_call = [this, failure](penstock::testing::Call call) -> Result<void> {
+      if (call != penstock::testing::Call::open || !armed.exchange(false)) return {};
+      reached.set_value();
+      released.get_future().wait();
+      if (failure) return make_error(*failure, "the storage came back without it");
+      return {};
+    };
+  }
+
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> armed{false};
+  std::promise<void> reached;
+  std::promise<void> released;
+};
+
+constexpr auto long_time = std::chrono::seconds(20);
+
+TEST_F(MembersTest, AStorageThatHangsWhileAMemberIsMadeHoldsNobodyUpWhoDoesNotNeedIt) {
+  layout_.members = members_of(1, 4);
+  SlowToMake slow;
+  testing::Recorder listener;
+  auto store = create(&listener, {}, slow.env);
+  ASSERT_TRUE(store.ok()) << store.error().message();
+  auto first = (*store)->make_writer(), same = (*store)->make_writer(), other = (*store)->make_writer();
+  slow.armed = true;
+  auto hangs = std::async(std::launch::async, [&] { return put(*first, 0).ok(); });
+  slow.reached.get_future().wait();
+  auto waits = std::async(std::launch::async, [&] { return put(*same, 1).ok(); });
+  auto numbers = std::async(std::launch::async, [&] { return (*store)->stats().segments; });
+  auto goes_on = std::async(std::launch::async, [&] { return put(*other, 4).ok(); });
+  EXPECT_EQ(numbers.wait_for(long_time), std::future_status::ready);
+  EXPECT_EQ(goes_on.wait_for(long_time), std::future_status::ready) << "another member";
+  EXPECT_EQ(waits.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  slow.released.set_value();
+  EXPECT_TRUE(hangs.get());
+  EXPECT_TRUE(waits.get());
+  EXPECT_TRUE(goes_on.get());
+  first.reset();
+  same.reset();
+  other.reset();
+  ASSERT_TRUE((*store)->finish({.values = {}, .attributes = {}, .frames = 5}).ok());
+  const testing::PlainReader reader(path("s.h5"));
+  for (const std::uint64_t frame : {0, 1, 4}) EXPECT_EQ(reader.frame("/entry/data/data", frame), content_of(frame, 32));
+}
+
+TEST_F(MembersTest, AMemberThatCannotBeMadeIsTriedAgainByThoseWhoWaitedForIt) {
+  layout_.members = members_of(1, 4);
+  SlowToMake slow(Errc::io);
+  auto store = create(nullptr, {}, slow.env);
+  ASSERT_TRUE(store.ok()) << store.error().message();
+  auto first = (*store)->make_writer(), second = (*store)->make_writer();
+  slow.armed = true;
+  auto fails = std::async(std::launch::async, [&] { return put(*first, 0); });
+  slow.reached.get_future().wait();
+  auto waits = std::async(std::launch::async, [&] { return put(*second, 1); });
+  EXPECT_EQ(waits.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  slow.released.set_value();
+  const auto failed = fails.get();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code(), Errc::io);
+  EXPECT_TRUE(waits.get().ok());
+  first.reset();
+  second.reset();
+  EXPECT_TRUE((*store)->finish({.values = {}, .attributes = {}, .frames = 4}).ok());
+}
 
 TEST_F(MembersTest, AFileIsCompleteWhileTheSeriesGoesOn) {
   layout_.members = members_of(1, 4);
@@ -150,10 +142,69 @@ TEST_F(MembersTest, FilesThatAreThereStay) {
   EXPECT_NE(refused.error().message().find("m_77.h5"), std::string::npos) << refused.error().message();
   EXPECT_FALSE(std::filesystem::exists(path("s.h5"))) << "nothing was begun";
   EXPECT_EQ(std::filesystem::file_size(path("m_77.h5")), 10u);
-  layout_.members->overwrite = true;
-  auto replaced = create();
-  ASSERT_TRUE(replaced.ok()) << replaced.error().message();
-  EXPECT_FALSE(std::filesystem::exists(path("m_77.h5"))) << "it would show in the series";
+}
+
+TEST_F(MembersTest, OverwritingTakesAwayWhatIsCertainlyOfTheMasterAndNothingElse) {
+  layout_.members = members_of(1, 4);
+  const auto record = [&](std::uint64_t frames) -> Result<void> {
+    PEN_ASSIGN(auto store, create());
+    auto writer = store->make_writer();
+    for (std::uint64_t frame = 0; frame < frames; ++frame) PEN_TRY(put(*writer, frame));
+    writer.reset();
+    return store->finish({.values = {}, .attributes = {}, .frames = frames});
+  };
+  ASSERT_TRUE(record(9).ok());
+  layout_.members->overwrite = options_.overwrite = true;
+  const auto bytes_of = [&](const char* name) {
+    std::ifstream file(path(name), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const auto expect_refused = [&](const std::string& name, Errc code) {
+    SCOPED_TRACE(name);
+    const auto master = bytes_of("s.h5"), member = bytes_of("m_0.h5"), foreign = bytes_of(name.c_str());
+    const auto refused = create();
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), code) << refused.error().message();
+    EXPECT_NE(refused.error().message().find(name), std::string::npos) << refused.error().message();
+    EXPECT_EQ(bytes_of("s.h5"), master);
+    EXPECT_EQ(bytes_of("m_0.h5"), member);
+    EXPECT_EQ(bytes_of(name.c_str()), foreign);
+  };
+  { std::ofstream(path("m_77.h5")) << "somebody's"; }
+  expect_refused("m_77.h5", Errc::already_exists);
+  { std::ofstream(path("m_77.h5"), std::ios::trunc); }
+  expect_refused("m_77.h5", Errc::already_exists);
+  std::filesystem::rename(path("m_2.h5"), path("m_77.h5"));
+  expect_refused("m_77.h5", Errc::already_exists);
+  std::filesystem::rename(path("m_77.h5"), path("m_2.h5"));
+  ASSERT_TRUE(Store::create(posix_env(), path("m_3.h5"), testing::one_dataset(4, 4), small_options(), nullptr).ok());
+  expect_refused("m_3.h5", Errc::already_exists);
+  std::filesystem::rename(path("m_3.h5"), path("m_x.h5"));
+  {
+    const auto reader = posix_env().open(path("m_1.h5"), {});
+    ASSERT_TRUE(reader.ok() && (*reader)->lock(false).ok());
+    expect_refused("m_1.h5", Errc::locked);
+  }
+  ASSERT_TRUE(record(3).ok());
+  for (const char* gone : {"m_1.h5", "m_2.h5"}) EXPECT_FALSE(std::filesystem::exists(path(gone))) << gone;
+  EXPECT_TRUE(std::filesystem::exists(path("m_x.h5")));
+  EXPECT_EQ(testing::PlainReader(path("s.h5")).shape("/entry/data/data"), (std::vector<hsize_t>{3, 4, 4}));
+}
+
+/// What a storage tells that has failed in the middle.
+TEST_F(MembersTest, AFolderThatCannotBeListedIsNoReasonToOverwrite) {
+  layout_.members = members_of(1, 4);
+  layout_.members->overwrite = options_.overwrite = true;
+  { std::ofstream(path("s.h5")) << "a master"; }
+  penstock::testing::FaultEnv env;
+  env.faults->on_call = [](penstock::testing::Call call) -> Result<void> {
+    if (call == penstock::testing::Call::list) return make_error(Errc::io, "the folder cannot be read");
+    return {};
+  };
+  const auto refused = create(nullptr, {}, env);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::io);
+  EXPECT_EQ(std::filesystem::file_size(path("s.h5")), 8u);
 }
 
 /// Rank 1 is played by a store of its own and the messages that its rank would send.
@@ -197,6 +248,18 @@ TEST(Description, NamesTheMembersOfAMaster) {
   EXPECT_EQ(parsed->members->ranks, 3u);
   layout.members->stem = "../m_";
   EXPECT_FALSE(format::parse_description(format::describe(layout)).ok()) << "members are in the master's folder";
+}
+
+TEST(Description, NamesTheMasterOfAMember) {
+  auto layout = testing::one_dataset(4, 4);
+  EXPECT_FALSE(format::parse_description(format::describe(layout))->member.has_value());
+  layout.member = MemberMark{"s.h5", 12};
+  const auto text = format::describe(layout);
+  EXPECT_EQ(format::parse_description(text)->member, layout.member);
+  for (const char* wrong : {"-12", "\"12\"", "null"}) {
+    auto changed = text;
+    EXPECT_FALSE(format::parse_description(changed.replace(changed.find("12"), 2, wrong)).ok()) << wrong;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Chunks at fixed places: slots, and contiguous frames.
 #include <sys/stat.h>
 
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include "../support/fault_env.hpp"
@@ -190,6 +192,43 @@ TEST_F(PlacementsTest, AContiguousDatasetEndsWithTheLastFrameThatCame) {
   }
   EXPECT_EQ(reader.text_attribute(data_path, "signal_of"), "a detector");
   EXPECT_LT(allocated_bytes(path()), 1u << 20);
+}
+
+/// A storage that hangs in it is as long as a file of terabytes.
+TEST_F(PlacementsTest, WhileMissingFramesAreFilledOtherFilesGoOn) {
+  constexpr std::uint64_t bytes = 32 * 70 * 2;  // as no other write
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> armed{false};
+  std::promise<void> reached, released;
+  env.faults->on_write = [&](std::uint64_t, std::uint64_t written) -> Result<void> {
+    if (written != bytes || !armed.exchange(false)) return {};
+    reached.set_value();
+    released.get_future().wait();
+    return {};
+  };
+  auto store = Store::create(env, path(), placed(Placement::contiguous, 9, 70), small_options(), nullptr).value();
+  {
+    auto writer = store->make_writer();
+    for (const auto frame : {0u, 8u}) put(*writer, frame, bytes);
+  }
+  auto finished = std::async(std::launch::async, [&] {
+    while (store->stats().chunks < 2) std::this_thread::yield();
+    armed = true;
+    return store->finish({}).ok();
+  });
+  ASSERT_EQ(reached.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  auto other = std::async(std::launch::async, [&] {
+    auto beside = Store::create(posix_env(), path("b.h5"), one_dataset(4, 4), small_options(), nullptr).value();
+    put(*beside->make_writer(), 0, 32);
+    return beside->finish({}).ok();
+  });
+  EXPECT_EQ(other.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  released.set_value();
+  EXPECT_TRUE(other.get());
+  EXPECT_TRUE(finished.get());
+  const PlainReader reader(path());
+  EXPECT_EQ(reader.frame(data_path, 3), std::vector<std::byte>(bytes, std::byte{0xFF}));
+  EXPECT_EQ(reader.frame(data_path, 8), content_of(8, bytes));
 }
 
 TEST_F(PlacementsTest, ASecondFrameOfTheSameNumberIsToldApart) {

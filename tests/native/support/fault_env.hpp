@@ -15,7 +15,7 @@
 namespace penstock::testing {
 
 /// What a program asks of its files.
-enum class Call { open, read, write, sync, sync_name, truncate, reserve, size, lock, unlock };
+enum class Call { open, read, write, sync, sync_name, truncate, reserve, size, lock, unlock, list, remove };
 
 struct Faults {
   /// Asked before every call, of whatever kind; an error is returned instead of doing it.
@@ -106,6 +106,14 @@ class FaultEnv final : public Env {
     return std::shared_ptr<File>(std::make_shared<FaultFile>(std::move(real), faults));
   }
   Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    PEN_TRY(faults->on_call(Call::list));
+    return posix_env().list(folder);
+  }
+  Result<void> remove(const std::string& path) override {
+    PEN_TRY(faults->on_call(Call::remove));
+    return posix_env().remove(path);
+  }
 
   /// Change the functions before a store is created; the functions themselves may look at atomics.
   const std::shared_ptr<Faults> faults = std::make_shared<Faults>();

@@ -1,0 +1,21 @@
+/// The places that frames have in a scan, as the file's column tells them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "check/subject.hpp"
+
+namespace penstock::check {
+
+constexpr const char* places_path = "/entry/penstock/place";
+constexpr std::uint64_t no_place = ~std::uint64_t{0};
+
+/// By frame; `no_place` where a frame did not come. Nothing where the file's frames are no scan.
+std::optional<std::vector<std::uint64_t>> places_of(const Tree& tree);
+
+/// By place, of `count` places.
+std::vector<std::uint64_t> frames_at(const std::vector<std::uint64_t>& places, std::uint64_t count);
+
+}  // namespace penstock::check

@@ -1,0 +1,64 @@
+/// A scan: frames that belong to the points of a grid, in an order of their own.
+///
+/// A place counts the points of the grid row by row, the last axis fastest. Constant after construction.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+#include "frame/frame.hpp"
+
+namespace penstock::recorder {
+
+struct ScanAxis {
+  std::string name;
+  std::uint64_t points = 0;
+  std::vector<double> values;  ///< one a point
+  std::string units;           ///< empty where not told
+};
+
+struct ScanConfig {
+  enum class Order {
+    raster,  ///< each row in the same direction
+    snake,   ///< each pass of an axis in the opposite direction of the one before
+    given,   ///< frames bring their place
+  };
+
+  std::vector<ScanAxis> axes;  ///< from the slowest to the fastest; empty: no scan
+  Order order = Order::raster;
+  std::string place = "position";  ///< of `given`: the name of the value that a frame brings
+
+  explicit operator bool() const { return !axes.empty(); }
+  /// Points along each axis.
+  std::vector<std::uint64_t> shape() const;
+  /// All points.
+  std::uint64_t points() const;
+
+  /// Where the frame belongs. Frames beyond the grid go on along the first axis, as a scan that is repeated does;
+  /// a place that a frame brings must be in the grid. An error names the field and its value.
+  Result<std::uint64_t> place_of(const Frame& frame) const;
+
+  /// `where` names the object in errors. At most 8 axes and 2^32 - 2 points.
+  static Result<ScanConfig> from_json(const nlohmann::json& object, const std::string& where);
+  /// The scan that a start message's user_data holds under penstock.scan, or `otherwise`.
+  static Result<ScanConfig> of_series(const std::optional<std::string>& user_data_json, const ScanConfig& otherwise);
+};
+
+/// Which frame claimed which place, where frames bring theirs. All calls are safe from several threads.
+class ScanPlaces {
+ public:
+  /// `mismatch` where another frame has the place.
+  Result<void> claim(std::uint64_t place, FrameNumber frame);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, FrameNumber> frames_;  // guarded by mutex_
+};
+
+}  // namespace penstock::recorder

@@ -1,0 +1,213 @@
+/// The part of a series' file between a frame and its chunks: expanding, cutting, encoding, and what became of it.
+
+#include <spdlog/spdlog.h>
+
+#include "base/clock.hpp"
+#include "recorder/series_file.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+/// Between two lines of the log about frames that the filter plug-in failed on.
+constexpr std::int64_t unfiltered_quiet_ns = 10'000'000'000;
+
+store::ChunkHead head_of(const Task& task, std::uint64_t chunks_a_frame, bool scanned) {
+  return {.dataset = store::DatasetId{static_cast<std::uint16_t>(task.frame.channel)},
+          .index = task.place * chunks_a_frame,
+          .filter_mask = 0,
+          .received_ns = task.frame.received_ns,
+          .cookie = task.slot,
+          .frame = scanned ? static_cast<std::uint32_t>(value(task.frame.number)) : 0};
+}
+
+}  // namespace
+
+/// Where the frame lies in its dataset, which no other frame may claim.
+Result<std::uint64_t> SeriesFile::place_of(const Frame& frame) {
+  PEN_ASSIGN(const auto place, scan_.place_of(frame));
+  if (place >= chunks_max / tiling_.count())
+    return make_error(Errc::too_large, "image {} belongs to place {}; at most {} are possible", value(frame.number),
+                      place, chunks_max / tiling_.count());
+  if (scan_.order == ScanConfig::Order::given) PEN_TRY(places_.claim(place, frame.number));
+  return place;
+}
+
+void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
+  const auto started = monotonic_ns();
+  auto head = head_of(task, tiling_.count(), static_cast<bool>(scan_));
+  head.crc = task.crc;
+  head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
+  std::uint64_t handed_over = 0;
+  if (auto written = write(task.frame, head, worker, scratch, handed_over); !written.ok()) {
+    const auto code = written.error().code();
+    const bool damaged = code == Errc::corrupt || code == Errc::truncated;
+    if (damaged)
+      spdlog::warn("{}: {}", path_, written.error().message());
+    else
+      fail(written.error());
+    // To hold back the acknowledgement of what can never be written would stop a sender that has no room for more.
+    const auto fate = damaged ? Fate::damaged : (code == Errc::out_of_order ? Fate::too_late : Fate::lost);
+    give_up(task.slot, tiling_.count() - handed_over, fate);
+    notify_sessions();
+  }
+  const auto took = monotonic_ns() - started;
+  encode_ns_ += took;
+  meter_.compress.add(took);
+  task = {};  // the payload's memory goes back before the series may close
+  release_task();
+}
+
+/// `handed_over` counts the chunks that the store has taken, also where an error keeps it from the others.
+Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
+                               std::uint64_t& handed_over) {
+  auto& slot = *writers_[worker];
+  std::lock_guard lock(slot.mutex);
+  // What came compressed with more overhead than any of ours could be too large for its slot.
+  const bool fits = config_.placement != store::Placement::slots || frame.payload.size() <= chunk_bytes_max_;
+  if (tiling_.whole() && frame.encoding == codec_.encoding && fits && !filtered_) {
+    PEN_TRY(slot.writer->put(head, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size())));
+    ++handed_over;
+    return {};
+  }
+  if (frame.encoding == Encoding::none) return write_raw(frame, frame.payload, head, slot, scratch, handed_over);
+  // The file has one filter, and a chunk may be a part of a frame: so it is expanded and encoded again.
+  auto plain = head;
+  plain.crc.reset();
+  slot.frame.resize(raw_bytes_a_frame_);
+  PEN_TRY(decode(frame.encoding, frame.payload, size_of(frame.spec.type), slot.frame, scratch), "image {}",
+          value(frame.number));
+  return write_raw(frame, slot.frame, plain, slot, scratch, handed_over);
+}
+
+Result<void> SeriesFile::write_raw(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
+                                   CodecScratch& scratch, std::uint64_t& handed_over) {
+  for (std::uint64_t tile = 0; tile < tiling_.count(); ++tile) {
+    PEN_TRY(write_tile(frame, raw, tile, head, slot, scratch));
+    ++handed_over;
+  }
+  return {};
+}
+
+Result<void> SeriesFile::write_tile(const Frame& frame, Bytes raw, std::uint64_t tile, const store::ChunkHead& head,
+                                    WriterSlot& slot, CodecScratch& scratch) {
+  auto of_tile = head;
+  of_tile.index += tile;
+  if (!tiling_.whole()) of_tile.crc.reset();
+  auto piece = tiling_.view(raw, tile);
+  if (!piece) {
+    slot.tile.resize(tiling_.tile_bytes());
+    tiling_.copy(raw, tile, fill_value(frame.spec.type), slot.tile);
+    piece = slot.tile;
+  }
+  if (filtered_) return write_filtered(frame, *piece, of_tile, slot);
+  if (codec_.encoding != Encoding::none) return write_encoded(frame, *piece, of_tile, slot, scratch);
+  return put_plain(frame, *piece, of_tile, slot);
+}
+
+/// A part of the frame's own memory is kept until it is written; everything else is copied.
+Result<void> SeriesFile::put_plain(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot) {
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(raw.data()) - reinterpret_cast<std::uintptr_t>(frame.payload.data());
+  const bool own = offset <= frame.payload.size() && raw.size() <= frame.payload.size() - offset;
+  if (!own) return slot.writer->put(head, raw, nullptr, raw.size());
+  return slot.writer->put(head, raw, frame.owner, std::max(frame.capacity, frame.payload.size()) - offset);
+}
+
+Result<void> SeriesFile::write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
+                                       CodecScratch& scratch) {
+  const auto element_bytes = size_of(frame.spec.type);
+  PEN_TRY(slot.writer->aim(head.index));
+  PEN_ASSIGN(const auto room, slot.writer->reserve(encoded_bound(codec_, raw.size(), element_bytes)));
+  PEN_ASSIGN(const auto size, penstock::encode(codec_, raw, element_bytes, room, scratch));
+  auto encoded = head;
+  encoded.encoded_ns = realtime_ns();
+  return slot.writer->commit(encoded, size);
+}
+
+/// Through the plug-in; where that fails the chunk is stored as it is, and says so.
+Result<void> SeriesFile::write_filtered(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot) {
+  const auto& filter = filters_[frame.channel];
+  auto applied = filter.plugin->apply(filter.spec, raw, slot.filtered);
+  if (const auto size = slot.filtered.bytes().size(); applied.ok() && size > filtered_bytes_max(raw.size()))
+    applied = make_error(Errc::too_large, "{} bytes became {}", raw.size(), size);
+  auto chunk = head;
+  chunk.encoded_ns = realtime_ns();
+  if (applied.ok()) {
+    chunk.crc.reset();
+    const auto bytes = slot.filtered.bytes();
+    return slot.writer->put(chunk, bytes, nullptr, bytes.size());
+  }
+  note_unfiltered(frame, applied.error());
+  chunk.filter_mask = 1;
+  return put_plain(frame, raw, chunk, slot);
+}
+
+/// Counts it, and tells of it now and then.
+void SeriesFile::note_unfiltered(const Frame& frame, const Error& why) {
+  const auto count = ++unfiltered_;
+  const auto now = monotonic_ns();
+  auto told = unfiltered_told_ns_.load();
+  if (told != 0 && now - told < unfiltered_quiet_ns) return;
+  if (!unfiltered_told_ns_.compare_exchange_strong(told, now)) return;
+  spdlog::warn("{}: image {} is stored unfiltered, {} so far: {}", path_, value(frame.number), count, why.message());
+}
+
+/// The frame is given up with its last chunk; it is not on the indexer's thread alone that this is called.
+void SeriesFile::give_up(std::uint64_t slot, std::uint64_t chunks, Fate fate) {
+  auto frame = slots_.settle(slot, fate, chunks);
+  if (!frame) return;
+  std::vector<RowSlots::Settled> settled;
+  settled.push_back(std::move(*frame));
+  conclude(std::move(settled));
+}
+
+/// All chunks of these frames have come to their end. Of lost ones nothing enters the columns here.
+void SeriesFile::conclude(std::vector<RowSlots::Settled> settled) {
+  std::vector<Ledger::Item> placed;
+  std::vector<Ledger::Item> there;
+  std::vector<Ledger::Item> lost;
+  for (const auto& [row, fate] : settled) {
+    const Ledger::Item item{FrameNumber{row.number}, row.channel};
+    switch (fate) {
+      case Fate::placed: placed.push_back(item); break;
+      case Fate::already_there: there.push_back(item); break;
+      case Fate::damaged: ledger_.give_up(item, FrameState::damaged); break;
+      case Fate::too_late: ledger_.give_up(item, FrameState::dropped); break;
+      case Fate::lost: lost.push_back(item); break;
+    }
+  }
+  ledger_.placed(placed);
+  ledger_.already_there(there);
+  ledger_.lost(lost);
+  const auto now = monotonic_ns();
+  std::vector<std::int64_t> latencies;
+  latencies.reserve(placed.size());
+  for (auto& each : settled) {
+    if (each.fate != Fate::placed) continue;
+    auto& row = each.row;
+    row.whole = ledger_.whole(FrameNumber{row.number});
+    latencies.push_back(now - row.admitted_ns);
+    meter_.latency.add(latencies.back());
+    batch_->add(std::move(row));
+  }
+  meter_.frames_written += placed.size();
+  std::lock_guard lock(mutex_);
+  for (const auto latency : latencies) latency_.add(latency);
+  images_written_ += placed.size();
+  settle(settled.size());
+}
+
+Ledger::Item SeriesFile::item_of(const store::ChunkHead& head) const {
+  const auto number = scan_ ? head.frame : head.index / tiling_.count();
+  return {FrameNumber{number}, static_cast<std::uint32_t>(head.dataset)};
+}
+
+/// Whether the frame's channel is in the file with this chunk, whoever brought its others: in a team several ranks
+/// may bring some, and its lead hears of all.
+bool SeriesFile::note_part(const store::ChunkHead& head) {
+  if (team_.ranks() == 1 || !team_.leads()) return false;
+  const auto [number, channel] = item_of(head);
+  return partial_.add(number, channel, head.index % tiling_.count());
+}
+
+}  // namespace penstock::recorder

@@ -1,0 +1,25 @@
+/// Files that have the names of a master's members before the master is made.
+///
+/// A name proves nothing: a file goes only if its description says that it is a member of this master.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/env.hpp"
+#include "store/layout.hpp"
+
+namespace penstock::store {
+
+/// The number in a member's name; nothing where it is no such name.
+std::optional<std::uint64_t> member_number(const std::string& name, const Members& members);
+
+/// Whether the master at path `master` may be made: no file has a name that a member may get, or, where
+/// `members.overwrite` says so, those that do are members of it and not in use. Changes nothing. Errors:
+/// `already_exists` and `locked`, each with the file's name.
+Result<void> check_member_names(Env& env, const std::string& master, const Members& members);
+
+/// Removes the members of the master at path `master`, each after it was looked at again. Errors as above.
+Result<void> remove_members(Env& env, const std::string& master, const Members& members);
+
+}  // namespace penstock::store

@@ -1,0 +1,280 @@
+"""Which chunks, codec and alignment suit a detector and the ways in which its files are read, and why."""
+
+from collections.abc import Sequence
+from itertools import product
+
+from pydantic import BaseModel, Field
+
+from penstock.model.access import Chunk, Geometry, Pattern, Reading, reading
+from penstock.model.plans import GIB, ChunkPlan, CodecPlan, Encoding, StorePlan
+from penstock.model.storage import StorageFacts, describe_facts, settle_store
+from penstock.model.units import format_size, human_bytes
+
+# Orders of magnitude; only their relations choose a chunk. A request to storage costs as much time as a
+# transfer of so many bytes: about 0.1 ms at 1 GB/s here, ten times that over a network.
+_REQUEST_BYTES_LOCAL = 100_000
+_REQUEST_BYTES_REMOTE = 1_000_000
+# A chunk is expanded at some 2 GB/s while storage gives about 1 GB/s.
+_EXPANDING = 0.5
+_REMOTE = {
+    "nfs",
+    "nfs4",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "fhgfs",
+    "ceph",
+    "cifs",
+    "smb3",
+    "glusterfs",
+    "fuse.glusterfs",
+}
+# Below it a chunk's share of the index and of a segment's header, and the codec's loss at its ends, are felt.
+_CHUNK_BYTES_MIN = 64 * 1024
+# What the one indexer takes without being felt.
+_CHUNKS_A_SECOND_MAX = 100_000
+_CHUNKS_A_FRAME_MAX = 65536
+_ALTERNATIVES = 4
+
+
+class Ratios(BaseModel):
+    """How many times smaller images become, by codec: measured in chunks of a frame, or stated."""
+
+    by_codec: dict[Encoding, float] = {}
+    images: int = 0
+
+    def of(self, encoding: Encoding) -> float:
+        return self.by_codec.get(encoding, 1.0)
+
+
+class Cost(BaseModel):
+    """What a pattern costs with a chunk."""
+
+    pattern: str
+    weight: float
+    wanted_bytes: int
+    chunks: float = Field(description="that an access touches")
+    stored_bytes: float = Field(description="that an access reads from storage")
+    amplification: float = Field(description="uncompressed bytes of the chunks read, for each byte wanted")
+    storage_amplification: float = Field(
+        description="bytes read from storage for each (uncompressed) byte wanted"
+    )
+
+
+class Choice(BaseModel):
+    chunk: Chunk
+    bytes: int
+    chunks_a_frame: int
+    padding: float
+    costs: list[Cost]
+    relative_cost: float = Field(
+        description="weighted mean over the patterns; 1 is the best chunk for each of them"
+    )
+
+
+class Advice(BaseModel):
+    geometry: Geometry
+    storage: StorageFacts
+    ratios: Ratios
+    codec: CodecPlan
+    chunk: ChunkPlan
+    store: StorePlan
+    recommended: Choice
+    alternatives: list[Choice]
+    reasons: list[str]
+
+    def configuration(self) -> str:
+        """For a file of `penstock record`."""
+        shape = ", ".join(map(str, self.chunk.shape))
+        lines = ["chunk:", f"  shape: [{shape}]" + ("" if shape else "          # whole frames")]
+        lines += ["codec:", f"  encoding: {self.codec.encoding}"]
+        lines += ["store:", f"  alignment_bytes: {format_size(self.store.alignment_bytes)}"]
+        lines += [f"  segment_bytes: {format_size(self.store.segment_bytes)}"]
+        lines += [f"  extent_bytes: {format_size(self.store.extent_bytes)}"]
+        return "\n".join(lines) + "\n"
+
+
+def advise(
+    geometry: Geometry, patterns: Sequence[Pattern], storage: StorageFacts, ratios: Ratios, rate_hz: float = 0
+) -> Advice:
+    codec, why_codec = _codec(ratios)
+    ratio = ratios.of(codec.encoding)
+    choices = _weigh(_candidates(geometry, patterns, rate_hz), geometry, patterns, storage, ratio)
+    best = choices[0]
+    whole = next(choice for choice in choices if choice.chunks_a_frame == 1)
+    store, why_store = _store(best.bytes, storage)
+    shape = [] if best.chunks_a_frame == 1 else [best.chunk.rows, best.chunk.columns]
+    shown = [choice for choice in choices[1:] if _differs(choice, best)][: _ALTERNATIVES - 1]
+    if whole is not best and whole not in shown:
+        shown.append(whole)
+    return Advice(
+        geometry=geometry,
+        storage=storage,
+        ratios=ratios,
+        codec=codec,
+        chunk=ChunkPlan(shape=shape),
+        store=store,
+        recommended=best,
+        alternatives=shown,
+        reasons=[*_why_chunk(best, whole, patterns, geometry, rate_hz), why_codec, *why_store],
+    )
+
+
+def _candidates(geometry: Geometry, patterns: Sequence[Pattern], rate_hz: float) -> list[Chunk]:
+    """Whole frames, and tiles that are neither too small nor too many."""
+    rows = _extents(geometry.rows, [pattern.rows for pattern in patterns if pattern.kind != "frames"])
+    columns = _extents(geometry.columns, [pattern.columns for pattern in patterns if pattern.columns])
+    tiles = [Chunk(rows=r, columns=c) for r, c in product(rows, columns)]
+    return [chunk for chunk in tiles if _possible(chunk, geometry, rate_hz)]
+
+
+def _extents(whole: int, wanted: Sequence[int]) -> list[int]:
+    halves = {-(-whole // 2**i) for i in range(12)}
+    powers = {2**i for i in range(4, 15)}
+    return sorted(extent for extent in halves | powers | set(wanted) if extent <= whole)
+
+
+def _possible(chunk: Chunk, geometry: Geometry, rate_hz: float) -> bool:
+    count = chunk.a_frame(geometry)
+    if count == 1:
+        return chunk.rows == geometry.rows and chunk.columns == geometry.columns
+    return (
+        chunk.raw_bytes(geometry) >= _CHUNK_BYTES_MIN
+        and count <= _CHUNKS_A_FRAME_MAX
+        and count * rate_hz <= _CHUNKS_A_SECOND_MAX
+    )
+
+
+def _weigh(
+    chunks: Sequence[Chunk],
+    geometry: Geometry,
+    patterns: Sequence[Pattern],
+    storage: StorageFacts,
+    ratio: float,
+) -> list[Choice]:
+    """The cheapest first."""
+    request = _REQUEST_BYTES_REMOTE if storage.kind in _REMOTE else _REQUEST_BYTES_LOCAL
+    readings = [[reading(pattern, chunk, geometry) for pattern in patterns] for chunk in chunks]
+
+    def spent(one: Reading) -> float:
+        return one.chunks * request + one.expanded_bytes / ratio + one.expanded_bytes * _EXPANDING
+
+    least = [min(spent(row[i]) for row in readings) for i in range(len(patterns))]
+    weights = sum(pattern.weight for pattern in patterns)
+    choices = []
+    for chunk, row in zip(chunks, readings, strict=True):
+        relative = sum(p.weight * spent(one) / low for p, one, low in zip(patterns, row, least, strict=True))
+        choices.append(
+            Choice(
+                chunk=chunk,
+                bytes=chunk.raw_bytes(geometry),
+                chunks_a_frame=chunk.a_frame(geometry),
+                padding=chunk.padding(geometry),
+                costs=[_cost(p, one, ratio) for p, one in zip(patterns, row, strict=True)],
+                relative_cost=relative / weights,
+            )
+        )
+    return sorted(choices, key=lambda choice: (choice.relative_cost * choice.padding, choice.chunks_a_frame))
+
+
+def _cost(pattern: Pattern, one: Reading, ratio: float) -> Cost:
+    stored = one.expanded_bytes / ratio
+    return Cost(
+        pattern=pattern.text,
+        weight=pattern.weight,
+        wanted_bytes=one.wanted_bytes,
+        chunks=one.chunks,
+        stored_bytes=stored,
+        amplification=one.amplification,
+        storage_amplification=stored / one.wanted_bytes,
+    )
+
+
+def _differs(choice: Choice, best: Choice) -> bool:
+    """Worth a line of its own: another size, not the next neighbour."""
+    return not 0.6 < choice.bytes / best.bytes < 1.7
+
+
+def _why_chunk(
+    best: Choice, whole: Choice, patterns: Sequence[Pattern], geometry: Geometry, rate_hz: float
+) -> list[str]:
+    ways = "; ".join(f"{p.meaning} (weight {p.weight:g})" for p in patterns)
+    reasons = [f"the file is read so: {ways}. HDF5 reads and expands whole chunks"]
+    if best is whole:
+        reasons.append(
+            "chunks of whole frames: nothing smaller costs these readers less, frames that come compressed"
+            " are stored as they are, and a frame is one request"
+        )
+    else:
+        gain = max(
+            zip(whole.costs, best.costs, strict=True),
+            key=lambda two: two[0].amplification / two[1].amplification,
+        )
+        reasons.append(
+            f"chunks of {best.chunk.rows} x {best.chunk.columns} pixels: {gain[1].pattern} then reads"
+            f" {gain[1].amplification:.1f} bytes for each that is wanted, with whole frames"
+            f" {gain[0].amplification:.1f}"
+        )
+        reasons.append(
+            f"not smaller ones: each chunk is a request, an entry in the index and"
+            f" {human_bytes(best.bytes)} for the codec; a frame has {best.chunks_a_frame} of them"
+        )
+        reasons.append(
+            "frames that arrive compressed are expanded and compressed again, as a chunk is a part of a"
+            " frame: plan the recorder's cores for it"
+        )
+    if rate_hz and best.chunks_a_frame > 1:
+        reasons.append(
+            f"at {rate_hz:g} frames a second that makes {best.chunks_a_frame * rate_hz:,.0f} chunks a second"
+            f" (at most {_CHUNKS_A_SECOND_MAX:,} are advised)"
+        )
+    if best.padding > 1.005:
+        reasons.append(
+            f"the frame is no multiple of the chunk: the chunks hold {best.padding:.2f} times its pixels; a"
+            " codec takes that away, without one the file grows by it"
+        )
+    through = [p for p in patterns if p.kind in ("pixel", "rows")]
+    if through and geometry.frames > 1:
+        reasons.append(
+            "a chunk holds one frame, so reading through all frames is a request a frame and chunk: if"
+            " that is the main use, keep a copy with chunks of several frames"
+        )
+    return reasons
+
+
+def _codec(ratios: Ratios) -> tuple[CodecPlan, str]:
+    fast, dense = ratios.of("bslz4"), ratios.of("bszstd")
+    if not ratios.by_codec:
+        return CodecPlan(encoding="bslz4"), (
+            "bslz4: readers of the field expect it and it expands at gigabytes a second; how well these"
+            " images compress is not known, so figures are for uncompressed bytes (give --like or --ratio)"
+        )
+    if fast < 1.1:
+        return CodecPlan(encoding="none"), (
+            f"no codec: these images compress {fast:.2f} times only, which is not worth the time to expand;"
+            " of chunks above the reader's cache (1 MiB by default) HDF5 then reads the wanted runs alone"
+        )
+    if dense > 1.4 * fast:
+        return CodecPlan(encoding="bszstd"), (
+            f"bszstd: it makes these images {dense:.1f} times smaller, bslz4 {fast:.1f} times; it takes about"
+            " three times the processor time, so choose bslz4 where cores are short"
+        )
+    told = f"; bszstd would make it {dense:.1f}" if "bszstd" in ratios.by_codec else ""
+    return CodecPlan(encoding="bslz4"), (
+        f"bslz4: {fast:.1f} times smaller{told}; readers of the field expect it, and it expands at gigabytes"
+        " a second"
+    )
+
+
+def _store(chunk_bytes: int, storage: StorageFacts) -> tuple[StorePlan, list[str]]:
+    suited, reason = settle_store(StorePlan.model_validate({}), storage)
+    alignment = suited.alignment_bytes
+    segment = min(GIB, max(suited.segment_bytes, -(-chunk_bytes // alignment) * alignment))
+    plan = suited.model_copy(
+        update={"segment_bytes": segment, "extent_bytes": max(suited.extent_bytes, 4 * segment)}
+    )
+    why = [
+        f"segments aligned to {format_size(alignment)}: {describe_facts(storage)}: {reason}",
+        f"segments of {format_size(segment)}: chunks are gathered into writes of that size",
+    ]
+    return plan, why
