@@ -8,10 +8,13 @@ build/test-results/<step>.log. `--only STEP` (repeatable) runs some of the steps
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +27,8 @@ JOBS = str(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
 # Most of a Python test's time is waiting for programs.
 PYTEST_PROCESSES = str(int(JOBS) + 1)
 FUZZ_SECONDS_EACH = "5"
+# A command of a step that takes longer hangs: it is ended, and the next step runs.
+LIMIT_S = 1800
 
 # A sanitizer's finding must end the test with a failure, whatever the code under test catches.
 SANITIZER_OPTIONS = {
@@ -80,6 +85,13 @@ def read_junit(path: Path) -> Counts:
     return counts
 
 
+def end_group(process: subprocess.Popen[bytes], why: str) -> None:
+    """Ends a command and what it started."""
+    print(f"run_tests: {why}", flush=True)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 class Runner:
     """Runs the commands of one step, with their output on the terminal and in the step's log."""
 
@@ -98,12 +110,22 @@ class Runner:
                 env={**os.environ, **(environment or {})},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,  # whatever it starts can be ended with it
             )
             assert process.stdout is not None
-            for line in process.stdout:
-                log.write(line)
-                sys.stdout.buffer.write(line)
-                sys.stdout.buffer.flush()
+            limit = threading.Timer(LIMIT_S, end_group, (process, f"hung: ended after {LIMIT_S} s"))
+            limit.start()
+            try:
+                while piece := os.read(process.stdout.fileno(), 1 << 16):
+                    log.write(piece)
+                    log.flush()
+                    sys.stdout.buffer.write(piece)
+                    sys.stdout.buffer.flush()
+            except KeyboardInterrupt:
+                end_group(process, "interrupted")
+                raise
+            finally:
+                limit.cancel()
         ok = process.wait() == 0
         self.outcome.timings.append((what, time.monotonic() - started, ok))
         if not ok:

@@ -12,6 +12,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/parent.hpp"
+
 namespace {
 
 using namespace penstock;
@@ -65,6 +67,8 @@ int main(int argc, char** argv) {
       "Exit status: 0 nothing wrong, 1 damage found or stopped early, 2 a wrong plan."};
   std::string plan_path;
   app.add_option("--plan", plan_path, "the plan: a file, or - for standard input")->required();
+  pid_t parent = 0;
+  app.add_option("--for", parent, "The process that this one does not outlive, its parent");
   app.set_version_flag("--version", PENSTOCK_VERSION);
   try {
     app.parse(argc, argv);
@@ -72,6 +76,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : exit_usage;
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("penstock-check"));
+  if (parent != 0 && !end_with_parent(parent, SIGTERM)) return exit_damage;
   const auto document = read_plan(plan_path);
   const auto plan = document.ok() ? check::CheckPlan::from_json(*document) : Result<check::CheckPlan>(document.error());
   if (!plan.ok()) {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/parent.hpp"
 #include "detector/job.hpp"
 
 namespace {
@@ -103,6 +104,8 @@ int main(int argc, char** argv) {
       "wrong. Plans: detectors/README.md."};
   std::string plan_path;
   app.add_option("--plan", plan_path, "JSON file with the whole job; - reads standard input")->required();
+  pid_t parent = 0;
+  app.add_option("--for", parent, "The process that this one does not outlive, its parent");
   app.set_version_flag("--version", "penstock-detector " PENSTOCK_VERSION);
   try {
     app.parse(argc, argv);
@@ -110,5 +113,6 @@ int main(int argc, char** argv) {
     return app.exit(problem) == 0 ? 0 : exit_usage;
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("penstock-detector"));
+  if (parent != 0 && !end_with_parent(parent, SIGTERM)) return exit_failed;
   return run(plan_path);
 }

@@ -20,6 +20,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/parent.hpp"
 #include "base/watched_env.hpp"
 #include "recorder/machine.hpp"
 #include "recorder/metrics.hpp"
@@ -247,12 +248,16 @@ int main(int argc, char** argv) {
   app.add_flag("--show-placement", only_show, "Tell where threads and memory would be (of rank 0), and end");
   bool alone = false;
   app.add_flag("--alone", alone, "One process, though a launcher of jobs started this program");
+  pid_t parent = 0;
+  app.add_option("--for", parent, "The process that this one does not outlive, its parent");
   app.set_version_flag("--version", "penstock-recorder " PENSTOCK_VERSION);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_usage;
   }
+  // Its files are completed when the command that started it dies.
+  if (parent != 0 && !end_with_parent(parent, SIGTERM)) return exit_failed;
   if (filters) return list_filters(filter_folders);
   if (plan_option->count() == 0) {
     spdlog::critical("--plan is required");

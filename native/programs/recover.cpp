@@ -4,8 +4,6 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -13,6 +11,8 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+
+#include "base/parent.hpp"
 
 namespace {
 
@@ -46,13 +46,6 @@ void emit(const char* event, json fields) {
   std::cout << fields.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
 }
 
-/// A recorder that dies does not leave this one behind with its lock on the file: killed at any moment, it leaves what
-/// can be recovered. False where the recorder is gone already.
-bool end_with(pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  return ::getppid() == parent;
-}
-
 int run(const recover::RecoverPlan& plan) {
   std::signal(SIGINT, stop);
   std::signal(SIGTERM, stop);
@@ -83,7 +76,7 @@ int main(int argc, char** argv) {
   std::string plan_path;
   app.add_option("--plan", plan_path, "the plan: a file, or - for standard input")->required();
   pid_t parent = 0;
-  app.add_option("--for", parent, "the process that this one does not outlive, its parent");
+  app.add_option("--for", parent, "The process that this one does not outlive, its parent");
   app.set_version_flag("--version", PENSTOCK_VERSION);
   try {
     app.parse(argc, argv);
@@ -91,7 +84,9 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : exit_usage;
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("penstock-recover"));
-  if (parent != 0 && !end_with(parent)) return exit_failed;
+  // A recorder that dies does not leave this one behind with its lock on the file: killed at any moment, it leaves
+  // what can be recovered.
+  if (parent != 0 && !end_with_parent(parent, SIGKILL)) return exit_failed;
   const auto document = read_plan(plan_path);
   const auto plan =
       document.ok() ? recover::RecoverPlan::from_json(*document) : Result<recover::RecoverPlan>(document.error());

@@ -129,6 +129,12 @@ class SeriesFile final : private store::Listener {
     std::vector<std::byte> tile;
   };
 
+  /// How far a frame came on its way to the store.
+  struct Handed {
+    std::uint64_t chunks = 0;  ///< that the store has taken, also where an error kept it from the others
+    Fate fate = Fate::lost;    ///< of the others
+  };
+
   SeriesFile(Env& env, const Config& config, Team& team, Series series, Tiling tiling, ScanConfig scan,
              std::string path);
 
@@ -150,9 +156,9 @@ class SeriesFile final : private store::Listener {
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
   Result<void> fit(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
-                     std::uint64_t& handed_over);
+                     Handed& handed);
   Result<void> write_raw(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
-                         CodecScratch& scratch, std::uint64_t& handed_over);
+                         CodecScratch& scratch, Handed& handed);
   Result<void> write_tile(const Frame& frame, Bytes raw, std::uint64_t tile, const store::ChunkHead& head,
                           WriterSlot& slot, CodecScratch& scratch);
   Result<void> put_plain(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot);

@@ -37,17 +37,15 @@ void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
   auto head = head_of(task, tiling_.count(), static_cast<bool>(scan_));
   head.crc = task.crc;
   head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
-  std::uint64_t handed_over = 0;
-  if (auto written = write(task.frame, head, worker, scratch, handed_over); !written.ok()) {
-    const auto code = written.error().code();
-    const bool damaged = code == Errc::corrupt || code == Errc::truncated;
-    if (damaged)
+  Handed handed;
+  if (auto written = write(task.frame, head, worker, scratch, handed); !written.ok()) {
+    // To hold back the acknowledgement of what can never be written would stop a sender that has no room for more.
+    if (written.error().code() == Errc::out_of_order) handed.fate = Fate::too_late;
+    if (handed.fate == Fate::damaged)
       spdlog::warn("{}: {}", path_, written.error().message());
     else
       fail(written.error());
-    // To hold back the acknowledgement of what can never be written would stop a sender that has no room for more.
-    const auto fate = damaged ? Fate::damaged : (code == Errc::out_of_order ? Fate::too_late : Fate::lost);
-    give_up(task.slot, tiling_.count() - handed_over, fate);
+    give_up(task.slot, tiling_.count() - handed.chunks, handed.fate);
     notify_sessions();
   }
   const auto took = monotonic_ns() - started;
@@ -57,33 +55,33 @@ void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
   release_task();
 }
 
-/// `handed_over` counts the chunks that the store has taken, also where an error keeps it from the others.
 Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
-                               std::uint64_t& handed_over) {
+                               Handed& handed) {
   auto& slot = *writers_[worker];
   std::lock_guard lock(slot.mutex);
   // What came compressed with more overhead than any of ours could be too large for its slot.
   const bool fits = config_.placement != store::Placement::slots || frame.payload.size() <= chunk_bytes_max_;
   if (tiling_.whole() && frame.encoding == codec_.encoding && fits && !filtered_) {
     PEN_TRY(slot.writer->put(head, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size())));
-    ++handed_over;
+    ++handed.chunks;
     return {};
   }
-  if (frame.encoding == Encoding::none) return write_raw(frame, frame.payload, head, slot, scratch, handed_over);
+  if (frame.encoding == Encoding::none) return write_raw(frame, frame.payload, head, slot, scratch, handed);
   // The file has one filter, and a chunk may be a part of a frame: so it is expanded and encoded again.
   auto plain = head;
   plain.crc.reset();
   slot.frame.resize(raw_bytes_a_frame_);
-  PEN_TRY(decode(frame.encoding, frame.payload, size_of(frame.spec.type), slot.frame, scratch), "image {}",
-          value(frame.number));
-  return write_raw(frame, slot.frame, plain, slot, scratch, handed_over);
+  const auto decoded = decode(frame.encoding, frame.payload, size_of(frame.spec.type), slot.frame, scratch);
+  if (!decoded.ok()) handed.fate = Fate::damaged;
+  PEN_TRY(decoded, "image {}", value(frame.number));
+  return write_raw(frame, slot.frame, plain, slot, scratch, handed);
 }
 
 Result<void> SeriesFile::write_raw(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
-                                   CodecScratch& scratch, std::uint64_t& handed_over) {
+                                   CodecScratch& scratch, Handed& handed) {
   for (std::uint64_t tile = 0; tile < tiling_.count(); ++tile) {
     PEN_TRY(write_tile(frame, raw, tile, head, slot, scratch));
-    ++handed_over;
+    ++handed.chunks;
   }
   return {};
 }

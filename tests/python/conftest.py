@@ -1,7 +1,7 @@
 """Fixtures for tests that run the real programs. They fail where a program is not built; they never skip."""
 
+import contextlib
 import gc
-import os
 import signal
 import socket
 import subprocess
@@ -12,6 +12,7 @@ from typing import Any
 
 import h5py
 import numpy
+import psutil
 import pytest
 from detector_stream import send
 
@@ -79,6 +80,14 @@ class RecordCommand:
         return self.process.returncode, log
 
 
+def end_with_family(process: "subprocess.Popen[str]") -> None:
+    """Kills what still runs; the ranks of a job, which have process groups of their own, too."""
+    if process.poll() is None:
+        for member in [*psutil.Process(process.pid).children(recursive=True), process]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()
+
+
 Record = Callable[..., RecordCommand]
 
 
@@ -97,9 +106,8 @@ def record(programs: dict[str, Path]) -> Iterator[Record]:
 
     yield start
     for command in started:
-        if command.process.poll() is None:
-            os.killpg(command.process.pid, signal.SIGKILL)
-        command.process.communicate()
+        end_with_family(command.process)
+        command.process.communicate(timeout=30)
 
 
 @pytest.fixture

@@ -1,11 +1,8 @@
 """Chunks that are parts of a frame, and scans: whole programs, and readers that know nothing of Penstock."""
 
 import json
-import os
-import signal
 import struct
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,11 +15,10 @@ import test_tcp_client
 import yaml
 from conftest import Record, Recorded
 from detector_stream import frames_of, start_message
-from test_recover import native_recorder, stamps_are_right
+from mid_series import ended_in_mid_series, stamps_are_right
 from test_tcp_client import Client
 
 from penstock.files.structure import check_structure
-from penstock.model.events import RecorderProgress, SeriesStart
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FRAMES = frames_of("uint16")
@@ -94,25 +90,7 @@ def test_tiles_go_through_a_filter_plug_in(recorded: Recorded, run: Run, tmp_pat
 
 
 def test_a_killed_recorders_tiles_are_recovered(record: Record, run: Run, tmp_path: Path) -> None:
-    recorder = record(tmp_path, "--chunk", "24x96", "--codec", "none")
-    command = [sys.executable, "-m", "penstock", "simulate", "custom", "--rows", "64", "--columns", "96"]
-    command += ["--frames", "100000", "--rate", "400", "--series-name", "left", "--connect-timeout", "1"]
-    detector = subprocess.Popen(
-        [*command, "--to", f"tcp://{recorder.address}"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    try:
-        recorder.until(SeriesStart)
-        while True:
-            progress = recorder.until(RecorderProgress)
-            assert isinstance(progress, RecorderProgress)
-            if progress.frames_written > 150:
-                break
-        os.killpg(native_recorder(recorder.process.pid), signal.SIGKILL)
-        recorder.process.communicate(timeout=60)
-    finally:
-        detector.terminate()
-        detector.communicate(timeout=60)
-    left = tmp_path / "left.h5"
+    left = ended_in_mid_series(record, tmp_path, ["--chunk", "24x96", "--codec", "none"])
     copy = tmp_path / "rebuilt.h5"
     copy.write_bytes(left.read_bytes())
     report = json.loads(run("recover", str(left), "--json").stdout)
@@ -247,25 +225,8 @@ def test_a_killed_recorders_scan_is_recovered(record: Record, run: Run, tmp_path
     path.write_text(
         yaml.safe_dump({"scan": {"axes": axes, "order": "snake"}, "store": store}), encoding="utf-8"
     )
-    recorder = record(tmp_path, str(path), "--codec", "none")
-    command = [sys.executable, "-m", "penstock", "simulate", "custom", "--rows", "64", "--columns", "96"]
-    command += ["--frames", "3500", "--rate", "300", "--series-name", "left", "--connect-timeout", "1"]
-    detector = subprocess.Popen(
-        [*command, "--to", f"tcp://{recorder.address}"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    try:
-        recorder.until(SeriesStart)
-        while True:
-            progress = recorder.until(RecorderProgress)
-            assert isinstance(progress, RecorderProgress)
-            if progress.frames_written > 150:
-                break
-        os.killpg(native_recorder(recorder.process.pid), signal.SIGKILL)
-        recorder.process.communicate(timeout=60)
-    finally:
-        detector.terminate()
-        detector.communicate(timeout=60)
-    left = tmp_path / "left.h5"
+    detector = ["custom", "--rows", "64", "--columns", "96", "--frames", "3500", "--rate", "300"]
+    left = ended_in_mid_series(record, tmp_path, [str(path), "--codec", "none"], detector)
     copy = tmp_path / "rebuilt.h5"
     copy.write_bytes(left.read_bytes())
     with copy.open("r+b") as file:

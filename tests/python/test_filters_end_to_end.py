@@ -13,7 +13,7 @@ import hdf5plugin
 import numpy
 from conftest import Record, Recorded
 from detector_stream import SHAPE, frames_of, send, start_message
-from test_recover import stamps_are_right
+from mid_series import stamps_are_right
 from test_resume import Recorders, is_whole, progress_beyond, simulator
 
 from penstock.model.events import Rejected

@@ -1,10 +1,7 @@
 """The placements of chunks, as a user meets them: recorded, read with h5py, checked, killed, recovered."""
 
 import json
-import os
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +10,9 @@ import hdf5plugin  # noqa: F401
 import numpy
 import pytest
 from conftest import Record, RecordCommand
+from mid_series import ended_in_mid_series, kill, stamps_are_right, stop
 from test_independent_scanner import crc32c, list_chunks, walk
 from test_ranks import Job
-from test_recover import native_recorder, stamps_are_right
-
-from penstock.model.events import RecorderProgress, SeriesStart
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SHAPE = ("custom", "--rows", "48", "--columns", "64", "--type", "uint16")
@@ -128,40 +123,14 @@ def test_contiguous_frames_have_no_codec(run: Run, tmp_path: Path) -> None:
     assert "--placement" in unknown.stderr
 
 
-def kill(recorder: RecordCommand) -> None:
-    os.killpg(native_recorder(recorder.process.pid), signal.SIGKILL)
-    recorder.process.communicate(timeout=60)
-
-
-def stop(recorder: RecordCommand) -> None:
-    code, log = recorder.stop()
-    assert code == 0, log
-
-
-def end_in_mid_series(
-    record: Record, folder: Path, placement: str, frames: int, end: Callable[[RecordCommand], None]
-) -> Path:
-    recorder = record(folder, *options(placement))
-    command = [sys.executable, "-m", "penstock", "simulate", *SHAPE, "--frames", str(frames), "--rate", "400"]
-    command += ["--series-name", "left", "--connect-timeout", "1", "--to", f"tcp://{recorder.address}"]
-    detector = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    try:
-        recorder.until(SeriesStart)
-        while True:
-            progress = recorder.until(RecorderProgress)
-            assert isinstance(progress, RecorderProgress)
-            if progress.frames_written > 250:
-                break
-        end(recorder)
-    finally:
-        detector.terminate()
-        detector.communicate(timeout=60)
-    return folder / "left.h5"
+def ended(record: Record, folder: Path, placement: str, end: Callable[[RecordCommand], None]) -> Path:
+    detector = [*SHAPE, "--frames", "5000", "--rate", "400"]
+    return ended_in_mid_series(record, folder, options(placement), detector, 250, end)
 
 
 @pytest.mark.parametrize("placement", ["slots", "contiguous"])
 def test_a_series_that_ends_early(record: Record, run: Run, tmp_path: Path, placement: str) -> None:
-    file = end_in_mid_series(record, tmp_path, placement, 5000, stop)
+    file = ended(record, tmp_path, placement, stop)
     report, errors = errors_of(run, file)
     assert not errors, report
     received = 5000 - int(str(report["missing"]))
@@ -177,7 +146,7 @@ def test_a_series_that_ends_early(record: Record, run: Run, tmp_path: Path, plac
 def test_a_killed_recorders_frames_are_recovered(
     record: Record, run: Run, tmp_path: Path, placement: str
 ) -> None:
-    file = end_in_mid_series(record, tmp_path, placement, 5000, kill)
+    file = ended(record, tmp_path, placement, kill)
     done = run("recover", str(file))
     assert done.returncode == 0, done.stderr
     report, errors = errors_of(run, file)

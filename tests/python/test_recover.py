@@ -3,20 +3,14 @@
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
-import hdf5plugin  # noqa: F401
-import numpy
 import pytest
 from conftest import Record
-
-from penstock.model.events import RecorderProgress, SeriesStart
+from mid_series import ended_in_mid_series, stamps_are_right
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -24,48 +18,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture
 def left(record: Record, tmp_path: Path) -> Path:
     """The file of a recorder that was killed after some hundred frames."""
-    recorder = record(tmp_path)
-    command = [sys.executable, "-m", "penstock", "simulate", "custom", "--rows", "64", "--columns", "96"]
-    command += ["--frames", "100000", "--rate", "400", "--series-name", "left", "--connect-timeout", "1"]
-    detector = subprocess.Popen(
-        [*command, "--to", f"tcp://{recorder.address}"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    try:
-        recorder.until(SeriesStart)
-        while True:
-            progress = recorder.until(RecorderProgress)
-            assert isinstance(progress, RecorderProgress)
-            if progress.frames_written > 300:
-                break
-        os.killpg(native_recorder(recorder.process.pid), signal.SIGKILL)
-        recorder.process.communicate(timeout=60)
-    finally:
-        detector.terminate()
-        detector.communicate(timeout=60)
-    return tmp_path / "left.h5"
-
-
-def native_recorder(parent: int) -> int:
-    """The process id of the recorder behind `penstock record`; it leads a process group of its own."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
-    found = [
-        int(child)
-        for child in children
-        if b"penstock-recorder" in Path(f"/proc/{child}/cmdline").read_bytes()
-    ]
-    assert len(found) == 1, children
-    return found[0]
-
-
-def stamps_are_right(file: Path) -> int:
-    """Every frame that is marked as received carries its number; how many there are."""
-    with h5py.File(file) as content:
-        states = content["/entry/penstock/frame_state"][...]
-        received = numpy.flatnonzero(states == 1)
-        for number in received:
-            frame = content["/entry/data/data"][number]
-            assert numpy.ascontiguousarray(frame[0, :4]).view("uint64")[0] == number
-        return len(received)
+    return ended_in_mid_series(record, tmp_path, frames=300)
 
 
 def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:

@@ -17,7 +17,7 @@ import hdf5plugin  # noqa: F401
 import numpy as np
 import pytest
 from conftest import Record, RecordCommand
-from test_recover import native_recorder
+from mid_series import native_recorder
 from test_tcp_client import ERROR, RESUME, START, Client, Pixels, frames_of, start_fields
 
 from penstock.model.events import RecorderProgress, SeriesStart

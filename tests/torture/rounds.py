@@ -5,7 +5,6 @@ import contextlib
 import os
 import queue
 import random
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any, Literal
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy
+import psutil
 import pytest
 from ports import free_ports
 from sender import Frames
@@ -129,14 +129,13 @@ class Recorder:
         if self.setup.ranks == 1:
             return [self.program.pid]
         found: dict[int, int] = {}
-        for pid in _descendants(self.program.pid):
-            with contextlib.suppress(OSError):
-                if b"penstock-recorder-" not in Path(f"/proc/{pid}/exe").readlink().name.encode():
+        for process in psutil.Process(self.program.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if "penstock-recorder-" not in Path(process.exe()).name:
                     continue
-                environment = Path(f"/proc/{pid}/environ").read_bytes()
-                rank = re.search(rb"\0(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)\0", b"\0" + environment)
-                assert rank is not None, environment
-                found[int(rank[1])] = pid
+                environment = process.environ()
+                rank = environment.get("OMPI_COMM_WORLD_RANK") or environment["PMI_RANK"]
+                found[int(rank)] = process.pid
         assert sorted(found) == list(range(self.setup.ranks)), found
         return [found[rank] for rank in sorted(found)]
 
@@ -171,18 +170,10 @@ class Recorder:
         self.program.stop(10)
 
 
-def _descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*"):
-        with contextlib.suppress(OSError):
-            for child in (task / "children").read_text(encoding="ascii").split():
-                yield int(child)
-                yield from _descendants(int(child))
-
-
 def _lives(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
 
 
@@ -228,12 +219,15 @@ def within(seconds: int) -> Iterator[None]:
         raise TimeoutError(f"not over within {seconds} s")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
+    started = time.monotonic()
+    left_s, _ = signal.setitimer(signal.ITIMER_REAL, seconds)  # of the whole test
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left_s:
+            signal.setitimer(signal.ITIMER_REAL, max(left_s - (time.monotonic() - started), 0.1))
 
 
 def assert_right(file: Path, frames: Frames) -> set[int]:

@@ -6,15 +6,14 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.files.compressibility import measure_ratios
 from penstock.files.replay import replay_file
 from penstock.files.storage import storage_facts
 from penstock.model.access import PATTERNS, Geometry, Pattern
 from penstock.model.advice import Ratios, advise
-from penstock.model.catalogue import CUSTOM, Detector, custom_detector, find_detector, read_catalogue
 from penstock.model.errors import UsageError
 from penstock.model.plans import GIB
-from penstock.programs.locate import detectors_folder
 from penstock.report.advice import advice_view
 from penstock.report.progress import ProgressView
 
@@ -45,14 +44,9 @@ def advise_command(
         list[Path] | None,
         typer.Option(metavar="PATH", help="Images, or a folder of them, to try the codecs on; repeatable."),
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="Of a custom detector.")] = None,
-    columns: Annotated[int | None, typer.Option(help="Of a custom detector.")] = None,
-    type_: Annotated[
-        str | None,
-        typer.Option(
-            "--type", help="Of a custom detector: uint8, uint16, uint32, int16, int32. [default: uint16]"
-        ),
-    ] = None,
+    rows: CustomRows = None,
+    columns: CustomColumns = None,
+    type_: CustomType = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
 ) -> None:
     """Recommend chunks, codec and alignment for the way in which files will be read, and say why.
@@ -61,7 +55,7 @@ def advise_command(
     """
     if ratio is not None and like:
         raise UsageError("--ratio and --like both tell how images compress", "give one of them")
-    chosen = _detector(detector, rows, columns, type_)
+    chosen = choose_detector("advise", detector, rows, columns, type_)
     geometry = Geometry(
         frames=frames,
         rows=chosen.rows,
@@ -80,16 +74,6 @@ def advise_command(
         print_json(advice)
     else:
         out().print(advice_view(advice))
-
-
-def _detector(name: str, rows: int | None, columns: int | None, kind: str | None) -> Detector:
-    if name == CUSTOM:
-        return custom_detector(rows, columns, kind)
-    if (rows, columns, kind) != (None, None, None):
-        raise UsageError(
-            "--rows, --columns and --type are for a custom detector", "penstock advise custom --rows …"
-        )
-    return find_detector(read_catalogue(detectors_folder()), name)
 
 
 def _measured(paths: list[Path]) -> Ratios:

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
+from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.files.replay import Replay, replay_file
-from penstock.model.catalogue import CUSTOM, Detector, custom_detector, find_detector, read_catalogue
+from penstock.model.catalogue import CUSTOM, Detector
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.events import Event
 from penstock.model.plans import DetectorPlan, FilesTarget
-from penstock.programs.locate import detectors_folder
 from penstock.programs.simulate import detector_plan, parse_rate, parse_target, simulate, simulation_from
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import simulation_table
@@ -57,14 +57,9 @@ def simulate_command(
     stamp: Annotated[
         bool, typer.Option(help="Write the frame number into the first pixels of simulated frames.")
     ] = True,
-    rows: Annotated[int | None, typer.Option(help="Of a custom detector.")] = None,
-    columns: Annotated[int | None, typer.Option(help="Of a custom detector.")] = None,
-    type_: Annotated[
-        str | None,
-        typer.Option(
-            "--type", help="Of a custom detector: uint8, uint16, uint32, int16, int32. [default: uint16]"
-        ),
-    ] = None,
+    rows: CustomRows = None,
+    columns: CustomColumns = None,
+    type_: CustomType = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File with the recorder's token; otherwise PENSTOCK_TOKEN.")
     ] = None,
@@ -90,14 +85,7 @@ def simulate_command(
     ] = False,
 ) -> None:
     """Simulate a detector, or replay real images as one."""
-    if detector == CUSTOM:
-        chosen = custom_detector(rows, columns, type_)
-    elif (rows, columns, type_) != (None, None, None):
-        raise UsageError(
-            "--rows, --columns and --type are for a custom detector", "penstock simulate custom --rows …"
-        )
-    else:
-        chosen = find_detector(read_catalogue(detectors_folder()), detector)
+    chosen = choose_detector("simulate", detector, rows, columns, type_)
     target = parse_target(to, read_token(token_file, os.environ))
     simulation = simulation_from(
         frames=frames,

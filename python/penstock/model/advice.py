@@ -99,7 +99,8 @@ def advise(
 ) -> Advice:
     codec, why_codec = _codec(ratios)
     ratio = ratios.of(codec.encoding)
-    choices = _weigh(_candidates(geometry, patterns, rate_hz), geometry, patterns, storage, ratio)
+    expanding = 0.0 if codec.encoding == "none" else _EXPANDING
+    choices = _weigh(_candidates(geometry, patterns, rate_hz), geometry, patterns, storage, ratio, expanding)
     best = choices[0]
     whole = next(choice for choice in choices if choice.chunks_a_frame == 1)
     store, why_store = _store(best.bytes, storage)
@@ -151,13 +152,14 @@ def _weigh(
     patterns: Sequence[Pattern],
     storage: StorageFacts,
     ratio: float,
+    expanding: float,
 ) -> list[Choice]:
-    """The cheapest first."""
+    """The cheapest first; `expanding` a byte costs so many bytes read from storage."""
     request = _REQUEST_BYTES_REMOTE if storage.kind in _REMOTE else _REQUEST_BYTES_LOCAL
     readings = [[reading(pattern, chunk, geometry) for pattern in patterns] for chunk in chunks]
 
     def spent(one: Reading) -> float:
-        return one.chunks * request + one.expanded_bytes / ratio + one.expanded_bytes * _EXPANDING
+        return one.chunks * request + one.expanded_bytes / ratio + one.expanded_bytes * expanding
 
     least = [min(spent(row[i]) for row in readings) for i in range(len(patterns))]
     weights = sum(pattern.weight for pattern in patterns)

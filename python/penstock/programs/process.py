@@ -5,7 +5,6 @@ process group of its own, so that Ctrl-C reaches it once, through `forwarding_si
 """
 
 import contextlib
-import ctypes
 import os
 import queue
 import re
@@ -32,13 +31,6 @@ LogLine = Callable[[str], None]
 # A program's last words, which become the command's error.
 _FATAL = re.compile(r"(?:\[[^\]]*\] )+?\[critical\] (?P<message>.*)")
 _LOG_LINES_KEPT = 40
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _follow_parent() -> None:
-    """In the child: ask for SIGTERM when the parent dies, so that no recorder stays behind unseen."""
-    _libc.prctl(_DIE_WITH_PARENT, int(signal.SIGTERM))
 
 
 def _alone() -> dict[str, str]:
@@ -88,10 +80,13 @@ class Program:
         self._plan_file: Path | None = None
         try:
             if ranks is None:
-                command, environment = [str(path), "--plan", "-", *options], _alone()
+                # It ends with this process, so that no recorder stays behind unseen.
+                lifetime = ("--for", str(os.getpid()))
+                command, environment = [str(path), "--plan", "-", *lifetime, *options], _alone()
             else:
                 launcher = ranks.command(path)
                 self._plan_file = _plan_file(plan)
+                # Its input ends with this process, and so does the job.
                 command = [*launcher, "--plan", str(self._plan_file), "--stop-at-eof", *options]
                 environment = ranks.environment()
             self._process = subprocess.Popen(
@@ -101,8 +96,6 @@ class Program:
                 stderr=subprocess.PIPE,
                 process_group=0,
                 env=environment,
-                # A job completes its files when its input ends, which is what happens when this process dies.
-                preexec_fn=None if self._is_job else _follow_parent,  # noqa: PLW1509 (one system call)
             )
         except OSError as error:
             self._forget_plan()

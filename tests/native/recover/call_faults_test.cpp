@@ -11,6 +11,7 @@
 #include "../check/check_fixture.hpp"
 #include "../support/fault_env.hpp"
 #include "recover/recover.hpp"
+#include "right_frames.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 /// HDF5 leaves 56 bytes behind where a write of its own fails. That no object of it stays open is asked for below.
@@ -24,6 +25,7 @@ using namespace check::testing;
 using penstock::testing::Call;
 using penstock::testing::FaultEnv;
 using store::Durability;
+using testing::right_frames;
 
 /// What became of each chunk.
 class Account final : public store::Listener {
@@ -106,30 +108,6 @@ class CallFaults : public CheckTest, public ::testing::WithParamInterface<Fault>
     return calls >= failing;
   }
 
-  std::set<std::uint64_t> right_frames() const {
-    std::set<std::uint64_t> right;
-    const hid_t file = H5Fopen(path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-    EXPECT_GE(file, 0) << "plain HDF5 does not open it";
-    if (file < 0) return right;
-    const hid_t dataset = H5Dopen2(file, "/entry/data/data", H5P_DEFAULT), space = H5Dget_space(dataset);
-    std::vector<std::byte> pixels(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)) * 2);
-    EXPECT_GE(H5Dread(dataset, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data()), 0);
-    for (std::uint64_t frame = 0; frame < pixels.size() / frame_bytes; ++frame) {
-      const auto of_frame = Bytes(pixels).subspan(frame * frame_bytes, frame_bytes);
-      const auto expected = simulated(frame);
-      if (std::equal(of_frame.begin(), of_frame.end(), expected.begin())) {
-        right.insert(frame);
-        continue;
-      }
-      const bool fill = std::all_of(of_frame.begin(), of_frame.end(), [](auto byte) { return byte == std::byte{0}; });
-      EXPECT_TRUE(fill) << "frame " << frame << " is false";
-    }
-    H5Sclose(space);
-    H5Dclose(dataset);
-    H5Fclose(file);
-    return right;
-  }
-
   void judge(const Account& account, const std::set<std::uint64_t>& taken, bool finished) {
     for (const auto frame : taken) EXPECT_EQ(account.told_.count(frame), 1u) << "nothing was said of frame " << frame;
     for (const auto& [frame, times] : account.told_) EXPECT_EQ(times, 1) << "frame " << frame << " was told of twice";
@@ -144,7 +122,7 @@ class CallFaults : public CheckTest, public ::testing::WithParamInterface<Fault>
         return;
       }
     }
-    const auto right = right_frames();
+    const auto right = right_frames(path());
     for (const auto frame : account.placed_) EXPECT_TRUE(right.contains(frame)) << "frame " << frame << " is gone";
     const auto checked = check(path());
     for (const auto& finding : checked.findings) {

@@ -11,6 +11,7 @@
 #include "../check/check_fixture.hpp"
 #include "check/index_process.hpp"
 #include "recover/recover.hpp"
+#include "right_frames.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -19,6 +20,7 @@ using namespace check::testing;
 using penstock::testing::PowerCutEnv;
 using penstock::testing::Unsynced;
 using store::Durability;
+using testing::right_frames;
 
 /// HDF5 may never come back from structures of which a part is missing; it works in a process of its own, which is
 /// ended.
@@ -79,31 +81,6 @@ class PowerCut : public CheckTest, public ::testing::WithParamInterface<Case> {
     options.flush_interval = std::chrono::milliseconds(1 + random() % 10);
     options.sync_interval = std::chrono::milliseconds(1 + random() % 10);
     return options;
-  }
-
-  /// What plain HDF5 shows of the frames that its index names: nothing of Penstock is asked.
-  std::set<std::uint64_t> right_frames(const std::string& file) const {
-    std::set<std::uint64_t> right;
-    const hid_t opened = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-    EXPECT_GE(opened, 0) << "plain HDF5 does not open it";
-    if (opened < 0) return right;
-    const hid_t dataset = H5Dopen2(opened, "/entry/data/data", H5P_DEFAULT), space = H5Dget_space(dataset);
-    std::vector<std::byte> pixels(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)) * 2);
-    EXPECT_GE(H5Dread(dataset, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data()), 0);
-    for (std::uint64_t frame = 0; frame < pixels.size() / frame_bytes; ++frame) {
-      const auto of_frame = Bytes(pixels).subspan(frame * frame_bytes, frame_bytes);
-      const auto expected = simulated(frame);
-      if (std::equal(of_frame.begin(), of_frame.end(), expected.begin())) {
-        right.insert(frame);
-        continue;
-      }
-      const bool fill = std::all_of(of_frame.begin(), of_frame.end(), [](auto byte) { return byte == std::byte{0}; });
-      EXPECT_TRUE(fill) << "frame " << frame << " is false";
-    }
-    H5Sclose(space);
-    H5Dclose(dataset);
-    H5Fclose(opened);
-    return right;
   }
 
   /// Whatever HDF5 can still read of its index names only what was sent.

@@ -1,0 +1,41 @@
+/// What plain HDF5 shows of a file of simulated frames. Nothing of Penstock is asked.
+#pragma once
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../check/check_fixture.hpp"
+
+namespace penstock::recover::testing {
+
+/// The frames that are as they were sent. The test fails where one is neither that nor empty.
+inline std::set<std::uint64_t> right_frames(const std::string& path) {
+  using namespace check::testing;
+  std::set<std::uint64_t> right;
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  EXPECT_GE(file, 0) << "plain HDF5 does not open it";
+  if (file < 0) return right;
+  const hid_t dataset = H5Dopen2(file, "/entry/data/data", H5P_DEFAULT), space = H5Dget_space(dataset);
+  std::vector<std::byte> pixels(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)) * 2);
+  EXPECT_GE(H5Dread(dataset, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data()), 0);
+  for (std::uint64_t frame = 0; frame < pixels.size() / frame_bytes; ++frame) {
+    const auto of_frame = Bytes(pixels).subspan(frame * frame_bytes, frame_bytes);
+    const auto expected = simulated(frame);
+    if (std::equal(of_frame.begin(), of_frame.end(), expected.begin())) {
+      right.insert(frame);
+      continue;
+    }
+    const bool fill = std::all_of(of_frame.begin(), of_frame.end(), [](auto byte) { return byte == std::byte{0}; });
+    EXPECT_TRUE(fill) << "frame " << frame << " is false";
+  }
+  H5Sclose(space);
+  H5Dclose(dataset);
+  H5Fclose(file);
+  return right;
+}
+
+}  // namespace penstock::recover::testing
