@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
@@ -20,9 +21,10 @@ namespace {
 
 using nlohmann::json;
 
-enum class Message : std::uint8_t { group = 1, dataset, chunks, value, unreadable, failed, complete };
+enum class Message : std::uint8_t { group = 1, dataset, expect, chunks, value, unreadable, failed, complete };
 constexpr std::size_t prefix_bytes = 5;  // the message's kind and the length of what follows
 constexpr std::uint32_t message_bytes_max = std::uint32_t{1} << 30;
+constexpr std::uint64_t silence_ms_max = 3'600'000;
 
 /// The child's side: writes what the reader says to the pipe.
 class PipeVisitor final : public store::TreeVisitor {
@@ -33,12 +35,13 @@ class PipeVisitor final : public store::TreeVisitor {
     send(Message::group, json::array({path, to_json(attributes)}));
   }
   void dataset(store::DatasetInfo info) override { send(Message::dataset, to_json(info)); }
+  void expect(std::chrono::milliseconds silence) override { send(Message::expect, json(silence.count())); }
   void chunks(std::span<const store::IndexedChunk> chunks) override { send(Message::chunks, std::as_bytes(chunks)); }
   void value(store::Value value) override { send(Message::value, to_json(value)); }
-  void unreadable(const std::string& path, const std::string& why) override {
-    send(Message::unreadable, json::array({path, why}));
+  void unreadable(const std::string& path, const Error& why) override {
+    send(Message::unreadable, json::array({path, why.message(), static_cast<int>(why.code())}));
   }
-  void failed(const std::string& why) { send(Message::failed, json(why)); }
+  void failed(const Error& why) { send(Message::failed, json::array({why.message(), static_cast<int>(why.code())})); }
   void complete() { send(Message::complete, Bytes{}); }
 
  private:
@@ -72,13 +75,22 @@ class PipeVisitor final : public store::TreeVisitor {
   for (const int number : {SIGINT, SIGTERM, SIGPIPE}) ::signal(number, SIG_DFL);
   PipeVisitor visitor(fd);
   try {
-    if (const auto read = store::read_tree(env, path, options, visitor); !read.ok())
-      visitor.failed(read.error().message());
+    if (const auto read = store::read_tree(env, path, options, visitor); !read.ok()) visitor.failed(read.error());
+  } catch (const std::bad_alloc&) {
+    visitor.failed(make_error(Errc::out_of_memory, "there is not memory enough to read it"));
   } catch (const std::exception& error) {
-    visitor.failed(error.what());
+    visitor.failed(make_error(Errc::hdf5, "{}", error.what()));
   }
   visitor.complete();
   ::_exit(0);
+}
+
+/// Whether an error tells nothing about the file: the storage failed, or a limit.
+bool is_undecided(const json& code) {
+  if (!code.is_number_integer()) return false;
+  const auto number = code.get<int>();
+  const bool of_system = number >= static_cast<int>(Errc::io) && number < static_cast<int>(Errc::corrupt);
+  return of_system || number == static_cast<int>(Errc::too_large) || number == static_cast<int>(Errc::out_of_memory);
 }
 
 /// The parent's side: builds the tree from messages, which a crashing child may have garbled.
@@ -115,35 +127,64 @@ Result<void> take(Message kind, Bytes content, Tree& tree) {
       if (!tree.datasets.empty()) tree.datasets.back().value = std::move(value);
       return {};
     }
-    case Message::unreadable: tree.unreadable.push_back({text_at(0), text_at(1)}); return {};
+    case Message::unreadable:
+      if (!document.is_array() || document.size() != 3) return make_error(Errc::malformed, "a part");
+      tree.unreadable.push_back({text_at(0), text_at(1)});
+      tree.undecided = tree.undecided || is_undecided(document[2]);
+      return {};
     case Message::failed:
-      tree.failure = document.is_string() ? document.get<std::string>() : "HDF5 failed without a reason";
+      if (!document.is_array() || document.size() != 2) return make_error(Errc::malformed, "a failure");
+      tree.failure = text_at(0).empty() ? "HDF5 failed without a reason" : text_at(0);
+      tree.undecided = tree.undecided || is_undecided(document[1]);
       return {};
     default: return make_error(Errc::malformed, "message {} from the reading process", static_cast<int>(kind));
   }
 }
 
-enum class Wait { ready, stalled, cancelled };
+/// Processor time that a process has had; 0 where nobody can tell.
+std::int64_t worked_ns(pid_t process) {
+  clockid_t clock;
+  timespec time{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
-Wait wait_for(int fd, const IndexProcessOptions& options) {
-  const auto until = monotonic_ns() + std::chrono::nanoseconds(options.stall).count();
+/// The reading process, as its parent sees it.
+struct Child {
+  pid_t process = -1;
+  int fd = -1;
+  std::chrono::nanoseconds stall{0};  ///< it is ended when it has said nothing for so long
+};
+
+/// Why the tree is not complete, or that it is.
+enum class End {
+  complete,
+  closed,
+  stalled,  ///< it works, and says nothing
+  idle,     ///< it does not even work: it waits for the storage
+  cancelled,
+  garbled
+};
+
+/// `complete` when there is something to read.
+End wait_for(const Child& child, const IndexProcessOptions& options) {
+  const auto stall_ns = child.stall.count();
+  const auto until = monotonic_ns() + stall_ns;
+  const auto worked_before = worked_ns(child.process);
   while (true) {
-    if (options.cancelled && options.cancelled()) return Wait::cancelled;
-    pollfd item{fd, POLLIN, 0};
-    if (::poll(&item, 1, 100) > 0) return Wait::ready;
-    if (monotonic_ns() > until) return Wait::stalled;
+    if (options.cancelled && options.cancelled()) return End::cancelled;
+    pollfd item{child.fd, POLLIN, 0};
+    if (::poll(&item, 1, 100) > 0) return End::complete;
+    // Of a machine with much other work it may get little.
+    if (monotonic_ns() > until)
+      return worked_ns(child.process) - worked_before < stall_ns / 20 ? End::idle : End::stalled;
   }
 }
 
-/// Why the tree is not complete, or that it is.
-enum class End { complete, closed, stalled, cancelled, garbled };
-
-End receive(int fd, MutableBytes into, const IndexProcessOptions& options) {
+End receive(const Child& child, MutableBytes into, const IndexProcessOptions& options) {
   while (!into.empty()) {
-    const auto wait = wait_for(fd, options);
-    if (wait == Wait::stalled) return End::stalled;
-    if (wait == Wait::cancelled) return End::cancelled;
-    const auto count = ::read(fd, into.data(), into.size());
+    if (const auto end = wait_for(child, options); end != End::complete) return end;
+    const auto count = ::read(child.fd, into.data(), into.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return End::closed;
     into = into.subspan(static_cast<std::size_t>(count));
@@ -151,18 +192,28 @@ End receive(int fd, MutableBytes into, const IndexProcessOptions& options) {
   return End::complete;
 }
 
-End receive_tree(int fd, const IndexProcessOptions& options, Tree& tree) {
+/// What it may be silent for until its next message.
+std::chrono::nanoseconds stall_after(Message kind, Bytes content, const IndexProcessOptions& options) {
+  if (kind != Message::expect) return options.stall;
+  const auto* first = reinterpret_cast<const std::uint8_t*>(content.data());
+  const auto said = json::from_cbor(first, first + content.size(), true, false);
+  const auto ms = said.is_number_unsigned() ? std::min<std::uint64_t>(said.get<std::uint64_t>(), silence_ms_max) : 0;
+  return options.stall + std::chrono::milliseconds(ms);
+}
+
+End receive_tree(Child child, const IndexProcessOptions& options, Tree& tree) {
   std::vector<std::byte> content;
   while (true) {
     std::array<std::byte, prefix_bytes> prefix;
-    if (const auto end = receive(fd, prefix, options); end != End::complete) return end;
+    if (const auto end = receive(child, prefix, options); end != End::complete) return end;
     const auto kind = static_cast<Message>(prefix[0]);
     const auto size = load_le<std::uint32_t>(prefix.data() + 1);
     if (kind == Message::complete) return End::complete;
     if (size > message_bytes_max) return End::garbled;
     content.resize(size);
-    if (const auto end = receive(fd, content, options); end != End::complete) return end;
-    if (!take(kind, content, tree).ok()) return End::garbled;
+    if (const auto end = receive(child, content, options); end != End::complete) return end;
+    child.stall = stall_after(kind, content, options);
+    if (kind != Message::expect && !take(kind, content, tree).ok()) return End::garbled;
   }
 }
 
@@ -204,16 +255,23 @@ Result<Tree> read_tree_in_process(Env& env, const std::string& path, const Index
   }
   ::close(ends[1]);
   Tree tree;
-  const auto end = receive_tree(ends[0], options, tree);
+  const auto end = receive_tree({child, ends[0], options.stall}, options, tree);
   ::close(ends[0]);
   if (end != End::complete && end != End::closed) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (end == End::cancelled) return make_error(Errc::cancelled, "stopped while reading the index");
-  if (end == End::closed) tree.failure = how_it_ended(status);
+  if (end == End::closed) {
+    tree.failure = how_it_ended(status);
+    tree.undecided = tree.undecided || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
   if (end == End::stalled)
     tree.failure = fmt::format("HDF5 said nothing for {} s and was ended", options.stall.count() / 1000);
+  if (end == End::idle) {
+    tree.failure = fmt::format("the storage gave nothing for {} s", options.stall.count() / 1000);
+    tree.undecided = true;
+  }
   if (end == End::garbled) tree.failure = "the reading process told nonsense and was ended";
   return tree;
 }

@@ -38,6 +38,9 @@ struct Tree {
   std::vector<Unreadable> unreadable;
   /// Why the tree ends here: HDF5 did not open the file, crashed, or hung. Empty when it is complete.
   std::string failure;
+  /// What could not be read may be whole all the same: the storage failed or hung, a limit ended the reading, or the
+  /// reading process was killed.
+  bool undecided = false;
 
   /// By any of its paths; null if there is none.
   const TreeDataset* find(std::string_view path) const;

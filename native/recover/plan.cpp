@@ -13,7 +13,7 @@ Result<RecoverPlan> RecoverPlan::from_json(const json& document) {
     return make_error(Errc::invalid_argument, "plan: '{}': {}", field, allowed);
   };
   if (!document.is_object()) return make_error(Errc::invalid_argument, "plan: it is no object");
-  static constexpr std::array known = {"file", "dry_run", "index_timeout_s", "log_level", "series"};
+  static constexpr std::array known = {"file", "dry_run", "rebuild", "index_timeout_s", "log_level", "series"};
   for (const auto& [field, value] : document.items())
     if (std::find(known.begin(), known.end(), field) == known.end()) return wrong(field, "this field is not known");
   RecoverPlan plan;
@@ -25,9 +25,10 @@ Result<RecoverPlan> RecoverPlan::from_json(const json& document) {
   };
   if (!text("file", plan.file) || plan.file.empty()) return wrong("file", "the path of a file is needed");
   if (!text("log_level", plan.log_level)) return wrong("log_level", "a text is needed");
-  if (document.contains("dry_run")) {
-    if (!document["dry_run"].is_boolean()) return wrong("dry_run", "true or false is needed");
-    plan.dry_run = document["dry_run"].get<bool>();
+  for (const auto& [field, into] : {std::pair("dry_run", &plan.dry_run), std::pair("rebuild", &plan.rebuild)}) {
+    if (!document.contains(field)) continue;
+    if (!document[field].is_boolean()) return wrong(field, "true or false is needed");
+    *into = document[field].get<bool>();
   }
   if (document.contains("index_timeout_s")) {
     const auto& seconds = document["index_timeout_s"];

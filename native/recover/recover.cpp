@@ -78,6 +78,7 @@ class Recovery {
   Result<void> choose_members();
   Result<void> read_segments_of_file();
   Result<void> read_index();
+  Error refuse_undecided() const;
   bool structure_is_usable() const;
   Result<void> check_member() const;
   Result<void> check_series() const;
@@ -153,6 +154,10 @@ Result<void> Recovery::read_segments_of_file() {
 }
 
 Result<void> Recovery::read_index() {
+  if (plan_.rebuild) {
+    begin_anew("they were asked to be made anew");
+    return {};
+  }
   progress_.start("reading the index", 0);
   check::IndexProcessOptions options;
   options.cancelled = cancelled_;
@@ -164,11 +169,9 @@ Result<void> Recovery::read_index() {
     return is_at(state_path) || is_at(check::places_path) || is_at(check::member_names_path);
   };
   auto tree = check::read_tree_in_process(env_, plan_.file, options);
-  if (!tree.ok() && tree.error().code() == Errc::cancelled) return std::move(tree).error();
-  if (tree.ok())
-    tree_ = std::move(*tree);
-  else
-    tree_.failure = tree.error().message();
+  if (!tree.ok()) return std::move(tree).error();
+  tree_ = std::move(*tree);
+  if (tree_.undecided) return refuse_undecided();
   if (structure_is_usable()) {
     if (segments_.description.members) return {};
     note_receipts();
@@ -178,6 +181,16 @@ Result<void> Recovery::read_index() {
   }
   begin_anew(tree_.failure.empty() ? "datasets are missing or can not be read" : tree_.failure);
   return {};
+}
+
+/// Masks and geometry of a file that is whole are not to be given away.
+Error Recovery::refuse_undecided() const {
+  const auto& parts = tree_.unreadable;
+  const auto why = tree_.failure.empty() ? parts.front().path + ": " + parts.front().why : tree_.failure;
+  return make_error(Errc::refused,
+                    "{}: HDF5's structures may be whole, and cannot be read ({}); nothing was written. Where they are "
+                    "lost, `penstock recover --rebuild` makes them anew from the segments",
+                    plan_.file, why);
 }
 
 void Recovery::begin_anew(const std::string& why) {

@@ -3,7 +3,8 @@
 /// docs/explanation/decisions/0007-recovery-in-place-then-anew.md says what is done in which case. The
 /// file may hold anything: what is wrong with it becomes a finding. Errors are for what keeps a
 /// recovery from being tried at all: `locked` while another process has the file, `not_found`,
-/// `permission`, `no_space`, `malformed` where no description segment is left.
+/// `permission`, `no_space`, `malformed` where no description segment is left, `refused` where it cannot be
+/// told whether HDF5's structures are whole: only damage that is certain has them made anew.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ struct ForSeries {
 struct RecoverPlan {
   std::string file;
   bool dry_run = false;          ///< look, and write nothing
+  bool rebuild = false;          ///< make HDF5's structures anew, whatever can be read of them
   double index_timeout_s = 120;  ///< HDF5 is ended when it has said nothing for so long
   std::string log_level = "info";
   std::optional<ForSeries> series;

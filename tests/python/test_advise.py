@@ -79,6 +79,16 @@ def test_the_mean_over_all_places_is_that_of_counting(
     assert found.expanded_bytes == pytest.approx(found.chunks * tile.rows * tile.columns * 2)
 
 
+def test_a_chunk_that_needs_more_memory_brings_it() -> None:
+    geometry = Geometry(frames=10, rows=12000, columns=12000, element_bytes=4)
+    advice = advise(geometry, [Pattern.parse("frames")], DISK, Ratios())
+    assert advice.recommended.chunks_a_frame == 1
+    assert "pool_bytes: 16 GiB" in advice.configuration()
+    assert any("the recorder would refuse it" in reason for reason in advice.reasons)
+    smaller = advise(geometry, [Pattern.parse("roi:100x100")], DISK, Ratios())
+    assert "pool_bytes" not in smaller.configuration()
+
+
 def stored_chunks(data: h5py.Dataset) -> list[tuple[int, int]]:
     infos = [data.id.get_chunk_info(number) for number in range(data.id.get_num_chunks())]
     return sorted((info.byte_offset, info.size) for info in infos)

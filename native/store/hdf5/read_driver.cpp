@@ -61,7 +61,10 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, size_t size, 
   }
   if (address > state.size || size > state.size - address) return -1;
   const auto count = state.file->read_at(MutableBytes(static_cast<std::byte*>(into), size), address);
-  return count.ok() && *count == size ? 0 : -1;
+  if (count.ok() && *count == size) return 0;
+  if (!state.storage_error)
+    state.storage_error = count.ok() ? make_error(Errc::io, "the file is shorter than it was") : count.error();
+  return -1;
 }
 
 herr_t refuse_write(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, size_t, const void*) { return -1; }
@@ -99,6 +102,12 @@ Result<hid_t> make_read_access(ReadDriverState& state) {
   if (driver_id < 0) return make_error(Errc::hdf5, "HDF5 refuses the reading driver");
   const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
   if (list < 0) return make_error(Errc::hdf5, "HDF5 gives no file access list");
+  // Of a file that is being written HDF5 reads a block again whose checksum is wrong, a hundred times after pauses that
+  // double; after so many it has waited 17 ms.
+  if (H5Pset_metadata_read_attempts(list, 24) < 0) {
+    H5Pclose(list);
+    return make_error(Errc::hdf5, "HDF5 refuses the number of attempts");
+  }
   const Access access{&state};
   if (H5Pset_driver(list, driver_id, &access) < 0) {
     H5Pclose(list);

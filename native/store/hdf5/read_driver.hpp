@@ -31,6 +31,7 @@ struct ReadDriverState {
   std::uint64_t size = 0;
   bool capturing = false;  ///< raw data is noted in `captured` and not read
   std::optional<RawRead> captured;
+  std::optional<Error> storage_error;  ///< the first time that bytes which should be there could not be read
 };
 
 /// A file access list whose files are read through `state`, which outlives every such file.

@@ -1,5 +1,6 @@
 #include "store/hdf5/read_index.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -9,9 +10,17 @@ namespace penstock::store::hdf5 {
 namespace {
 
 constexpr std::size_t batch = 8192;
-/// Look-ups of places where nothing is, beyond the chunks that are there: bounds the work on a
-/// dataset with a huge and almost empty extent.
-constexpr std::uint64_t empty_lookups_max = std::uint64_t{1} << 28;
+/// Look-ups of places where nothing is: bounds the work on a dataset with a huge and almost empty extent.
+constexpr std::uint64_t empty_lookups_max = std::uint64_t{1} << 30;
+/// HDF5 is asked where the next chunk is after so many places without one. It walks over all places before it to tell,
+/// at ten times the speed, so so many must have been looked up since the last walk: a part of all …
+constexpr std::uint64_t gap_part = 16;
+/// … and at least:
+constexpr std::uint64_t gap_min = std::uint64_t{1} << 16;
+constexpr std::uint64_t sign_of_life = std::uint64_t{1} << 20;
+/// Of HDF5's walk over its index, with much to spare; and what is waited for at most.
+constexpr std::uint64_t places_a_millisecond = 2000;
+constexpr std::uint64_t walk_ms_max = 3'600'000;
 
 /// The grid of possible chunks.
 struct Grid {
@@ -26,7 +35,7 @@ Result<Grid> grid_of(const DatasetInfo& info) {
     if (chunk == 0) return make_error(Errc::corrupt, "a chunk with no elements");
     const auto count = info.shape[i] / chunk + (info.shape[i] % chunk != 0 ? 1 : 0);
     if (count != 0 && grid.total > std::numeric_limits<std::uint64_t>::max() / count)
-      return make_error(Errc::too_large, "more chunks than 64 bits count");
+      return make_error(Errc::corrupt, "more chunks than 64 bits count");
     grid.total *= count;
     grid.counts.push_back(count);
   }
@@ -54,6 +63,43 @@ bool advance(std::vector<hsize_t>& offset, const DatasetInfo& info) {
   return false;
 }
 
+std::vector<hsize_t> offset_of(std::uint64_t number, const Grid& grid, const DatasetInfo& info) {
+  std::vector<hsize_t> offset(grid.counts.size());
+  for (std::size_t i = offset.size(); i-- > 0; number /= grid.counts[i])
+    offset[i] = number % grid.counts[i] * info.chunk_shape[i];
+  return offset;
+}
+
+/// The number of the chunk that comes after `found` others in the index; nothing where it has none within the extent.
+std::optional<std::uint64_t> chunk_after(hid_t dataset, hid_t space, std::uint64_t found, const Grid& grid,
+                                         const DatasetInfo& info) {
+  std::vector<hsize_t> offset(info.shape.size());
+  unsigned mask = 0;
+  haddr_t address = 0;
+  hsize_t size = 0;
+  if (H5Dget_chunk_info(dataset, space, found, offset.data(), &mask, &address, &size) < 0) return std::nullopt;
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < offset.size(); ++i) {
+    if (offset[i] >= info.shape[i]) return std::nullopt;
+    number = number * grid.counts[i] + offset[i] / info.chunk_shape[i];
+  }
+  return number;
+}
+
+/// Whether HDF5 walks over the chunks by rising number: not where it turns the dimensions around because another than
+/// the first one grows.
+bool rises(hid_t space) {
+  std::vector<hsize_t> now(H5S_MAX_RANK), most(H5S_MAX_RANK);
+  const int rank = H5Sget_simple_extent_dims(space, now.data(), most.data());
+  for (int i = 1; i < rank; ++i)
+    if (most[static_cast<std::size_t>(i)] == H5S_UNLIMITED) return false;
+  return rank > 0;
+}
+
+std::chrono::milliseconds walk_time(const Grid& grid) {
+  return std::chrono::milliseconds(std::min(grid.total / places_a_millisecond, walk_ms_max));
+}
+
 class Batches {
  public:
   explicit Batches(TreeVisitor& visitor) : visitor_(visitor) { chunks_.reserve(batch); }
@@ -73,31 +119,42 @@ class Batches {
 
 }  // namespace
 
-Result<void> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState& state, TreeVisitor& visitor) {
+Result<std::uint64_t> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState& state, TreeVisitor& visitor) {
   PEN_ASSIGN(const auto grid, grid_of(info));
-  if (grid.total == 0) return {};
+  if (grid.total == 0) return 0;
   Handle space(H5Dget_space(dataset), H5Sclose);
   hsize_t present = 0;
+  visitor.expect(walk_time(grid));
   if (H5Dget_num_chunks(dataset, space.get(), &present) < 0) return library_error("count the chunks");
   Batches batches(visitor);
+  const bool may_ask = rises(space.get());
   std::vector<hsize_t> offset(info.shape.size(), 0);
-  std::uint64_t found = 0;
-  std::uint64_t number = 0;
-  do {
-    if (found == present) break;
-    if (number - found > empty_lookups_max)
-      return make_error(Errc::too_large, "{} of {} chunks found after {} places", found, present, number);
+  std::uint64_t found = 0, number = 0, end = 0, empty = 0, asked = 0;
+  while (found < present) {
     if (auto chunk = look_up(dataset, offset, state)) {
       chunk->number = number;
       batches.add(*chunk);
       ++found;
+      end = number + 1;
+    } else if (++empty % sign_of_life == 0) {
+      visitor.chunks({});
     }
+    if (empty > empty_lookups_max)
+      return make_error(Errc::too_large, "{} of {} chunks found after {} places", found, present, number);
     ++number;
-  } while (advance(offset, info));
+    if (!advance(offset, info)) break;
+    if (!may_ask || found == present || empty - asked < std::max(gap_min, number / gap_part)) continue;
+    asked = empty;
+    visitor.expect(walk_time(grid));
+    const auto next = chunk_after(dataset, space.get(), found, grid, info);
+    if (!next || *next <= number) continue;
+    number = *next;
+    offset = offset_of(number, grid, info);
+  }
   batches.flush();
   if (found != present)
     return make_error(Errc::corrupt, "the index holds {} chunks, {} of them within the extent", present, found);
-  return {};
+  return end;
 }
 
 }  // namespace penstock::store::hdf5

@@ -1,4 +1,4 @@
-/// Lists the chunks that a dataset's index names, in one look-up each.
+/// Lists the chunks that a dataset's index names, in one look-up for each place.
 #pragma once
 
 #include <hdf5.h>
@@ -9,7 +9,9 @@
 
 namespace penstock::store::hdf5 {
 
-/// Tells `visitor` every chunk of `dataset`, which was opened through the driver of `state`.
-Result<void> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState& state, TreeVisitor& visitor);
+/// Tells `visitor` every chunk of `dataset`, which was opened through the driver of `state`, and nothing now and then
+/// while there is none, as a sign of life. Returns one past the number of the last chunk. `too_large` where the chunks
+/// are too few for all the places between them.
+Result<std::uint64_t> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState& state, TreeVisitor& visitor);
 
 }  // namespace penstock::store::hdf5

@@ -20,4 +20,7 @@ std::vector<Attribute> read_attributes(hid_t object);
 /// The whole value of a dataset of numbers or of text. `unsupported` for other types.
 Result<Value> read_value(hid_t dataset, std::uint64_t bytes_max);
 
+/// The first rows of a dataset of numbers of one dimension; `rows` is within its extent.
+Result<Value> read_rows(hid_t dataset, std::uint64_t rows, std::uint64_t bytes_max);
+
 }  // namespace penstock::store::hdf5

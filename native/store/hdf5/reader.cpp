@@ -39,12 +39,12 @@ class TreeReader {
   /// Visits the group at `path` and notes the datasets under it.
   void walk(hid_t parent, const std::string& path, int depth) {
     if (depth > depth_max || seen_.size() > objects_max)
-      return visitor_.unreadable(path, "the tree is too deep or too large");
+      return visitor_.unreadable(path, make_error(Errc::too_large, "the tree is too deep or too large"));
     Handle object(H5Oopen(parent, depth == 0 ? "/" : path.c_str(), H5P_DEFAULT), H5Oclose);
-    if (!object) return visitor_.unreadable(path, library_error("open the object").message());
+    if (!object) return visitor_.unreadable(path, library_error("open the object"));
     H5O_info_t info;
     if (H5Oget_info2(object.get(), &info, H5O_INFO_BASIC) < 0)
-      return visitor_.unreadable(path, library_error("tell what it is").message());
+      return visitor_.unreadable(path, library_error("tell what it is"));
     if (info.type == H5O_TYPE_DATASET) {
       if (datasets_[info.addr].empty()) order_.push_back(info.addr);
       datasets_[info.addr].push_back(path);
@@ -63,20 +63,23 @@ class TreeReader {
       return 0;
     };
     if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &links) < 0)
-      visitor_.unreadable(path, library_error("list the group").message());
+      visitor_.unreadable(path, library_error("list the group"));
     return links;
   }
 
   void read_dataset(const std::vector<std::string>& paths) {
     Handle dataset(H5Dopen2(file_, paths.front().c_str(), H5P_DEFAULT), H5Dclose);
-    if (!dataset) return visitor_.unreadable(paths.front(), library_error("open the dataset").message());
+    if (!dataset) return visitor_.unreadable(paths.front(), library_error("open the dataset"));
     auto info = describe(dataset.get(), paths);
-    if (!info.ok()) return visitor_.unreadable(paths.front(), info.error().message());
+    if (!info.ok()) return visitor_.unreadable(paths.front(), info.error());
     visitor_.dataset(*info);
-    if (info->storage == StorageKind::chunked)
-      if (const auto read = read_index(dataset.get(), *info, state_, visitor_); !read.ok())
-        visitor_.unreadable(paths.front(), read.error().message());
-    if (wants(*info)) tell_value(dataset.get(), *info);
+    std::uint64_t chunks_end = 0;
+    if (info->storage == StorageKind::chunked) {
+      const auto read = read_index(dataset.get(), *info, state_, visitor_);
+      if (!read.ok()) visitor_.unreadable(paths.front(), read.error());
+      chunks_end = read.ok() ? *read : 0;
+    }
+    if (wants(*info)) tell_value(dataset.get(), *info, chunks_end);
   }
 
   Result<DatasetInfo> describe(hid_t dataset, const std::vector<std::string>& paths) {
@@ -149,10 +152,14 @@ class TreeReader {
     return bytes <= options_.small_value_bytes;
   }
 
-  void tell_value(hid_t dataset, const DatasetInfo& info) {
+  /// `chunks_end`: one past the number of the last chunk.
+  void tell_value(hid_t dataset, const DatasetInfo& info, std::uint64_t chunks_end) {
     auto value = read_value(dataset, options_.value_bytes_max);
+    const bool one_dimension = info.storage == StorageKind::chunked && info.shape.size() == 1;
+    if (!value.ok() && value.error().code() == Errc::too_large && one_dimension)
+      value = read_rows(dataset, std::min(info.shape[0], chunks_end * info.chunk_shape[0]), options_.value_bytes_max);
     if (value.ok()) return visitor_.value(std::move(*value));
-    if (value.error().code() != Errc::unsupported) visitor_.unreadable(info.paths.front(), value.error().message());
+    if (value.error().code() != Errc::unsupported) visitor_.unreadable(info.paths.front(), value.error());
   }
 
   const ReadTreeOptions& options_;
@@ -177,9 +184,10 @@ Result<void> read_tree(Env& env, const std::string& path, const ReadTreeOptions&
   if (!file) {
     const auto why = library_error("open it");
     file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()), H5Fclose);
-    if (!file) return why;
+    if (!file) return state.storage_error.value_or(why);
   }
   TreeReader(options, visitor, state).read(file.get());
+  if (state.storage_error) return *state.storage_error;
   return {};
 }
 

@@ -5,6 +5,7 @@
 /// looked up and not read; no filter plug-in is needed. One thread, as all of HDF5.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -47,12 +48,16 @@ class TreeVisitor {
   virtual ~TreeVisitor() = default;
   virtual void group(const std::string& path, std::vector<Attribute> attributes) = 0;
   virtual void dataset(DatasetInfo info) = 0;
-  /// Chunks of the dataset told last, by rising number.
+  /// The next call into HDF5 may take so long.
+  virtual void expect(std::chrono::milliseconds silence) = 0;
+  /// Chunks of the dataset told last, by rising number; none as a sign of life.
   virtual void chunks(std::span<const IndexedChunk> chunks) = 0;
-  /// The value of the dataset told last.
+  /// The value of the dataset told last. Where that is too large, and of one dimension, the rows behind the last chunk
+  /// are left out: nothing was ever written there.
   virtual void value(Value value) = 0;
-  /// A part of the file that HDF5 could not read; the rest goes on.
-  virtual void unreadable(const std::string& path, const std::string& why) = 0;
+  /// A part of the file that HDF5 could not read; the rest goes on. `too_large` where a limit of this program ended the
+  /// reading, and the codes of the operating system where the storage did: the file may be whole then.
+  virtual void unreadable(const std::string& path, const Error& why) = 0;
 };
 
 struct ReadTreeOptions {
@@ -62,7 +67,7 @@ struct ReadTreeOptions {
   std::uint64_t value_bytes_max = std::uint64_t{1} << 28;
 };
 
-/// Fails where HDF5 does not open the file at all.
+/// Fails where HDF5 does not open the file at all, and, after the rest was told, where the storage failed.
 Result<void> read_tree(Env& env, const std::string& path, const ReadTreeOptions& options, TreeVisitor& visitor);
 
 }  // namespace penstock::store

@@ -18,6 +18,14 @@ def recover_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what would be done, and write nothing.")
     ] = False,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild",
+            help="Make HDF5's structures anew from the segments, whatever can be read of them: masks and"
+            " geometry that only they held are gone then. Without it that is done only for certain damage.",
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
 ) -> None:
     """Complete a file whose recorder was killed: every frame that reached storage becomes readable.
@@ -27,7 +35,7 @@ def recover_command(
     """
     require_file(file)
     with ProgressView(err()) as view:
-        report = recover(file, dry_run, lambda event: show(view, event), view.say)
+        report = recover(file, dry_run, lambda event: show(view, event), view.say, rebuild)
     if json:
         print_json(report)
         return

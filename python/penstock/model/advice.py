@@ -6,6 +6,7 @@ from itertools import product
 from pydantic import BaseModel, Field
 
 from penstock.model.access import Chunk, Geometry, Pattern, Reading, reading
+from penstock.model.configuration import Configuration
 from penstock.model.plans import GIB, ChunkPlan, CodecPlan, Encoding, StorePlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
 from penstock.model.units import format_size, human_bytes
@@ -35,6 +36,10 @@ _CHUNK_BYTES_MIN = 64 * 1024
 _CHUNKS_A_SECOND_MAX = 100_000
 _CHUNKS_A_FRAME_MAX = 65536
 _ALTERNATIVES = 4
+# A recorder keeps this part of its memory for the segments of one series: a chunk must fit, with the worst
+# case of a codec.
+_POOL_PARTS = 8
+_CHUNK_OVERHEAD = 1.02
 
 
 class Ratios(BaseModel):
@@ -79,6 +84,7 @@ class Advice(BaseModel):
     codec: CodecPlan
     chunk: ChunkPlan
     store: StorePlan
+    pool_bytes: int | None = Field(description="where the default is too little")
     recommended: Choice
     alternatives: list[Choice]
     reasons: list[str]
@@ -86,7 +92,8 @@ class Advice(BaseModel):
     def configuration(self) -> str:
         """For a file of `penstock record`."""
         shape = ", ".join(map(str, self.chunk.shape))
-        lines = ["chunk:", f"  shape: [{shape}]" + ("" if shape else "          # whole frames")]
+        lines = [] if self.pool_bytes is None else [f"pool_bytes: {format_size(self.pool_bytes)}"]
+        lines += ["chunk:", f"  shape: [{shape}]" + ("" if shape else "          # whole frames")]
         lines += ["codec:", f"  encoding: {self.codec.encoding}"]
         lines += ["store:", f"  alignment_bytes: {format_size(self.store.alignment_bytes)}"]
         lines += [f"  segment_bytes: {format_size(self.store.segment_bytes)}"]
@@ -104,6 +111,7 @@ def advise(
     best = choices[0]
     whole = next(choice for choice in choices if choice.chunks_a_frame == 1)
     store, why_store = _store(best.bytes, storage)
+    pool, why_pool = _pool(best.bytes)
     shape = [] if best.chunks_a_frame == 1 else [best.chunk.rows, best.chunk.columns]
     shown = [choice for choice in choices[1:] if _differs(choice, best)][: _ALTERNATIVES - 1]
     if whole is not best and whole not in shown:
@@ -115,9 +123,10 @@ def advise(
         codec=codec,
         chunk=ChunkPlan(shape=shape),
         store=store,
+        pool_bytes=pool,
         recommended=best,
         alternatives=shown,
-        reasons=[*_why_chunk(best, whole, patterns, geometry, rate_hz), why_codec, *why_store],
+        reasons=[*_why_chunk(best, whole, patterns, geometry, rate_hz), why_codec, *why_store, *why_pool],
     )
 
 
@@ -266,6 +275,20 @@ def _codec(ratios: Ratios) -> tuple[CodecPlan, str]:
         f"bslz4: {fast:.1f} times smaller{told}; readers of the field expect it, and it expands at gigabytes"
         " a second"
     )
+
+
+def _pool(chunk_bytes: int) -> tuple[int | None, list[str]]:
+    """Room for two of the largest chunks in the segments of a series, in powers of two."""
+    default = int(Configuration.model_fields["pool_bytes"].default)
+    least = _POOL_PARTS * chunk_bytes * _CHUNK_OVERHEAD
+    if least <= default:
+        return None, []
+    pool = 1 << (int(2 * least) - 1).bit_length()
+    return pool, [
+        f"a pool of {format_size(pool)}: a chunk takes {human_bytes(chunk_bytes)}, and an eighth of the pool"
+        f" is for the segments of a series; with the default of {format_size(default)} the recorder would"
+        " refuse it"
+    ]
 
 
 def _store(chunk_bytes: int, storage: StorageFacts) -> tuple[StorePlan, list[str]]:

@@ -336,3 +336,4 @@ class RecoverPlan(Plan):
 
     file: str
     dry_run: bool = False
+    rebuild: bool = False

@@ -10,11 +10,15 @@ from penstock.programs.process import LogLine, Program, forwarding_signals
 
 
 def recover(
-    file: Path, dry_run: bool, on_event: Callable[[Event], None], on_log: LogLine | None = None
+    file: Path,
+    dry_run: bool,
+    on_event: Callable[[Event], None],
+    on_log: LogLine | None = None,
+    rebuild: bool = False,
 ) -> RecoverReport:
     """What was found and done. A file that cannot be recovered is a PenstockError."""
     report: RecoverReport | None = None
-    plan = RecoverPlan(file=str(file.absolute()), dry_run=dry_run)
+    plan = RecoverPlan(file=str(file.absolute()), dry_run=dry_run, rebuild=rebuild)
     with Program("penstock-recover", plan, on_log=on_log) as program, forwarding_signals(program):
         for event in program.events():
             if isinstance(event, RecoverReport):

@@ -4,13 +4,19 @@
 
 #include <sys/wait.h>
 
+#include <csignal>
+#include <thread>
+
 #include "../check/check_fixture.hpp"
+#include "../support/fault_env.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::recover {
 namespace {
 
 using namespace check::testing;
+
+constexpr Encoding plain = Encoding::none;  // so that plain HDF5 reads it without plug-ins
 
 class RecoverTest : public CheckTest {
  protected:
@@ -21,11 +27,34 @@ class RecoverTest : public CheckTest {
 
   Result<RecoverReport> recover(bool dry_run = false) const {
     RecoverPlan plan;
-    plan.file = path();
     plan.dry_run = dry_run;
-    plan.index_timeout_s = 20;
+    return recover(plan);
+  }
+  Result<RecoverReport> recover(RecoverPlan plan, Env& env = posix_env()) const {
+    plan.file = path();
+    if (plan.index_timeout_s > 20) plan.index_timeout_s = 20;
     return run_recover(
-        posix_env(), plan, [](auto, auto, const auto&) {}, [] { return false; });
+        env, plan, [](auto, auto, const auto&) {}, [] { return false; });
+  }
+
+  /// Something happens to the process that reads HDF5's structures when it reads for the fourth time: the file may be
+  /// whole, so that nothing may be done to it.
+  void expect_refused(const std::function<Result<void>()>& happens, const char* said) {
+    write_left({.encoding = plain});
+    const auto before = bytes_of(path());
+    penstock::testing::FaultEnv env;
+    env.faults->on_call = [&, parent = ::getpid(), reads = 0](penstock::testing::Call call) mutable -> Result<void> {
+      const bool of_child = ::getpid() != parent && call == penstock::testing::Call::read;
+      return of_child && ++reads > 3 ? happens() : Result<void>{};
+    };
+    RecoverPlan plan;
+    plan.index_timeout_s = 0.5;
+    const auto report = recover(plan, env);
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.error().code(), Errc::refused);
+    EXPECT_NE(report.error().message().find(said), std::string::npos) << report.error().message();
+    EXPECT_NE(report.error().message().find("--rebuild"), std::string::npos) << report.error().message();
+    EXPECT_EQ(bytes_of(path()), before);
   }
 
   /// The file as a recorder's death leaves it before the first flush of the index.
@@ -80,8 +109,6 @@ class RecoverTest : public CheckTest {
   }
 };
 
-constexpr Encoding plain = Encoding::none;  // so that plain HDF5 reads it without plug-ins
-
 TEST_F(RecoverTest, WhatTheIndexLacksIsFoundInTheSegments) {
   write_left({.encoding = plain});
   const auto report = recover();
@@ -96,6 +123,51 @@ TEST_F(RecoverTest, WhatTheIndexLacksIsFoundInTheSegments) {
   EXPECT_TRUE(checked.ok()) << text(checked);
   EXPECT_FALSE(has(checked, "the file is marked as open for writing")) << text(checked);
   EXPECT_EQ(checked.missing, 0u);
+}
+
+TEST_F(RecoverTest, AStorageThatFailsIsNoDamage) {
+  expect_refused([] { return make_error(Errc::io, "the device is gone"); }, "the device is gone");
+}
+
+TEST_F(RecoverTest, AStorageThatHangsIsNoDamage) {
+  const auto hang = []() -> Result<void> {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    return {};
+  };
+  expect_refused(hang, "the storage gave nothing");
+}
+
+TEST_F(RecoverTest, AReaderThatWasKilledIsNoDamage) {
+  const auto die = []() -> Result<void> {
+    ::kill(::getpid(), SIGKILL);
+    return {};
+  };
+  expect_refused(die, "signal 9");
+}
+
+TEST_F(RecoverTest, StructuresAreMadeAnewWhereThatIsAskedFor) {
+  write_recorded(path(), {.encoding = plain});
+  EXPECT_EQ(recover()->way, Way::nothing);
+  RecoverPlan plan;
+  plan.rebuild = true;
+  const auto report = recover(plan);
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->way, Way::rebuild);
+  EXPECT_TRUE(report->written);
+  EXPECT_EQ(report->recovered, 40u);
+  expect_frames(40);
+  EXPECT_TRUE(check(path()).ok());
+}
+
+/// Detectors that run until they are stopped announce as many frames as a number has room for.
+TEST_F(RecoverTest, ASeriesThatAnnouncesBillionsIsCompleted) {
+  write_left({.announced = 4'000'000'000, .encoding = plain});
+  const auto report = recover();
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->way, Way::repair);
+  EXPECT_EQ(report->missing, 4'000'000'000u - 40);
+  const auto checked = check(path());
+  EXPECT_TRUE(checked.ok()) << text(checked);
 }
 
 TEST_F(RecoverTest, ASecondRecoveryHasNothingToDo) {
