@@ -39,7 +39,7 @@ bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) 
 bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }
 
 std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
-                                     Findings& findings) {
+                                     Findings& findings, const std::function<bool(const MemberFile&)>& is_own) {
   const auto folder = std::filesystem::path(path).parent_path();
   std::vector<MemberFile> found;
   std::error_code error;
@@ -52,8 +52,8 @@ std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, 
   // A master that was completed names its members; others of the same pattern are none of its own.
   const auto* names = value_at<std::vector<std::string>>(tree, member_names_path);
   if (names == nullptr) return found;
-  std::erase_if(found,
-                [&](const auto& file) { return std::find(names->begin(), names->end(), file.name) == names->end(); });
+  for (auto& file : found) file.listed = std::find(names->begin(), names->end(), file.name) != names->end();
+  std::erase_if(found, [&](const auto& file) { return !file.listed && !(is_own && is_own(file)); });
   for (const auto& name : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
       findings.add({Level::error, std::string(member_is_gone), name, "a file beside " + path, "none",

@@ -16,6 +16,7 @@ struct MemberFile {
   std::string path;
   std::uint64_t number = 0;
   std::uint64_t first_frame = 0;  ///< the frame of the series that is row 0
+  bool listed = true;             ///< the master names it, or names none
 };
 
 /// Whether the file shows frames that lie in others.
@@ -26,9 +27,10 @@ bool is_member(const Tree& tree);
 /// What a finding says of a member that the master names and that is not there.
 constexpr std::string_view member_is_gone = "a file with a part of the frames is not there";
 
-/// The members of the master at `path` that are there, by rising number. Others that it names become findings.
+/// The members of the master at `path` that are there, by rising number. Others that it names become findings. A file
+/// that the master does not name is taken only where `is_own` says so.
 std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
-                                     Findings& findings);
+                                     Findings& findings, const std::function<bool(const MemberFile&)>& is_own = {});
 
 /// A finding where the member is of another series than the master.
 void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings);

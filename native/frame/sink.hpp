@@ -15,6 +15,9 @@ class AckListener {
   /// Every frame below `below` that was put with this listener as its session is safe, if the
   /// session put its frames in ascending order. Must not block.
   virtual void safe_below(const std::string& series_unique_id, FrameNumber below) = 0;
+  /// The storage did not take frames that were put with this listener as its session: they are taken if they come
+  /// again. Told at most every two seconds. Must not block.
+  virtual void ask_again(const std::string& /*series_unique_id*/) {}
   /// The series' file is complete and closed, or failed with `problem` (empty if not).
   virtual void closed(const std::string& series_unique_id, const std::string& problem) = 0;
 };

@@ -84,9 +84,9 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : exit_usage;
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("penstock-recover"));
-  // A recorder that dies does not leave this one behind with its lock on the file: killed at any moment, it leaves
-  // what can be recovered.
-  if (parent != 0 && !end_with_parent(parent, SIGKILL)) return exit_failed;
+  // Before the first byte is written it ends, as on any SIGTERM, and gives the lock on the file back; after that it
+  // completes its work.
+  if (parent != 0 && !end_with_parent(parent, SIGTERM)) return exit_failed;
   const auto document = read_plan(plan_path);
   const auto plan =
       document.ok() ? recover::RecoverPlan::from_json(*document) : Result<recover::RecoverPlan>(document.error());

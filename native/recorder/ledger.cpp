@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace penstock::recorder {
 
@@ -82,6 +83,8 @@ void Ledger::lost(std::span<const Item> items) {
     ++counts_.lost;
     blemish(value(item.number), FrameState::lost);
     // It stays in the sessions' waiting sets, so that no acknowledgement passes it.
+    for (auto& [session, sent] : sessions_)
+      sent.has_lost = sent.has_lost || sent.waiting.contains({value(item.number), item.channel});
   }
 }
 
@@ -145,6 +148,8 @@ void Ledger::add(const LedgerCounts& of_another) {
 std::vector<Ledger::Notice> Ledger::take_notices() {
   std::lock_guard lock(mutex_);
   std::vector<Notice> notices;
+  // Whoever is gone, and waits for nothing, is forgotten: a client may come back often.
+  std::erase_if(sessions_, [](const auto& each) { return each.second.waiting.empty() && each.first.use_count() == 1; });
   for (auto& [session, sent] : sessions_) {
     const auto below = sent.waiting.empty() ? sent.end : sent.waiting.begin()->first;
     if (below <= sent.told) continue;
@@ -152,6 +157,19 @@ std::vector<Ledger::Notice> Ledger::take_notices() {
     notices.push_back({session, FrameNumber{below}});
   }
   return notices;
+}
+
+std::vector<Session> Ledger::take_losers() {
+  std::lock_guard lock(mutex_);
+  std::vector<Session> losers;
+  for (auto& [session, sent] : sessions_)
+    if (std::exchange(sent.has_lost, false)) losers.push_back(session);
+  return losers;
+}
+
+bool Ledger::has_losers() const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& each) { return each.second.has_lost; });
 }
 
 LedgerCounts Ledger::counts() const {

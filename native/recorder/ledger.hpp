@@ -90,6 +90,10 @@ class Ledger {
   /// What sessions have not been told yet.
   std::vector<Notice> take_notices();
 
+  /// Sessions of which frames were lost since the last call.
+  std::vector<Session> take_losers();
+  bool has_losers() const;
+
   /// The file had these already: another rank brought them.
   void already_there(std::span<const Item> items);
   /// Another rank placed these. Returns the frames that are whole by now.
@@ -123,6 +127,7 @@ class Ledger {
     std::set<std::pair<std::uint64_t, std::uint32_t>> waiting;  ///< put and not safe yet
     std::uint64_t end = 0;                                      ///< one past the highest number that this session put
     std::uint64_t told = 0;
+    bool has_lost = false;  ///< since the last call of take_losers()
   };
 
   Entry& entry(std::uint64_t number);

@@ -338,7 +338,10 @@ void Recorder::keep_time() {
       std::lock_guard lock(mutex_);
       for (const auto& [id, open] : open_) files.push_back(open.file);
     }
-    for (const auto& file : files) file->flush_older_than(now - segment_age_max_ns);
+    for (const auto& file : files) {
+      file->flush_older_than(now - segment_age_max_ns);
+      file->ask_again(now);
+    }
     if (team_.leads())
       report_progress(now);
     else
@@ -349,28 +352,35 @@ void Recorder::keep_time() {
 }
 
 void Recorder::report_progress(std::int64_t now_ns) {
-  std::lock_guard lock(mutex_);
-  for (auto& [id, open] : open_) {
-    const auto since = now_ns - open.progress_ns;
-    if (since < progress_interval_ns) continue;
-    const auto stats = open.file->stats();
-    events_.emit(
-        "progress",
-        {{"series_unique_id", id},
-         {"frames_received", stats.ledger.received},
-         {"frames_written", stats.frames_written},
-         {"frames_announced", open.file->series().frames},
-         {"raw_bytes", stats.raw_bytes},
-         {"stored_bytes", stats.stored_bytes},
-         {"pool_used_bytes", pool_.used_bytes()},
-         {"pool_bytes", pool_.budget_bytes()},
-         {"rejected", rejected_.load()},
-         {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - open.raw_bytes_before) / seconds(since)},
-         {"stored_bytes_per_s", static_cast<double>(stats.stored_bytes - open.stored_bytes_before) / seconds(since)}});
-    open.raw_bytes_before = stats.raw_bytes;
-    open.stored_bytes_before = stats.stored_bytes;
-    open.progress_ns = now_ns;
+  std::vector<nlohmann::json> all;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [id, open] : open_)
+      if (now_ns - open.progress_ns >= progress_interval_ns) all.push_back(progress_of(id, open, now_ns));
   }
+  for (auto& progress : all) events_.emit_if_heard("progress", std::move(progress));
+}
+
+/// With mutex_ held.
+nlohmann::json Recorder::progress_of(const std::string& id, Open& open, std::int64_t now_ns) const {
+  const auto since = seconds(now_ns - open.progress_ns);
+  const auto stats = open.file->stats();
+  nlohmann::json progress = {
+      {"series_unique_id", id},
+      {"frames_received", stats.ledger.received},
+      {"frames_written", stats.frames_written},
+      {"frames_announced", open.file->series().frames},
+      {"raw_bytes", stats.raw_bytes},
+      {"stored_bytes", stats.stored_bytes},
+      {"pool_used_bytes", pool_.used_bytes()},
+      {"pool_bytes", pool_.budget_bytes()},
+      {"rejected", rejected_.load()},
+      {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - open.raw_bytes_before) / since},
+      {"stored_bytes_per_s", static_cast<double>(stats.stored_bytes - open.stored_bytes_before) / since}};
+  open.raw_bytes_before = stats.raw_bytes;
+  open.stored_bytes_before = stats.stored_bytes;
+  open.progress_ns = now_ns;
+  return progress;
 }
 
 void Recorder::close_ready(std::int64_t now_ns, bool all) {

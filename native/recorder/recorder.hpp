@@ -127,6 +127,7 @@ class Recorder final : public FrameSink {
   void work(unsigned worker);
   void keep_time();
   void report_progress(std::int64_t now_ns);
+  nlohmann::json progress_of(const std::string& id, Open& open, std::int64_t now_ns) const;
   void close_ready(std::int64_t now_ns, bool all);
   void close_one(const Open& open);
   void report_end(const Open& open, const std::string& problem);

@@ -21,6 +21,8 @@ constexpr unsigned join_attempts_max = 5;
 /// A segment from here on is written though it is not full when no frame waits: its header and
 /// padding, 8 KiB, are less than a hundredth of it.
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
+/// A storage that took nothing a moment ago is given time before the same frames come again.
+constexpr std::int64_t ask_again_interval_ns = 2'000'000'000;
 /// For the workers of a series that is to close, before what they left unfilled is sent on its way.
 constexpr auto idle_patience = std::chrono::milliseconds(50);
 /// A payload up to here has just come through the cache, where a checksum costs little.
@@ -395,7 +397,12 @@ bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
   const auto ending = ending_ns_.load();
   if (ending == 0) return false;
   if (series_.frames > 0 && ledger_.counts().received == series_.frames) return true;
-  const auto since = team_.ranks() > 1 ? std::max(ending, last_activity_ns_.load()) : ending;
+  auto since = team_.ranks() > 1 ? std::max(ending, last_activity_ns_.load()) : ending;
+  // What was lost may come again, but the storage is not waited for without end.
+  if (now_ns - ending < static_cast<std::int64_t>(config_.idle_timeout_s * 1e9)) {
+    if (ledger_.has_losers()) return false;
+    since = std::max(since, asked_again_ns_.load());
+  }
   return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
 }
 
@@ -475,6 +482,14 @@ void SeriesFile::tick(store::RowWriter& rows) {
     auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, {value(number)}, Bytes(&byte, 1));
     if (!put.ok()) fail(put.error());
   }
+}
+
+void SeriesFile::ask_again(std::int64_t now_ns) {
+  if (now_ns - asked_again_ns_ < ask_again_interval_ns) return;
+  const auto losers = ledger_.take_losers();
+  if (losers.empty()) return;
+  asked_again_ns_ = now_ns;
+  for (const auto& session : losers) session->ask_again(series_.unique_id);
 }
 
 void SeriesFile::notify_sessions() {

@@ -92,6 +92,8 @@ class SeriesFile final : private store::Listener {
 
   /// Sends partly filled segments on their way if their first chunk has waited since before `before_ns`.
   void flush_older_than(std::int64_t before_ns);
+  /// Tells sessions whose frames the storage did not take, a while after that, to send them again.
+  void ask_again(std::int64_t now_ns);
   /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
   void flush_if_worthwhile(unsigned worker);
 
@@ -228,6 +230,7 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> elsewhere_write_ns_{0};  ///< of the other ranks, once they have closed
   std::atomic<std::int64_t> elsewhere_sync_ns_{0};
   std::atomic<std::int64_t> last_activity_ns_{0};
+  std::atomic<std::int64_t> asked_again_ns_{0};
   std::atomic<std::int64_t> ending_ns_{0};  // when the end message came, monotonic; 0: not yet
   std::atomic<std::int64_t> patience_ns_{0};
 

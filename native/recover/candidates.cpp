@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "base/crc32c.hpp"
 #include "store/receipts.hpp"
 #include "store/recovery/scan.hpp"
 
@@ -15,7 +14,6 @@ using store::format::SegmentKind;
 
 /// Places in HDF5's index of a dataset without a limit.
 constexpr std::uint64_t chunks_max = (std::uint64_t{1} << 32) - 2;
-constexpr std::size_t read_bytes = 8 << 20;
 
 /// Segments come before their description only where that is damaged: then nothing can be told.
 Result<store::format::Description> description_of(File& file, const SegmentHeader& header) {
@@ -143,19 +141,6 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     return std::tie(a.dataset, a.index, a.sequence) < std::tie(b.dataset, b.index, b.sequence);
   });
   return segments;
-}
-
-Result<bool> is_whole(File& file, const Candidate& candidate, std::vector<std::byte>& buffer) {
-  buffer.resize(read_bytes);
-  std::uint32_t crc = 0;
-  for (std::uint64_t done = 0; done < candidate.size;) {
-    const auto wanted = std::min<std::uint64_t>(buffer.size(), candidate.size - done);
-    PEN_ASSIGN(const auto count, file.read_at(std::span(buffer).first(wanted), candidate.address + done));
-    if (count < wanted) return false;
-    crc = crc32c(Bytes(buffer).first(count), crc);
-    done += count;
-  }
-  return crc == candidate.crc;
 }
 
 }  // namespace penstock::recover

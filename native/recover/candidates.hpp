@@ -44,7 +44,4 @@ bool is_contiguous(const store::ChunkedNode& node);
 Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
                                const std::function<void(std::uint64_t)>& position);
 
-/// Whether the candidate's bytes have its checksum. False too where the file ends before them.
-Result<bool> is_whole(File& file, const Candidate& candidate, std::vector<std::byte>& buffer);
-
 }  // namespace penstock::recover

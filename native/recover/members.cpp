@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "check/members.hpp"
+#include "store/members/member_names.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -31,13 +32,18 @@ void add(MembersContent& all, const MemberContent& one, const check::MemberFile&
 }  // namespace
 
 Result<MembersContent> recover_members(
-    const std::string& master, const check::Tree& tree, const store::Members& members, check::Findings& findings,
-    RecoverReport& report, const std::function<Result<MemberContent>(const std::string& path)>& recover_one) {
+    Env& env, const std::string& master, const check::Tree& tree, const store::Members& members,
+    check::Findings& findings, RecoverReport& report,
+    const std::function<Result<MemberContent>(const std::string& path)>& recover_one) {
   MembersContent all;
-  for (const auto& file : check::find_members(master, tree, members, findings)) {
+  // One that was elsewhere, or could not be read, when the master was completed.
+  const auto is_own = [&](const check::MemberFile& file) {
+    return store::is_member_of(env, file.path, master, file.number);
+  };
+  for (const auto& file : check::find_members(master, tree, members, findings, is_own)) {
     auto one = recover_one(file.path);
-    if (!one.ok() && (one.error().code() == Errc::locked || one.error().code() == Errc::cancelled))
-      return std::move(one).error().with_context(file.name);
+    const bool is_none = !one.ok() && (one.error().code() == Errc::mismatch || one.error().code() == Errc::malformed);
+    if (!one.ok() && !is_none) return std::move(one).error().with_context(file.name);
     if (!one.ok()) {
       findings.add({check::Level::error,
                     "a file with a part of the frames can not be recovered",
@@ -53,6 +59,9 @@ Result<MembersContent> recover_members(
     }
     add(report, one->report);
     add(all, *one, file, members);
+    const bool has_frames =
+        std::any_of(one->rows.begin(), one->rows.end(), [](const auto& rows) { return !rows.empty(); });
+    all.written = all.written || (!file.listed && has_frames);
   }
   std::sort(all.times.begin(), all.times.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   const auto again =

@@ -28,11 +28,12 @@ struct MembersContent {
   bool written = false;                    ///< something was missing in a member's index
 };
 
-/// `recover_one` is told a member's path. One that can not be recovered becomes a finding, but for one that is locked:
-/// its recorder is alive.
+/// `recover_one` is told a member's path. Files that have the name of a member and are none become findings. Any other
+/// error ends the recovery: the master would lose the member's frames.
 Result<MembersContent> recover_members(
-    const std::string& master, const check::Tree& tree, const store::Members& members, check::Findings& findings,
-    RecoverReport& report, const std::function<Result<MemberContent>(const std::string& path)>& recover_one);
+    Env& env, const std::string& master, const check::Tree& tree, const store::Members& members,
+    check::Findings& findings, RecoverReport& report,
+    const std::function<Result<MemberContent>(const std::string& path)>& recover_one);
 
 /// Gives a master that is made anew the attributes by which readers know it.
 void mark_as_master(store::FileLayout& layout);

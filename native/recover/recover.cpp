@@ -1,6 +1,7 @@
 #include "recover/recover.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@
 #include "recover/contents.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/members.hpp"
+#include "recover/proof.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -44,6 +46,8 @@ constexpr std::size_t chunks_a_batch = 4096;
 /// Of the end of a file; more is taken for a damaged superblock.
 constexpr std::uint64_t lost_bytes_max = std::uint64_t{1} << 30;
 constexpr std::uint64_t extent_bytes = 1 << 20;
+/// Of a column: places of 120 million frames.
+constexpr std::uint64_t values_bytes_max = 960'000'000;
 
 class Recovery {
  public:
@@ -86,7 +90,8 @@ class Recovery {
   bool was_completed() const;
   void note_receipts();
   Result<void> choose_chunks();
-  Result<void> choose_among(std::span<const Candidate> same, std::vector<std::byte>& buffer);
+  Result<std::vector<Proof>> prove_what_lacks();
+  void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
   void judge_frames();
   void learn_places();
   std::uint64_t place_of(std::uint16_t dataset, std::uint64_t chunk) const;
@@ -162,6 +167,8 @@ Result<void> Recovery::read_index() {
   check::IndexProcessOptions options;
   options.cancelled = cancelled_;
   options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
+  options.read.index_blocks = true;
+  options.read.value_bytes_max = values_bytes_max;
   options.read.wants_value = [](const store::DatasetInfo& info) {
     const auto is_at = [&](const char* path) {
       return std::find(info.paths.begin(), info.paths.end(), path) != info.paths.end();
@@ -250,6 +257,10 @@ Result<void> Recovery::check_member() const {
   const auto& own = segments_.description;
   const auto& masters = master_->segments_.description;
   if (own.members) return make_error(Errc::mismatch, "it has files with frames itself, as a file with frames can not");
+  const auto name = std::filesystem::path(master_->plan_.file).filename().string();
+  // A master whose structures tell the series is compared by that: it may have been renamed.
+  if (master_->tree_.datasets.empty() && own.member && own.member->master != name)
+    return make_error(Errc::mismatch, "it says that it is a part of {}", own.member->master);
   const auto is_same = [](const store::ChunkedNode& a, const store::ChunkedNode& b) {
     return a.path == b.path && a.type == b.type && a.frame_shape == b.frame_shape;
   };
@@ -306,17 +317,29 @@ bool Recovery::was_completed() const {
   return std::any_of(attributes.begin(), attributes.end(), [](const auto& each) { return each.name == "received"; });
 }
 
+Result<std::vector<Proof>> Recovery::prove_what_lacks() {
+  const auto& all = segments_.candidates;
+  std::vector<std::size_t> wanted;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!indexed_.empty() && indexed_[all[i].dataset]->find(all[i].index) != nullptr) continue;
+    wanted.push_back(i);
+    bytes += all[i].size;
+  }
+  progress_.start("verifying what the index lacks", bytes);
+  ProofOptions options;
+  options.cancelled = cancelled_;
+  options.advance = [this](std::uint64_t by) { progress_.advance(by); };
+  return prove(*file_, all, std::move(wanted), options);
+}
+
 /// Of each chunk's candidates the first whose bytes are right, where the index has none.
 Result<void> Recovery::choose_chunks() {
   const auto& all = segments_.candidates;
-  std::uint64_t bytes = 0;
-  for (const auto& candidate : all) bytes += candidate.size;
-  progress_.start("verifying what the index lacks", bytes);
-  std::vector<std::byte> buffer;
+  PEN_ASSIGN(const auto proofs, prove_what_lacks());
   for (std::size_t first = 0, last = 0; first < all.size(); first = last) {
     while (last < all.size() && all[last].dataset == all[first].dataset && all[last].index == all[first].index) ++last;
-    if (cancelled_ && cancelled_()) return make_error(Errc::cancelled, "stopped before the end; nothing was written");
-    PEN_TRY(choose_among(std::span(all).subspan(first, last - first), buffer));
+    choose_among(std::span(all).subspan(first, last - first), std::span(proofs).subspan(first, last - first));
   }
   report_.recovered = chosen_.size();
   for (const auto& table : indexed_) report_.indexed += table->chunks().size();
@@ -325,19 +348,20 @@ Result<void> Recovery::choose_chunks() {
   return {};
 }
 
-Result<void> Recovery::choose_among(std::span<const Candidate> same, std::vector<std::byte>& buffer) {
+void Recovery::choose_among(std::span<const Candidate> same, std::span<const Proof> proofs) {
   const auto& first = same.front();
-  for (const auto& candidate : same) progress_.advance(candidate.size);
-  if (!indexed_.empty() && indexed_[first.dataset]->find(first.index) != nullptr) return {};
-  for (const auto& candidate : same) {
-    PEN_ASSIGN(const bool whole, is_whole(*file_, candidate, buffer));
-    if (!whole) {
+  if (proofs.front() == Proof::not_asked) return;  // the index has it
+  for (std::size_t i = 0; i < same.size(); ++i) {
+    const auto& candidate = same[i];
+    if (proofs[i] != Proof::whole) {
+      const bool read = proofs[i] == Proof::damaged;
       ++report_.damaged;
       findings_.add(
-          {Level::error, "a chunk is damaged",
+          {Level::error, read ? "a chunk is damaged" : "a chunk cannot be read",
            fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
                        frame_of(candidate.dataset, candidate.index).value_or(candidate.frame), candidate.address),
-           "the checksum of its record", "another", "it was being written; it is left out"});
+           "the checksum of its record", read ? "another" : "the storage gives an error",
+           read ? "it was being written; it is left out" : "it is left out; a later recovery tries again"});
       continue;
     }
     PlacedChunk chunk;
@@ -351,10 +375,9 @@ Result<void> Recovery::choose_among(std::span<const Candidate> same, std::vector
     const auto frame = frame_of(candidate.dataset, candidate.index);
     if (frame && candidate.dataset == 0 && (times_.empty() || times_.back().frame != *frame))
       times_.push_back({*frame, candidate.received_ns});
-    return {};
+    return;
   }
   if (const auto frame = frame_of(first.dataset, first.index)) frames_.damaged.push_back(*frame);
-  return {};
 }
 
 /// A master's chunks lie in its members, each of which is recovered first. The master's virtual datasets are made again
@@ -364,6 +387,7 @@ Result<void> Recovery::choose_members() {
     auto plan = plan_;
     plan.file = path;
     plan.series.reset();
+    plan.rebuild = false;  // of the master alone
     Recovery one(env_, plan, tell_, cancelled_);
     one.set_master(*this);
     PEN_ASSIGN(auto report, one.run());
@@ -372,7 +396,7 @@ Result<void> Recovery::choose_members() {
     return content;
   };
   PEN_ASSIGN(auto all,
-             recover_members(plan_.file, tree_, *segments_.description.members, findings_, report_, recover_one));
+             recover_members(env_, plan_.file, tree_, *segments_.description.members, findings_, report_, recover_one));
   chosen_ = std::move(all.chunks);
   times_ = std::move(all.times);
   frames_.damaged = std::move(all.damaged);
@@ -513,6 +537,9 @@ store::FileLayout Recovery::new_layout() const {
   layout.chunked = segments_.description.datasets;
   layout.columns = segments_.description.columns;
   if ((layout.members = segments_.description.members)) mark_as_master(layout);
+  if (const auto& mark = segments_.description.member; mark && master_ != nullptr)
+    layout.groups.push_back(store::member_attributes(*mark, *master_->segments_.description.members));
+  layout.member = segments_.description.member;
   layout.values.push_back({"/entry/penstock/frames_announced", store::scalar(layout.chunked.front().frames_max), {}});
   return layout;
 }

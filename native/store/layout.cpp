@@ -29,4 +29,11 @@ Result<ChunkGrid> ChunkedNode::grid() const {
   return ChunkGrid::of(std::move(frame), fixed_dimensions());
 }
 
+GroupNode member_attributes(const MemberMark& mark, const Members& members) {
+  return {"/",
+          {{"penstock_master", mark.master},
+           {"penstock_member", scalar(mark.number)},
+           {"penstock_first_frame", scalar(members.first_frame(mark.number))}}};
+}
+
 }  // namespace penstock::store

@@ -143,6 +143,9 @@ struct MemberMark {
   bool operator==(const MemberMark&) const = default;
 };
 
+/// The root's attributes by which readers know a member.
+GroupNode member_attributes(const MemberMark& mark, const Members& members);
+
 struct FileLayout {
   std::vector<GroupNode> groups;
   std::vector<ValueNode> values;

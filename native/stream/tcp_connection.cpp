@@ -82,6 +82,9 @@ void TcpConnection::reject(std::uint64_t sequence, const Error& why) {
 void TcpConnection::run() {
   serve();
   if (stopping_) return;
+  // Others may have ended the series, and waited for this one.
+  for (const auto& end : table_.leave(*replies_))
+    if (auto ended = sink_.end(end); !ended.ok()) sink_.reject(fmt::format("tcp {}", peer_), ended.error());
   replies_->close();
   socket_->shut_down();
   finished_ = true;
@@ -212,21 +215,25 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
     for (auto& frame : frames) {
       const bool whole = frame.payload.data() == pixels.bytes.data() && frame.payload.size() == pixels.bytes.size();
       if (whole) frame.payload_crc = pixels.crc;
-      frame.session = series_;  // whom to tell when it is safe
+      frame.session = session_;  // whom to tell when it is safe
       answer(header.sequence, sink_.put(std::move(frame)));
     }
   } else if (auto* series = std::get_if<Series>(&parsed)) {
-    auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, replies_, sink_);
+    auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, replies_, socket_, sink_);
     if (!started.ok()) replies_->error(header.sequence, started.error());
   } else {
-    answer(header.sequence, sink_.end(std::get<SeriesEnd>(parsed)));
+    const auto& end = std::get<SeriesEnd>(parsed);
+    const auto known = table_.find(end.unique_id);
+    if (known == nullptr || known->end(*replies_, end)) answer(header.sequence, sink_.end(end));
   }
   return {};
 }
 
 const std::vector<std::string>* TcpConnection::find_channels(const std::string& series_unique_id) {
-  if (series_ == nullptr || series_->unique_id() != series_unique_id || series_->is_closed())
+  if (series_ == nullptr || series_->unique_id() != series_unique_id || series_->is_closed()) {
     series_ = table_.find(series_unique_id);
+    session_ = series_ == nullptr ? nullptr : series_->session(replies_, socket_);
+  }
   return series_ == nullptr ? nullptr : &series_->channels();
 }
 

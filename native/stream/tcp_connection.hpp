@@ -57,6 +57,7 @@ class TcpConnection {
   TcpInput input_;
   // the thread's own
   std::shared_ptr<TcpSeries> series_;  ///< of the last image
+  std::shared_ptr<TcpSession> session_;
   std::thread thread_;
 };
 

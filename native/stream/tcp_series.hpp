@@ -2,10 +2,12 @@
 /// back finds its series again, and several clients may send parts of one.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,30 @@
 
 namespace penstock::stream {
 
-/// One series; tells every connection that takes part in it what became of its frames.
+/// What one connection put into one series: acknowledgements speak of its own frames alone, as nobody else knows which
+/// of another's frames have come.
+class TcpSession : public AckListener {
+ public:
+  TcpSession(std::shared_ptr<TcpReplies> replies, std::shared_ptr<Socket> socket)
+      : replies_(std::move(replies)), socket_(std::move(socket)) {}
+
+  void safe_below(const std::string& series_unique_id, FrameNumber below) override;
+  /// Ends the connection: its client comes back, and sends what was not acknowledged.
+  void ask_again(const std::string& series_unique_id) override;
+  /// The series tells that.
+  void closed(const std::string&, const std::string&) override {}
+
+  std::uint64_t told() const { return told_; }
+  bool is_of(const TcpReplies& replies) const { return replies_.get() == &replies; }
+  TcpReplies& replies() const { return *replies_; }
+
+ private:
+  const std::shared_ptr<TcpReplies> replies_;
+  const std::shared_ptr<Socket> socket_;
+  std::atomic<std::uint64_t> told_{0};
+};
+
+/// One series, with the connections that take part in it.
 class TcpSeries : public AckListener {
  public:
   explicit TcpSeries(const Series& series)
@@ -28,15 +53,28 @@ class TcpSeries : public AckListener {
     return series.channels == channels_ && series.frame == frame_ && series.frames == frames_;
   }
 
-  /// Adds a connection and tells it how things stand.
-  void join(const std::shared_ptr<TcpReplies>& replies);
+  /// Adds a connection, and answers its start.
+  void join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket);
+  /// Of a connection that has joined, or puts frames without that.
+  std::shared_ptr<TcpSession> session(const std::shared_ptr<TcpReplies>& replies,
+                                      const std::shared_ptr<Socket>& socket);
+  /// The connection has sent the end. Whether all that take part have.
+  bool end(const TcpReplies& replies, const SeriesEnd& end);
+  /// The connection is gone. The end, where it was the last one that had not sent it.
+  std::optional<SeriesEnd> leave(const TcpReplies& replies);
 
-  void safe_below(const std::string& series_unique_id, FrameNumber below) override;
+  /// Sessions are told.
+  void safe_below(const std::string&, FrameNumber) override {}
   void closed(const std::string& series_unique_id, const std::string& problem) override;
 
  private:
-  TcpControl state() const;
-  std::vector<std::shared_ptr<TcpReplies>> connected();
+  struct Part {
+    std::shared_ptr<TcpSession> session;
+    bool ended = false;
+  };
+
+  Part& part(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket);
+  bool all_ended() const;
 
   const std::string unique_id_;
   const std::vector<std::string> channels_;
@@ -44,8 +82,9 @@ class TcpSeries : public AckListener {
   const std::uint64_t frames_;
   mutable std::mutex mutex_;
   // guarded by mutex_
-  std::vector<std::weak_ptr<TcpReplies>> connections_;
-  std::uint64_t safe_below_ = 0;
+  std::vector<Part> parts_;
+  std::optional<SeriesEnd> end_;
+  std::uint64_t safe_below_ = 0;  ///< when it was closed: the most that any session was told
   bool closed_ = false;
   std::string problem_;
 };
@@ -56,10 +95,12 @@ class TcpSeriesTable {
   static constexpr std::size_t closed_max = 1024;
 
   /// Opens a series in the sink or, with `resume`, joins one that is known.
-  Result<std::shared_ptr<TcpSeries>> start(Series series, bool resume, const std::shared_ptr<TcpReplies>& replies,
-                                           FrameSink& sink);
+  Result<void> start(Series series, bool resume, const std::shared_ptr<TcpReplies>& replies,
+                     const std::shared_ptr<Socket>& socket, FrameSink& sink);
   /// Null if not known.
   std::shared_ptr<TcpSeries> find(const std::string& unique_id);
+  /// The connection is gone: the series that end with it.
+  std::vector<SeriesEnd> leave(const TcpReplies& replies);
 
  private:
   void forget_old();

@@ -20,6 +20,7 @@ from test_tcp_client import ACK, Client, frames_of
 from penstock.programs.locate import find_program
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+LOST = 4
 LAYOUTS = {
     "one": (),
     "per_writer": ("--files", "per_writer"),
@@ -216,6 +217,9 @@ def test_what_was_acknowledged_survives_a_killed_recorder(
     acknowledged = end["acknowledged"]
     assert acknowledged > 100
 
+    # One that is elsewhere during a recovery is taken when it is back.
+    member, elsewhere = tmp_path / "killed_member_1.h5", tmp_path / "elsewhere"
+    member.rename(elsewhere)
     foreign = tmp_path / "killed_member_900.h5"
     shutil.copy(tmp_path / "other_member_0.h5", foreign)
     before = foreign.read_bytes()
@@ -223,6 +227,10 @@ def test_what_was_acknowledged_survives_a_killed_recorder(
     assert "killed_member_900.h5" in {finding["where"] for finding in json.loads(done.stdout)["findings"]}
     assert foreign.read_bytes() == before, "another series' file is left alone"
     foreign.unlink()
+    if layout == "split":
+        with h5py.File(master) as content:
+            assert (content["/entry/penstock/frame_state"][40:80] == LOST).all()
+    elsewhere.rename(member)
     done = run("recover", str(master), "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     with h5py.File(master) as content:

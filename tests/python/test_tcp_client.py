@@ -3,6 +3,7 @@
 import re
 import socket
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -183,6 +184,63 @@ def test_a_client_that_comes_back_loses_nothing(record: Callable[..., Any], tmp_
     assert np.array_equal(recorded(end.file), frames)
     assert end.frames_written == 6
     assert end.duplicate == 2
+
+
+def test_clients_of_one_series_are_told_of_their_own_frames(
+    record: Callable[..., Any], tmp_path: Path
+) -> None:
+    """And the series ends when both have ended it."""
+    config = tmp_path / "quick.yaml"
+    config.write_text("end_timeout_s: 0.2\n", encoding="ascii")
+    recorder = record(tmp_path, str(config))
+    frames = frames_of(6)
+    with Client(recorder.address) as even, Client(recorder.address) as odd:
+        even.start("series-e", 6, (30, 40))
+        odd.start("series-e", 6, (30, 40), RESUME)
+        for number in (0, 2, 4):
+            even.image("series-e", number, frames[number])
+        while even.until(ACK)["safe_below"] < 5:
+            pass
+        even.send(END, {"type": "end", "series_id": 1, "series_unique_id": "series-e"})
+        time.sleep(1)  # longer than late frames are waited for
+        for number in (1, 3):
+            odd.image("series-e", number, frames[number])
+        first = odd.until(ACK)["safe_below"]
+        assert first in (2, 3, 4), "what the other one sent is none of its own"
+        odd.image("series-e", 5, frames[5])
+        closed = [odd.end("series-e"), even.until(CLOSED)]
+    assert [(each["problem"], each["safe_below"]) for each in closed] == [(None, 6), (None, 5)]
+    end = recorder.series_end()
+    assert (end.missing, end.problem) == (0, None)
+    assert np.array_equal(recorded(end.file), frames)
+
+
+def test_a_client_that_is_gone_ends_nothing_and_holds_up_nobody(
+    record: Callable[..., Any], tmp_path: Path
+) -> None:
+    config = tmp_path / "quick.yaml"
+    config.write_text("end_timeout_s: 0.2\n", encoding="ascii")
+    recorder = record(tmp_path, str(config))
+    frames = frames_of(6)
+    with Client(recorder.address) as stays:
+        stays.start("series-f", 6, (30, 40))
+        with Client(recorder.address) as goes:
+            goes.start("series-f", 6, (30, 40), RESUME)
+            stays.image("series-f", 0, frames[0])
+            goes.image("series-f", 1, frames[1])
+            while goes.until(ACK)["safe_below"] < 2:
+                pass
+            stays.send(END, {"type": "end", "series_id": 1, "series_unique_id": "series-f"})
+        assert stays.until(CLOSED)["problem"] is None
+    assert recorder.series_end().missing == 4
+
+
+def test_a_second_start_says_resume(record: Callable[..., Any], tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    with Client(recorder.address) as first, Client(recorder.address) as second:
+        first.start("series-g", 6, (30, 40))
+        second.send(START, start_fields("series-g", 6, (30, 40)))
+        assert "has started already" in second.until(ERROR)["message"]
 
 
 def test_an_error_names_the_message_at_fault(record: Callable[..., Any], tmp_path: Path) -> None:

@@ -32,11 +32,13 @@ def fast_crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def message(kind: int, sequence: int, fields: dict[str, Any], pixels: bytes) -> tuple[bytes, bytes]:
+def message(
+    kind: int, sequence: int, fields: dict[str, Any], pixels: bytes, flags: int = 0
+) -> tuple[bytes, bytes]:
     """As docs/reference/tcp.md has it, the pixels apart."""
     part = cbor2.dumps(cbor2.CBORTag(55799, fields))
     sizes = (len(part), len(pixels), sequence, fast_crc32c(part), 0)
-    head = struct.pack("<4sHHIIQQII20x", b"PNST", 1, kind, 0, *sizes)
+    head = struct.pack("<4sHHIIQQII20x", b"PNST", 1, kind, flags, *sizes)
     return head + struct.pack("<I", fast_crc32c(head)) + part, pixels
 
 
@@ -80,7 +82,14 @@ class Link:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def send(self, kind: int, fields: dict[str, Any], pixels: bytes = b"", number: int | None = None) -> None:
+    def send(
+        self,
+        kind: int,
+        fields: dict[str, Any],
+        pixels: bytes = b"",
+        number: int | None = None,
+        flags: int = 0,
+    ) -> None:
         """An OSError when the recorder is gone."""
         with self._lock:
             sequence = self._sequence
@@ -88,7 +97,7 @@ class Link:
             if number is not None:
                 self.numbers[sequence] = number
                 self.sent.append(number)
-        for piece in message(kind, sequence, fields, pixels):
+        for piece in message(kind, sequence, fields, pixels, flags):
             self.connection.sendall(piece)
 
     def _exactly(self, size: int) -> bytes:
@@ -162,13 +171,13 @@ class Sender:
         with self._changed:
             assert self._changed.wait_for(true, wait_s), f"{what}: not within {wait_s} s"
 
-    def begin(self) -> None:
+    def begin(self, flags: int = 0) -> None:
         """Says hello and sends the start; does not wait for the answer."""
         start = start_fields(self.name, self.frames, self.count)
         for link in self.links:
             with contextlib.suppress(OSError):
                 link.send(HELLO, {"type": "hello", "name": "torture"})
-                link.send(START, start)
+                link.send(START, start, flags=flags)
 
     def wait_started(self) -> None:
         self.until(lambda: all(link.started.is_set() for link in self.links), "the start is acknowledged")

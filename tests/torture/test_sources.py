@@ -70,7 +70,7 @@ def test_a_flood_is_bounded_and_accounted_for(tmp_path: Path) -> None:
     options = {"when_full": "drop", "pool_bytes": "64MiB", "threads": 1}
     with recording(tmp_path, Setup(encoding="zstd", store=store, options=options)) as recorder:
         with sending([recorder.ports[0]] * 2, "flood", frames, count) as sender:
-            sender.begin()
+            sender.begin(RESUME)  # several clients, one series
             sender.wait_started()
             sender.deal(0, count)
             sender.join()

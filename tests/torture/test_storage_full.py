@@ -5,6 +5,8 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy
 import pytest
 from rounds import Recorder, Setup, assert_clean, assert_right, is_long, long_run, recording, say
 from sender import Frames, Sender, sending
+from test_tcp_client import RESUME
 
 from penstock.model.events import RecorderSeriesEnd
 from penstock.programs.locate import find_program
@@ -139,15 +142,18 @@ def test_the_series_goes_on(
             sent = send_until_full(recorder, sender)
             place.space()
             monkeypatch.undo()  # the other programs are where they always are
-            sender.deal(sent, FRAMES)
-            sender.join()
-            # All that can come has come: each frame is acknowledged from the first lost one on, or never.
+            # The recorder ends the connection, so that what was lost comes again.
+            sender.until(sender.links[0].over.is_set, "the connection ends")
             acknowledged = sender.acknowledged()
-            sender.deal(0, sent)  # what was lost may come again
-            sender.join()
-            sender.end()
-            end = recorder.until(RecorderSeriesEnd)
-            sender.until(sender.is_closed, "the series is closed")
+            with sending(recorder.ports, "full", frames, FRAMES) as again:
+                again.begin(RESUME)
+                again.wait_started()
+                again.deal(len(acknowledged), FRAMES)
+                again.join()
+                again.end()
+                end = recorder.until(RecorderSeriesEnd)
+                again.until(again.is_closed, "the series is closed")
+                acknowledged |= again.acknowledged()
         assert isinstance(end, RecorderSeriesEnd)
         assert end.lost > 0
         assert end.problem is not None
@@ -155,9 +161,35 @@ def test_the_series_goes_on(
         file = place.folder / "full.h5"
         assert_clean(file)
         received = assert_right(file, frames)
-        assert acknowledged <= received
-        assert received == set(range(FRAMES))
+        assert acknowledged == received == set(range(FRAMES))
     say(f"full {kind}, {durability}: {sent} sent until full, {end.lost} lost and sent again, {end.problem}")
+
+
+@pytest.mark.usefixtures("without_privilege")
+def test_a_detector_sends_again_what_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = tmp_path / "at"
+    at.mkdir()
+    store = {"durability": "segment", "segment_bytes": MIB, "extent_bytes": 4 * MIB}
+    with tmpfs(at) as place:
+        with recording(place.folder, Setup(encoding="none", store=store)) as recorder:
+            monkeypatch.undo()  # the other programs are where they always are
+            command = [sys.executable, "-m", "penstock", "simulate", "custom", "--rows", str(SHAPE[0])]
+            command += ["--columns", str(SHAPE[1]), "--frames", str(FRAMES), "--series-name", "full"]
+            command += ["--rate", "500", "--to", f"tcp://127.0.0.1:{recorder.ports[0]}"]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as detector:
+                try:
+                    deadline = time.monotonic() + 60
+                    while not settled(recorder):
+                        assert time.monotonic() < deadline, "the storage is not full"
+                        time.sleep(0.05)
+                    place.space()
+                    end = recorder.until(RecorderSeriesEnd)
+                finally:
+                    detector.terminate()
+        assert isinstance(end, RecorderSeriesEnd)
+        assert end.lost > 0
+        assert end.missing == 0, "what was lost came again by itself"
+        assert_clean(place.folder / "full.h5")
 
 
 @long_run
@@ -177,10 +209,14 @@ def test_what_was_lost_is_in_the_ledger(kind: str, tmp_path: Path, monkeypatch: 
             sent = send_until_full(recorder, sender)
             place.space()
             monkeypatch.undo()
-            sender.deal(sent, FRAMES)
-            sender.join()
-            sender.end()
-            end = recorder.until(RecorderSeriesEnd)
+            sender.until(sender.links[0].over.is_set, "the connection ends")
+            with sending(recorder.ports, "full", frames, FRAMES) as again:  # a client that has kept nothing
+                again.begin(RESUME)
+                again.wait_started()
+                again.deal(sent, FRAMES)
+                again.join()
+                again.end()
+                end = recorder.until(RecorderSeriesEnd)
         assert isinstance(end, RecorderSeriesEnd)
         file = place.folder / "full.h5"
         assert_clean(file)

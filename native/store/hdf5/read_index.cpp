@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "store/hdf5/extensible_array.hpp"
 #include "store/hdf5/handles.hpp"
 
 namespace penstock::store::hdf5 {
@@ -117,17 +118,33 @@ class Batches {
   std::vector<IndexedChunk> chunks_;
 };
 
-}  // namespace
+/// The chunks as the index's blocks have them, where it is an extensible array along the first dimension that holds
+/// `present` chunks, and HDF5 finds some of them where they are said to be.
+std::optional<std::vector<IndexedChunk>> read_blocks(hid_t dataset, hid_t space, std::uint64_t present,
+                                                     const Grid& grid, const DatasetInfo& info,
+                                                     ReadDriverState& state) {
+  constexpr std::uint64_t samples = 64;
+  std::vector<hsize_t> now(info.shape.size()), most(info.shape.size());
+  H5O_info_t object;
+  if (H5Sget_simple_extent_dims(space, now.data(), most.data()) < 1 || most[0] != H5S_UNLIMITED ||
+      !std::equal(now.begin() + 1, now.end(), most.begin() + 1) || H5Oget_info2(dataset, &object, H5O_INFO_BASIC) < 0)
+    return std::nullopt;
+  auto chunks = read_extensible_array(*state.file, state.size, object.addr, info);
+  if (!chunks || chunks->size() != present || (present > 0 && chunks->back().number >= grid.total)) return std::nullopt;
+  for (std::uint64_t i = 0; i < std::min(samples, present); ++i) {
+    const auto& chunk = (*chunks)[i * (present - 1) / std::max<std::uint64_t>(1, std::min(samples, present) - 1)];
+    auto found = look_up(dataset, offset_of(chunk.number, grid, info), state);
+    if (!found) return std::nullopt;
+    found->number = chunk.number;
+    if (*found != chunk) return std::nullopt;
+  }
+  return chunks;
+}
 
-Result<std::uint64_t> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState& state, TreeVisitor& visitor) {
-  PEN_ASSIGN(const auto grid, grid_of(info));
-  if (grid.total == 0) return 0;
-  Handle space(H5Dget_space(dataset), H5Sclose);
-  hsize_t present = 0;
-  visitor.expect(walk_time(grid));
-  if (H5Dget_num_chunks(dataset, space.get(), &present) < 0) return library_error("count the chunks");
+Result<std::uint64_t> look_up_all(hid_t dataset, hid_t space, std::uint64_t present, const Grid& grid,
+                                  const DatasetInfo& info, ReadDriverState& state, TreeVisitor& visitor) {
   Batches batches(visitor);
-  const bool may_ask = rises(space.get());
+  const bool may_ask = rises(space);
   std::vector<hsize_t> offset(info.shape.size(), 0);
   std::uint64_t found = 0, number = 0, end = 0, empty = 0, asked = 0;
   while (found < present) {
@@ -146,7 +163,7 @@ Result<std::uint64_t> read_index(hid_t dataset, const DatasetInfo& info, ReadDri
     if (!may_ask || found == present || empty - asked < std::max(gap_min, number / gap_part)) continue;
     asked = empty;
     visitor.expect(walk_time(grid));
-    const auto next = chunk_after(dataset, space.get(), found, grid, info);
+    const auto next = chunk_after(dataset, space, found, grid, info);
     if (!next || *next <= number) continue;
     number = *next;
     offset = offset_of(number, grid, info);
@@ -155,6 +172,26 @@ Result<std::uint64_t> read_index(hid_t dataset, const DatasetInfo& info, ReadDri
   if (found != present)
     return make_error(Errc::corrupt, "the index holds {} chunks, {} of them within the extent", present, found);
   return end;
+}
+
+}  // namespace
+
+Result<std::uint64_t> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState& state, bool blocks,
+                                 TreeVisitor& visitor) {
+  PEN_ASSIGN(const auto grid, grid_of(info));
+  if (grid.total == 0) return 0;
+  Handle space(H5Dget_space(dataset), H5Sclose);
+  hsize_t present = 0;
+  visitor.expect(walk_time(grid));
+  if (H5Dget_num_chunks(dataset, space.get(), &present) < 0) return library_error("count the chunks");
+  if (blocks)
+    if (const auto chunks = read_blocks(dataset, space.get(), present, grid, info, state)) {
+      Batches batches(visitor);
+      for (const auto& chunk : *chunks) batches.add(chunk);
+      batches.flush();
+      return chunks->empty() ? 0 : chunks->back().number + 1;
+    }
+  return look_up_all(dataset, space.get(), present, grid, info, state, visitor);
 }
 
 }  // namespace penstock::store::hdf5

@@ -75,7 +75,7 @@ class TreeReader {
     visitor_.dataset(*info);
     std::uint64_t chunks_end = 0;
     if (info->storage == StorageKind::chunked) {
-      const auto read = read_index(dataset.get(), *info, state_, visitor_);
+      const auto read = read_index(dataset.get(), *info, state_, options_.index_blocks, visitor_);
       if (!read.ok()) visitor_.unreadable(paths.front(), read.error());
       chunks_end = read.ok() ? *read : 0;
     }

@@ -63,9 +63,10 @@ class MemberFiles::Member final : public Listener {
 
   const std::uint64_t number;
   // guarded by MemberFiles::mutex_
-  unsigned holders = 0;      ///< writers
-  std::int64_t used_ns = 0;  ///< monotonic, when it was last acquired or let go
-  bool retired = false;      ///< to be closed when nobody holds it
+  unsigned holders = 0;  ///< writers
+  bool retired = false;  ///< to be closed when nobody holds it
+  /// Monotonic, when it was last acquired, written to or let go; not guarded.
+  std::atomic<std::int64_t> used_ns{0};
 
  private:
   void deliver(std::span<const PlacedChunk> chunks, std::optional<Error> failure) {
@@ -94,7 +95,10 @@ class MemberFiles::Writer final : public ChunkWriter {
   ~Writer() override { (void)let_go(); }
 
   Result<void> aim(std::uint64_t index) override {
-    if (member_ != nullptr && members_.member_of(index, files_.rank_) == member_->number) return {};
+    if (member_ != nullptr && members_.member_of(index, files_.rank_) == member_->number) {
+      member_->used_ns = monotonic_ns();
+      return {};
+    }
     PEN_TRY(let_go());
     PEN_ASSIGN(member_, files_.acquire(index));
     writer_ = member_->store->make_writer();
@@ -257,13 +261,10 @@ FileLayout MemberFiles::layout_of(std::uint64_t number) const {
   const auto& members = *layout_.members;
   FileLayout layout;
   layout.groups = members.groups;
-  layout.groups.push_back({"/",
-                           {{"penstock_master", master_},
-                            {"penstock_member", scalar(number)},
-                            {"penstock_first_frame", scalar(members.first_frame(number))}}});
+  layout.member = MemberMark{master_, number};
+  layout.groups.push_back(member_attributes(*layout.member, members));
   layout.values = members.values;
   layout.chunked = layout_.chunked;
-  layout.member = MemberMark{master_, number};
   for (auto& node : layout.chunked)
     if (members.frames > 0) node.frames_max = rows_of(number, 0);
   return layout;

@@ -74,6 +74,13 @@ std::optional<std::uint64_t> member_number(const std::string& name, const Member
   return number;
 }
 
+bool is_member_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number) {
+  const auto file = env.open(path, {});
+  if (!file.ok()) return false;
+  const auto mark = mark_in(**file);
+  return mark.ok() && *mark == MemberMark{Place(master).name, number};
+}
+
 Result<void> check_member_names(Env& env, const std::string& master, const Members& members) {
   const Place place(master);
   return for_each_name(env, place, members, [&](const std::string& path, std::uint64_t number) -> Result<void> {

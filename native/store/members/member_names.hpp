@@ -14,6 +14,9 @@ namespace penstock::store {
 /// The number in a member's name; nothing where it is no such name.
 std::optional<std::uint64_t> member_number(const std::string& name, const Members& members);
 
+/// Whether the file at `path` says that it is member `number` of the master at path `master`.
+bool is_member_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number);
+
 /// Whether the master at path `master` may be made: no file has a name that a member may get, or, where
 /// `members.overwrite` says so, those that do are members of it and not in use. Changes nothing. Errors:
 /// `already_exists` and `locked`, each with the file's name.

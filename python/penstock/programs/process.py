@@ -67,14 +67,19 @@ class Program:
         inbox: "queue.Queue[Message] | None" = None,
         ranks: Ranks | None = None,
         options: tuple[str, ...] = (),
+        patience_s: float | None = 30.0,
     ) -> None:
-        """With `ranks` it is a job; the program must know --stop-at-eof then. `options` are its own."""
+        """With `ranks` it is a job; the program must know --stop-at-eof then. `options` are its own.
+
+        When it is told to stop it has `patience_s`; None is for ever: it may hold what is nowhere else.
+        """
         self.name = name
         self.inbox: queue.Queue[Message] = inbox if inbox is not None else queue.Queue()
         self.log: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
         self.garbled: str | None = None
         self.failure: str | None = None
         self._on_log = on_log
+        self._patience_s = patience_s
         self._is_job = ranks is not None
         path: Path = find_program(name)
         self._plan_file: Path | None = None
@@ -203,8 +208,8 @@ class Program:
             kind,
         )
 
-    def stop(self, patience_s: float = 30.0) -> int:
-        """SIGTERM (a job: the end of its input), and SIGKILL when it does not end in time."""
+    def stop(self, patience_s: float | None = 30.0) -> int:
+        """SIGTERM (a job: the end of its input), and SIGKILL when it does not end in time (None: never)."""
         if self._process.poll() is None:
             self.signal(signal.SIGTERM)
             try:
@@ -219,7 +224,7 @@ class Program:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        self.stop(self._patience_s)
 
 
 @contextlib.contextmanager

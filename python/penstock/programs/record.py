@@ -30,7 +30,7 @@ def record(
     """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first."""
     recording = Recording()
     with (
-        Program("penstock-recorder", plan, on_log=on_log, ranks=ranks) as recorder,
+        Program("penstock-recorder", plan, on_log=on_log, ranks=ranks, patience_s=None) as recorder,
         forwarding_signals(recorder),
     ):
         for event in recorder.events():

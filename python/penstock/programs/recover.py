@@ -19,7 +19,10 @@ def recover(
     """What was found and done. A file that cannot be recovered is a PenstockError."""
     report: RecoverReport | None = None
     plan = RecoverPlan(file=str(file.absolute()), dry_run=dry_run, rebuild=rebuild)
-    with Program("penstock-recover", plan, on_log=on_log) as program, forwarding_signals(program):
+    with (
+        Program("penstock-recover", plan, on_log=on_log, patience_s=None) as program,
+        forwarding_signals(program),
+    ):
         for event in program.events():
             if isinstance(event, RecoverReport):
                 report = event

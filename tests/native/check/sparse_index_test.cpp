@@ -27,10 +27,11 @@ class SparseIndex : public CheckTest {
     H5Fclose(file);
   }
 
-  std::vector<std::uint64_t> numbers() const {
+  std::vector<std::uint64_t> numbers(bool blocks = false) const {
     // HDF5 is silent for longer, and that is expected of it.
     IndexProcessOptions options;
     options.stall = std::chrono::seconds(2);
+    options.read.index_blocks = blocks;
     const auto tree = read_tree_in_process(posix_env(), path(), options);
     EXPECT_TRUE(tree.ok());
     EXPECT_EQ(tree->failure, "");
@@ -59,6 +60,7 @@ TEST_F(SparseIndex, OfADatasetThatGrows) {
   for (const auto frame : frames) offsets.push_back({frame, 0});
   write({4000 * million, 4}, {H5S_UNLIMITED, 4}, offsets);
   EXPECT_EQ(numbers(), frames);
+  EXPECT_EQ(numbers(true), frames);
 }
 
 TEST_F(SparseIndex, OfTilesWithAGapBetween) {
@@ -72,11 +74,13 @@ TEST_F(SparseIndex, OfTilesWithAGapBetween) {
 TEST_F(SparseIndex, OfADatasetThatGrowsAlongItsSecondDimension) {
   write({3, 200'000, 4}, {3, H5S_UNLIMITED, 4}, {{0, 199'999, 0}, {1, 0, 0}, {2, 100'000, 0}});
   EXPECT_EQ(numbers(), (std::vector<std::uint64_t>{199'999, 200'000, 500'000}));
+  EXPECT_EQ(numbers(true), (std::vector<std::uint64_t>{199'999, 200'000, 500'000}));
 }
 
 TEST_F(SparseIndex, OfADatasetOfFixedSizeThatIsAlmostEmpty) {
   write({8 * million, 4}, {8 * million, 4}, {{7, 0}, {7'999'999, 0}});
   EXPECT_EQ(numbers(), (std::vector<std::uint64_t>{7, 7'999'999}));
+  EXPECT_EQ(numbers(true), (std::vector<std::uint64_t>{7, 7'999'999}));
 }
 
 }  // namespace

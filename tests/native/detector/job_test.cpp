@@ -38,7 +38,7 @@ class MemorySink : public FrameSink {
     std::lock_guard lock(mutex);
     ++ended;
     if (!listener) return {};
-    listener->safe_below(end.unique_id, FrameNumber{frames.size()});
+    if (!frames.empty()) frames.rbegin()->second.session->safe_below(end.unique_id, FrameNumber{frames.size()});
     listener->closed(end.unique_id, problem);
     return {};
   }

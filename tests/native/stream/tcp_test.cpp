@@ -89,7 +89,7 @@ TEST(Tcp, ASecondStartIsRefusedWithTheReason) {
   const auto begun = second->begin(sample_series("s"));
   ASSERT_FALSE(begun.ok());
   EXPECT_EQ(begun.error().code(), Errc::refused);
-  EXPECT_NE(begun.error().message().find("already_exists: series s is known"), std::string::npos);
+  EXPECT_NE(begun.error().message().find("has started already"), std::string::npos);
 }
 
 TEST(Tcp, AFrameThatTheSinkRefusesIsTold) {
@@ -119,7 +119,7 @@ TEST(Tcp, TheWindowHoldsTheSenderUntilFramesAreSafe) {
   std::thread releaser([&] {
     // The fifth put() sends what waits, so that all four arrive.
     EXPECT_TRUE(receiver.sink.wait_for_frames(4));
-    receiver.sink.listener("s")->safe_below("s", FrameNumber{2});
+    receiver.sink.session("s")->safe_below("s", FrameNumber{2});
   });
   EXPECT_TRUE(sender->put(sample_frame(series, 4)).ok());
   EXPECT_EQ(sender->receipt().safe_below, 2u);

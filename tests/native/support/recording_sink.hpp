@@ -37,7 +37,7 @@ class RecordingSink : public FrameSink {
 
   Result<void> put(Frame frame) override {
     PEN_TRY(on_put(frame));
-    std::shared_ptr<AckListener> listener;
+    const auto session = frame.session;
     const auto unique_id = frame.series_unique_id;
     const auto next = FrameNumber{value(frame.number) + 1};
     {
@@ -46,12 +46,12 @@ class RecordingSink : public FrameSink {
       if (known == listeners_.end())
         return make_error(Errc::out_of_order, "frame {} of series {}, which has not begun", value(frame.number),
                           unique_id);
-      listener = known->second;
+      sessions_[unique_id] = session;
       ++frame_count_;
       if (keeps_frames) frames_.push_back(std::move(frame));
       changed_.notify_all();
     }
-    if (acknowledges && listener != nullptr) listener->safe_below(unique_id, next);
+    if (acknowledges && session != nullptr) session->safe_below(unique_id, next);
     return {};
   }
 
@@ -116,10 +116,11 @@ class RecordingSink : public FrameSink {
     std::lock_guard lock(mutex_);
     return frame_count_;
   }
-  std::shared_ptr<AckListener> listener(const std::string& unique_id) const {
+  /// That put the last frame of the series.
+  std::shared_ptr<AckListener> session(const std::string& unique_id) const {
     std::lock_guard lock(mutex_);
-    const auto known = listeners_.find(unique_id);
-    return known == listeners_.end() ? nullptr : known->second;
+    const auto known = sessions_.find(unique_id);
+    return known == sessions_.end() ? nullptr : known->second;
   }
   void let_frames_go() {
     std::lock_guard lock(mutex_);
@@ -152,6 +153,7 @@ class RecordingSink : public FrameSink {
   std::vector<SeriesEnd> ends_;
   std::vector<std::pair<std::string, Error>> rejected_;
   std::map<std::string, std::shared_ptr<AckListener>> listeners_;
+  std::map<std::string, std::shared_ptr<AckListener>> sessions_;
 };
 
 }  // namespace penstock::test
