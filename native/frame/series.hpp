@@ -70,6 +70,7 @@ struct Series {
 struct SeriesEnd {
   std::uint64_t id = 0;
   std::string unique_id;
+  bool by_all = true;  ///< false while other clients of the source have not ended it
 };
 
 }  // namespace penstock

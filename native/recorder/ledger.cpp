@@ -148,8 +148,8 @@ void Ledger::add(const LedgerCounts& of_another) {
 std::vector<Ledger::Notice> Ledger::take_notices() {
   std::lock_guard lock(mutex_);
   std::vector<Notice> notices;
-  // Whoever is gone, and waits for nothing, is forgotten: a client may come back often.
-  std::erase_if(sessions_, [](const auto& each) { return each.second.waiting.empty() && each.first.use_count() == 1; });
+  // Whoever is gone is forgotten: a client that comes back, often perhaps, is another session.
+  std::erase_if(sessions_, [](const auto& each) { return each.first.use_count() == 1; });
   for (auto& [session, sent] : sessions_) {
     const auto below = sent.waiting.empty() ? sent.end : sent.waiting.begin()->first;
     if (below <= sent.told) continue;

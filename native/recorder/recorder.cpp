@@ -279,12 +279,12 @@ Result<void> Recorder::put(Frame frame) {
 
 Result<void> Recorder::end(const SeriesEnd& end) {
   if (!team_.leads()) {
-    team_.tell(job::lead, {{"tell", "end"}, {"series_unique_id", end.unique_id}});
+    team_.tell(job::lead, {{"tell", "end"}, {"series_unique_id", end.unique_id}, {"by_all", end.by_all}});
     return {};
   }
   if (!find_when_open(end.unique_id) && team_.ranks() == 1)
     return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
-  end_at(job::lead, end.unique_id);
+  end_at(job::lead, end.unique_id, end.by_all);
   return {};
 }
 
@@ -422,10 +422,10 @@ void Recorder::close_one(const Open& open) {
   const std::string problem = open.file->problem();
   ++(closed.ok() && problem.empty() ? complete_series_ : failed_series_);
   totals_.close(open.file);
-  report_end(open, problem);
   for (const auto rank : open.joined)
     team_.tell(rank, {{"tell", "closed"}, {"series_unique_id", open.file->series().unique_id}, {"problem", problem}});
   for (const auto& session : open.file->sessions()) session->closed(open.file->series().unique_id, problem);
+  report_end(open, problem);  // last: whoever reads the events may take its time
   std::lock_guard lock(mutex_);
   ++closed_series_;
   changed_.notify_all();

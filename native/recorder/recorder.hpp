@@ -106,8 +106,8 @@ class Recorder final : public FrameSink {
   void release(const std::string& unique_id);
   Result<void> tell_of_session(const Series& series);
   void answer_close_without_file(const std::string& unique_id);
-  void end_at(unsigned rank, const std::string& unique_id);
-  void end_open(Open& open, unsigned rank);
+  void end_at(unsigned rank, const std::string& unique_id, bool by_all);
+  void end_open(Open& open, unsigned rank, bool by_all = true);
   void tell_if_busy(std::int64_t now_ns);
 
   Result<nlohmann::json> answer(unsigned from, const nlohmann::json& question);

@@ -225,7 +225,7 @@ Result<json> Recorder::answer_terms(const json& question) {
 void Recorder::hear(unsigned from, const json& notice) {
   const auto what = notice.value("tell", std::string());
   const auto unique_id = name_in(notice);
-  if (what == "end") return end_at(from, unique_id);
+  if (what == "end") return end_at(from, unique_id, notice.value("by_all", true));
   if (what == "blemishes") return hear_blemishes(unique_id, notice);
   if (what == "busy") {
     if (const auto file = find(unique_id)) file->note_activity(monotonic_ns());
@@ -283,10 +283,11 @@ void Recorder::hear_part(unsigned from, const std::string& unique_id, const json
   parting->second.parts.push_back(notice.value("part", json::object()));
 }
 
-/// The lead's: the source of a rank has ended the series.
-void Recorder::end_at(unsigned rank, const std::string& unique_id) {
+/// The lead's: the source of a rank has ended the series, or only some of its clients have.
+void Recorder::end_at(unsigned rank, const std::string& unique_id, bool by_all) {
   std::lock_guard lock(mutex_);
-  if (const auto found = open_.find(unique_id); found != open_.end()) return end_open(found->second, rank);
+  if (const auto found = open_.find(unique_id); found != open_.end()) return end_open(found->second, rank, by_all);
+  if (!by_all) return;
   // Its start may still be on its way through another rank.
   if (closed_names_.contains(unique_id)) return;
   if (early_ends_.size() >= remembered_max) early_ends_.clear();
@@ -294,10 +295,10 @@ void Recorder::end_at(unsigned rank, const std::string& unique_id) {
 }
 
 /// With mutex_ held.
-void Recorder::end_open(Open& open, unsigned rank) {
-  open.ended.insert(rank);
-  const bool by_all = std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
-  const bool alone_and_open_ended = team_.ranks() == 1 && open.file->series().frames == 0;
+void Recorder::end_open(Open& open, unsigned rank, bool by_all) {
+  if (by_all) open.ended.insert(rank);
+  by_all = by_all && std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
+  const bool alone_and_open_ended = by_all && team_.ranks() == 1 && open.file->series().frames == 0;
   const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
   open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9));
   changed_.notify_all();

@@ -23,6 +23,8 @@ constexpr unsigned join_attempts_max = 5;
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
 /// A storage that took nothing a moment ago is given time before the same frames come again.
 constexpr std::int64_t ask_again_interval_ns = 2'000'000'000;
+/// For a client that was asked to connect anew and to send them.
+constexpr std::int64_t again_patience_ns = 5'000'000'000;
 /// For the workers of a series that is to close, before what they left unfilled is sent on its way.
 constexpr auto idle_patience = std::chrono::milliseconds(50);
 /// A payload up to here has just come through the cache, where a checksum costs little.
@@ -396,13 +398,13 @@ void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns) {
 bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
   const auto ending = ending_ns_.load();
   if (ending == 0) return false;
-  if (series_.frames > 0 && ledger_.counts().received == series_.frames) return true;
-  auto since = team_.ranks() > 1 ? std::max(ending, last_activity_ns_.load()) : ending;
-  // What was lost may come again, but the storage is not waited for without end.
-  if (now_ns - ending < static_cast<std::int64_t>(config_.idle_timeout_s * 1e9)) {
-    if (ledger_.has_losers()) return false;
-    since = std::max(since, asked_again_ns_.load());
-  }
+  // What the storage did not take may come again, but it is not waited for without end.
+  const bool may_wait = now_ns - ending < static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
+  if (may_wait && ledger_.has_losers()) return false;
+  if (may_wait && asked_again_ns_ != 0 && now_ns - asked_again_ns_ < again_patience_ns) return false;
+  if (series_.frames > 0 && ledger_.counts().received == series_.frames)
+    return !may_wait || problem().empty() || !busy();
+  const auto since = std::max(ending, last_activity_ns_.load());
   return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
 }
 

@@ -42,8 +42,14 @@ Result<MembersContent> recover_members(
   };
   for (const auto& file : check::find_members(master, tree, members, findings, is_own)) {
     auto one = recover_one(file.path);
-    const bool is_none = !one.ok() && (one.error().code() == Errc::mismatch || one.error().code() == Errc::malformed);
-    if (!one.ok() && !is_none) return std::move(one).error().with_context(file.name);
+    // An error that speaks of the file will be there the next time too; any other may pass.
+    const auto speaks_of_file = [](Errc code) {
+      return code == Errc::mismatch || code == Errc::malformed || code == Errc::corrupt || code == Errc::truncated ||
+             code == Errc::unsupported;
+    };
+    if (!one.ok() && !speaks_of_file(one.error().code()))
+      return make_error(one.error().code(), "{}: {}; move it away to recover the others without it", file.name,
+                        one.error().message());
     if (!one.ok()) {
       findings.add({check::Level::error,
                     "a file with a part of the frames can not be recovered",

@@ -201,6 +201,10 @@ void Socket::tune(int send_buffer_bytes, int receive_buffer_bytes) {
   if (receive_buffer_bytes > 0) set_option(descriptor_, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
 }
 
+void Socket::give_up_after(std::chrono::milliseconds silence) {
+  set_option(descriptor_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.count()));
+}
+
 void Socket::shut_down_reading() { (void)::shutdown(descriptor_, SHUT_RD); }
 void Socket::shut_down() { (void)::shutdown(descriptor_, SHUT_RDWR); }
 

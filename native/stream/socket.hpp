@@ -42,6 +42,9 @@ class Socket {
   void set_send_timeout(std::chrono::milliseconds timeout);
   /// No delay for small messages, keep-alive, and buffer sizes (0 leaves one as it is).
   void tune(int send_buffer_bytes, int receive_buffer_bytes);
+  /// Ends the connection where nothing that was sent is acknowledged for so long. Only for one over which little is
+  /// sent: a full receive buffer of the peer counts as well.
+  void give_up_after(std::chrono::milliseconds silence);
   void shut_down_reading();
   void shut_down();
 

@@ -14,6 +14,8 @@ namespace penstock::stream {
 namespace {
 
 constexpr std::size_t hello_bytes_max = 64 << 10;
+/// A client that is gone without a word would keep its place for a quarter of an hour.
+constexpr std::chrono::seconds silence_max{60};
 /// CBOR of anything but a start message, which may carry masks and tables.
 constexpr std::uint64_t message_bytes_max = 4 << 20;
 /// Pixels from here on get a buffer of their own; smaller ones stay where they were received.
@@ -55,6 +57,7 @@ TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, Tcp
       replies_(std::make_shared<TcpReplies>(socket_)),
       input_(*socket_, sink.pool(), sink.holds_back(), options.stall_timeout, stopping_) {
   socket_->tune(0, 0);
+  socket_->give_up_after(silence_max);
   thread_ = std::thread([this] {
     begin_thread("pen-receive", Role::receive);
     run();
@@ -82,8 +85,9 @@ void TcpConnection::reject(std::uint64_t sequence, const Error& why) {
 void TcpConnection::run() {
   serve();
   if (stopping_) return;
-  // Others may have ended the series, and waited for this one.
-  for (const auto& end : table_.leave(*replies_))
+  session_.reset();
+  // Others may have ended the series, and wait for this one. Where it is only cut off, it may come back.
+  for (const auto& end : table_.leave(*replies_, said_bye_))
     if (auto ended = sink_.end(end); !ended.ok()) sink_.reject(fmt::format("tcp {}", peer_), ended.error());
   replies_->close();
   socket_->shut_down();
@@ -140,7 +144,10 @@ Result<bool> TcpConnection::serve_one() {
   PEN_ASSIGN(const bool connected, input_.require(tcp_header_bytes));
   if (!connected) return false;
   PEN_ASSIGN(const auto header, decode_header(input_.view(0, tcp_header_bytes).first<tcp_header_bytes>()));
-  if (header.kind == TcpKind::bye) return false;
+  if (header.kind == TcpKind::bye) {
+    said_bye_ = true;
+    return false;
+  }
   PEN_TRY(serve_message(header), "{} {}", name(header.kind), header.sequence);
   return true;
 }
@@ -222,9 +229,10 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
     auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, replies_, socket_, sink_);
     if (!started.ok()) replies_->error(header.sequence, started.error());
   } else {
-    const auto& end = std::get<SeriesEnd>(parsed);
+    auto& end = std::get<SeriesEnd>(parsed);
     const auto known = table_.find(end.unique_id);
-    if (known == nullptr || known->end(*replies_, end)) answer(header.sequence, sink_.end(end));
+    end.by_all = known == nullptr || known->end(*replies_, end);
+    answer(header.sequence, sink_.end(end));
   }
   return {};
 }

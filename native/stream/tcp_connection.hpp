@@ -58,6 +58,7 @@ class TcpConnection {
   // the thread's own
   std::shared_ptr<TcpSeries> series_;  ///< of the last image
   std::shared_ptr<TcpSession> session_;
+  bool said_bye_ = false;
   std::thread thread_;
 };
 

@@ -5,11 +5,43 @@
 namespace penstock::stream {
 
 void TcpSession::safe_below(const std::string& series_unique_id, FrameNumber below) {
+  // The replies only queue, so telling them with the mutex held is short; and it keeps the order.
+  std::lock_guard lock(mutex_);
+  if (value(below) <= told_ || replies_ == nullptr) return;
   told_ = value(below);
-  replies_->ack(series_unique_id, value(below));
+  replies_->ack(series_unique_id, told_);
 }
 
-void TcpSession::ask_again(const std::string&) { socket_->shut_down(); }
+void TcpSession::ask_again(const std::string&) {
+  std::lock_guard lock(mutex_);
+  if (socket_ != nullptr) socket_->shut_down();
+}
+
+void TcpSession::closed(const std::string& series_unique_id, const std::string& problem) {
+  std::lock_guard lock(mutex_);
+  if (replies_ == nullptr) return;
+  TcpControl control;
+  control.series_unique_id = series_unique_id;
+  control.safe_below = told_;
+  control.text = problem;
+  replies_->send(TcpKind::closed, control);
+}
+
+void TcpSession::answer(const std::string& series_unique_id) {
+  std::lock_guard lock(mutex_);
+  if (replies_ != nullptr) replies_->ack(series_unique_id, told_);
+}
+
+bool TcpSession::is_of(const TcpReplies& replies) const {
+  std::lock_guard lock(mutex_);
+  return replies_.get() == &replies;
+}
+
+void TcpSession::leave() {
+  std::lock_guard lock(mutex_);
+  replies_.reset();
+  socket_.reset();
+}
 
 bool TcpSeries::is_closed() const {
   std::lock_guard lock(mutex_);
@@ -32,14 +64,12 @@ bool TcpSeries::all_ended() const {
 
 void TcpSeries::join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket) {
   std::lock_guard lock(mutex_);
-  if (closed_) {
-    TcpControl control;
-    control.series_unique_id = unique_id_;
-    control.safe_below = safe_below_;
-    control.text = problem_;
-    return replies->send(TcpKind::closed, control);
-  }
-  replies->ack(unique_id_, part(replies, socket).session->told());
+  // Of a closed one it is told how that ended; what this client sent before was acknowledged before.
+  const auto session = closed_ ? std::make_shared<TcpSession>(replies, socket) : part(replies, socket).session;
+  if (closed_)
+    session->closed(unique_id_, problem_);
+  else
+    session->answer(unique_id_);
 }
 
 std::shared_ptr<TcpSession> TcpSeries::session(const std::shared_ptr<TcpReplies>& replies,
@@ -55,14 +85,15 @@ bool TcpSeries::end(const TcpReplies& replies, const SeriesEnd& end) {
   return all_ended();
 }
 
-std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies) {
+std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_bye) {
   std::lock_guard lock(mutex_);
   const auto found =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(replies); });
   if (found == parts_.end()) return std::nullopt;
-  const bool was_last = !found->ended;
+  const bool was_waited_for = !found->ended;
+  found->session->leave();
   parts_.erase(found);
-  return was_last && all_ended() ? end_ : std::nullopt;
+  return said_bye && was_waited_for && all_ended() ? end_ : std::nullopt;
 }
 
 void TcpSeries::closed(const std::string&, const std::string& problem) {
@@ -70,14 +101,7 @@ void TcpSeries::closed(const std::string&, const std::string& problem) {
   if (closed_) return;
   closed_ = true;
   problem_ = problem;
-  for (const auto& [session, ended] : parts_) {
-    TcpControl control;
-    control.series_unique_id = unique_id_;
-    control.safe_below = session->told();
-    control.text = problem_;
-    safe_below_ = std::max(safe_below_, control.safe_below);
-    session->replies().send(TcpKind::closed, control);
-  }
+  for (const auto& [session, ended] : parts_) session->closed(unique_id_, problem_);
   parts_.clear();
 }
 
@@ -116,11 +140,11 @@ std::shared_ptr<TcpSeries> TcpSeriesTable::find(const std::string& unique_id) {
   return found == series_.end() ? nullptr : found->second;
 }
 
-std::vector<SeriesEnd> TcpSeriesTable::leave(const TcpReplies& replies) {
+std::vector<SeriesEnd> TcpSeriesTable::leave(const TcpReplies& replies, bool said_bye) {
   std::lock_guard lock(mutex_);
   std::vector<SeriesEnd> ended;
   for (const auto& [unique_id, series] : series_)
-    if (auto end = series->leave(replies)) ended.push_back(std::move(*end));
+    if (auto end = series->leave(replies, said_bye)) ended.push_back(std::move(*end));
   return ended;
 }
 

@@ -2,7 +2,6 @@
 /// back finds its series again, and several clients may send parts of one.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -26,17 +25,21 @@ class TcpSession : public AckListener {
   void safe_below(const std::string& series_unique_id, FrameNumber below) override;
   /// Ends the connection: its client comes back, and sends what was not acknowledged.
   void ask_again(const std::string& series_unique_id) override;
-  /// The series tells that.
-  void closed(const std::string&, const std::string&) override {}
+  /// The last word on the series.
+  void closed(const std::string& series_unique_id, const std::string& problem) override;
 
-  std::uint64_t told() const { return told_; }
-  bool is_of(const TcpReplies& replies) const { return replies_.get() == &replies; }
-  TcpReplies& replies() const { return *replies_; }
+  /// How things stand, in answer to a start.
+  void answer(const std::string& series_unique_id);
+  bool is_of(const TcpReplies& replies) const;
+  /// The connection is gone; frames of it may still be on their way.
+  void leave();
 
  private:
-  const std::shared_ptr<TcpReplies> replies_;
-  const std::shared_ptr<Socket> socket_;
-  std::atomic<std::uint64_t> told_{0};
+  mutable std::mutex mutex_;
+  // guarded by mutex_
+  std::shared_ptr<TcpReplies> replies_;
+  std::shared_ptr<Socket> socket_;
+  std::uint64_t told_ = 0;
 };
 
 /// One series, with the connections that take part in it.
@@ -60,8 +63,8 @@ class TcpSeries : public AckListener {
                                       const std::shared_ptr<Socket>& socket);
   /// The connection has sent the end. Whether all that take part have.
   bool end(const TcpReplies& replies, const SeriesEnd& end);
-  /// The connection is gone. The end, where it was the last one that had not sent it.
-  std::optional<SeriesEnd> leave(const TcpReplies& replies);
+  /// The connection is gone, for good if it has `said_bye`. The end, where that was the last one that had not sent it.
+  std::optional<SeriesEnd> leave(const TcpReplies& replies, bool said_bye);
 
   /// Sessions are told.
   void safe_below(const std::string&, FrameNumber) override {}
@@ -84,7 +87,6 @@ class TcpSeries : public AckListener {
   // guarded by mutex_
   std::vector<Part> parts_;
   std::optional<SeriesEnd> end_;
-  std::uint64_t safe_below_ = 0;  ///< when it was closed: the most that any session was told
   bool closed_ = false;
   std::string problem_;
 };
@@ -100,7 +102,7 @@ class TcpSeriesTable {
   /// Null if not known.
   std::shared_ptr<TcpSeries> find(const std::string& unique_id);
   /// The connection is gone: the series that end with it.
-  std::vector<SeriesEnd> leave(const TcpReplies& replies);
+  std::vector<SeriesEnd> leave(const TcpReplies& replies, bool said_bye);
 
  private:
   void forget_old();

@@ -219,7 +219,7 @@ def test_a_client_that_is_gone_ends_nothing_and_holds_up_nobody(
     record: Callable[..., Any], tmp_path: Path
 ) -> None:
     config = tmp_path / "quick.yaml"
-    config.write_text("end_timeout_s: 0.2\n", encoding="ascii")
+    config.write_text("end_timeout_s: 0.2\nidle_timeout_s: 1\n", encoding="ascii")
     recorder = record(tmp_path, str(config))
     frames = frames_of(6)
     with Client(recorder.address) as stays:

@@ -10,7 +10,6 @@ constexpr std::uint64_t undefined = ~std::uint64_t{0};
 constexpr std::uint64_t address_bytes = 8;
 constexpr std::uint64_t checksum_bytes = 4;
 constexpr std::uint64_t block_bytes_max = 8 << 20;
-constexpr std::uint64_t chunks_max = std::uint64_t{1} << 32;
 constexpr unsigned header_blocks_max = 64;
 
 /// Bytes that are taken one after the other. Beyond their end come zeros, and `ok` is false from then on.
@@ -73,8 +72,8 @@ std::uint64_t data_blocks_of(unsigned super_block) { return std::uint64_t{1} << 
 
 class ArrayReader {
  public:
-  ArrayReader(File& file, std::uint64_t file_bytes, const DatasetInfo& info)
-      : file_(file), file_bytes_(file_bytes), info_(info) {
+  ArrayReader(File& file, std::uint64_t file_bytes, const DatasetInfo& info, std::uint64_t chunks_max)
+      : file_(file), file_bytes_(file_bytes), info_(info), chunks_max_(chunks_max) {
     chunk_bytes_ = info.element_bytes;
     for (const auto extent : info.chunk_shape) chunk_bytes_ *= extent;
   }
@@ -88,7 +87,8 @@ class ArrayReader {
 
  private:
   std::optional<std::vector<std::byte>> bytes_at(std::uint64_t address, std::uint64_t size) {
-    if (size > block_bytes_max || address > file_bytes_ || size > file_bytes_ - address) return std::nullopt;
+    if (too_many_ || size > block_bytes_max || address > file_bytes_ || size > file_bytes_ - address)
+      return std::nullopt;
     // Blocks that name the same one again and again are no array.
     if (size > file_bytes_ - taken_) return std::nullopt;
     taken_ += size;
@@ -209,7 +209,7 @@ class ArrayReader {
         if (!read_data_block(cursor.take<std::uint64_t>(), elements_of(block), {}, number)) return false;
     for (auto block = direct; block < array_.super_blocks(); ++block)
       if (!read_super_block(cursor.take<std::uint64_t>(), block, number)) return false;
-    return cursor.ok() && chunks_.size() <= chunks_max;
+    return cursor.ok() && !too_many_;
   }
 
   std::uint64_t elements_of(unsigned super_block) const {
@@ -285,13 +285,17 @@ class ArrayReader {
         chunk.size = static_cast<std::uint32_t>(cursor.take(array_.element_bytes - 12));
         chunk.filter_mask = cursor.take<std::uint32_t>();
       }
-      if (cursor.ok() && chunk.address != undefined) chunks_.push_back(chunk);
+      if (!cursor.ok() || chunk.address == undefined) continue;
+      too_many_ = too_many_ || chunks_.size() == chunks_max_;
+      if (!too_many_) chunks_.push_back(chunk);
     }
   }
 
   File& file_;
   const std::uint64_t file_bytes_;
   const DatasetInfo& info_;
+  const std::uint64_t chunks_max_;
+  bool too_many_ = false;
   std::uint64_t taken_ = 0;  ///< bytes that were read
   std::uint64_t chunk_bytes_ = 0;
   std::uint64_t address_ = 0;
@@ -302,8 +306,9 @@ class ArrayReader {
 }  // namespace
 
 std::optional<std::vector<IndexedChunk>> read_extensible_array(File& file, std::uint64_t file_bytes,
-                                                               std::uint64_t header, const DatasetInfo& info) {
-  ArrayReader reader(file, file_bytes, info);
+                                                               std::uint64_t header, const DatasetInfo& info,
+                                                               std::uint64_t chunks_max) {
+  ArrayReader reader(file, file_bytes, info, chunks_max);
   if (!reader.read(header)) return std::nullopt;
   return reader.take_chunks();
 }

@@ -15,9 +15,10 @@
 namespace penstock::store::hdf5 {
 
 /// The chunks of the dataset whose object header stands at `header`, by rising number, also those beyond its extent.
-/// Nothing where anything is not as this reader knows it, or where a block does not lie in the file. Memory: 24 bytes a
-/// chunk, and a block of at most 6 MiB.
+/// Nothing where anything is not as this reader knows it, where a block does not lie in the file, or where there are
+/// more than `chunks_max`. Memory: 24 bytes a chunk, and a block of at most 8 MiB.
 std::optional<std::vector<IndexedChunk>> read_extensible_array(File& file, std::uint64_t file_bytes,
-                                                               std::uint64_t header, const DatasetInfo& info);
+                                                               std::uint64_t header, const DatasetInfo& info,
+                                                               std::uint64_t chunks_max);
 
 }  // namespace penstock::store::hdf5

@@ -124,15 +124,22 @@ std::optional<std::vector<IndexedChunk>> read_blocks(hid_t dataset, hid_t space,
                                                      const Grid& grid, const DatasetInfo& info,
                                                      ReadDriverState& state) {
   constexpr std::uint64_t samples = 64;
+  constexpr std::uint64_t numbers_max = std::uint64_t{1} << 32;  // of an array
   std::vector<hsize_t> now(info.shape.size()), most(info.shape.size());
   H5O_info_t object;
   if (H5Sget_simple_extent_dims(space, now.data(), most.data()) < 1 || most[0] != H5S_UNLIMITED ||
       !std::equal(now.begin() + 1, now.end(), most.begin() + 1) || H5Oget_info2(dataset, &object, H5O_INFO_BASIC) < 0)
     return std::nullopt;
-  auto chunks = read_extensible_array(*state.file, state.size, object.addr, info);
-  if (!chunks || chunks->size() != present || (present > 0 && chunks->back().number >= grid.total)) return std::nullopt;
-  for (std::uint64_t i = 0; i < std::min(samples, present); ++i) {
-    const auto& chunk = (*chunks)[i * (present - 1) / std::max<std::uint64_t>(1, std::min(samples, present) - 1)];
+  auto chunks = read_extensible_array(*state.file, state.size, object.addr, info, present);
+  if (!chunks || chunks->size() != present || (present > 0 && chunks->back().number >= numbers_max))
+    return std::nullopt;
+  // A recorder that was killed in mid-flush has written its index, and not yet the extent.
+  const auto within = static_cast<std::uint64_t>(
+      std::partition_point(chunks->begin(), chunks->end(), [&](const auto& c) { return c.number < grid.total; }) -
+      chunks->begin());
+  const auto looks = std::min(samples, within);
+  for (std::uint64_t i = 0; i < looks; ++i) {
+    const auto& chunk = (*chunks)[looks == 1 ? 0 : i * (within - 1) / (looks - 1)];
     auto found = look_up(dataset, offset_of(chunk.number, grid, info), state);
     if (!found) return std::nullopt;
     found->number = chunk.number;
@@ -179,7 +186,7 @@ Result<std::uint64_t> look_up_all(hid_t dataset, hid_t space, std::uint64_t pres
 Result<std::uint64_t> read_index(hid_t dataset, const DatasetInfo& info, ReadDriverState& state, bool blocks,
                                  TreeVisitor& visitor) {
   PEN_ASSIGN(const auto grid, grid_of(info));
-  if (grid.total == 0) return 0;
+  if (grid.total == 0 && !blocks) return 0;
   Handle space(H5Dget_space(dataset), H5Sclose);
   hsize_t present = 0;
   visitor.expect(walk_time(grid));
