@@ -186,7 +186,9 @@ Result<void> Recovery::read_index() {
       indexed_.push_back(std::make_unique<check::IndexTable>(tree_.find(node.path)->chunks));
     return {};
   }
-  begin_anew(tree_.failure.empty() ? "datasets are missing or can not be read" : tree_.failure);
+  const auto& parts = tree_.unreadable;
+  const auto of_part = parts.empty() ? "datasets are missing" : parts.front().path + ": " + parts.front().why;
+  begin_anew(tree_.failure.empty() ? of_part : std::string(tree_.failure));
   return {};
 }
 

@@ -143,7 +143,9 @@ def judge_left(
 ) -> Verdict | str:
     """One that died before it had said that a series has begun may leave no file, or one without anything."""
     if began:
-        return judge(file, frames, acknowledged, written)
+        verdict = judge(file, frames, acknowledged, written)
+        assert verdict.recovery.way != "rebuild", "masks that only HDF5's structures held are gone"
+        return verdict
     assert not acknowledged
     if not file.exists():
         return "no file yet"

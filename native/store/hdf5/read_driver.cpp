@@ -1,5 +1,6 @@
 #include "store/hdf5/read_driver.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace penstock::store::hdf5 {
@@ -44,7 +45,11 @@ herr_t query(const H5FD_t*, unsigned long* flags) {
   return 0;
 }
 
-haddr_t end_of_allocation(const H5FD_t* file, H5FD_mem_t) { return self(file)->end_of_allocation; }
+/// HDF5 reads nothing behind it. The superblock of a file whose recorder was killed may tell less than is there.
+haddr_t end_of_allocation(const H5FD_t* file, H5FD_mem_t) {
+  const auto& state = *self(file)->state;
+  return state.capturing ? address_end : std::max<haddr_t>(self(file)->end_of_allocation, state.size);
+}
 
 herr_t set_end_of_allocation(H5FD_t* file, H5FD_mem_t, haddr_t address) {
   self(file)->end_of_allocation = address;

@@ -121,6 +121,9 @@ class CallFaults : public CheckTest, public ::testing::WithParamInterface<Fault>
         EXPECT_TRUE(account.placed_.empty()) << report.error().message();
         return;
       }
+      // Nothing after a certain call: what a killed recorder leaves. Masks that only the structures have stay.
+      const bool as_killed = GetParam().lasting && !GetParam().tear;
+      EXPECT_TRUE(!as_killed || account.placed_.empty() || report->way != Way::rebuild) << to_json(*report).dump();
     }
     const auto right = right_frames(path());
     for (const auto frame : account.placed_) EXPECT_TRUE(right.contains(frame)) << "frame " << frame << " is gone";
