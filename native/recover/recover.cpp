@@ -20,6 +20,7 @@
 #include "recover/ledger_rows.hpp"
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
+#include "recover/structure.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -82,8 +83,6 @@ class Recovery {
   Result<void> choose_members();
   Result<void> read_segments_of_file();
   Result<void> read_index();
-  Error refuse_undecided() const;
-  bool structure_is_usable() const;
   Result<void> check_member() const;
   Result<void> check_series() const;
   Result<void> describe_contents();
@@ -178,8 +177,9 @@ Result<void> Recovery::read_index() {
   auto tree = check::read_tree_in_process(env_, plan_.file, options);
   if (!tree.ok()) return std::move(tree).error();
   tree_ = std::move(*tree);
-  if (tree_.undecided) return refuse_undecided();
-  if (structure_is_usable()) {
+  if (tree_.undecided) return undecided(tree_, plan_.file);
+  // HDF5 wants as many bytes as its superblock says, though nothing that it needs is in those that are gone.
+  if (used_bytes_ - file_bytes_ <= lost_bytes_max && is_usable(tree_, segments_)) {
     if (segments_.description.members) return {};
     note_receipts();
     for (const auto& node : segments_.description.datasets)
@@ -190,16 +190,6 @@ Result<void> Recovery::read_index() {
   const auto of_part = parts.empty() ? "datasets are missing" : parts.front().path + ": " + parts.front().why;
   begin_anew(tree_.failure.empty() ? of_part : std::string(tree_.failure));
   return {};
-}
-
-/// Masks and geometry of a file that is whole are not to be given away.
-Error Recovery::refuse_undecided() const {
-  const auto& parts = tree_.unreadable;
-  const auto why = tree_.failure.empty() ? parts.front().path + ": " + parts.front().why : tree_.failure;
-  return make_error(Errc::refused,
-                    "{}: HDF5's structures may be whole, and cannot be read ({}); nothing was written. Where they are "
-                    "lost, `penstock recover --rebuild` makes them anew from the segments",
-                    plan_.file, why);
 }
 
 void Recovery::begin_anew(const std::string& why) {
@@ -226,32 +216,6 @@ void Recovery::note_receipts() {
     auto found = std::find_if(tree_.datasets.begin(), tree_.datasets.end(), same_path);
     found->chunks.push_back({candidate.index, candidate.address, candidate.size, 0});
   }
-}
-
-bool Recovery::structure_is_usable() const {
-  // HDF5 wants as many bytes as its superblock says, though nothing that it needs is in those that are gone.
-  if (used_bytes_ - file_bytes_ > lost_bytes_max) return false;
-  if (!tree_.failure.empty() || !tree_.unreadable.empty()) return false;
-  const auto there = [&](const std::string& path) { return tree_.find(path) != nullptr; };
-  const auto& description = segments_.description;
-  const auto is_chunked = [&](const auto& node) {
-    return there(node.path) && (tree_.find(node.path)->info.storage == store::StorageKind::chunked ||
-                                tree_.find(node.path)->info.storage == store::StorageKind::virtual_sources);
-  };
-  const auto is_as_described = [&](const auto& node) {
-    if (!is_contiguous(node)) return is_chunked(node);
-    if (!there(node.path) || !there(node.receipts_path)) return false;
-    const auto& info = tree_.find(node.path)->info;
-    return info.storage == store::StorageKind::contiguous && info.address == node.places.address &&
-           info.type == node.type && info.shape.size() == node.frame_shape.size() + 1;
-  };
-  for (std::size_t i = 0; i < description.datasets.size(); ++i) {
-    const auto& node = description.datasets[i];
-    if (!is_as_described(node)) return false;
-    const auto& info = tree_.find(node.path)->info;
-    if (info.storage == store::StorageKind::chunked && info.chunk_shape != segments_.grids[i].chunk()) return false;
-  }
-  return std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
 }
 
 /// A file may only have the name of a member. Before anything is written.
@@ -610,27 +574,7 @@ Result<void> Recovery::write() {
   return file_->unlock();
 }
 
-const char* name(Way way) {
-  switch (way) {
-    case Way::nothing: return "nothing";
-    case Way::repair: return "repair";
-    case Way::rebuild: return "rebuild";
-  }
-  return "nothing";
-}
-
 }  // namespace
-
-nlohmann::json to_json(const RecoverReport& report) {
-  auto findings = nlohmann::json::array();
-  for (const auto& finding : report.findings) findings.push_back(check::to_json(finding));
-  nlohmann::json json = {{"way", name(report.way)},     {"written", report.written}, {"findings", findings},
-                         {"segments", report.segments}, {"indexed", report.indexed}, {"recovered", report.recovered},
-                         {"damaged", report.damaged},   {"frames", report.frames},   {"missing", report.missing},
-                         {"seconds", report.seconds}};
-  if (report.contents) json["contents"] = to_json(*report.contents);
-  return json;
-}
 
 Result<RecoverReport> run_recover(Env& env, const RecoverPlan& plan, const check::Progress::Tell& tell,
                                   const std::function<bool()>& cancelled) {

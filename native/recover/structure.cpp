@@ -1,0 +1,40 @@
+#include "recover/structure.hpp"
+
+#include <algorithm>
+
+namespace penstock::recover {
+
+bool is_usable(const check::Tree& tree, const Segments& segments) {
+  if (!tree.failure.empty() || !tree.unreadable.empty()) return false;
+  const auto there = [&](const std::string& path) { return tree.find(path) != nullptr; };
+  const auto& description = segments.description;
+  const auto is_chunked = [&](const auto& node) {
+    return there(node.path) && (tree.find(node.path)->info.storage == store::StorageKind::chunked ||
+                                tree.find(node.path)->info.storage == store::StorageKind::virtual_sources);
+  };
+  const auto is_as_described = [&](const auto& node) {
+    if (!is_contiguous(node)) return is_chunked(node);
+    if (!there(node.path) || !there(node.receipts_path)) return false;
+    const auto& info = tree.find(node.path)->info;
+    return info.storage == store::StorageKind::contiguous && info.address == node.places.address &&
+           info.type == node.type && info.shape.size() == node.frame_shape.size() + 1;
+  };
+  for (std::size_t i = 0; i < description.datasets.size(); ++i) {
+    const auto& node = description.datasets[i];
+    if (!is_as_described(node)) return false;
+    const auto& info = tree.find(node.path)->info;
+    if (info.storage == store::StorageKind::chunked && info.chunk_shape != segments.grids[i].chunk()) return false;
+  }
+  return std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
+}
+
+Error undecided(const check::Tree& tree, const std::string& file) {
+  const auto& parts = tree.unreadable;
+  const auto why = tree.failure.empty() ? parts.front().path + ": " + parts.front().why : tree.failure;
+  return make_error(Errc::refused,
+                    "{}: HDF5's structures may be whole, and cannot be read ({}); nothing was written. Where they are "
+                    "lost, `penstock recover --rebuild` makes them anew from the segments",
+                    file, why);
+}
+
+}  // namespace penstock::recover

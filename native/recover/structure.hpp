@@ -1,0 +1,17 @@
+/// Whether what HDF5 can read of a file is enough to complete it.
+#pragma once
+
+#include <string>
+
+#include "check/index_process.hpp"
+#include "recover/candidates.hpp"
+
+namespace penstock::recover {
+
+/// Whether every dataset and column that the description names is there, readable and as described.
+bool is_usable(const check::Tree& tree, const Segments& segments);
+
+/// Of a tree that is not whole, and a file that may be: masks and geometry are not to be given away.
+Error undecided(const check::Tree& tree, const std::string& file);
+
+}  // namespace penstock::recover
