@@ -18,7 +18,7 @@ constexpr std::uint64_t empty_lookups_max = std::uint64_t{1} << 30;
 constexpr std::uint64_t gap_part = 16;
 /// … and at least:
 constexpr std::uint64_t gap_min = std::uint64_t{1} << 16;
-constexpr std::uint64_t sign_of_life = std::uint64_t{1} << 20;
+constexpr std::uint64_t sign_of_life = std::uint64_t{1} << 16;
 /// Of HDF5's walk over its index, with much to spare; and what is waited for at most.
 constexpr std::uint64_t places_a_millisecond = 2000;
 constexpr std::uint64_t walk_ms_max = 3'600'000;
