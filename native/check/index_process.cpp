@@ -96,6 +96,7 @@ bool is_undecided(const json& code) {
 /// The parent's side: builds the tree from messages, which a crashing child may have garbled.
 Result<void> take(Message kind, Bytes content, Tree& tree) {
   if (kind == Message::chunks) {
+    if (content.empty()) return {};  // a sign of life
     if (tree.datasets.empty() || content.size() % sizeof(store::IndexedChunk) != 0)
       return make_error(Errc::malformed, "chunks without a dataset");
     auto& chunks = tree.datasets.back().chunks;
