@@ -14,7 +14,7 @@ constexpr std::size_t batch = 8192;
 /// Look-ups of places where nothing is: bounds the work on a dataset with a huge and almost empty extent.
 constexpr std::uint64_t empty_lookups_max = std::uint64_t{1} << 30;
 /// HDF5 is asked where the next chunk is after so many places without one. It walks over all places before it to tell,
-/// at ten times the speed, so so many must have been looked up since the last walk: a part of all …
+/// at several times the speed, so so many must have been looked up since the last walk: a part of all …
 constexpr std::uint64_t gap_part = 16;
 /// … and at least:
 constexpr std::uint64_t gap_min = std::uint64_t{1} << 16;

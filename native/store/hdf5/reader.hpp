@@ -65,7 +65,7 @@ struct ReadTreeOptions {
   std::function<bool(const DatasetInfo&)> wants_value;
   std::uint64_t small_value_bytes = 4096;
   /// Indices that this program can read are read in whole blocks: HDF5 only counts their chunks and looks some of them
-  /// up. Ten times as fast. Otherwise HDF5 looks up every one.
+  /// up. Otherwise HDF5 looks up every one.
   bool index_blocks = false;
   std::uint64_t value_bytes_max = std::uint64_t{1} << 28;
 };
