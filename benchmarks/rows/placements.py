@@ -12,8 +12,8 @@ from measure.process import BenchmarkError, run_json
 from measure.results import Result, Sample, absolute, beside_best
 
 CHUNK_SIZES = (64 << 10, 1 << 20, 8 << 20)
-DISK_BYTES = 2 * GIB
-RING_BYTES = 1 * GIB
+DISK_BYTES = 1 * GIB
+RING_BYTES = 512 << 20
 BESIDE_BYTES = 256 << 20
 # A slot has room for a frame that does not compress; real ones shrink about so much.
 SLOT_FACTOR = 8

@@ -19,6 +19,9 @@
 namespace penstock::store {
 namespace {
 
+/// Between two looks at the clock.
+constexpr std::uint64_t paced_chunks = 100;
+
 struct Job {
   std::string path;
   std::uint64_t chunk_bytes = 1 << 20;
@@ -28,6 +31,7 @@ struct Job {
   bool copy = false;
   bool crc = true;
   bool abandon = false;
+  std::uint64_t chunks_per_s = 0;  ///< of one writer; 0: as fast as it goes
   bool index_only = false;
   bool gate = false;
   std::uint64_t index_chunks = 1'000'000;
@@ -71,7 +75,10 @@ Result<void> write_share(ChunkWriter& writer, const Job& job, const std::shared_
   const auto chunks = job.total_bytes / job.chunk_bytes;
   const auto step = align_up(job.chunk_bytes, page_bytes);
   const auto places = job.ring_bytes / step;
+  const auto started = std::chrono::steady_clock::now();
   for (auto i = std::uint64_t{share}; i < chunks; i += job.writers) {
+    if (job.chunks_per_s > 0 && i % paced_chunks == 0)
+      std::this_thread::sleep_until(started + std::chrono::nanoseconds(1'000'000'000 * i / job.chunks_per_s));
     const Bytes data(ring.get() + i % places * step, job.chunk_bytes);
     std::shared_ptr<const void> owner;
     if (!job.copy) owner = ring;
@@ -179,6 +186,7 @@ int run(int argc, char** argv) {
   app.add_option("--total-bytes", job.total_bytes);
   app.add_option("--ring-bytes", job.ring_bytes, "Memory that the chunks are taken from");
   app.add_option("--writers", job.writers)->check(CLI::Range(1u, 64u));
+  app.add_option("--chunks-per-s", job.chunks_per_s, "As a detector gives them; by default as fast as it goes");
   app.add_option("--write-threads", job.options.write_threads);
   app.add_option("--segment-bytes", job.options.segment_bytes);
   app.add_option("--extent-bytes", job.options.extent_bytes);

@@ -49,6 +49,10 @@ class PosixFile final : public File {
     return done;
   }
 
+  void will_read(std::uint64_t offset, std::uint64_t size) override {
+    (void)::posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+  }
+
   Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) override {
     std::vector<iovec> rest;  // only after a short write
     while (!pieces.empty()) {

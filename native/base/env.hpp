@@ -32,6 +32,11 @@ class File {
 
   /// Reads up to `into.size()` bytes; fewer only at the end of the file.
   virtual Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) = 0;
+  /// A hint that these bytes will be read soon: the kernel may begin to fetch them. Does not wait for that.
+  virtual void will_read(std::uint64_t offset, std::uint64_t size) {
+    (void)offset;
+    (void)size;
+  }
   /// Writes all of `pieces`, whatever the kernel does in one call. At most IOV_MAX pieces. On a
   /// direct file, `offset`, each piece's address and each piece's size are multiples of 4096.
   virtual Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) = 0;

@@ -21,6 +21,10 @@ class WatchedFile final : public File {
     const WatchedCall call(watching_, Call::read, offset, into.size());
     return file_->read_at(into, offset);
   }
+  void will_read(std::uint64_t offset, std::uint64_t size) override {
+    const WatchedCall call(watching_, Call::read, offset, size);
+    file_->will_read(offset, size);
+  }
   Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) override {
     std::uint64_t bytes = 0;
     for (const auto& piece : pieces) bytes += piece.iov_len;

@@ -7,13 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
 #include "base/clock.hpp"
+#include "base/threads.hpp"
 #include "check/tree_json.hpp"
 
 namespace penstock::check {
@@ -224,6 +228,30 @@ std::string how_it_ended(int status) {
   return fmt::format("the reading process ended with status {}", WIFEXITED(status) ? WEXITSTATUS(status) : status);
 }
 
+/// Reaps the process too.
+Result<Tree> receive_from(Child child, const IndexProcessOptions& options) {
+  Tree tree;
+  const auto end = receive_tree(child, options, tree);
+  ::close(child.fd);
+  if (end != End::complete && end != End::closed) ::kill(child.process, SIGKILL);
+  int status = 0;
+  while (::waitpid(child.process, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (end == End::cancelled) return make_error(Errc::cancelled, "stopped while reading the index");
+  if (end == End::closed) {
+    tree.failure = how_it_ended(status);
+    tree.undecided = tree.undecided || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+  if (end == End::stalled)
+    tree.failure = fmt::format("HDF5 said nothing for {} s and was ended", options.stall.count() / 1000);
+  if (end == End::idle) {
+    tree.failure = fmt::format("the storage gave nothing for {} s", options.stall.count() / 1000);
+    tree.undecided = true;
+  }
+  if (end == End::garbled) tree.failure = "the reading process told nonsense and was ended";
+  return tree;
+}
+
 }  // namespace
 
 const TreeDataset* Tree::find(std::string_view path) const {
@@ -240,7 +268,19 @@ const store::Value* Tree::root_attribute(std::string_view name) const {
   return nullptr;
 }
 
-Result<Tree> read_tree_in_process(Env& env, const std::string& path, const IndexProcessOptions& options) {
+/// The thread takes what the process says, so that its pipe is never full while the caller is busy.
+struct TreeReading::Running {
+  std::atomic<bool> given_up = false;
+  std::optional<Result<Tree>> outcome;
+  std::jthread receiver;
+};
+
+void TreeReading::GiveUp::operator()(Running* running) const {
+  running->given_up = true;
+  delete running;
+}
+
+Result<TreeReading> TreeReading::begin(Env& env, const std::string& path, IndexProcessOptions options) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error(errno, "a pipe for the reading process");
   const auto child = ::fork();
@@ -255,26 +295,28 @@ Result<Tree> read_tree_in_process(Env& env, const std::string& path, const Index
     run_child(ends[1], env, path, options.read);
   }
   ::close(ends[1]);
-  Tree tree;
-  const auto end = receive_tree({child, ends[0], options.stall}, options, tree);
-  ::close(ends[0]);
-  if (end != End::complete && end != End::closed) ::kill(child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (end == End::cancelled) return make_error(Errc::cancelled, "stopped while reading the index");
-  if (end == End::closed) {
-    tree.failure = how_it_ended(status);
-    tree.undecided = tree.undecided || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-  }
-  if (end == End::stalled)
-    tree.failure = fmt::format("HDF5 said nothing for {} s and was ended", options.stall.count() / 1000);
-  if (end == End::idle) {
-    tree.failure = fmt::format("the storage gave nothing for {} s", options.stall.count() / 1000);
-    tree.undecided = true;
-  }
-  if (end == End::garbled) tree.failure = "the reading process told nonsense and was ended";
-  return tree;
+  TreeReading reading;
+  auto* running = new Running;
+  reading.running_.reset(running);
+  options.cancelled = [running, asked = std::move(options.cancelled)] {
+    return running->given_up || (asked && asked());
+  };
+  running->receiver = std::jthread([running, options = std::move(options), from = ends[0], child] {
+    begin_thread("pen-tree", Role::other);
+    running->outcome = receive_from({child, from, options.stall}, options);
+  });
+  return reading;
+}
+
+Result<Tree> TreeReading::finish() {
+  const auto running = std::move(running_);
+  running->receiver.join();
+  return std::move(*running->outcome);
+}
+
+Result<Tree> read_tree_in_process(Env& env, const std::string& path, const IndexProcessOptions& options) {
+  PEN_ASSIGN(auto reading, TreeReading::begin(env, path, options));
+  return reading.finish();
 }
 
 }  // namespace penstock::check

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,7 +56,24 @@ struct IndexProcessOptions {
   std::function<bool()> cancelled;
 };
 
-/// Forks; call it while no other thread of the process holds locks that the child would need.
+/// A tree that is being read, while the caller does something else. Given up, it ends its process.
+class TreeReading {
+ public:
+  /// Forks; call it while no other thread of the process holds locks that the child would need.
+  static Result<TreeReading> begin(Env& env, const std::string& path, IndexProcessOptions options);
+
+  /// Waits for the end. Once.
+  Result<Tree> finish();
+
+ private:
+  struct Running;
+  struct GiveUp {
+    void operator()(Running* running) const;
+  };
+  std::unique_ptr<Running, GiveUp> running_;
+};
+
+/// Reads it at once; forks as TreeReading::begin() does.
 Result<Tree> read_tree_in_process(Env& env, const std::string& path, const IndexProcessOptions& options);
 
 }  // namespace penstock::check

@@ -58,6 +58,7 @@ class Recovery {
   Result<RecoverReport> run() {
     const auto started = monotonic_ns();
     PEN_TRY(open());
+    PEN_TRY(begin_index());
     PEN_TRY(read_segments_of_file());
     PEN_TRY(read_index());
     if (master_ != nullptr) PEN_TRY(check_member());
@@ -81,6 +82,7 @@ class Recovery {
  private:
   Result<void> open();
   Result<void> choose_members();
+  Result<void> begin_index();
   Result<void> read_segments_of_file();
   Result<void> read_index();
   Result<void> check_member() const;
@@ -120,6 +122,7 @@ class Recovery {
   std::uint64_t used_bytes_ = 0;  ///< as the superblock says; a loss of power may have taken the end of the file
   bool marked_open_ = false;
   bool index_is_damaged_ = false;
+  std::optional<check::TreeReading> reading_;  ///< until the tree is there
   Segments segments_;
   check::Tree tree_;
   std::vector<std::unique_ptr<check::IndexTable>> indexed_;    ///< by dataset; empty in a rebuild
@@ -144,6 +147,24 @@ Result<void> Recovery::open() {
   return {};
 }
 
+/// HDF5's index is read while the segments are looked for.
+Result<void> Recovery::begin_index() {
+  if (plan_.rebuild) return {};
+  check::IndexProcessOptions options;
+  options.cancelled = cancelled_;
+  options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
+  options.read.index_blocks = true;
+  options.read.value_bytes_max = values_bytes_max;
+  options.read.wants_value = [](const store::DatasetInfo& info) {
+    const auto is_at = [&](const char* path) {
+      return std::find(info.paths.begin(), info.paths.end(), path) != info.paths.end();
+    };
+    return is_at(state_path) || is_at(check::places_path) || is_at(check::member_names_path);
+  };
+  PEN_ASSIGN(reading_, check::TreeReading::begin(env_, plan_.file, std::move(options)));
+  return {};
+}
+
 Result<void> Recovery::read_segments_of_file() {
   progress_.start("looking for segments", file_bytes_);
   std::uint64_t told = 0;
@@ -163,18 +184,8 @@ Result<void> Recovery::read_index() {
     return {};
   }
   progress_.start("reading the index", 0);
-  check::IndexProcessOptions options;
-  options.cancelled = cancelled_;
-  options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
-  options.read.index_blocks = true;
-  options.read.value_bytes_max = values_bytes_max;
-  options.read.wants_value = [](const store::DatasetInfo& info) {
-    const auto is_at = [&](const char* path) {
-      return std::find(info.paths.begin(), info.paths.end(), path) != info.paths.end();
-    };
-    return is_at(state_path) || is_at(check::places_path) || is_at(check::member_names_path);
-  };
-  auto tree = check::read_tree_in_process(env_, plan_.file, options);
+  auto tree = reading_->finish();
+  reading_.reset();
   if (!tree.ok()) return std::move(tree).error();
   tree_ = std::move(*tree);
   if (tree_.undecided) return undecided(tree_, plan_.file);

@@ -1,6 +1,7 @@
 #include "store/recovery/scan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock::store {
 namespace {
@@ -8,6 +9,9 @@ namespace {
 constexpr std::size_t read_min_bytes = page_bytes;
 constexpr std::size_t read_max_bytes = std::size_t{1} << 20;
 constexpr std::size_t damaged_kept_max = 1000;
+/// Of segments that are asked for before the walk comes to them, and of the header region of each.
+constexpr std::uint64_t asked_segments_max = 16;
+constexpr std::uint64_t asked_bytes_max = std::uint64_t{1} << 20;
 
 Result<std::vector<std::byte>> read_region(File& file, const format::SegmentHeader& header) {
   // Before any memory is taken: the header may announce a region of 256 MiB in a tiny file.
@@ -57,6 +61,19 @@ Result<Bytes> SegmentScanner::header_bytes() {
   return Bytes(window_).first(window_size_).subspan(std::min(from, window_size_));
 }
 
+/// A segment is mostly followed by another of the same length. The walk needs one header to find the next, so it would
+/// wait for the storage as often as there are segments.
+void SegmentScanner::ask_ahead(const format::SegmentHeader& last) {
+  const auto stride = last.segment_bytes;
+  const bool again = std::exchange(stride_, stride) == stride;
+  const bool in_step = asked_until_ > position_ && (asked_until_ - position_) % stride == 0;
+  if (!again || !in_step) asked_until_ = position_ + stride;  // the one at the position is read at once
+  if (!again) return;
+  const auto until = std::min(end_, position_ + asked_segments_max * stride);
+  for (; asked_until_ < until; asked_until_ += stride)
+    file_->will_read(asked_until_, std::min<std::uint64_t>(last.header_bytes, asked_bytes_max));
+}
+
 Result<std::optional<format::SegmentHeader>> SegmentScanner::next() {
   while (position_ < end_) {
     if (options_.cancelled && options_.cancelled()) break;
@@ -76,6 +93,7 @@ Result<std::optional<format::SegmentHeader>> SegmentScanner::next() {
       continue;
     }
     position_ = address + header->segment_bytes;
+    ask_ahead(*header);
     return std::optional(*header);
   }
   return std::optional<format::SegmentHeader>();
