@@ -176,25 +176,30 @@ Result<std::unique_ptr<Feed>> encoded_feed(const ArraySpec& spec, std::size_t fr
 
 Result<std::unique_ptr<Feed>> Feed::simulated(const Simulation& simulation, const FeedOptions& options) {
   const auto& made = simulation.spec();
-  const auto frame_bytes = made.frame_bytes();
-  const auto images = made.distinct_frames;
-  if (options.encoding != Encoding::none)
-    return encoded_feed(made.frame(), frame_bytes, images, without_stamp(options),
-                        [&](std::uint64_t index, std::vector<std::byte>& raw) {
-                          raw.resize(frame_bytes);
-                          simulation.make_image(index, raw);
-                          return Bytes(raw);
-                        });
-  PEN_TRY(check_memory(frame_bytes * images, images, options));
-  const std::vector<std::size_t> sizes(images, frame_bytes);
-  PEN_ASSIGN(auto slots, ImageSlots::make(sizes, needs_of(frame_bytes, options), [&](const ImageSlots::Image& image) {
-               return for_all(images, options, [&](std::uint64_t index) -> Result<void> {
-                 simulation.make_image(index, image(index));
+  return of_images(
+      made.frame(), made.distinct_frames,
+      [&](std::uint64_t index, std::vector<std::byte>& memory) {
+        memory.resize(made.frame_bytes());
+        simulation.make_image(index, memory);
+        return Bytes(memory);
+      },
+      options);
+}
+
+Result<std::unique_ptr<Feed>> Feed::of_images(const ArraySpec& spec, std::uint64_t count, const MakeImage& image,
+                                              const FeedOptions& options) {
+  PEN_ASSIGN(const auto frame_bytes, spec.bytes(options.memory_bytes_max));
+  if (options.encoding != Encoding::none) return encoded_feed(spec, frame_bytes, count, without_stamp(options), image);
+  PEN_TRY(check_memory(frame_bytes * count, count, options));
+  const std::vector<std::size_t> sizes(count, frame_bytes);
+  PEN_ASSIGN(auto slots, ImageSlots::make(sizes, needs_of(frame_bytes, options), [&](const ImageSlots::Image& slot) {
+               return for_all(count, options, [&](std::uint64_t index) -> Result<void> {
+                 std::vector<std::byte> memory;
+                 std::ranges::copy(image(index, memory), slot(index).begin());
                  return {};
                });
              }));
-  return std::unique_ptr<Feed>(
-      std::make_unique<SlotFeed>(made.frame(), Encoding::none, options.stamp, 1.0, std::move(slots)));
+  return std::unique_ptr<Feed>(std::make_unique<SlotFeed>(spec, Encoding::none, options.stamp, 1.0, std::move(slots)));
 }
 
 Result<std::unique_ptr<Feed>> Feed::replayed(std::shared_ptr<const NpyImages> images, const FeedOptions& options) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "detector/element_feeds.hpp"
 #include "detector/feed.hpp"
 #include "detector/fields.hpp"
 #include "detector/file_sender.hpp"
@@ -44,14 +45,17 @@ Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& pla
     options.client = "penstock-detector " + plan.detector_name;
     options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
     options.reconnect_timeout = milliseconds_of(plan.reconnect_timeout_s);
-    options.window_bytes = window_bytes_of(*tcp) / tcp->peers.size();
+    const auto streams = plan.elements ? plan.elements->count() : tcp->peers.size();
+    options.window_bytes = window_bytes_of(*tcp) / streams;
     std::vector<std::unique_ptr<stream::FrameSender>> senders;
-    for (const auto& peer : tcp->peers) {
+    for (std::size_t i = 0; i < streams; ++i) {
+      const auto& peer = tcp->peers[i % tcp->peers.size()];
       options.host = peer.host;
       options.port = peer.port;
       PEN_ASSIGN(auto sender, stream::TcpSender::open(options));
       senders.push_back(std::move(sender));
     }
+    if (plan.elements) return stream::make_element_sender(std::move(senders), *plan.elements);
     return stream::make_spread_sender(std::move(senders));
   }
   if (const auto* zmq = std::get_if<ToZmq>(&plan.to)) {
@@ -80,7 +84,17 @@ class PrepareEvents {
   std::int64_t next_ns_ = 0;
 };
 
-Result<std::unique_ptr<Feed>> simulate(DetectorPlan& plan, const FeedOptions& options, PrepareEvents& events) {
+/// One feed, or one for each element.
+using Feeds = std::vector<std::unique_ptr<Feed>>;
+
+Result<Feeds> one_feed(Result<std::unique_ptr<Feed>> feed) {
+  if (!feed) return std::move(feed).error();
+  Feeds feeds;
+  feeds.push_back(std::move(*feed));
+  return feeds;
+}
+
+Result<Feeds> simulate(DetectorPlan& plan, const FeedOptions& options, PrepareEvents& events) {
   if (plan.ratio) {
     events.tell("background", 0, 1);
     PEN_ASSIGN(const auto fit, background_for_ratio(plan.simulation, *plan.ratio));
@@ -94,10 +108,11 @@ Result<std::unique_ptr<Feed>> simulate(DetectorPlan& plan, const FeedOptions& op
   const Simulation simulation(plan.simulation);
   auto with_stamp = options;
   with_stamp.stamp = plan.simulation.stamp;
-  return Feed::simulated(simulation, with_stamp);
+  if (plan.elements) return simulated_elements(simulation, *plan.elements, with_stamp);
+  return one_feed(Feed::simulated(simulation, with_stamp));
 }
 
-Result<std::unique_ptr<Feed>> replay(DetectorPlan& plan, const FeedOptions& options) {
+Result<Feeds> replay(DetectorPlan& plan, const FeedOptions& options) {
   PEN_ASSIGN(auto images, NpyImages::open(*plan.replay), "replay");
   const auto& announced = plan.series.frame;
   if (images->frame() != announced)
@@ -105,10 +120,11 @@ Result<std::unique_ptr<Feed>> replay(DetectorPlan& plan, const FeedOptions& opti
                       images->frame().shape[0], images->frame().shape[1], name(images->frame().type),
                       announced.shape[0], announced.shape[1], name(announced.type));
   plan.series.user_data_json = Json{{"penstock", {{"replay", {{"images", images->count()}}}}}}.dump();
-  return Feed::replayed(std::move(images), options);
+  if (plan.elements) return replayed_elements(*images, *plan.elements, options);
+  return one_feed(Feed::replayed(std::move(images), options));
 }
 
-Result<std::unique_ptr<Feed>> prepare(DetectorPlan& plan, const JobContext& context) {
+Result<Feeds> prepare(DetectorPlan& plan, const JobContext& context) {
   PrepareEvents events(context.emit);
   FeedOptions options;
   options.encoding = plan.encoding;
@@ -124,10 +140,10 @@ Result<std::unique_ptr<Feed>> prepare(DetectorPlan& plan, const JobContext& cont
 /// The series on its way.
 class Sending {
  public:
-  Sending(const DetectorPlan& plan, const JobContext& context, Feed& feed, stream::FrameSender& sender)
+  Sending(const DetectorPlan& plan, const JobContext& context, const Feeds& feeds, stream::FrameSender& sender)
       : plan_(plan),
         context_(context),
-        feed_(feed),
+        feeds_(feeds),
         sender_(sender),
         pacer_(plan.rate_hz, context.clock),
         watcher_(sender, context.stop, [this] { tell_progress(); }) {}
@@ -175,20 +191,29 @@ class Sending {
     for (std::uint64_t number = 0; number < plan_.frames; ++number) {
       if (!pacer_.wait_for(number, stopped))
         return make_error(Errc::cancelled, "stopped after {} of {} frames", number, plan_.frames);
-      auto frame = feed_.frame(number);
-      if (exposure_ns >= 0) {
-        frame.exposure_start_ns = pacer_.due_ns(number) - pacer_.start_ns();
-        frame.exposure_stop_ns = frame.exposure_start_ns + exposure_ns;
-        frame.exposure_real_ns = exposure_ns;
+      for (std::uint32_t element = 0; element < feeds_.size(); ++element) {
+        auto frame = feeds_[element]->frame(number);
+        if (plan_.elements) frame.element = element;
+        if (exposure_ns >= 0) {
+          frame.exposure_start_ns = pacer_.due_ns(number) - pacer_.start_ns();
+          frame.exposure_stop_ns = frame.exposure_start_ns + exposure_ns;
+          frame.exposure_real_ns = exposure_ns;
+        }
+        PEN_TRY(sender_.put(frame), "frame {}", number);
+        counters_.bytes += frame.payload.size();
       }
-      PEN_TRY(sender_.put(frame), "frame {}", number);
       if (plan_.rate_hz > 0) PEN_TRY(sender_.flush(), "frame {}", number);
       counters_.frames = number + 1;
-      counters_.bytes += frame.payload.size();
       counters_.late = pacer_.stats().late;
       counters_.late_max_ns = pacer_.stats().late_max_ns;
     }
     return sender_.flush();
+  }
+
+  double ratio() const {
+    double sum = 0;
+    for (const auto& feed : feeds_) sum += feed->ratio();
+    return sum / static_cast<double>(feeds_.size());
   }
 
   void tell_start() const {
@@ -236,13 +261,13 @@ class Sending {
                                  {"acknowledged", acknowledges ? Json(receipt.safe_below) : Json()},
                                  {"confirmed", acknowledges ? Json(receipt.confirmed) : Json()},
                                  {"refused", receipt.refused},
-                                 {"ratio", feed_.ratio()},
+                                 {"ratio", ratio()},
                                  {"problem", sent.ok() ? Json() : Json(sent.error().message())}});
   }
 
   const DetectorPlan& plan_;
   const JobContext& context_;
-  Feed& feed_;
+  const Feeds& feeds_;
   stream::FrameSender& sender_;
   Pacer pacer_;
   Counters counters_;
@@ -257,11 +282,11 @@ class Sending {
 }  // namespace
 
 Result<void> run_job(DetectorPlan plan, const JobContext& context) {
-  PEN_ASSIGN(auto feed, prepare(plan, context));
+  PEN_ASSIGN(const auto feeds, prepare(plan, context));
   PEN_ASSIGN(auto sender, open_sender(plan, context.env));
   spdlog::info("sending {} frames of {} × {} {} to {}", plan.frames, plan.series.frame.shape[0],
                plan.series.frame.shape[1], name(plan.series.frame.type), sender->address());
-  return Sending(plan, context, *feed, *sender).run();
+  return Sending(plan, context, feeds, *sender).run();
 }
 
 }  // namespace penstock::detector

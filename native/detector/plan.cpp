@@ -181,6 +181,26 @@ Result<void> read_destination(Fields& plan, DetectorPlan& result) {
   return to.refuse_others();
 }
 
+/// The number of rows and columns of elements that a frame is put together from.
+Result<void> read_elements(Fields& fields, DetectorPlan& plan) {
+  const auto* given = fields.find("elements");
+  if (given == nullptr) return {};
+  const auto is_count = [](const Json& number) {
+    return number.is_number_unsigned() && number.get<std::uint64_t>() >= 1 &&
+           number.get<std::uint64_t>() <= elements_max;
+  };
+  const bool is_pair = given->is_array() && given->size() == 2 && is_count((*given)[0]) && is_count((*given)[1]);
+  const auto wanted = fmt::format("[rows, columns] of at most {} elements", elements_max);
+  if (!is_pair) return fields.wrong("elements", wanted);
+  const ElementPlace grid{(*given)[0].get<std::uint32_t>(), (*given)[1].get<std::uint32_t>(), 0};
+  if (grid.count() > elements_max) return fields.wrong("elements", wanted);
+  if (grid.count() > 1 && !std::holds_alternative<ToTcp>(plan.to))
+    return make_error(Errc::unsupported, "elements: {} of them, which send over tcp only; to.kind is another",
+                      grid.count());
+  if (grid.count() > 1) plan.elements = grid;
+  return {};
+}
+
 Result<void> read_sending(Fields& fields, DetectorPlan& plan) {
   PEN_TRY(fields.require("frames"));
   PEN_ASSIGN(plan.frames, fields.whole("frames", 0, 1, std::uint64_t{1} << 40));
@@ -218,6 +238,7 @@ Result<DetectorPlan> DetectorPlan::from_json(std::string_view json, std::int64_t
   PEN_TRY(read_identity(fields, plan, now_ns));
   PEN_TRY(read_simulation(fields, detector, plan));
   PEN_TRY(read_destination(fields, plan));
+  PEN_TRY(read_elements(fields, plan));
   PEN_TRY(fields.refuse_others());
   return plan;
 }

@@ -50,6 +50,8 @@ struct DetectorPlan {
   std::optional<double> ratio;
   Encoding encoding = Encoding::none;
   std::variant<ToTcp, ToZmq, ToFiles> to;
+  /// Each sends its part of every frame in a stream of its own, over TCP, to the peers in turn.
+  std::optional<ElementPlace> elements;
   unsigned threads = 2;
   double connect_timeout_s = 10;
   double reconnect_timeout_s = 10;  ///< after a lost connection

@@ -27,8 +27,9 @@ using MetaValue = std::variant<std::int64_t, std::uint64_t, double, std::string>
 struct Frame {
   std::string series_unique_id;
   FrameNumber number{};
-  std::uint32_t channel = 0;  ///< index into Series::channels
-  ArraySpec spec;             ///< of the decoded pixels
+  std::uint32_t channel = 0;             ///< index into Series::channels
+  std::optional<std::uint32_t> element;  ///< of the detector, where each has a stream of its own
+  ArraySpec spec;                        ///< of the decoded pixels
   Encoding encoding = Encoding::none;
   Bytes payload;             ///< in `encoding`; alive as long as `owner`
   std::size_t capacity = 0;  ///< bytes that may be read from payload.data() on; 0: payload.size()

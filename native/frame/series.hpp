@@ -22,6 +22,17 @@ struct NamedArray {
   Encoding encoding = Encoding::none;
 };
 
+/// The part of each frame that a stream brings, where a detector's elements send one each: the elements have one shape,
+/// and lie row by row in a grid that is the whole frame.
+struct ElementPlace {
+  std::uint32_t rows = 1;  ///< of the grid, in elements
+  std::uint32_t columns = 1;
+  std::uint32_t number = 0;  ///< of this one, row by row from 0
+
+  std::uint32_t count() const { return rows * columns; }
+};
+constexpr std::uint32_t elements_max = 32;
+
 struct GoniometerAxis {
   std::string name;      ///< "omega", "chi", "phi", "kappa", "two_theta"
   double start = 0;      ///< degrees
@@ -32,11 +43,12 @@ struct GoniometerAxis {
 struct Series {
   std::uint64_t id = 0;
   std::string unique_id;
-  std::string arm_date;               ///< as sent, RFC 3339
-  std::uint64_t frames = 0;           ///< announced; 0 means open-ended
-  std::vector<std::string> channels;  ///< at least one once parsed
-  ArraySpec frame;                    ///< [rows, columns] and type, of one channel
-  bool resumed = false;               ///< its sender has begun it before; what is there must not be replaced
+  std::string arm_date;                 ///< as sent, RFC 3339
+  std::uint64_t frames = 0;             ///< announced; 0 means open-ended
+  std::vector<std::string> channels;    ///< at least one once parsed
+  ArraySpec frame;                      ///< [rows, columns] and type, of one channel, and of one element
+  std::optional<ElementPlace> element;  ///< as user_data tells it
+  bool resumed = false;                 ///< its sender has begun it before; what is there must not be replaced
 
   std::optional<double> beam_center_x;  ///< pixels
   std::optional<double> beam_center_y;
@@ -70,7 +82,8 @@ struct Series {
 struct SeriesEnd {
   std::uint64_t id = 0;
   std::string unique_id;
-  bool by_all = true;  ///< false while other clients of the source have not ended it
+  bool by_all = true;                         ///< false while other clients of the source have not ended it
+  std::optional<std::uint32_t> element = {};  ///< which one's stream ends, where they have several
 };
 
 }  // namespace penstock

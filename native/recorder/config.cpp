@@ -292,7 +292,7 @@ Result<void> check_placement(const Config& config) {
 
 Result<void> Config::check_chunks(bool tiled, bool scanned) const {
   if (!tiled && !scanned) return {};
-  const auto* what = scanned ? "frames belong to the points of a scan" : "chunk.shape is a part of a frame";
+  const auto* what = scanned ? "frames belong to the points of a scan" : "a chunk is a part of a frame";
   if (files.layout != Files::one)
     return make_error(Errc::invalid_argument,
                       "files.layout is not \"one\" and {}; that goes into a single file only: leave out one of them",

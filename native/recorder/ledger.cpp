@@ -6,7 +6,13 @@
 
 namespace penstock::recorder {
 
-Ledger::Ledger(unsigned channels) : all_channels_(channels >= 32 ? 0xFFFF'FFFFu : (1u << channels) - 1) {}
+namespace {
+
+std::uint32_t bit_of(std::uint32_t part) { return 1u << part; }
+
+}  // namespace
+
+Ledger::Ledger(unsigned parts) : all_parts_(parts >= 32 ? 0xFFFF'FFFFu : bit_of(parts) - 1), parts_(parts) {}
 
 Ledger::Entry& Ledger::entry(std::uint64_t number) {
   auto& block = blocks_[number / block_frames];
@@ -14,25 +20,32 @@ Ledger::Entry& Ledger::entry(std::uint64_t number) {
   return (*block)[number % block_frames];
 }
 
-Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t channel, const Session& session) {
+Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const Session& session) {
   std::lock_guard lock(mutex_);
   const auto n = value(number);
-  const std::uint32_t bit = 1u << channel;
+  const auto bit = bit_of(part);
   auto& frame = entry(n);
   if (session) {
     auto& sent = sessions_[session];
     sent.end = std::max(sent.end, n + 1);
-    if (!(frame.safe & bit)) sent.waiting.emplace(n, channel);
+    if (!(frame.safe & bit)) sent.waiting.emplace(n, part);
   }
   if (frame.received & bit) {
     ++counts_.duplicate;
     return Admission::duplicate;
   }
-  if (n + 1 < counts_.end) ++counts_.late;
+  if (n + 1 < parts_[part].end) ++counts_.late;
   counts_.end = std::max(counts_.end, n + 1);
-  frame.received |= bit;
-  if (frame.received == all_channels_) ++counts_.received;
+  parts_[part].end = std::max(parts_[part].end, n + 1);
+  take(frame, part);
   return Admission::take;
+}
+
+/// With mutex_ held: of a part that was not received.
+void Ledger::take(Entry& frame, std::uint32_t part) {
+  frame.received |= bit_of(part);
+  ++parts_[part].received;
+  if (frame.received == all_parts_) ++counts_.received;
 }
 
 void Ledger::blemish(std::uint64_t number, FrameState state) {
@@ -54,26 +67,26 @@ void Ledger::dropped(FrameNumber number) {
 }
 
 void Ledger::settle(const Item& item) {
-  for (auto& [session, sent] : sessions_) sent.waiting.erase({value(item.number), item.channel});
+  for (auto& [session, sent] : sessions_) sent.waiting.erase({value(item.number), item.part});
 }
 
 void Ledger::placed(std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   for (const auto& item : items) {
-    entry(value(item.number)).safe |= 1u << item.channel;
+    entry(value(item.number)).safe |= bit_of(item.part);
     settle(item);
   }
 }
 
 bool Ledger::whole(FrameNumber number) {
   std::lock_guard lock(mutex_);
-  return entry(value(number)).safe == all_channels_;
+  return entry(value(number)).safe == all_parts_;
 }
 
 void Ledger::lost(std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   for (const auto& item : items) {
-    if (entry(value(item.number)).safe & (1u << item.channel)) {
+    if (entry(value(item.number)).safe & bit_of(item.part)) {
       // Another rank's copy is in the file.
       ++counts_.duplicate;
       settle(item);
@@ -84,14 +97,14 @@ void Ledger::lost(std::span<const Item> items) {
     blemish(value(item.number), FrameState::lost);
     // It stays in the sessions' waiting sets, so that no acknowledgement passes it.
     for (auto& [session, sent] : sessions_)
-      sent.has_lost = sent.has_lost || sent.waiting.contains({value(item.number), item.channel});
+      sent.has_lost = sent.has_lost || sent.waiting.contains({value(item.number), item.part});
   }
 }
 
 void Ledger::give_up(const Item& item, FrameState why) {
   std::lock_guard lock(mutex_);
   settle(item);
-  if (entry(value(item.number)).safe & (1u << item.channel)) {
+  if (entry(value(item.number)).safe & bit_of(item.part)) {
     ++counts_.duplicate;  // another rank's copy is in the file
     return;
   }
@@ -103,14 +116,15 @@ void Ledger::give_up(const Item& item, FrameState why) {
 /// With mutex_ held: it counts as not received.
 void Ledger::take_back(const Item& item) {
   auto& frame = entry(value(item.number));
-  if (frame.received == all_channels_) --counts_.received;
-  frame.received &= ~(1u << item.channel);
+  if (frame.received == all_parts_) --counts_.received;
+  if (frame.received & bit_of(item.part)) --parts_[item.part].received;
+  frame.received &= ~bit_of(item.part);
 }
 
 void Ledger::already_there(std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   for (const auto& item : items) {
-    entry(value(item.number)).safe |= 1u << item.channel;
+    entry(value(item.number)).safe |= bit_of(item.part);
     ++counts_.duplicate;
     settle(item);
   }
@@ -120,13 +134,10 @@ std::vector<FrameNumber> Ledger::placed_elsewhere(std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   std::vector<FrameNumber> whole;
   for (const auto& item : items) {
-    const std::uint32_t bit = 1u << item.channel;
     auto& frame = entry(value(item.number));
-    const bool was_received = frame.received == all_channels_;
-    frame.received |= bit;
-    frame.safe |= bit;
-    if (!was_received && frame.received == all_channels_) ++counts_.received;
-    if (frame.safe == all_channels_) whole.push_back(item.number);
+    if (!(frame.received & bit_of(item.part))) take(frame, item.part);
+    frame.safe |= bit_of(item.part);
+    if (frame.safe == all_parts_) whole.push_back(item.number);
     counts_.end = std::max(counts_.end, value(item.number) + 1);
     settle(item);
   }
@@ -177,6 +188,14 @@ LedgerCounts Ledger::counts() const {
   return counts_;
 }
 
+std::vector<std::uint64_t> Ledger::received_parts() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> received;
+  received.reserve(parts_.size());
+  for (const auto& part : parts_) received.push_back(part.received);
+  return received;
+}
+
 LedgerCounts Ledger::added() const {
   std::lock_guard lock(mutex_);
   return added_;
@@ -186,7 +205,7 @@ std::vector<std::pair<FrameNumber, FrameState>> Ledger::take_blemishes() {
   std::lock_guard lock(mutex_);
   std::vector<std::pair<FrameNumber, FrameState>> blemishes;
   for (const auto number : blemished_)
-    if (const auto& frame = entry(number); frame.received != all_channels_)
+    if (const auto& frame = entry(number); frame.received != all_parts_)
       blemishes.emplace_back(FrameNumber{number}, frame.state);
   blemished_.clear();
   return blemishes;

@@ -1,7 +1,7 @@
 /// What became of each frame of a series, and what each session may be told about it.
 ///
-/// Invariants, for each frame: safe channels ⊆ received channels; a frame counts as received when
-/// all of its channels are. All calls are safe from several threads.
+/// A frame has a part for each channel of each of the detector's elements. Invariants, for each frame: safe parts ⊆
+/// received parts; a frame counts as received when all of its parts are. All calls are safe from several threads.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@ enum class FrameState : std::uint8_t {
 };
 
 struct LedgerCounts {
-  std::uint64_t received = 0;   ///< frames of which every channel came, duplicates not counted
+  std::uint64_t received = 0;   ///< frames of which every part came, duplicates not counted
   std::uint64_t duplicate = 0;  ///< copies that came and were not written again
-  std::uint64_t late = 0;       ///< came after a frame with a higher number
+  std::uint64_t late = 0;       ///< came after the same part of a frame with a higher number
   std::uint64_t damaged = 0;
   std::uint64_t dropped = 0;
   std::uint64_t lost = 0;
@@ -60,23 +60,23 @@ using Session = std::shared_ptr<AckListener>;
 
 class Ledger {
  public:
-  /// `channels` from 1 to 32.
-  explicit Ledger(unsigned channels);
+  /// `parts` from 1 to 32.
+  explicit Ledger(unsigned parts);
 
   enum class Admission { take, duplicate };
   /// A good frame came in. `duplicate` if it is there already or on its way; the session is told
   /// when that one is safe.
-  Admission receive(FrameNumber number, std::uint32_t channel, const Session& session);
+  Admission receive(FrameNumber number, std::uint32_t part, const Session& session);
   void damaged(FrameNumber number);
   void dropped(FrameNumber number);
 
   struct Item {
     FrameNumber number;
-    std::uint32_t channel;
+    std::uint32_t part;
   };
   /// These are on storage.
   void placed(std::span<const Item> items);
-  /// Every channel of the frame is on storage.
+  /// Every part of the frame is on storage.
   bool whole(FrameNumber number);
   /// These could not be written; if they come again they are taken.
   void lost(std::span<const Item> items);
@@ -108,6 +108,8 @@ class Ledger {
   std::vector<std::pair<FrameNumber, FrameState>> take_blemishes();
 
   LedgerCounts counts() const;
+  /// Of each part, how many frames have it.
+  std::vector<std::uint64_t> received_parts() const;
   /// What add() brought of other ranks.
   LedgerCounts added() const;
   /// One past the highest number that came; 0 if none.
@@ -117,7 +119,7 @@ class Ledger {
 
  private:
   struct Entry {
-    std::uint32_t received = 0;  ///< bit a channel
+    std::uint32_t received = 0;  ///< bit a part
     std::uint32_t safe = 0;
     FrameState state = FrameState::missing;  ///< of a frame that is not wholly received
   };
@@ -133,9 +135,10 @@ class Ledger {
   Entry& entry(std::uint64_t number);
   void settle(const Item& item);
   void take_back(const Item& item);
+  void take(Entry& frame, std::uint32_t part);
   void blemish(std::uint64_t number, FrameState state);
 
-  const std::uint32_t all_channels_;
+  const std::uint32_t all_parts_;
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::map<std::uint64_t, std::unique_ptr<Block>> blocks_;
@@ -143,6 +146,11 @@ class Ledger {
   std::vector<std::uint64_t> blemished_;
   LedgerCounts counts_;
   LedgerCounts added_;
+  struct PartCount {
+    std::uint64_t received = 0;
+    std::uint64_t end = 0;  ///< one past the highest number
+  };
+  std::vector<PartCount> parts_;
 };
 
 }  // namespace penstock::recorder

@@ -56,8 +56,10 @@ std::string channel_path(const Series& series, const char* name, const std::stri
 
 void add_maps(Tree& tree, const Series& series) {
   const auto add = [&](const char* name, const std::vector<NamedArray>& arrays) {
-    for (const auto& array : arrays)
-      tree.value(channel_path(series, name, array.channel, arrays.size()), store::ArrayValue{array.spec, array.data});
+    for (const auto& array : arrays) {
+      auto node = map_value(series, name, array, arrays.size());
+      tree.value(node.path, std::move(node.value));
+    }
   };
   add("pixel_mask", series.pixel_mask);
   add("flatfield", series.flatfield);
@@ -164,7 +166,7 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
                               none,
                               {units("ns"), {"since", std::string(since)}}});
   };
-  layout.columns.push_back({"/entry/penstock/frame_state",
+  layout.columns.push_back({state_path,
                             ElementType::u8,
                             {},
                             {{"meaning", std::string("0 missing, 1 received, 2 damaged, 3 dropped, 4 lost")}}});
@@ -199,6 +201,10 @@ std::vector<std::uint64_t> chunk_shape(const Series& series, const Arrangement& 
   return shape;
 }
 
+store::ValueNode map_value(const Series& series, const char* name, const NamedArray& array, std::size_t count) {
+  return {channel_path(series, name, array.channel, count), store::ArrayValue{array.spec, array.data}, {}};
+}
+
 store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,
                                const std::vector<MetaColumn>& columns, const Arrangement& arrangement) {
   FileLayout layout;
@@ -228,7 +234,7 @@ store::FinalValues final_values(const Series& series, const LedgerCounts& counts
   if (series.frames == 0)
     for (auto& axis : axis_values(series, frames)) values.values.push_back(std::move(axis));
   const auto count = [&](const char* name, std::uint64_t number) {
-    values.attributes.emplace_back("/entry/penstock/frame_state", Attribute{name, scalar(number)});
+    values.attributes.emplace_back(state_path, Attribute{name, scalar(number)});
   };
   count("received", counts.received);
   count("missing", frames - std::min(frames, counts.received));

@@ -29,6 +29,7 @@ enum class Column : std::uint16_t {
   written,   ///< its segment was on storage
 };
 constexpr std::size_t fixed_columns = 7;
+inline constexpr const char* state_path = "/entry/penstock/frame_state";
 
 /// How the frames lie in their datasets.
 struct Arrangement {
@@ -44,6 +45,9 @@ std::vector<std::uint64_t> chunk_shape(const Series& series, const Arrangement& 
 /// those of `columns`: the frames' places in it.
 store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,
                                const std::vector<MetaColumn>& columns, const Arrangement& arrangement = {});
+
+/// A mask or a flat field (`name`) of a channel, where it belongs; `count` channels have one.
+store::ValueNode map_value(const Series& series, const char* name, const NamedArray& array, std::size_t count);
 
 /// What is known at the end.
 store::FinalValues final_values(const Series& series, const LedgerCounts& counts, std::uint64_t frames,

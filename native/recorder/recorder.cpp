@@ -150,10 +150,12 @@ void Recorder::decode_maps(Series& series) {
 
 Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   const std::string unique_id = series.unique_id;
+  const bool of_element = series.element.has_value();
   auto file = find_when_open(unique_id);
   if (!file) {
     auto made = team_.leads() ? open(series) : join(series, acks != nullptr);
     if (made.ok()) {
+      (*made)->begin_element((*made)->series());
       (*made)->attach(acks);
       return team_.leads() && acks ? tell_of_session((*made)->series()) : Result<void>{};
     }
@@ -161,10 +163,13 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     if (made.error().code() == Errc::out_of_order) file = find_when_open(unique_id);
     if (!file) return std::move(made).error();
   }
-  if (!acks || !is_same_series(file->series(), series))
+  const bool same = is_same_series(file->series(), series);
+  if (same && of_element && team_.leads()) decode_maps(series);
+  if (!same || (!file->begin_element(series) && !acks))
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
+  if (!acks) return {};
   file->attach(std::move(acks));
-  spdlog::info("{}: its source is back", file->path());
+  if (!of_element) spdlog::info("{}: its source is back", file->path());
   return tell_of_session(series);
 }
 
@@ -216,7 +221,7 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
   totals_.open(*file);
   closed_names_.erase(unique_id);
   if (const auto early = early_ends_.extract(unique_id); !early.empty())
-    for (const auto rank : early.mapped()) end_open(open_.at(unique_id), rank);
+    for (const auto& [rank, element] : early.mapped()) end_open(open_.at(unique_id), rank, true, element);
   return {};
 }
 
@@ -279,12 +284,12 @@ Result<void> Recorder::put(Frame frame) {
 
 Result<void> Recorder::end(const SeriesEnd& end) {
   if (!team_.leads()) {
-    team_.tell(job::lead, {{"tell", "end"}, {"series_unique_id", end.unique_id}, {"by_all", end.by_all}});
+    team_.tell(job::lead, notice_end(end));
     return {};
   }
   if (!find_when_open(end.unique_id) && team_.ranks() == 1)
     return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
-  end_at(job::lead, end.unique_id, end.by_all);
+  end_at(job::lead, end);
   return {};
 }
 

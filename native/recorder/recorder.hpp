@@ -29,6 +29,8 @@ namespace penstock::recorder {
 
 /// Whether a start message is one that came before: of the same source, or of another rank's.
 bool is_same_series(const Series& one, const Series& other);
+/// What a rank tells the lead of an end.
+nlohmann::json notice_end(const SeriesEnd& end);
 
 class Recorder final : public FrameSink {
  public:
@@ -106,8 +108,8 @@ class Recorder final : public FrameSink {
   void release(const std::string& unique_id);
   Result<void> tell_of_session(const Series& series);
   void answer_close_without_file(const std::string& unique_id);
-  void end_at(unsigned rank, const std::string& unique_id, bool by_all);
-  void end_open(Open& open, unsigned rank, bool by_all = true);
+  void end_at(unsigned rank, const SeriesEnd& end);
+  void end_open(Open& open, unsigned rank, bool by_all, std::optional<std::uint32_t> element);
   void tell_if_busy(std::int64_t now_ns);
 
   Result<nlohmann::json> answer(unsigned from, const nlohmann::json& question);
@@ -156,8 +158,9 @@ class Recorder final : public FrameSink {
   std::set<std::string> opening_;  ///< whose file is being made
   std::set<std::string> close_when_open_;
   std::set<std::string> closed_names_;
-  std::map<std::string, std::set<unsigned>> early_ends_;  ///< by series that has not started; ranks
-  std::map<std::string, std::int64_t> unknown_;           ///< series that the lead did not know, and when (monotonic)
+  using EarlyEnd = std::pair<unsigned, std::optional<std::uint32_t>>;  ///< of which rank, and of which element
+  std::map<std::string, std::set<EarlyEnd>> early_ends_;               ///< by series that has not started
+  std::map<std::string, std::int64_t> unknown_;  ///< series that the lead did not know, and when (monotonic)
   std::map<std::string, Parting> partings_;
   std::map<std::string, std::vector<Session>> untold_;  ///< of closed series whose file the lead is completing
   std::set<unsigned> stopped_ranks_;

@@ -39,6 +39,15 @@ json question_begin(const Series& series, bool with_session) {
           {"session", with_session}};
 }
 
+SeriesEnd end_in(const json& notice) {
+  SeriesEnd end;
+  end.unique_id = name_in(notice);
+  end.by_all = notice.value("by_all", true);
+  if (const auto element = notice.find("element"); element != notice.end() && element->is_number_unsigned())
+    end.element = element->get<std::uint32_t>();
+  return end;
+}
+
 Result<Series> series_in(const json& message, std::uint64_t frame_bytes_max) {
   if (!message.contains("start") || !message["start"].is_binary())
     return make_error(Errc::malformed, "a message between ranks has no start message");
@@ -55,8 +64,18 @@ Result<Series> series_in(const json& message, std::uint64_t frame_bytes_max) {
 
 }  // namespace
 
+nlohmann::json notice_end(const SeriesEnd& end) {
+  json notice{{"tell", "end"}, {"series_unique_id", end.unique_id}, {"by_all", end.by_all}};
+  if (end.element) notice["element"] = *end.element;
+  return notice;
+}
+
 bool is_same_series(const Series& one, const Series& other) {
-  return one.id == other.id && one.frame == other.frame && one.frames == other.frames;
+  const auto grid = [](const Series& series) {
+    const auto place = series.element.value_or(ElementPlace{});
+    return std::pair(place.rows, place.columns);
+  };
+  return one.id == other.id && one.frame == other.frame && one.frames == other.frames && grid(one) == grid(other);
 }
 
 /// Another rank's: the lead makes the file, or has made it for somebody else.
@@ -184,7 +203,10 @@ Result<json> Recorder::answer_begin(unsigned from, const json& question) {
       file = find_when_open(unique_id);
     if (!file) return std::move(made).error();
   }
-  if (!fresh && (!with_session || !is_same_series(file->series(), series)))
+  const bool same = fresh || is_same_series(file->series(), series);
+  if (same && !fresh && series.element) decode_maps(series);
+  const bool another_element = same && file->begin_element(fresh ? file->series() : series);
+  if (!same || (!fresh && !with_session && !another_element))
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   std::lock_guard lock(mutex_);
   const auto found = open_.find(unique_id);
@@ -225,7 +247,7 @@ Result<json> Recorder::answer_terms(const json& question) {
 void Recorder::hear(unsigned from, const json& notice) {
   const auto what = notice.value("tell", std::string());
   const auto unique_id = name_in(notice);
-  if (what == "end") return end_at(from, unique_id, notice.value("by_all", true));
+  if (what == "end") return end_at(from, end_in(notice));
   if (what == "blemishes") return hear_blemishes(unique_id, notice);
   if (what == "busy") {
     if (const auto file = find(unique_id)) file->note_activity(monotonic_ns());
@@ -284,20 +306,26 @@ void Recorder::hear_part(unsigned from, const std::string& unique_id, const json
 }
 
 /// The lead's: the source of a rank has ended the series, or only some of its clients have.
-void Recorder::end_at(unsigned rank, const std::string& unique_id, bool by_all) {
+void Recorder::end_at(unsigned rank, const SeriesEnd& end) {
   std::lock_guard lock(mutex_);
-  if (const auto found = open_.find(unique_id); found != open_.end()) return end_open(found->second, rank, by_all);
-  if (!by_all) return;
+  const auto& unique_id = end.unique_id;
+  if (const auto found = open_.find(unique_id); found != open_.end())
+    return end_open(found->second, rank, end.by_all, end.element);
+  if (!end.by_all && !end.element) return;
   // Its start may still be on its way through another rank.
   if (closed_names_.contains(unique_id)) return;
   if (early_ends_.size() >= remembered_max) early_ends_.clear();
-  early_ends_[unique_id].insert(rank);
+  early_ends_[unique_id].insert({rank, end.element});
 }
 
-/// With mutex_ held.
-void Recorder::end_open(Open& open, unsigned rank, bool by_all) {
-  if (by_all) open.ended.insert(rank);
-  by_all = by_all && std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
+/// With mutex_ held. Of elements each has to end, whoever sends it: one may not even have begun.
+void Recorder::end_open(Open& open, unsigned rank, bool by_all, std::optional<std::uint32_t> element) {
+  if (element && open.file->has_elements()) {
+    by_all = open.file->end_element(*element);
+  } else {
+    if (by_all) open.ended.insert(rank);
+    by_all = by_all && std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
+  }
   const bool alone_and_open_ended = by_all && team_.ranks() == 1 && open.file->series().frames == 0;
   const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
   open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9));

@@ -48,9 +48,9 @@ std::optional<RowSlots::Settled> RowSlots::settle(std::uint64_t slot, Fate fate,
   return std::move(taken.frame);
 }
 
-bool PartialFrames::add(FrameNumber number, std::uint32_t channel, std::uint64_t chunk) {
+bool PartialFrames::add(FrameNumber number, std::uint32_t part, std::uint64_t chunk) {
   if (chunks_ == 1) return true;
-  const std::pair key(number, channel);
+  const std::pair key(number, part);
   auto& parts = frames_[key];
   parts.there.resize(chunks_);
   if (parts.there[chunk]) return false;
@@ -64,7 +64,7 @@ Result<void> RowBatch::write(store::RowWriter& out) {
   std::vector<Row> rows;
   rows.swap(rows_);
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.number < b.number; });
-  // Of several rows for one frame (its channels) the last one stands.
+  // Of several rows for one frame (its parts) the last one stands.
   const auto last =
       std::unique(rows.rbegin(), rows.rend(), [](const Row& a, const Row& b) { return a.number == b.number; });
   rows.erase(rows.begin(), last.base());

@@ -20,7 +20,7 @@ namespace penstock::recorder {
 /// One frame's line in all columns.
 struct Row {
   std::uint64_t number = 0;
-  std::uint32_t channel = 0;
+  std::uint32_t part = 0;
   std::int64_t exposure_start_ns = -1;
   std::int64_t exposure_stop_ns = -1;
   std::int64_t exposure_real_ns = -1;
@@ -29,7 +29,7 @@ struct Row {
   std::int64_t written_ns = -1;
   std::int64_t admitted_ns = 0;  ///< monotonic; not stored
   std::int64_t place = -1;       ///< in the scan
-  bool whole = true;             ///< every channel of the frame is on storage
+  bool whole = true;             ///< every part of the frame is on storage
   Metadata metadata = {};
 };
 
@@ -68,12 +68,12 @@ class RowSlots {
   std::vector<std::uint64_t> free_;  // guarded by mutex_
 };
 
-/// Which chunks of a frame are in the file, whoever brought them, for frames that are there in part. One thread.
+/// Which chunks of a frame's parts are in the file, whoever brought them, for parts that are not whole. One thread.
 class PartialFrames {
  public:
   explicit PartialFrames(std::uint64_t chunks) : chunks_(chunks) {}
-  /// True with the last chunk that the frame lacked; it is forgotten then.
-  bool add(FrameNumber number, std::uint32_t channel, std::uint64_t chunk);
+  /// True with the last chunk that the part lacked; it is forgotten then.
+  bool add(FrameNumber number, std::uint32_t part, std::uint64_t chunk);
 
  private:
   struct Parts {

@@ -29,73 +29,61 @@ constexpr std::int64_t again_patience_ns = 5'000'000'000;
 constexpr auto idle_patience = std::chrono::milliseconds(50);
 /// A payload up to here has just come through the cache, where a checksum costs little.
 constexpr std::size_t cached_bytes_max = 4 << 20;
-/// Values of an axis that a repeated scan is given at most.
-constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
 
 /// Rather than lose a series whose frames cannot be cut as configured, its chunks are whole frames.
-Result<Tiling> tiling_of(const Series& series, const std::vector<std::uint64_t>& tile) {
-  auto tiling = Tiling::of(series.frame, tile);
-  if (tiling.ok()) return tiling;
-  spdlog::warn("series \"{}\": chunk.shape: {}; its chunks are whole frames", series.unique_id,
-               tiling.error().message());
-  return Tiling::of(series.frame, {});
-}
-
-/// A scan of which `frames` went on along its first axis has that axis' values over again.
-void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
-  if (!scan || scan.order == ScanConfig::Order::given) return;
-  const auto& axis = scan.axes.front();
-  const auto a_step = scan.points() / axis.points;
-  const auto length = (frames + a_step - 1) / a_step;
-  if (length <= axis.points || length > axis_values_max) return;
-  std::vector<double> longer(length);
-  for (std::uint64_t i = 0; i < length; ++i) longer[i] = axis.values[i % axis.points];
-  store::ValueNode node{"/entry/data/" + axis.name, store::vector_of(longer), {}};
-  if (!axis.units.empty()) node.attributes.push_back({"units", axis.units});
-  values.values.push_back(std::move(node));
+Result<Mosaic> mosaic_of(const Series& series, const std::vector<std::uint64_t>& tile) {
+  const auto grid = series.element.value_or(ElementPlace{});
+  auto mosaic = Mosaic::of(series.frame, grid, tile);
+  if (mosaic.ok() || tile.empty()) return mosaic;
+  spdlog::warn("series \"{}\": chunk.shape: {}; its chunks are whole {}", series.unique_id, mosaic.error().message(),
+               grid.count() > 1 ? "elements" : "frames");
+  return Mosaic::of(series.frame, grid, {});
 }
 
 }  // namespace
 
-SeriesFile::SeriesFile(Env& env, const Config& config, Team& team, Series series, Tiling tiling, ScanConfig scan,
+SeriesFile::SeriesFile(Env& env, const Config& config, Team& team, Series series, Mosaic mosaic, ScanConfig scan,
                        std::string path)
     : env_(env),
       config_(config),
       team_(team),
       series_(std::move(series)),
       path_(std::move(path)),
-      tiling_(std::move(tiling)),
+      mosaic_(std::move(mosaic)),
       scan_(std::move(scan)),
       codec_(config.codec),
-      ledger_(static_cast<unsigned>(series_.channels.size())),
-      partial_(tiling_.count()) {}
+      ledger_(parts()),
+      partial_(tiling().count()) {}
 
 SeriesFile::~SeriesFile() { drop_store(); }
 
 /// Checks what the series announces.
 Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& config, Team& team, Series series,
                                                      std::string path) {
-  if (series.channels.empty() || series.channels.size() > 32)
-    return make_error(Errc::unsupported, "channels has {} entries; from 1 to 32 are possible", series.channels.size());
+  const auto elements = series.element.value_or(ElementPlace{}).count();
+  if (series.channels.empty() || series.channels.size() * elements > 32)
+    return make_error(Errc::unsupported, "channels has {} entries; from 1 to {} are possible{}", series.channels.size(),
+                      32 / elements, elements > 1 ? fmt::format(" with {} elements", elements) : "");
   if (series.frame.shape.empty() || series.frame.shape.size() > 3)
     return make_error(Errc::unsupported, "frames have {} dimensions; 1 to 3 are possible", series.frame.shape.size());
   PEN_ASSIGN(const auto bytes, series.frame.bytes(config.frame_bytes_max), "frame");
-  PEN_ASSIGN(auto tiling, tiling_of(series, config.chunk.shape));
-  if (series.frames > chunks_max / tiling.count())
+  PEN_ASSIGN(auto mosaic, mosaic_of(series, config.chunk.shape));
+  const auto chunks_a_frame = mosaic.tiles_a_frame();
+  if (series.frames > chunks_max / chunks_a_frame)
     return make_error(Errc::too_large, "number_of_images is {}; at most {} are possible", series.frames,
-                      chunks_max / tiling.count());
+                      chunks_max / chunks_a_frame);
   PEN_ASSIGN(auto scan, ScanConfig::of_series(series.user_data_json, config.scan));
-  PEN_TRY(config.check_chunks(!tiling.whole(), static_cast<bool>(scan)));
+  PEN_TRY(config.check_chunks(chunks_a_frame > 1, static_cast<bool>(scan)));
   // A rank does not know which places the frames of others claim.
   if (scan && scan.order == ScanConfig::Order::given && team.ranks() > 1)
     return make_error(Errc::unsupported,
                       "scan.order is \"given\", and the recorder has {} ranks; frames that bring their places need a "
                       "recorder of one rank",
                       team.ranks());
-  if (scan && scan.points() > chunks_max / tiling.count())
+  if (scan && scan.points() > chunks_max / chunks_a_frame)
     return make_error(Errc::too_large, "the scan has {} points; with {} chunks a frame at most {} are possible",
-                      scan.points(), tiling.count(), chunks_max / tiling.count());
-  const auto raw = tiling.tile_bytes();
+                      scan.points(), chunks_a_frame, chunks_max / chunks_a_frame);
+  const auto raw = mosaic.tiling().tile_bytes();
   const auto encoded =
       !config.filters.empty() ? filtered_bytes_max(raw) : encoded_bound(config.codec, raw, size_of(series.frame.type));
   const auto chunk = std::max<std::uint64_t>(encoded, raw);
@@ -104,8 +92,8 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
                       "chunks of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", raw,
                       (chunk + 2 * page_bytes) * (config.pool_bytes / config.segment_pool_bytes()), config.pool_bytes);
   std::shared_ptr<SeriesFile> file(
-      new SeriesFile(env, config, team, std::move(series), std::move(tiling), std::move(scan), std::move(path)));
-  file->raw_bytes_a_frame_ = bytes;
+      new SeriesFile(env, config, team, std::move(series), std::move(mosaic), std::move(scan), std::move(path)));
+  file->raw_bytes_a_part_ = bytes;
   PEN_ASSIGN(file->filters_,
              settle_filters(config.filters, file->series_, chunk_shape(file->series_, file->arrangement())));
   file->last_activity_ns_ = monotonic_ns();
@@ -140,7 +128,7 @@ store::Placement SeriesFile::placement() const {
   // A frame that comes to two ranks is written to one place twice, which is harmless where the bytes are the same.
   if (config_.placement == store::Placement::slots && filtered_ && team_.ranks() > 1)
     return instead("nobody can tell that a filter plug-in makes the same bytes of a frame on two ranks");
-  if (config_.placement != store::Placement::log && (scan_ || !tiling_.whole()))
+  if (config_.placement != store::Placement::log && (scan_ || mosaic_.tiles_a_frame() > 1))
     return instead("fixed places are for whole frames one behind the other");
   if (config_.placement != store::Placement::contiguous) return config_.placement;
   if (series_.frames == 0) return instead("the series does not say how many frames it has");
@@ -149,7 +137,7 @@ store::Placement SeriesFile::placement() const {
                                store::contiguous_frames_max));
   if (codec_.encoding != Encoding::none || filtered_) return instead("its frames come compressed");
   const double megabytes = 1e-6 * static_cast<double>(series_.frames) * static_cast<double>(series_.channels.size()) *
-                           static_cast<double>(raw_bytes_a_frame_);
+                           static_cast<double>(raw_bytes_a_part_);
   if (const auto free = env_.free_bytes(config_.folder); free.ok() && 1e-6 * static_cast<double>(*free) < megabytes)
     return instead(
         fmt::format("its {} frames need {:.0f} MB, and {} MB are free", series_.frames, megabytes, *free / 1'000'000));
@@ -158,7 +146,7 @@ store::Placement SeriesFile::placement() const {
 
 /// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
 store::FileLayout SeriesFile::layout(store::Placement placement) const {
-  auto layout = nexus_layout(series_, declared_filters(codec_, filters_, series_), columns_, arrangement());
+  auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement());
   for (auto& node : layout.chunked) {
     node.places.placement = placement;
     node.chunk_bytes_max = chunk_bytes_max_;
@@ -171,7 +159,7 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
   codec_.encoding = encoding;
   filtered_ = !filters_.empty() && encoding == Encoding::none;
-  const auto raw = tiling_.tile_bytes();
+  const auto raw = tiling().tile_bytes();
   const auto encoded_max =
       filtered_ ? filtered_bytes_max(raw) : encoded_bound(codec_, raw, size_of(series_.frame.type));
   chunk_bytes_max_ = std::max<std::uint64_t>(encoded_max, raw);
@@ -222,8 +210,8 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
   // To join may be tried again: the file system may need a moment to show another machine's file.
   first_seen_ = team_.leads() || ++attempts_ >= join_attempts_max;
-  const auto wanted = encoding == Encoding::none || !tiling_.whole() ? config_.codec.encoding : encoding;
-  if (encoding != Encoding::none && !tiling_.whole())
+  const auto wanted = encoding == Encoding::none || !tiling().whole() ? config_.codec.encoding : encoding;
+  if (encoding != Encoding::none && !tiling().whole())
     spdlog::warn(
         "{}: its frames come compressed ({}), and a chunk is a part of a frame: each is expanded and compressed "
         "again ({}), which costs processor time; with chunks of whole frames it would be stored as it is",
@@ -249,14 +237,15 @@ Result<void> SeriesFile::check(const Frame& frame, std::uint64_t raw_bytes) cons
   const auto number = value(frame.number);
   if (series_.frames > 0 && number >= series_.frames)
     return make_error(Errc::malformed, "image_id is {}; the series has {} frames", number, series_.frames);
-  if (number >= chunks_max / tiling_.count())
+  if (number >= chunks_max / mosaic_.tiles_a_frame())
     return make_error(Errc::too_large, "image_id is {}; at most {} frames are possible", number,
-                      chunks_max / tiling_.count());
+                      chunks_max / mosaic_.tiles_a_frame());
   if (series_.frames == 0 && number > ledger_.end() + gap_frames_max)
     return make_error(Errc::malformed, "image_id is {}; the highest so far is below {} and at most {} may be left out",
                       number, ledger_.end(), gap_frames_max);
   if (frame.channel >= series_.channels.size())
     return make_error(Errc::malformed, "channel is {}; the series has {}", frame.channel, series_.channels.size());
+  PEN_TRY(check_element(frame));
   if (!(frame.spec == series_.frame))
     return make_error(Errc::mismatch, "image {} has shape [{}] of {}; the series has [{}] of {}", number,
                       fmt::join(frame.spec.shape, ", "), name(frame.spec.type), fmt::join(series_.frame.shape, ", "),
@@ -281,7 +270,7 @@ Result<std::optional<Task>> SeriesFile::admit(Frame frame) {
 
 Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   if (!team_.leads() && !can_be(frame.number)) learn_end();
-  if (auto checked = check(frame, raw_bytes_a_frame_); !checked.ok()) {
+  if (auto checked = check(frame, raw_bytes_a_part_); !checked.ok()) {
     if (checked.error().code() == Errc::mismatch) damage(frame.number);
     return std::move(checked).error();
   }
@@ -289,30 +278,31 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   if (frame.encoding != Encoding::none) {
     // First the pass over all bytes, which the processor foresees, then the walk from block to block.
     if (!crc && frame.payload.size() <= cached_bytes_max) crc = crc32c(frame.payload);
-    auto framing = check_framing(frame.encoding, frame.payload, size_of(frame.spec.type), raw_bytes_a_frame_);
+    auto framing = check_framing(frame.encoding, frame.payload, size_of(frame.spec.type), raw_bytes_a_part_);
     if (!framing.ok()) {
       ledger_.damaged(frame.number);
       return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
     }
   }
   if (!fitted_.load(std::memory_order_acquire)) PEN_TRY(fit(frame.encoding, meta_columns(frame.metadata)));
-  if (ledger_.receive(frame.number, frame.channel, frame.session) == Ledger::Admission::duplicate) {
+  const auto part = part_of(frame.channel, frame.element.value_or(0));
+  if (ledger_.receive(frame.number, part, frame.session) == Ledger::Admission::duplicate) {
     notify_sessions();
     return std::optional<Task>();
   }
   const auto place = place_of(frame);
   if (!place.ok()) {
-    ledger_.give_up({frame.number, frame.channel}, FrameState::damaged);
+    ledger_.give_up({frame.number, part}, FrameState::damaged);
     notify_sessions();
     return place.error();
   }
-  raw_bytes_ += raw_bytes_a_frame_;
-  meter_.raw_bytes += raw_bytes_a_frame_;
+  raw_bytes_ += raw_bytes_a_part_;
+  meter_.raw_bytes += raw_bytes_a_part_;
   ++meter_.frames_received;
   last_activity_ns_ = monotonic_ns();
   shorten_text(frame.metadata);
   const auto slot = slots_.put({.number = value(frame.number),
-                                .channel = frame.channel,
+                                .part = part,
                                 .exposure_start_ns = frame.exposure_start_ns,
                                 .exposure_stop_ns = frame.exposure_stop_ns,
                                 .exposure_real_ns = frame.exposure_real_ns,
@@ -320,7 +310,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
                                 .admitted_ns = monotonic_ns(),
                                 .place = static_cast<std::int64_t>(*place),
                                 .metadata = std::move(frame.metadata)},
-                               tiling_.count());
+                               tiling().count());
   {
     std::lock_guard lock(mutex_);
     ++unsettled_;
@@ -439,9 +429,7 @@ Result<void> SeriesFile::close() {
   }
   // The lead hears no more of other ranks; another rank hears the lead until all is settled.
   if (team_.leads()) team_.leave(file_);
-  auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
-  lengthen_axis(scan_, ledger_.end(), values);
-  auto finished = store_->finish(values);
+  auto finished = store_->finish(values_at_end(frames));
   if (!team_.leads()) team_.leave(file_);
   entered_ = false;
   if (!finished.ok()) fail(finished.error());
@@ -473,7 +461,7 @@ void SeriesFile::lost(std::span<const store::PlacedChunk> chunks, const Error& w
   for (const auto& chunk : chunks) give_up(chunk.head.cookie, 1, Fate::lost);
 }
 
-/// The batch before the states: a frame whose channels went to several ranks is whole with the last one.
+/// The batch before the states: a frame whose parts went to several ranks is whole with the last one.
 void SeriesFile::tick(store::RowWriter& rows) {
   if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
   if (auto written = write_states(whole_elsewhere_, FrameState::received, rows); !written.ok()) fail(written.error());
@@ -508,7 +496,7 @@ SeriesStats SeriesFile::stats() const {
   stats.store.write_ns += elsewhere_write_ns_;
   stats.store.sync_ns += elsewhere_sync_ns_;
   std::lock_guard lock(mutex_);
-  stats.frames_written = images_written_ / series_.channels.size();
+  stats.frames_written = images_written_ / parts();
   stats.stored_bytes = stored_bytes_;
   stats.latency = latency_;
   return stats;

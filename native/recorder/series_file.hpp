@@ -10,13 +10,15 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "frame/tiling.hpp"
+#include "frame/mosaic.hpp"
 #include "recorder/config.hpp"
 #include "recorder/histogram.hpp"
 #include "recorder/ledger.hpp"
@@ -42,7 +44,7 @@ struct Task {
 struct SeriesStats {
   LedgerCounts ledger;
   std::uint64_t raw_bytes = 0;       ///< of admitted frames, uncompressed
-  std::uint64_t frames_written = 0;  ///< on storage and in the index; one of several channels counts in parts
+  std::uint64_t frames_written = 0;  ///< on storage and in the index; one of several parts counts in parts
   std::uint64_t stored_bytes = 0;    ///< of chunks
   std::uint64_t unfiltered = 0;      ///< chunks for which the filter plug-in failed
   std::int64_t encode_ns = 0;        ///< summed over workers
@@ -85,6 +87,13 @@ class SeriesFile final : private store::Listener {
   void damage(FrameNumber number);
   /// Encodes an admitted frame into a segment of worker `worker` and lets go of it.
   void encode(Task task, unsigned worker, CodecScratch& scratch);
+
+  /// The stream of an element begins, as its start message, with masks decoded, announces it. False where there are no
+  /// elements, or that one's has begun before.
+  bool begin_element(const Series& start);
+  /// The stream of an element has ended; whether those of all elements have.
+  bool end_element(std::uint32_t element);
+  bool has_elements() const { return mosaic_.elements() > 1; }
 
   /// Another session wants to hear of this series, as after a lost connection.
   void attach(Session session);
@@ -131,13 +140,19 @@ class SeriesFile final : private store::Listener {
     std::vector<std::byte> tile;
   };
 
+  /// What the start of an element's stream brought; the lead puts those of all together at the end.
+  struct ElementMaps {
+    std::vector<NamedArray> pixel_mask;
+    std::vector<NamedArray> flatfield;
+  };
+
   /// How far a frame came on its way to the store.
   struct Handed {
     std::uint64_t chunks = 0;  ///< that the store has taken, also where an error kept it from the others
     Fate fate = Fate::lost;    ///< of the others
   };
 
-  SeriesFile(Env& env, const Config& config, Team& team, Series series, Tiling tiling, ScanConfig scan,
+  SeriesFile(Env& env, const Config& config, Team& team, Series series, Mosaic mosaic, ScanConfig scan,
              std::string path);
 
   static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
@@ -156,6 +171,7 @@ class SeriesFile final : private store::Listener {
   Result<std::optional<Task>> admit_open(Frame frame);
   bool can_be(FrameNumber number) const;
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
+  Result<void> check_element(const Frame& frame) const;
   Result<void> fit(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
                      Handed& handed);
@@ -172,12 +188,20 @@ class SeriesFile final : private store::Listener {
   static std::uint64_t filtered_bytes_max(std::uint64_t raw_bytes) {
     return raw_bytes + raw_bytes / 8 + (std::uint64_t{64} << 10);
   }
-  Arrangement arrangement() const { return {tiling_.tile_shape(), scan_}; }
+  Arrangement arrangement() const { return {tiling().tile_shape(), scan_}; }
+  const Tiling& tiling() const { return mosaic_.tiling(); }
+  std::uint32_t parts() const { return static_cast<std::uint32_t>(series_.channels.size()) * mosaic_.elements(); }
+  std::uint32_t part_of(std::uint32_t channel, std::uint32_t element) const {
+    return channel * mosaic_.elements() + element;
+  }
+  Series whole_series() const;
   Result<std::uint64_t> place_of(const Frame& frame);
   void give_up(std::uint64_t slot, std::uint64_t chunks, Fate fate);
   void conclude(std::vector<RowSlots::Settled> settled);
   Ledger::Item item_of(const store::ChunkHead& head) const;
   bool note_part(const store::ChunkHead& head);
+  store::FinalValues values_at_end(std::uint64_t frames) const;
+  void add_whole_maps(std::vector<store::ValueNode>& values) const;
   void settle(std::uint64_t frames);
   void fail(const Error& why);
   void release_task();
@@ -197,9 +221,9 @@ class SeriesFile final : private store::Listener {
   Team& team_;
   Series series_;
   const std::string path_;
-  const Tiling tiling_;
+  const Mosaic mosaic_;
   const ScanConfig scan_;
-  std::uint64_t raw_bytes_a_frame_ = 0;
+  std::uint64_t raw_bytes_a_part_ = 0;  ///< of one channel of one element
   std::uint64_t frames_before_ = 0;
   std::uint64_t chunk_bytes_max_ = 0;   ///< of a frame as the recorder itself encodes it; its slot has as much
   std::vector<ChannelFilter> filters_;  ///< by channel, for frames that come plain; empty: none
@@ -243,12 +267,14 @@ class SeriesFile final : private store::Listener {
   std::condition_variable idle_;
   // guarded by mutex_
   std::vector<Session> sessions_;
+  std::map<std::uint32_t, ElementMaps> begun_elements_;
+  std::set<std::uint32_t> ended_elements_;
   bool closing_ = false;
   std::uint64_t tasks_ = 0;      ///< frames inside admit(), in the recorder's queue or inside encode()
   std::uint64_t unsettled_ = 0;  ///< admitted frames that are neither placed nor lost
   std::string problem_;
   Histogram latency_;
-  std::uint64_t images_written_ = 0;  ///< a frame has one for each of its channels
+  std::uint64_t images_written_ = 0;  ///< parts of frames
   std::uint64_t stored_bytes_ = 0;
 };
 

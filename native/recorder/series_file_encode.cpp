@@ -11,6 +11,7 @@ namespace {
 /// Between two lines of the log about frames that the filter plug-in failed on.
 constexpr std::int64_t unfiltered_quiet_ns = 10'000'000'000;
 
+/// Its index is that of the frame's first chunk.
 store::ChunkHead head_of(const Task& task, std::uint64_t chunks_a_frame, bool scanned) {
   return {.dataset = store::DatasetId{static_cast<std::uint16_t>(task.frame.channel)},
           .index = task.place * chunks_a_frame,
@@ -25,16 +26,16 @@ store::ChunkHead head_of(const Task& task, std::uint64_t chunks_a_frame, bool sc
 /// Where the frame lies in its dataset, which no other frame may claim.
 Result<std::uint64_t> SeriesFile::place_of(const Frame& frame) {
   PEN_ASSIGN(const auto place, scan_.place_of(frame));
-  if (place >= chunks_max / tiling_.count())
+  if (place >= chunks_max / mosaic_.tiles_a_frame())
     return make_error(Errc::too_large, "image {} belongs to place {}; at most {} are possible", value(frame.number),
-                      place, chunks_max / tiling_.count());
+                      place, chunks_max / mosaic_.tiles_a_frame());
   if (scan_.order == ScanConfig::Order::given) PEN_TRY(places_.claim(place, frame.number));
   return place;
 }
 
 void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
   const auto started = monotonic_ns();
-  auto head = head_of(task, tiling_.count(), static_cast<bool>(scan_));
+  auto head = head_of(task, mosaic_.tiles_a_frame(), static_cast<bool>(scan_));
   head.crc = task.crc;
   head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
   Handed handed;
@@ -45,7 +46,7 @@ void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
       spdlog::warn("{}: {}", path_, written.error().message());
     else
       fail(written.error());
-    give_up(task.slot, tiling_.count() - handed.chunks, handed.fate);
+    give_up(task.slot, tiling().count() - handed.chunks, handed.fate);
     notify_sessions();
   }
   const auto took = monotonic_ns() - started;
@@ -61,8 +62,10 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
   std::lock_guard lock(slot.mutex);
   // What came compressed with more overhead than any of ours could be too large for its slot.
   const bool fits = config_.placement != store::Placement::slots || frame.payload.size() <= chunk_bytes_max_;
-  if (tiling_.whole() && frame.encoding == codec_.encoding && fits && !filtered_) {
-    PEN_TRY(slot.writer->put(head, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size())));
+  if (tiling().whole() && frame.encoding == codec_.encoding && fits && !filtered_) {
+    auto whole = head;
+    whole.index += mosaic_.tile_in_frame(frame.element.value_or(0), 0);
+    PEN_TRY(slot.writer->put(whole, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size())));
     ++handed.chunks;
     return {};
   }
@@ -70,7 +73,7 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
   // The file has one filter, and a chunk may be a part of a frame: so it is expanded and encoded again.
   auto plain = head;
   plain.crc.reset();
-  slot.frame.resize(raw_bytes_a_frame_);
+  slot.frame.resize(raw_bytes_a_part_);
   const auto decoded = decode(frame.encoding, frame.payload, size_of(frame.spec.type), slot.frame, scratch);
   if (!decoded.ok()) handed.fate = Fate::damaged;
   PEN_TRY(decoded, "image {}", value(frame.number));
@@ -79,7 +82,7 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
 
 Result<void> SeriesFile::write_raw(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
                                    CodecScratch& scratch, Handed& handed) {
-  for (std::uint64_t tile = 0; tile < tiling_.count(); ++tile) {
+  for (std::uint64_t tile = 0; tile < tiling().count(); ++tile) {
     PEN_TRY(write_tile(frame, raw, tile, head, slot, scratch));
     ++handed.chunks;
   }
@@ -89,12 +92,12 @@ Result<void> SeriesFile::write_raw(const Frame& frame, Bytes raw, const store::C
 Result<void> SeriesFile::write_tile(const Frame& frame, Bytes raw, std::uint64_t tile, const store::ChunkHead& head,
                                     WriterSlot& slot, CodecScratch& scratch) {
   auto of_tile = head;
-  of_tile.index += tile;
-  if (!tiling_.whole()) of_tile.crc.reset();
-  auto piece = tiling_.view(raw, tile);
+  of_tile.index += mosaic_.tile_in_frame(frame.element.value_or(0), tile);
+  if (!tiling().whole()) of_tile.crc.reset();
+  auto piece = tiling().view(raw, tile);
   if (!piece) {
-    slot.tile.resize(tiling_.tile_bytes());
-    tiling_.copy(raw, tile, fill_value(frame.spec.type), slot.tile);
+    slot.tile.resize(tiling().tile_bytes());
+    tiling().copy(raw, tile, fill_value(frame.spec.type), slot.tile);
     piece = slot.tile;
   }
   if (filtered_) return write_filtered(frame, *piece, of_tile, slot);
@@ -165,7 +168,7 @@ void SeriesFile::conclude(std::vector<RowSlots::Settled> settled) {
   std::vector<Ledger::Item> there;
   std::vector<Ledger::Item> lost;
   for (const auto& [row, fate] : settled) {
-    const Ledger::Item item{FrameNumber{row.number}, row.channel};
+    const Ledger::Item item{FrameNumber{row.number}, row.part};
     switch (fate) {
       case Fate::placed: placed.push_back(item); break;
       case Fate::already_there: there.push_back(item); break;
@@ -196,16 +199,18 @@ void SeriesFile::conclude(std::vector<RowSlots::Settled> settled) {
 }
 
 Ledger::Item SeriesFile::item_of(const store::ChunkHead& head) const {
-  const auto number = scan_ ? head.frame : head.index / tiling_.count();
-  return {FrameNumber{number}, static_cast<std::uint32_t>(head.dataset)};
+  const auto chunks_a_frame = mosaic_.tiles_a_frame();
+  const auto number = scan_ ? head.frame : head.index / chunks_a_frame;
+  const auto element = mosaic_.part(head.index % chunks_a_frame).element;
+  return {FrameNumber{number}, part_of(static_cast<std::uint32_t>(head.dataset), element)};
 }
 
-/// Whether the frame's channel is in the file with this chunk, whoever brought its others: in a team several ranks
+/// Whether the frame's part is in the file with this chunk, whoever brought its others: in a team several ranks
 /// may bring some, and its lead hears of all.
 bool SeriesFile::note_part(const store::ChunkHead& head) {
   if (team_.ranks() == 1 || !team_.leads()) return false;
-  const auto [number, channel] = item_of(head);
-  return partial_.add(number, channel, head.index % tiling_.count());
+  const auto [number, part] = item_of(head);
+  return partial_.add(number, part, mosaic_.part(head.index % mosaic_.tiles_a_frame()).tile);
 }
 
 }  // namespace penstock::recorder

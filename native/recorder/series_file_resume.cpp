@@ -72,7 +72,7 @@ void SeriesFile::enter_contents(const LeftContents& contents) {
   before.dropped = contents.dropped;
   before.lost = contents.lost;
   ledger_.add(before);
-  raw_bytes_ += chunks * raw_bytes_a_frame_;
+  raw_bytes_ += chunks * raw_bytes_a_part_;
   std::lock_guard lock(mutex_);
   images_written_ += chunks;
   stored_bytes_ += contents.stored_bytes;

@@ -103,7 +103,7 @@ void SeriesFile::placed_elsewhere(std::span<const store::PlacedChunk> chunks) {
   const auto whole = ledger_.placed_elsewhere(items);
   whole_elsewhere_.insert(whole_elsewhere_.end(), whole.begin(), whole.end());
   last_activity_ns_ = monotonic_ns();
-  raw_bytes_ += items.size() * raw_bytes_a_frame_;
+  raw_bytes_ += items.size() * raw_bytes_a_part_;
   {
     std::lock_guard lock(mutex_);
     images_written_ += items.size();

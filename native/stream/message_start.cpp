@@ -4,6 +4,7 @@
 #include <array>
 
 #include "stream/cbor_json.hpp"
+#include "stream/element.hpp"
 #include "stream/message_fields.hpp"
 
 namespace penstock::stream {
@@ -258,6 +259,7 @@ Result<void> check(Start& start) {
   if (start.planes > 0) series.frame.shape.insert(series.frame.shape.begin(), start.planes);
   const auto size = series.frame.bytes(start.limits.frame_bytes_max);
   if (!size.ok()) return size.error().with_context("image_size_z, image_size_y, image_size_x");
+  PEN_ASSIGN(series.element, element_in(series.user_data_json));
   PEN_TRY(check_arrays(series.pixel_mask, series, "pixel_mask"));
   PEN_TRY(check_arrays(series.flatfield, series, "flatfield"));
   return {};

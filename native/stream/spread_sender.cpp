@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "frame/tiling.hpp"
+#include "stream/element.hpp"
+
 namespace penstock::stream {
 namespace {
 
-class SpreadSender final : public FrameSender {
+class SpreadSender : public FrameSender {
  public:
   explicit SpreadSender(std::vector<std::unique_ptr<FrameSender>> senders) : senders_(std::move(senders)) {}
 
@@ -54,13 +57,15 @@ class SpreadSender final : public FrameSender {
     return all;
   }
 
- private:
+ protected:
   template <typename Call>
   Result<void> to_all(Call call) {
     for (auto& sender : senders_) PEN_TRY(call(*sender));
     return {};
   }
+  const std::vector<std::unique_ptr<FrameSender>>& senders() const { return senders_; }
 
+ private:
   static Receipt together(const std::vector<Receipt>& receipts) {
     auto all = receipts.front();
     for (auto one = receipts.begin() + 1; one != receipts.end(); ++one) {
@@ -76,7 +81,60 @@ class SpreadSender final : public FrameSender {
   const std::vector<std::unique_ptr<FrameSender>> senders_;
 };
 
+NamedArray cut(const NamedArray& array, const Tiling& elements, std::uint32_t number) {
+  NamedArray part{array.channel, array.spec, std::vector<std::byte>(elements.tile_bytes()), Encoding::none};
+  part.spec.shape = elements.tile_shape();
+  elements.copy(array.data, number, {}, part.data);
+  return part;
+}
+
+/// What the stream of one element announces. Masks and tables of the whole frame are cut as the frames are.
+Result<Series> series_of(const Series& whole, const ElementPlace& element) {
+  auto series = whole;
+  series.element = element;
+  series.user_data_json = with_element(whole.user_data_json, element);
+  auto& shape = series.frame.shape;
+  shape[0] /= element.rows;
+  shape[1] /= element.columns;
+  for (auto* arrays : {&series.pixel_mask, &series.flatfield})
+    for (auto& array : *arrays) {
+      PEN_ASSIGN(const auto elements, Tiling::of(array.spec, shape));
+      if (array.encoding != Encoding::none || array.spec.shape != whole.frame.shape)
+        return make_error(Errc::unsupported, "a mask or flat field that is compressed, or not of the frame's shape");
+      array = cut(array, elements, element.number);
+    }
+  return series;
+}
+
+class ElementSender final : public SpreadSender {
+ public:
+  ElementSender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid)
+      : SpreadSender(std::move(senders)), grid_(grid) {}
+
+  Result<void> begin(const Series& series) override {
+    for (std::uint32_t number = 0; number < senders().size(); ++number) {
+      PEN_ASSIGN(const auto of_element, series_of(series, {grid_.rows, grid_.columns, number}));
+      PEN_TRY(senders()[number]->begin(of_element), "element {}", number);
+    }
+    return {};
+  }
+
+  Result<void> put(const Frame& frame) override {
+    const auto element = frame.element.value_or(0);
+    if (element >= senders().size())
+      return make_error(Errc::invalid_argument, "element {} of {}", element, senders().size());
+    return senders()[element]->put(frame);
+  }
+
+ private:
+  const ElementPlace grid_;
+};
+
 }  // namespace
+
+std::unique_ptr<FrameSender> make_element_sender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid) {
+  return std::make_unique<ElementSender>(std::move(senders), grid);
+}
 
 std::unique_ptr<FrameSender> make_spread_sender(std::vector<std::unique_ptr<FrameSender>> senders) {
   if (senders.size() == 1) return std::move(senders.front());

@@ -1,5 +1,5 @@
 /// Sends one series to several receivers, as a detector with several links does: the start and the end
-/// go to all of them, each frame to the one whose turn its number is.
+/// go to all of them, each frame to the one whose turn its number is, or each element to its own.
 #pragma once
 
 #include <memory>
@@ -11,5 +11,9 @@ namespace penstock::stream {
 
 /// At least one sender. What one of them reports counts for the series.
 std::unique_ptr<FrameSender> make_spread_sender(std::vector<std::unique_ptr<FrameSender>> senders);
+
+/// A sender for each element of `grid`. The series that begin() gets is the whole frame's; frames are those of
+/// elements, and name theirs.
+std::unique_ptr<FrameSender> make_element_sender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid);
 
 }  // namespace penstock::stream

@@ -223,6 +223,7 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
       const bool whole = frame.payload.data() == pixels.bytes.data() && frame.payload.size() == pixels.bytes.size();
       if (whole) frame.payload_crc = pixels.crc;
       frame.session = session_;  // whom to tell when it is safe
+      if (session_ != nullptr) frame.element = session_->element();
       answer(header.sequence, sink_.put(std::move(frame)));
     }
   } else if (auto* series = std::get_if<Series>(&parsed)) {
@@ -231,6 +232,10 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
   } else {
     auto& end = std::get<SeriesEnd>(parsed);
     const auto known = table_.find(end.unique_id);
+    if (known != nullptr && !known->is_closed()) {
+      (void)find_channels(end.unique_id);
+      end.element = session_->element();
+    }
     end.by_all = known == nullptr || known->end(*replies_, end);
     answer(header.sequence, sink_.end(end));
   }

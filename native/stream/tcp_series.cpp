@@ -32,6 +32,16 @@ void TcpSession::answer(const std::string& series_unique_id) {
   if (replies_ != nullptr) replies_->ack(series_unique_id, told_);
 }
 
+std::optional<std::uint32_t> TcpSession::element() const {
+  std::lock_guard lock(mutex_);
+  return element_;
+}
+
+void TcpSession::set_element(std::optional<std::uint32_t> element) {
+  std::lock_guard lock(mutex_);
+  element_ = element;
+}
+
 bool TcpSession::is_of(const TcpReplies& replies) const {
   std::lock_guard lock(mutex_);
   return replies_.get() == &replies;
@@ -62,10 +72,20 @@ bool TcpSeries::all_ended() const {
   return end_ && std::all_of(parts_.begin(), parts_.end(), [](const auto& each) { return each.ended; });
 }
 
-void TcpSeries::join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket) {
+bool TcpSeries::has_begun(std::uint32_t element) const {
+  std::lock_guard lock(mutex_);
+  return begun_.contains(element);
+}
+
+void TcpSeries::join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket,
+                     const std::optional<ElementPlace>& element) {
   std::lock_guard lock(mutex_);
   // Of a closed one it is told how that ended; what this client sent before was acknowledged before.
   const auto session = closed_ ? std::make_shared<TcpSession>(replies, socket) : part(replies, socket).session;
+  if (element) {
+    begun_.insert(element->number);
+    session->set_element(element->number);
+  }
   if (closed_)
     session->closed(unique_id_, problem_);
   else
@@ -109,18 +129,22 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
                                    const std::shared_ptr<Socket>& socket, FrameSink& sink) {
   std::lock_guard starting(starting_);
   auto known = find(series.unique_id);
-  if (known != nullptr && !resume && !known->is_closed())
+  const auto element = series.element;
+  const bool another_element = known != nullptr && !known->is_closed() && element && !known->has_begun(element->number);
+  if (known != nullptr && !resume && !known->is_closed() && !another_element)
     return make_error(Errc::out_of_order,
-                      "series \"{}\" has started already; a client that comes back says so with the flag resume",
-                      series.unique_id);
-  if (known != nullptr && resume) {
+                      "{}series \"{}\" has started already; a client that comes back says so with the flag resume",
+                      element ? fmt::format("element {} of ", element->number) : "", series.unique_id);
+  series.resumed = resume;
+  if (known != nullptr && (resume || another_element)) {
     if (!known->is_of(series))
-      return make_error(Errc::mismatch, "series \"{}\" began with another shape, type, number of frames or channels",
+      return make_error(Errc::mismatch,
+                        "series \"{}\" began with another shape, type, number of frames, channels or elements",
                         series.unique_id);
-    known->join(replies, socket);
+    if (another_element) PEN_TRY(sink.begin(std::move(series), known));
+    known->join(replies, socket, element);
     return {};
   }
-  series.resumed = resume;
   auto entry = std::make_shared<TcpSeries>(series);
   const auto unique_id = series.unique_id;
   PEN_TRY(sink.begin(std::move(series), entry));
@@ -130,7 +154,7 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
     series_[unique_id] = entry;
     forget_old();
   }
-  entry->join(replies, socket);
+  entry->join(replies, socket, element);
   return {};
 }
 

@@ -7,7 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frame/sink.hpp"
@@ -21,6 +23,10 @@ class TcpSession : public AckListener {
  public:
   TcpSession(std::shared_ptr<TcpReplies> replies, std::shared_ptr<Socket> socket)
       : replies_(std::move(replies)), socket_(std::move(socket)) {}
+
+  /// Whose frames the connection brings, as its start said; nothing where it sent none.
+  std::optional<std::uint32_t> element() const;
+  void set_element(std::optional<std::uint32_t> element);
 
   void safe_below(const std::string& series_unique_id, FrameNumber below) override;
   /// Ends the connection: its client comes back, and sends what was not acknowledged.
@@ -40,24 +46,33 @@ class TcpSession : public AckListener {
   std::shared_ptr<TcpReplies> replies_;
   std::shared_ptr<Socket> socket_;
   std::uint64_t told_ = 0;
+  std::optional<std::uint32_t> element_;
 };
 
 /// One series, with the connections that take part in it.
 class TcpSeries : public AckListener {
  public:
   explicit TcpSeries(const Series& series)
-      : unique_id_(series.unique_id), channels_(series.channels), frame_(series.frame), frames_(series.frames) {}
+      : unique_id_(series.unique_id),
+        channels_(series.channels),
+        frame_(series.frame),
+        frames_(series.frames),
+        grid_(grid_of(series)) {}
 
   const std::string& unique_id() const { return unique_id_; }
   const std::vector<std::string>& channels() const { return channels_; }
   bool is_closed() const;
   /// Whether `series` announces the same frames.
   bool is_of(const Series& series) const {
-    return series.channels == channels_ && series.frame == frame_ && series.frames == frames_;
+    return series.channels == channels_ && series.frame == frame_ && series.frames == frames_ &&
+           grid_of(series) == grid_;
   }
 
+  /// Whether a stream of this element of the detector has begun.
+  bool has_begun(std::uint32_t element) const;
   /// Adds a connection, and answers its start.
-  void join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket);
+  void join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket,
+            const std::optional<ElementPlace>& element);
   /// Of a connection that has joined, or puts frames without that.
   std::shared_ptr<TcpSession> session(const std::shared_ptr<TcpReplies>& replies,
                                       const std::shared_ptr<Socket>& socket);
@@ -76,6 +91,10 @@ class TcpSeries : public AckListener {
     bool ended = false;
   };
 
+  using Grid = std::pair<std::uint32_t, std::uint32_t>;
+  static Grid grid_of(const Series& series) {
+    return series.element ? Grid(series.element->rows, series.element->columns) : Grid(1, 1);
+  }
   Part& part(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket);
   bool all_ended() const;
 
@@ -83,8 +102,10 @@ class TcpSeries : public AckListener {
   const std::vector<std::string> channels_;
   const ArraySpec frame_;
   const std::uint64_t frames_;
+  const Grid grid_;
   mutable std::mutex mutex_;
   // guarded by mutex_
+  std::set<std::uint32_t> begun_;  ///< elements
   std::vector<Part> parts_;
   std::optional<SeriesEnd> end_;
   bool closed_ = false;

@@ -140,29 +140,43 @@ class ZmqSource : public Source {
           remember(image->series_unique_id, std::move(*elsewhere));
           known = channels_.find(image->series_unique_id);
         }
+      const auto element = element_of(image->series_unique_id);
       PEN_ASSIGN(auto frames, frames_of(std::move(*image), known == channels_.end() ? nullptr : &known->second, held));
+      for (auto& frame : frames) frame.element = element;
       // The sender cannot be told.
       for (auto& frame : frames)
         if (auto taken = sink.put(std::move(frame)); !taken.ok()) sink.reject(address_, taken.error());
     } else if (auto* series = std::get_if<Series>(&message)) {
       auto unique_id = series->unique_id;
       auto channels = series->channels;
+      const auto element = series->element;
       // A refused start must not change what frames are taken for.
       if (auto taken = sink.begin(std::move(*series), nullptr); taken.ok())
-        remember(std::move(unique_id), std::move(channels));
+        remember(unique_id, std::move(channels), element);
       else
         sink.reject(address_, taken.error());
-    } else if (auto taken = sink.end(std::get<SeriesEnd>(message)); !taken.ok()) {
-      sink.reject(address_, taken.error());
+    } else {
+      auto& end = std::get<SeriesEnd>(message);
+      end.element = element_of(end.unique_id);
+      if (auto taken = sink.end(end); !taken.ok()) sink.reject(address_, taken.error());
     }
     return {};
   }
 
-  void remember(std::string unique_id, std::vector<std::string> channels) {
+  std::optional<std::uint32_t> element_of(const std::string& unique_id) const {
+    const auto found = elements_.find(unique_id);
+    return found == elements_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void remember(const std::string& unique_id, std::vector<std::string> channels,
+                const std::optional<ElementPlace>& element = std::nullopt) {
     if (!channels_.contains(unique_id)) order_.push_back(unique_id);
-    channels_[std::move(unique_id)] = std::move(channels);
+    channels_[unique_id] = std::move(channels);
+    elements_.erase(unique_id);
+    if (element) elements_.emplace(unique_id, element->number);
     if (order_.size() <= series_max) return;
     channels_.erase(order_.front());
+    elements_.erase(order_.front());
     order_.pop_front();
   }
 
@@ -173,6 +187,7 @@ class ZmqSource : public Source {
   std::atomic<bool> stopping_ = false;
   // the thread's own
   std::map<std::string, std::vector<std::string>> channels_;
+  std::map<std::string, std::uint32_t> elements_;  // of the detector, where the series has several
   std::deque<std::string> order_;
   std::thread thread_;
 };

@@ -10,13 +10,13 @@ import cbor2
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy
+import plain_client
 import pytest
-import test_tcp_client
 import yaml
 from conftest import Record, Recorded
 from detector_stream import frames_of, start_message
 from mid_series import ended_in_mid_series, stamps_are_right
-from test_tcp_client import Client
+from plain_client import Client
 
 from penstock.files.structure import check_structure
 
@@ -288,15 +288,15 @@ def test_a_frame_that_cannot_be_expanded_is_damaged_and_holds_nothing_back(
     record: Record, tmp_path: Path
 ) -> None:
     recorder = record(tmp_path, "--chunk", "10x10")
-    frames = test_tcp_client.frames_of(3)
+    frames = plain_client.frames_of(3)
     with Client(recorder.address) as client:
         client.start("series-d", 3, (30, 40))
         client.image("series-d", 0, frames[0])
         broken = struct.pack(">QII", 2400, 8192, 64) + b"\xff" * 64
-        fields = test_tcp_client.image_fields(1, "series-d", 1, [30, 40], 0)
+        fields = plain_client.image_fields(1, "series-d", 1, [30, 40], 0)
         compressed = cbor2.CBORTag(56500, ["bslz4", 2, broken])
         fields["data"] = {"a": cbor2.CBORTag(40, [[30, 40], cbor2.CBORTag(69, compressed)])}
-        client.send(test_tcp_client.IMAGE, fields)
+        client.send(plain_client.IMAGE, fields)
         client.image("series-d", 2, frames[2])
         closed = client.end("series-d")
     assert (closed["safe_below"], closed["problem"]) == (3, None)

@@ -14,8 +14,8 @@ import hdf5plugin  # noqa: F401
 import numpy
 import pytest
 from conftest import Record
+from plain_client import ACK, Client, frames_of
 from test_ranks import WAIT_S, Job, check, detector, simulate
-from test_tcp_client import ACK, Client, frames_of
 
 from penstock.programs.locate import find_program
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from conftest import Record, RecordCommand
 from mid_series import native_recorder
-from test_tcp_client import ERROR, RESUME, START, Client, Pixels, frames_of, start_fields
+from plain_client import ERROR, RESUME, START, Client, Pixels, frames_of, start_fields
 
 from penstock.model.events import RecorderProgress, SeriesStart
 from penstock.programs.locate import find_program

@@ -16,7 +16,7 @@ from typing import Any
 import cbor2
 import numpy
 from detector_stream import start_message
-from test_tcp_client import ACK, CLOSED, END, ERROR, HELLO, IMAGE, START, crc32c, image_fields
+from plain_client import ACK, CLOSED, END, ERROR, HELLO, IMAGE, START, crc32c, image_fields
 
 WAIT_S = 60
 

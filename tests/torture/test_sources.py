@@ -7,9 +7,9 @@ from pathlib import Path
 
 import h5py
 import numpy
+from plain_client import ACK, IMAGE, RESUME, START, Client, image_fields, message
 from rounds import Setup, assert_clean, assert_right, is_long, recording, say
 from sender import Frames, sending, start_fields
-from test_tcp_client import ACK, IMAGE, RESUME, START, Client, image_fields, message
 
 from penstock.model.events import RecorderSeriesEnd
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+from plain_client import RESUME
 from rounds import Recorder, Setup, assert_clean, assert_right, is_long, long_run, recording, say
 from sender import Frames, Sender, sending
-from test_tcp_client import RESUME
 
 from penstock.model.events import RecorderSeriesEnd
 from penstock.programs.locate import find_program

@@ -1,9 +1,9 @@
 /// Finds the segments of a file without its index.
 ///
 /// Walks in steps of 4096 bytes where no header stands, passes over holes where the file system knows them, and
-/// jumps by a segment's length where a valid one does (and asks for the next ones at the same distance meanwhile); a damaged header costs its own segment only. The bytes are
-/// hostile: what decode_header and decode_records refuse is reported as damage, and memory is bounded by one header
-/// region.
+/// jumps by a segment's length where a valid one does (and asks for the next ones at the same distance meanwhile); a
+/// damaged header costs its own segment only. The bytes are hostile: what decode_header and decode_records refuse is
+/// reported as damage, and memory is bounded by one header region.
 #pragma once
 
 #include <functional>
@@ -60,8 +60,8 @@ class SegmentScanner {
   std::uint64_t position_;
   std::vector<std::byte> window_;
   std::uint64_t window_at_ = 0;
-  std::size_t window_size_ = 0;  // bytes of window_ that hold the file's
-  std::size_t read_size_;        // of the next read; grows while walking
+  std::size_t window_size_ = 0;    // bytes of window_ that hold the file's
+  std::size_t read_size_;          // of the next read; grows while walking
   std::uint64_t stride_ = 0;       // length of the segment before
   std::uint64_t asked_until_ = 0;  // headers at equal distances were asked for up to here
   std::vector<DamagedHeader> damaged_;

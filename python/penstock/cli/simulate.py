@@ -10,12 +10,19 @@ import typer
 from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.files.replay import Replay, replay_file
-from penstock.model.catalogue import CUSTOM, Detector
+from penstock.model.catalogue import CUSTOM, Detector, replayed_detector
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.events import Event
 from penstock.model.plans import DetectorPlan, FilesTarget
-from penstock.programs.simulate import detector_plan, parse_rate, parse_target, simulate, simulation_from
+from penstock.programs.simulate import (
+    detector_plan,
+    parse_elements,
+    parse_rate,
+    parse_target,
+    simulate,
+    simulation_from,
+)
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import simulation_table
 
@@ -47,6 +54,14 @@ def simulate_command(
     encoding: Annotated[
         str, typer.Option(help="As the detector sends: none, bslz4, bszstd, lz4, zstd.")
     ] = "none",
+    elements: Annotated[
+        str,
+        typer.Option(
+            metavar="ROWSxCOLUMNS",
+            help="Cut each frame into so many equal elements, each with a stream of its own, as a"
+            " detector of several modules sends them; to the receivers in turns.",
+        ),
+    ] = "",
     replay: Annotated[
         list[Path] | None,
         typer.Option(help="Send these images (file or folder: CBF, CBF.bz2, TIFF, HDF5, npy); repeatable."),
@@ -109,6 +124,7 @@ def simulate_command(
                 replay_file(replay, memory, frames, lambda n, of: view.update(reading, n, of, f"{n} of {of}"))
             )
             view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
+        simulation.elements = parse_elements(elements, _sent_as(chosen, images), target)
         plan = detector_plan(chosen, simulation, target, images)
         if images is not None and detector != CUSTOM and _differs(images, chosen):
             view.say(_note_on(images, chosen))
@@ -118,6 +134,12 @@ def simulate_command(
             _show_plan(plan, ", ".join(map(str, replay or [])), view, json)
         else:
             _simulate(plan, view, json)
+
+
+def _sent_as(detector: Detector, images: Replay | None) -> Detector:
+    return (
+        detector if images is None else replayed_detector(detector, images.rows, images.columns, images.type)
+    )
 
 
 def _differs(images: Replay, detector: Detector) -> bool:

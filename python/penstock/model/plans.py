@@ -308,6 +308,7 @@ class DetectorPlan(Plan):
     stamp: bool
     encoding: SentEncoding
     to: Target
+    elements: tuple[int, int] | None = None
     series_id: int
     series_unique_id: str
     connect_timeout_s: float

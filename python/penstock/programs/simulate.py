@@ -42,11 +42,37 @@ class Simulation(BaseModel):
     ratio: float | None = None
     stamp: bool = True
     encoding: SentEncoding = "none"
+    elements: tuple[int, int] | None = None
     series_id: int = 1
     series_unique_id: str = ""
     connect_timeout_s: float = 10.0
     reconnect_timeout_s: float | None = None
     log_level: LogLevel = "warning"
+
+
+ELEMENTS_MAX = 32
+
+
+def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, int] | None:
+    """The rows and columns of elements of "2x4"; nothing of "" and "1x1"."""
+    if not text:
+        return None
+    found = re.fullmatch(r"([1-9][0-9]?)x([1-9][0-9]?)", text)
+    if found is None or int(found[1]) * int(found[2]) > ELEMENTS_MAX:
+        raise UsageError(
+            f'--elements: "{text}" is no grid', f"ROWSxCOLUMNS of at most {ELEMENTS_MAX} elements, as 2x4"
+        )
+    rows, columns = int(found[1]), int(found[2])
+    if rows * columns == 1:
+        return None
+    if not isinstance(target, TcpTarget):
+        raise UsageError("--elements: elements send over TCP only", "use --to tcp://HOST:PORT")
+    if detector.rows % rows or detector.columns % columns:
+        raise UsageError(
+            f"--elements: {detector.rows} x {detector.columns} pixels do not make {text} equal elements",
+            f"choose numbers that divide {detector.rows} and {detector.columns}",
+        )
+    return rows, columns
 
 
 def simulation_from(**values: Any) -> Simulation:

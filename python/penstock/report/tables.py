@@ -278,5 +278,7 @@ def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
             rows["to"] = f"one {plan.to.format} file a frame in {plan.to.folder}"
         case _:
             rows["to"] = f"whoever pulls from {plan.to.endpoint}"
+    if plan.elements is not None:
+        rows["elements"] = f"{plan.elements[0]} x {plan.elements[1]}, a stream each"
     rows["series"] = plan.series_unique_id
     return fact_table(rows)

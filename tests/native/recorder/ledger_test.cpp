@@ -162,5 +162,17 @@ TEST(Ledger, AgreesWithAModelUnderRandomEvents) {
   EXPECT_EQ(ledger.counts().received, safe.size());
 }
 
+TEST(Ledger, PartsOfAFrameAreLateAndCountedForThemselves) {
+  Ledger ledger(2);
+  for (std::uint64_t n = 0; n < 4; ++n) ledger.receive(number(n), 0, nullptr);
+  for (const std::uint64_t n : {0, 2, 1}) ledger.receive(number(n), 1, nullptr);
+  EXPECT_EQ(ledger.counts(), (LedgerCounts{.received = 3, .late = 1, .end = 4}));
+  EXPECT_EQ(ledger.received_parts(), (std::vector<std::uint64_t>{4, 3}));
+  const Ledger::Item items[] = {{number(2), 1}};
+  ledger.lost(items);
+  EXPECT_EQ(ledger.received_parts(), (std::vector<std::uint64_t>{4, 2}));
+  EXPECT_EQ(ledger.counts().received, 2u);
+}
+
 }  // namespace
 }  // namespace penstock::recorder

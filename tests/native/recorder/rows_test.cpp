@@ -66,8 +66,8 @@ TEST(WriteStates, EverySecondFrameIsOneCall) {
 
 TEST(RowBatch, TheLastOfSeveralRowsForAFrameStands) {
   RowBatch batch({});
-  batch.add({.number = 4, .channel = 0, .written_ns = 1});
-  batch.add({.number = 4, .channel = 1, .written_ns = 2});
+  batch.add({.number = 4, .part = 0, .written_ns = 1});
+  batch.add({.number = 4, .part = 1, .written_ns = 2});
   Columns columns;
   ASSERT_TRUE(batch.write(columns).ok());
   EXPECT_EQ(at(columns, Column::written, 4), 2u);

@@ -1,0 +1,52 @@
+/// A frame put together from elements of one shape, each of which is cut into the same tiles.
+///
+/// The whole frame's tiles are numbered row by row, as HDF5 numbers its chunks; an element's tiles are numbered within
+/// the element. Constant after construction; threads share it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "frame/series.hpp"
+#include "frame/tiling.hpp"
+
+namespace penstock {
+
+class Mosaic {
+ public:
+  /// `tile` is as in Tiling::of, for an element. `unsupported` where several elements have not two dimensions,
+  /// `mismatch` where an element is no multiple of the tile: its neighbour would begin within a chunk.
+  static Result<Mosaic> of(const ArraySpec& element, const ElementPlace& grid, const std::vector<std::uint64_t>& tile);
+
+  /// Of an element.
+  const Tiling& tiling() const { return tiling_; }
+  /// The whole frame.
+  const ArraySpec& frame() const { return frame_; }
+  std::uint32_t elements() const { return grid_.count(); }
+  std::uint64_t tiles_a_frame() const { return elements() * tiling_.count(); }
+
+  /// The number in the frame of a tile of an element.
+  std::uint64_t tile_in_frame(std::uint32_t element, std::uint64_t tile) const;
+  struct Part {
+    std::uint32_t element = 0;
+    std::uint64_t tile = 0;
+  };
+  /// The way back.
+  Part part(std::uint64_t tile_in_frame) const;
+
+  /// Copies the array of an element, with as many numbers of `number_bytes` as it has pixels, to its place in that of
+  /// the whole frame.
+  void put(Bytes of_element, std::size_t number_bytes, std::uint32_t element, MutableBytes whole) const;
+
+ private:
+  Mosaic(Tiling tiling, ElementPlace grid, ArraySpec frame)
+      : tiling_(std::move(tiling)), grid_(grid), frame_(std::move(frame)) {}
+
+  Tiling tiling_;
+  ElementPlace grid_;
+  ArraySpec frame_;
+  std::uint64_t tile_rows_ = 1;  ///< of an element; 1 where there is no other
+  std::uint64_t tile_columns_ = 1;
+};
+
+}  // namespace penstock

@@ -1,0 +1,108 @@
+/// What a series' file says of the whole: put together from elements, and complete.
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "recorder/series_file.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+/// Values of an axis that a repeated scan is given at most.
+constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
+
+/// A scan of which `frames` went on along its first axis has that axis' values over again.
+void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
+  if (!scan || scan.order == ScanConfig::Order::given) return;
+  const auto& axis = scan.axes.front();
+  const auto a_step = scan.points() / axis.points;
+  const auto length = (frames + a_step - 1) / a_step;
+  if (length <= axis.points || length > axis_values_max) return;
+  std::vector<double> longer(length);
+  for (std::uint64_t i = 0; i < length; ++i) longer[i] = axis.values[i % axis.points];
+  store::ValueNode node{"/entry/data/" + axis.name, store::vector_of(longer), {}};
+  if (!axis.units.empty()) node.attributes.push_back({"units", axis.units});
+  values.values.push_back(std::move(node));
+}
+
+/// One number for each element: the frames of which it is there with all channels.
+store::Value by_element(const std::vector<std::uint64_t>& parts, std::uint32_t elements) {
+  store::ArrayValue value{{ElementType::u64, {elements}}, std::vector<std::byte>(8 * elements)};
+  for (std::uint32_t element = 0; element < elements; ++element) {
+    auto fewest = parts[element];
+    for (std::size_t part = element; part < parts.size(); part += elements) fewest = std::min(fewest, parts[part]);
+    store_le(value.data.data() + 8 * element, fewest);
+  }
+  return value;
+}
+
+}  // namespace
+
+/// As the file shows it. Masks come with each element's start: they are put together at the end.
+Series SeriesFile::whole_series() const {
+  if (!has_elements()) return series_;
+  auto whole = series_;
+  whole.frame = mosaic_.frame();
+  whole.pixel_mask.clear();
+  whole.flatfield.clear();
+  return whole;
+}
+
+Result<void> SeriesFile::check_element(const Frame& frame) const {
+  if (!has_elements()) return {};
+  if (!frame.element)
+    return make_error(Errc::malformed, "image {} is of no element: its stream sent no start message that names one",
+                      value(frame.number));
+  if (*frame.element >= mosaic_.elements())
+    return make_error(Errc::malformed, "image {} is of element {}; the series has {}", value(frame.number),
+                      *frame.element, mosaic_.elements());
+  return {};
+}
+
+bool SeriesFile::begin_element(const Series& start) {
+  if (!has_elements() || !start.element) return false;
+  ElementMaps maps;
+  if (team_.leads()) maps = {start.pixel_mask, start.flatfield};
+  std::lock_guard lock(mutex_);
+  return begun_elements_.emplace(start.element->number, std::move(maps)).second;
+}
+
+bool SeriesFile::end_element(std::uint32_t element) {
+  std::lock_guard lock(mutex_);
+  if (element < mosaic_.elements()) ended_elements_.insert(element);
+  return ended_elements_.size() == mosaic_.elements();
+}
+
+/// Masks and flat fields of the whole frame; what an element did not bring is 0.
+void SeriesFile::add_whole_maps(std::vector<store::ValueNode>& values) const {
+  const auto add = [&](const char* name, std::vector<NamedArray> ElementMaps::*maps) {
+    std::map<std::string, NamedArray> whole;
+    for (const auto& [number, element] : begun_elements_)
+      for (const auto& array : element.*maps) {
+        if (array.spec.shape != series_.frame.shape) continue;
+        auto& into = whole[array.channel];
+        const auto [added, type] = std::pair(into.data.empty(), array.spec.type);
+        if (added) {
+          into = {array.channel, {type, mosaic_.frame().shape}, {}, Encoding::none};
+          into.data.resize(array.data.size() * mosaic_.elements());
+        }
+        if (into.spec.type == type) mosaic_.put(array.data, size_of(type), number, into.data);
+      }
+    for (const auto& [channel, array] : whole) values.push_back(map_value(series_, name, array, whole.size()));
+  };
+  std::lock_guard lock(mutex_);
+  add("pixel_mask", &ElementMaps::pixel_mask);
+  add("flatfield", &ElementMaps::flatfield);
+}
+
+store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
+  auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
+  lengthen_axis(scan_, ledger_.end(), values);
+  if (!has_elements()) return values;
+  add_whole_maps(values.values);
+  values.attributes.emplace_back(
+      state_path, store::Attribute{"received_by_element", by_element(ledger_.received_parts(), mosaic_.elements())});
+  return values;
+}
+
+}  // namespace penstock::recorder
