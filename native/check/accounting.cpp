@@ -198,7 +198,7 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   if (counts.missing > 0)
     findings.add({Level::warning, "frames are missing", channels.front()->path, fmt::format("{}", counts.frames),
                   fmt::format("{}", whole.size()),
-                  "they read as the fill value; the column of states says what became of them"});
+                  "what did not come of them reads as the fill value; the column of states says what became of them"});
   const auto* column = tree.find(state_path);
   const auto* states = array_at(tree, state_path);
   if (column == nullptr || states == nullptr || states->spec.type != ElementType::u8) {

@@ -281,6 +281,12 @@ void TreeReading::GiveUp::operator()(Running* running) const {
 }
 
 Result<TreeReading> TreeReading::begin(Env& env, const std::string& path, IndexProcessOptions options) {
+  TreeReading reading;
+  auto* running = new Running;  // before there is a process that would have to be ended
+  reading.running_.reset(running);
+  options.cancelled = [running, asked = std::move(options.cancelled)] {
+    return running->given_up || (asked && asked());
+  };
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error(errno, "a pipe for the reading process");
   const auto child = ::fork();
@@ -295,16 +301,17 @@ Result<TreeReading> TreeReading::begin(Env& env, const std::string& path, IndexP
     run_child(ends[1], env, path, options.read);
   }
   ::close(ends[1]);
-  TreeReading reading;
-  auto* running = new Running;
-  reading.running_.reset(running);
-  options.cancelled = [running, asked = std::move(options.cancelled)] {
-    return running->given_up || (asked && asked());
-  };
-  running->receiver = std::jthread([running, options = std::move(options), from = ends[0], child] {
-    begin_thread("pen-tree", Role::other);
-    running->outcome = receive_from({child, from, options.stall}, options);
-  });
+  const Child started{child, ends[0], options.stall};
+  try {
+    running->receiver = std::jthread([running, started, options] {
+      begin_thread("pen-tree", Role::other);
+      running->outcome = receive_from(started, options);
+    });
+  } catch (const std::system_error& error) {
+    running->given_up = true;
+    (void)receive_from(started, options);
+    return make_error(Errc::out_of_memory, "a thread beside the reading process: {}", error.what());
+  }
   return reading;
 }
 

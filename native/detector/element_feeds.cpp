@@ -48,9 +48,11 @@ Result<std::vector<std::unique_ptr<Feed>>> simulated_elements(const Simulation& 
                                                               const FeedOptions& options) {
   const auto& made = simulation.spec();
   const auto frame_bytes = made.frame_bytes();
-  if (frame_bytes * made.distinct_frames > options.memory_bytes_max)
+  // Whole images, and their parts beside them.
+  const auto bytes = 2 * frame_bytes * made.distinct_frames;
+  if (bytes > options.memory_bytes_max)
     return make_error(Errc::too_large, "{} images need {} bytes of memory, at most {} are taken; ask for fewer",
-                      made.distinct_frames, frame_bytes * made.distinct_frames, options.memory_bytes_max);
+                      made.distinct_frames, bytes, options.memory_bytes_max);
   std::vector<std::byte> images(frame_bytes * made.distinct_frames);
   const auto image = [&](std::uint64_t index) {
     return MutableBytes(images).subspan(index * frame_bytes, frame_bytes);

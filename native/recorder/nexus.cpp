@@ -201,8 +201,9 @@ std::vector<std::uint64_t> chunk_shape(const Series& series, const Arrangement& 
   return shape;
 }
 
-store::ValueNode map_value(const Series& series, const char* name, const NamedArray& array, std::size_t count) {
-  return {channel_path(series, name, array.channel, count), store::ArrayValue{array.spec, array.data}, {}};
+store::ValueNode map_value(const Series& series, const char* name, NamedArray array, std::size_t count) {
+  auto path = channel_path(series, name, array.channel, count);
+  return {std::move(path), store::ArrayValue{std::move(array.spec), std::move(array.data)}, {}};
 }
 
 store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,

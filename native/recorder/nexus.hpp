@@ -47,7 +47,7 @@ store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filte
                                const std::vector<MetaColumn>& columns, const Arrangement& arrangement = {});
 
 /// A mask or a flat field (`name`) of a channel, where it belongs; `count` channels have one.
-store::ValueNode map_value(const Series& series, const char* name, const NamedArray& array, std::size_t count);
+store::ValueNode map_value(const Series& series, const char* name, NamedArray array, std::size_t count);
 
 /// What is known at the end.
 store::FinalValues final_values(const Series& series, const LedgerCounts& counts, std::uint64_t frames,

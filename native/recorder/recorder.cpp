@@ -112,13 +112,23 @@ std::shared_ptr<SeriesFile> Recorder::find(const std::string& series_unique_id) 
   return found == open_.end() ? nullptr : found->second.file;
 }
 
-/// Masks and tables may come compressed; the file holds them plain.
-void Recorder::decode_maps(Series& series) {
+/// Masks and tables may come compressed; the file holds them plain. Those of a detector's elements are kept until the
+/// series is closed: `used_bytes` of others are there already.
+void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
   CodecScratch scratch;
   const auto budget = config_.pool_bytes / 4;  // they live as long as the series does
-  auto left = budget;
+  auto left = budget - std::min(budget, used_bytes);
   const auto plain = [&](NamedArray& array, std::string_view field) {
-    if (array.encoding == Encoding::none) return true;
+    if (array.encoding == Encoding::none) {
+      const bool fits = !series.element || array.data.size() <= left;
+      if (!fits)
+        reject("start", make_error(Errc::too_large,
+                                   "{} of channel {} has {} bytes; masks and tables of all elements may have {}", field,
+                                   array.channel, array.data.size(), budget));
+      else if (series.element)
+        left -= array.data.size();
+      return fits;
+    }
     auto bytes = array.spec.bytes(config_.frame_bytes_max);
     Result<void> decoded = bytes.ok() ? Result<void>{} : Result<void>(bytes.error());
     if (bytes.ok() && *bytes > left)
@@ -150,12 +160,20 @@ void Recorder::decode_maps(Series& series) {
 
 Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   const std::string unique_id = series.unique_id;
-  const bool of_element = series.element.has_value();
+  const auto element = series.element;
+  // Each rank pulls frames of every stream, and only one of them its start.
+  if (element && element->count() > 1 && !acks && team_.ranks() > 1)
+    return make_error(
+        Errc::unsupported,
+        "series \"{}\" has {} elements over ZeroMQ, and the recorder {} ranks; such elements need one rank, "
+        "or TCP",
+        unique_id, element->count(), team_.ranks());
   auto file = find_when_open(unique_id);
   if (!file) {
     auto made = team_.leads() ? open(series) : join(series, acks != nullptr);
     if (made.ok()) {
       (*made)->begin_element((*made)->series());
+      if (team_.leads()) note_element(unique_id, element, job::lead);
       (*made)->attach(acks);
       return team_.leads() && acks ? tell_of_session((*made)->series()) : Result<void>{};
     }
@@ -163,13 +181,17 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     if (made.error().code() == Errc::out_of_order) file = find_when_open(unique_id);
     if (!file) return std::move(made).error();
   }
-  const bool same = is_same_series(file->series(), series);
-  if (same && of_element && team_.leads()) decode_maps(series);
-  if (!same || (!file->begin_element(series) && !acks))
+  if (!is_same_series(file->series(), series))
+    return make_error(Errc::out_of_order,
+                      "series \"{}\" began with another series_id, shape, type, number of frames, channels or elements",
+                      unique_id);
+  if (element && team_.leads()) decode_maps(series, file->map_bytes());
+  if (!file->begin_element(series) && !acks)
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
+  if (team_.leads()) note_element(unique_id, element, job::lead);
   if (!acks) return {};
   file->attach(std::move(acks));
-  if (!of_element) spdlog::info("{}: its source is back", file->path());
+  if (!element) spdlog::info("{}: its source is back", file->path());
   return tell_of_session(series);
 }
 
@@ -179,8 +201,8 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series) {
   const std::string unique_id = series.unique_id;
   const auto id = series.id;
   const auto frames = series.frames;
-  PEN_TRY(claim(unique_id));
-  decode_maps(series);
+  PEN_TRY(claim(unique_id, series.element));
+  decode_maps(series, 0);
   // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
   const auto make = config_.resume ? &SeriesFile::resume : &SeriesFile::create;
   auto file = make(env_, config_, team_, std::move(series), path);
@@ -247,14 +269,22 @@ bool Recorder::end_idle_series() {
   if (longest == nullptr || now - longest->file->last_activity_ns() < idle_ns) return false;
   spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", longest->file->path(),
                seconds(now - longest->file->last_activity_ns()));
-  longest->file->set_ending(now, 0);
+  longest->file->set_ending(now, 0, true);
   return true;
 }
 
 /// Takes one of the places for open series, until the file is there or could not be made.
-Result<void> Recorder::claim(const std::string& unique_id) {
+Result<void> Recorder::claim(const std::string& unique_id, const std::optional<ElementPlace>& element) {
   std::unique_lock lock(mutex_);
   if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
+  changed_.wait_for(lock, opening_patience(), [&] { return !closing_names_.contains(unique_id); });
+  if (closing_names_.contains(unique_id))
+    return make_error(Errc::refused, "series \"{}\" is being closed; try again later", unique_id);
+  // Another series of the same name begins with elements that were in the one before.
+  if (const auto before = closed_elements_.find(unique_id);
+      element && before != closed_elements_.end() && !before->second.contains(element->number))
+    return make_error(Errc::out_of_order, "series \"{}\" was closed without its element {}; it comes too late",
+                      unique_id, element->number);
   if (open_.contains(unique_id) || opening_.contains(unique_id))
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   const auto full = [&] { return open_.size() + opening_.size() >= max_open_series; };
@@ -287,8 +317,11 @@ Result<void> Recorder::end(const SeriesEnd& end) {
     team_.tell(job::lead, notice_end(end));
     return {};
   }
-  if (!find_when_open(end.unique_id) && team_.ranks() == 1)
+  if (!find_when_open(end.unique_id) && team_.ranks() == 1) {
+    // A series that had all of its frames may have been closed before the last element said so.
+    if (std::lock_guard lock(mutex_); end.element && closed_names_.contains(end.unique_id)) return {};
     return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
+  }
   end_at(job::lead, end);
   return {};
 }
@@ -401,6 +434,10 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
       if (team_.leads() && !open.joined.empty()) partings_[it->first] = {open.file, open.joined, {}};
       if (closed_names_.size() >= closed_names_max) closed_names_.clear();
       closed_names_.insert(it->first);
+      closing_names_.insert(it->first);
+      if (closed_elements_.size() >= closed_names_max) closed_elements_.clear();
+      closed_elements_.erase(it->first);
+      if (open.file->has_elements()) closed_elements_[it->first] = open.file->begun_elements();
       ready.push_back(std::move(it->second));
       it = open_.erase(it);
     }
@@ -418,9 +455,13 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
 }
 
 void Recorder::close_one(const Open& open) {
+  const auto& unique_id = open.file->series().unique_id;
   if (!team_.leads()) {
     part_from_lead(open);
-    return totals_.close(open.file);
+    totals_.close(open.file);
+    std::lock_guard lock(mutex_);
+    closing_names_.erase(unique_id);
+    return changed_.notify_all();
   }
   part_from_others(open);
   const auto closed = open.file->close();
@@ -432,6 +473,7 @@ void Recorder::close_one(const Open& open) {
   for (const auto& session : open.file->sessions()) session->closed(open.file->series().unique_id, problem);
   report_end(open, problem);  // last: whoever reads the events may take its time
   std::lock_guard lock(mutex_);
+  closing_names_.erase(unique_id);
   ++closed_series_;
   changed_.notify_all();
 }

@@ -86,6 +86,9 @@ class Recorder final : public FrameSink {
     std::set<unsigned> joined;
     std::set<unsigned> began;
     std::set<unsigned> ended;
+    // Of a detector of several elements: ranks whose sources began the stream of each, and ended it.
+    std::map<std::uint32_t, std::set<unsigned>> elements_began = {};
+    std::map<std::uint32_t, std::set<unsigned>> elements_ended = {};
     // Of another rank: the lead wants the series closed.
     bool asked_to_close = false;
   };
@@ -109,6 +112,8 @@ class Recorder final : public FrameSink {
   Result<void> tell_of_session(const Series& series);
   void answer_close_without_file(const std::string& unique_id);
   void end_at(unsigned rank, const SeriesEnd& end);
+  static bool have_all_ended(const Open& open);
+  void note_element(const std::string& unique_id, const std::optional<ElementPlace>& element, unsigned rank);
   void end_open(Open& open, unsigned rank, bool by_all, std::optional<std::uint32_t> element);
   void tell_if_busy(std::int64_t now_ns);
 
@@ -124,8 +129,8 @@ class Recorder final : public FrameSink {
   void part_from_lead(const Open& open);
   void wait_for_the_others();
   bool end_idle_series();
-  Result<void> claim(const std::string& unique_id);
-  void decode_maps(Series& series);
+  Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element);
+  void decode_maps(Series& series, std::uint64_t used_bytes);
   void work(unsigned worker);
   void keep_time();
   void report_progress(std::int64_t now_ns);
@@ -158,6 +163,8 @@ class Recorder final : public FrameSink {
   std::set<std::string> opening_;  ///< whose file is being made
   std::set<std::string> close_when_open_;
   std::set<std::string> closed_names_;
+  std::map<std::string, std::set<std::uint32_t>> closed_elements_;  ///< which of them took part in it
+  std::set<std::string> closing_names_;
   using EarlyEnd = std::pair<unsigned, std::optional<std::uint32_t>>;  ///< of which rank, and of which element
   std::map<std::string, std::set<EarlyEnd>> early_ends_;               ///< by series that has not started
   std::map<std::string, std::int64_t> unknown_;  ///< series that the lead did not know, and when (monotonic)

@@ -75,13 +75,14 @@ bool is_same_series(const Series& one, const Series& other) {
     const auto place = series.element.value_or(ElementPlace{});
     return std::pair(place.rows, place.columns);
   };
-  return one.id == other.id && one.frame == other.frame && one.frames == other.frames && grid(one) == grid(other);
+  return one.id == other.id && one.frame == other.frame && one.frames == other.frames &&
+         one.channels == other.channels && grid(one) == grid(other);
 }
 
 /// Another rank's: the lead makes the file, or has made it for somebody else.
 Result<std::shared_ptr<SeriesFile>> Recorder::join(Series& series, bool with_session) {
   const std::string unique_id = series.unique_id;
-  PEN_TRY(claim(unique_id));
+  PEN_TRY(claim(unique_id, series.element));
   auto answer_of_lead =
       team_.ask(question_begin(series, with_session), std::max<seconds>(answer_patience, opening_patience()));
   if (!answer_of_lead.ok()) {
@@ -137,7 +138,7 @@ std::shared_ptr<SeriesFile> Recorder::wait_for_start(const std::string& unique_i
 
 std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_id, std::chrono::nanoseconds patience) {
   if (auto found = find_when_open(unique_id)) return found;
-  if (!claim(unique_id).ok()) return find_when_open(unique_id);
+  if (!claim(unique_id, std::nullopt).ok()) return find_when_open(unique_id);
   const auto until = std::chrono::steady_clock::now() + patience;
   auto found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
   while (!found.ok() && !told_to_stop_ &&
@@ -204,10 +205,11 @@ Result<json> Recorder::answer_begin(unsigned from, const json& question) {
     if (!file) return std::move(made).error();
   }
   const bool same = fresh || is_same_series(file->series(), series);
-  if (same && !fresh && series.element) decode_maps(series);
+  if (same && !fresh && series.element) decode_maps(series, file->map_bytes());
   const bool another_element = same && file->begin_element(fresh ? file->series() : series);
   if (!same || (!fresh && !with_session && !another_element))
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
+  note_element(unique_id, fresh ? file->series().element : series.element, from);
   std::lock_guard lock(mutex_);
   const auto found = open_.find(unique_id);
   if (found == open_.end()) return make_error(Errc::out_of_order, "series \"{}\" is closed already", unique_id);
@@ -311,24 +313,48 @@ void Recorder::end_at(unsigned rank, const SeriesEnd& end) {
   const auto& unique_id = end.unique_id;
   if (const auto found = open_.find(unique_id); found != open_.end())
     return end_open(found->second, rank, end.by_all, end.element);
-  if (!end.by_all && !end.element) return;
+  if (!end.by_all) return;
   // Its start may still be on its way through another rank.
   if (closed_names_.contains(unique_id)) return;
   if (early_ends_.size() >= remembered_max) early_ends_.clear();
   early_ends_[unique_id].insert({rank, end.element});
 }
 
-/// With mutex_ held. Of elements each has to end, whoever sends it: one may not even have begun.
+/// The lead's: a source of that rank has begun the stream of an element.
+void Recorder::note_element(const std::string& unique_id, const std::optional<ElementPlace>& element, unsigned rank) {
+  if (!element) return;
+  std::lock_guard lock(mutex_);
+  if (const auto found = open_.find(unique_id); found != open_.end())
+    found->second.elements_began[element->number].insert(rank);
+}
+
+/// With mutex_ held: each element has begun, and whoever brought it has ended it.
+bool Recorder::have_all_ended(const Open& open) {
+  for (std::uint32_t element = 0; element < open.file->elements(); ++element) {
+    const auto ended = open.elements_ended.find(element);
+    if (ended == open.elements_ended.end()) return false;
+    const auto began = open.elements_began.find(element);
+    if (began != open.elements_began.end() &&
+        !std::includes(ended->second.begin(), ended->second.end(), began->second.begin(), began->second.end()))
+      return false;
+  }
+  return true;
+}
+
+/// With mutex_ held. Of elements each has to end, whoever sends it: one may not even have begun. An end that names none
+/// is of a stream that has not begun either.
 void Recorder::end_open(Open& open, unsigned rank, bool by_all, std::optional<std::uint32_t> element) {
-  if (element && open.file->has_elements()) {
-    by_all = open.file->end_element(*element);
+  if (open.file->has_elements()) {
+    if (!element) return;
+    if (by_all) open.elements_ended[*element].insert(rank);
+    by_all = have_all_ended(open);
   } else {
     if (by_all) open.ended.insert(rank);
     by_all = by_all && std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
   }
   const bool alone_and_open_ended = by_all && team_.ranks() == 1 && open.file->series().frames == 0;
   const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
-  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9));
+  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all);
   changed_.notify_all();
 }
 

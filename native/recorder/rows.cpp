@@ -19,6 +19,36 @@ std::pair<std::size_t, std::uint64_t> run_from(std::size_t first, std::size_t co
   return {last, stride};
 }
 
+bool has_exposure(const Row& row) {
+  return row.exposure_start_ns >= 0 || row.exposure_stop_ns >= 0 || row.exposure_real_ns >= 0;
+}
+
+/// Makes one row of those of a frame's parts, which stand together: what a later one tells counts, and the last times.
+void merge_parts(std::vector<Row>& rows) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (kept == 0 || rows[kept - 1].number != rows[i].number) {
+      if (kept != i) rows[kept] = std::move(rows[i]);
+      ++kept;
+      continue;
+    }
+    auto& into = rows[kept - 1];
+    auto& row = rows[i];
+    if (has_exposure(row)) {
+      into.exposure_start_ns = row.exposure_start_ns;
+      into.exposure_stop_ns = row.exposure_stop_ns;
+      into.exposure_real_ns = row.exposure_real_ns;
+    }
+    into.received_ns = std::max(into.received_ns, row.received_ns);
+    into.encoded_ns = std::max(into.encoded_ns, row.encoded_ns);
+    into.written_ns = std::max(into.written_ns, row.written_ns);
+    into.place = std::max(into.place, row.place);
+    into.whole = row.whole;
+    if (!row.metadata.empty()) into.metadata = std::move(row.metadata);
+  }
+  rows.resize(kept);
+}
+
 }  // namespace
 
 std::uint64_t RowSlots::put(Row row, std::uint64_t chunks) {
@@ -60,65 +90,75 @@ bool PartialFrames::add(FrameNumber number, std::uint32_t part, std::uint64_t ch
   return true;
 }
 
+template <typename Write>
+Result<void> RowBatch::for_runs(const Rows& rows, Write write) {
+  for (std::size_t first = 0; first < rows.size();) {
+    const auto [last, stride] = run_from(first, rows.size(), [&](std::size_t i) { return rows[i]->number; });
+    PEN_TRY(write({std::span(rows).subspan(first, last - first), {rows[first]->number, stride}}));
+    first = last;
+  }
+  return {};
+}
+
 Result<void> RowBatch::write(store::RowWriter& out) {
   std::vector<Row> rows;
   rows.swap(rows_);
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.number < b.number; });
-  // Of several rows for one frame (its parts) the last one stands.
-  const auto last =
-      std::unique(rows.rbegin(), rows.rend(), [](const Row& a, const Row& b) { return a.number == b.number; });
-  rows.erase(rows.begin(), last.base());
-  rows_.swap(rows);
-  for (const auto& row : rows_) remark_unknown(row.metadata);
-  Result<void> result;
-  for (std::size_t first = 0; first < rows_.size() && result.ok();) {
-    const auto [last_of_run, stride] = run_from(first, rows_.size(), [&](std::size_t i) { return rows_[i].number; });
-    result = write_run({first, last_of_run, {rows_[first].number, stride}}, out);
-    first = last_of_run;
+  merge_parts(rows);
+  Rows all, exposed, described;
+  for (const auto& row : rows) {
+    remark_unknown(row.metadata);
+    all.push_back(&row);
+    if (has_exposure(row)) exposed.push_back(&row);
+    if (!row.metadata.empty()) described.push_back(&row);
   }
-  rows_.clear();
-  return result;
+  // Rows without such values leave the columns as they are: another part of the frame may have brought them before.
+  PEN_TRY(for_runs(all, [&](const Run& run) { return write_progress(run, out); }));
+  PEN_TRY(for_runs(exposed, [&](const Run& run) { return write_exposures(run, out); }));
+  for (std::size_t column = 0; column < columns_.size(); ++column)
+    PEN_TRY(for_runs(described, [&](const Run& run) { return write_metadata(run, column, out); }));
+  return {};
 }
 
-Result<void> RowBatch::write_run(const Run& run, store::RowWriter& out) {
-  const auto count = run.last - run.first;
+Result<void> RowBatch::put(const Run& run, std::size_t column, std::int64_t Row::*member, store::RowWriter& out) {
+  std::vector<std::int64_t> values;
+  values.reserve(run.rows.size());
+  for (const auto* row : run.rows) values.push_back(row->*member);
+  return out.put(store::ColumnId{static_cast<std::uint16_t>(column)}, run.place, std::as_bytes(std::span(values)));
+}
+
+Result<void> RowBatch::write_progress(const Run& run, store::RowWriter& out) {
   if (states_ == States::written) {
     std::vector<std::uint8_t> states;
-    states.reserve(count);
-    for (auto i = run.first; i < run.last; ++i)
-      states.push_back(static_cast<std::uint8_t>(rows_[i].whole ? FrameState::received : FrameState::missing));
-    PEN_TRY(out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, run.rows,
+    states.reserve(run.rows.size());
+    for (const auto* row : run.rows)
+      states.push_back(static_cast<std::uint8_t>(row->whole ? FrameState::received : FrameState::missing));
+    PEN_TRY(out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, run.place,
                     std::as_bytes(std::span(states))));
   }
-  std::vector<std::int64_t> values(count);
-  const auto put_at = [&](std::size_t column, std::int64_t Row::*member) {
-    for (std::size_t i = 0; i < count; ++i) values[i] = rows_[run.first + i].*member;
-    return out.put(store::ColumnId{static_cast<std::uint16_t>(column)}, run.rows, std::as_bytes(std::span(values)));
-  };
-  const auto put = [&](Column column, std::int64_t Row::*member) {
-    return put_at(static_cast<std::size_t>(column), member);
-  };
-  PEN_TRY(put(Column::exposure_start, &Row::exposure_start_ns));
-  PEN_TRY(put(Column::exposure_stop, &Row::exposure_stop_ns));
-  PEN_TRY(put(Column::exposure_real, &Row::exposure_real_ns));
-  PEN_TRY(put(Column::received, &Row::received_ns));
-  PEN_TRY(put(Column::encoded, &Row::encoded_ns));
-  PEN_TRY(put(Column::written, &Row::written_ns));
-  for (std::size_t column = 0; column < columns_.size(); ++column) PEN_TRY(write_metadata(run, column, out));
-  if (places_ == Places::written) return put_at(fixed_columns + columns_.size(), &Row::place);
+  PEN_TRY(put(run, static_cast<std::size_t>(Column::received), &Row::received_ns, out));
+  PEN_TRY(put(run, static_cast<std::size_t>(Column::encoded), &Row::encoded_ns, out));
+  PEN_TRY(put(run, static_cast<std::size_t>(Column::written), &Row::written_ns, out));
+  if (places_ == Places::written) return put(run, fixed_columns + columns_.size(), &Row::place, out);
   return {};
+}
+
+Result<void> RowBatch::write_exposures(const Run& run, store::RowWriter& out) {
+  PEN_TRY(put(run, static_cast<std::size_t>(Column::exposure_start), &Row::exposure_start_ns, out));
+  PEN_TRY(put(run, static_cast<std::size_t>(Column::exposure_stop), &Row::exposure_stop_ns, out));
+  return put(run, static_cast<std::size_t>(Column::exposure_real), &Row::exposure_real_ns, out);
 }
 
 Result<void> RowBatch::write_metadata(const Run& run, std::size_t position, store::RowWriter& out) {
   const auto& column = columns_[position];
   const auto row_bytes = column.row_bytes();
-  std::vector<std::byte> values((run.last - run.first) * row_bytes);
-  for (auto i = run.first; i < run.last; ++i) {
-    const auto* value = value_of(rows_[i].metadata, position);
-    if (!encode_value(value, column, values.data() + (i - run.first) * row_bytes))
+  std::vector<std::byte> values(run.rows.size() * row_bytes);
+  for (std::size_t i = 0; i < run.rows.size(); ++i) {
+    const auto* value = value_of(run.rows[i]->metadata, position);
+    if (!encode_value(value, column, values.data() + i * row_bytes))
       remark(column.name, "does not fit the type or the length of its first value everywhere");
   }
-  return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, run.rows, values);
+  return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, run.place, values);
 }
 
 /// Sources send the same names in the same order, so the column's own position is tried first.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -107,13 +108,17 @@ class RowBatch {
   Result<void> write(store::RowWriter& out);
 
  private:
-  /// Of gathered rows, those that one call writes: the positions [first, last).
+  using Rows = std::vector<const Row*>;
+  /// Rows at equal distances, which one call writes.
   struct Run {
-    std::size_t first = 0;
-    std::size_t last = 0;
-    store::RowRun rows;
+    std::span<const Row* const> rows;
+    store::RowRun place;
   };
-  Result<void> write_run(const Run& run, store::RowWriter& out);
+  template <typename Write>
+  static Result<void> for_runs(const Rows& rows, Write write);
+  static Result<void> put(const Run& run, std::size_t column, std::int64_t Row::*member, store::RowWriter& out);
+  Result<void> write_progress(const Run& run, store::RowWriter& out);
+  static Result<void> write_exposures(const Run& run, store::RowWriter& out);
   Result<void> write_metadata(const Run& run, std::size_t position, store::RowWriter& out);
   const MetaValue* value_of(const Metadata& metadata, std::size_t position) const;
   void remark_unknown(const Metadata& metadata);

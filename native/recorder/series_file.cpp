@@ -74,6 +74,11 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
                       chunks_max / chunks_a_frame);
   PEN_ASSIGN(auto scan, ScanConfig::of_series(series.user_data_json, config.scan));
   PEN_TRY(config.check_chunks(chunks_a_frame > 1, static_cast<bool>(scan)));
+  if (scan && scan.order == ScanConfig::Order::given && elements > 1)
+    return make_error(
+        Errc::unsupported,
+        "scan.order is \"given\", and the detector has {} elements, which may disagree about a frame's place",
+        elements);
   // A rank does not know which places the frames of others claim.
   if (scan && scan.order == ScanConfig::Order::given && team.ranks() > 1)
     return make_error(Errc::unsupported,
@@ -379,10 +384,14 @@ void SeriesFile::flush_if_worthwhile(unsigned worker) {
   if (auto flushed = slot.writer->flush(); !flushed.ok()) fail(flushed.error());
 }
 
-void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns) {
+void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all) {
   patience_ns_ = patience_ns;
+  all_ended_ = all;
   std::int64_t none = 0;
-  ending_ns_.compare_exchange_strong(none, now_ns);
+  if (has_elements())
+    ending_ns_ = now_ns;
+  else
+    ending_ns_.compare_exchange_strong(none, now_ns);
 }
 
 bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
@@ -392,7 +401,10 @@ bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
   const bool may_wait = now_ns - ending < static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
   if (may_wait && ledger_.has_losers()) return false;
   if (may_wait && asked_again_ns_ != 0 && now_ns - asked_again_ns_ < again_patience_ns) return false;
-  if (series_.frames > 0 && ledger_.counts().received == series_.frames)
+  const auto since_last_ns = now_ns - last_activity_ns_;
+  const bool ends_may_follow =
+      has_elements() && !all_ended_ && since_last_ns < static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
+  if (series_.frames > 0 && ledger_.counts().received == series_.frames && !ends_may_follow)
     return !may_wait || problem().empty() || !busy();
   const auto since = std::max(ending, last_activity_ns_.load());
   return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());

@@ -91,9 +91,11 @@ class SeriesFile final : private store::Listener {
   /// The stream of an element begins, as its start message, with masks decoded, announces it. False where there are no
   /// elements, or that one's has begun before.
   bool begin_element(const Series& start);
-  /// The stream of an element has ended; whether those of all elements have.
-  bool end_element(std::uint32_t element);
+  std::set<std::uint32_t> begun_elements() const;
+  /// Of the masks that elements have brought.
+  std::uint64_t map_bytes() const;
   bool has_elements() const { return mosaic_.elements() > 1; }
+  std::uint32_t elements() const { return mosaic_.elements(); }
 
   /// Another session wants to hear of this series, as after a lost connection.
   void attach(Session session);
@@ -116,8 +118,9 @@ class SeriesFile final : private store::Listener {
   std::int64_t last_activity_ns() const { return last_activity_ns_; }
 
   /// The end message came at `now_ns` (monotonic); late frames are waited for so long, in a team so long after
-  /// the last frame.
-  void set_ending(std::int64_t now_ns, std::int64_t patience_ns);
+  /// the last frame. Of elements the first one's end is not the last word: each begins the waiting anew, until `all`
+  /// have ended.
+  void set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all);
   /// Whether it is time to close: every announced frame is there and the end came, or nothing is waited for any more.
   bool ready_to_close(std::int64_t now_ns) const;
 
@@ -257,6 +260,7 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> asked_again_ns_{0};
   std::atomic<std::int64_t> ending_ns_{0};  // when the end message came, monotonic; 0: not yet
   std::atomic<std::int64_t> patience_ns_{0};
+  std::atomic<bool> all_ended_{false};
 
   // The indexer's thread only.
   std::unique_ptr<RowBatch> batch_;
@@ -268,7 +272,6 @@ class SeriesFile final : private store::Listener {
   // guarded by mutex_
   std::vector<Session> sessions_;
   std::map<std::uint32_t, ElementMaps> begun_elements_;
-  std::set<std::uint32_t> ended_elements_;
   bool closing_ = false;
   std::uint64_t tasks_ = 0;      ///< frames inside admit(), in the recorder's queue or inside encode()
   std::uint64_t unsettled_ = 0;  ///< admitted frames that are neither placed nor lost

@@ -1,5 +1,7 @@
 /// What a series' file says of the whole: put together from elements, and complete.
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "base/clock.hpp"
@@ -49,11 +51,10 @@ Series SeriesFile::whole_series() const {
 }
 
 Result<void> SeriesFile::check_element(const Frame& frame) const {
-  if (!has_elements()) return {};
-  if (!frame.element)
+  if (has_elements() && !frame.element)
     return make_error(Errc::malformed, "image {} is of no element: its stream sent no start message that names one",
                       value(frame.number));
-  if (*frame.element >= mosaic_.elements())
+  if (frame.element.value_or(0) >= mosaic_.elements())
     return make_error(Errc::malformed, "image {} is of element {}; the series has {}", value(frame.number),
                       *frame.element, mosaic_.elements());
   return {};
@@ -67,32 +68,48 @@ bool SeriesFile::begin_element(const Series& start) {
   return begun_elements_.emplace(start.element->number, std::move(maps)).second;
 }
 
-bool SeriesFile::end_element(std::uint32_t element) {
+std::set<std::uint32_t> SeriesFile::begun_elements() const {
   std::lock_guard lock(mutex_);
-  if (element < mosaic_.elements()) ended_elements_.insert(element);
-  return ended_elements_.size() == mosaic_.elements();
+  std::set<std::uint32_t> begun;
+  for (const auto& [number, maps] : begun_elements_) begun.insert(number);
+  return begun;
 }
 
-/// Masks and flat fields of the whole frame; what an element did not bring is 0.
+std::uint64_t SeriesFile::map_bytes() const {
+  std::lock_guard lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& [number, maps] : begun_elements_)
+    for (const auto* arrays : {&maps.pixel_mask, &maps.flatfield})
+      for (const auto& array : *arrays) bytes += array.data.size();
+  return bytes;
+}
+
+/// Masks of the whole frame, where an element that brought none masks nothing; and flat fields that all brought.
 void SeriesFile::add_whole_maps(std::vector<store::ValueNode>& values) const {
-  const auto add = [&](const char* name, std::vector<NamedArray> ElementMaps::*maps) {
+  const auto add = [&](const char* name, std::vector<NamedArray> ElementMaps::*maps, std::size_t at_least) {
     std::map<std::string, NamedArray> whole;
+    std::map<std::string, std::size_t> brought;
     for (const auto& [number, element] : begun_elements_)
       for (const auto& array : element.*maps) {
-        if (array.spec.shape != series_.frame.shape) continue;
         auto& into = whole[array.channel];
-        const auto [added, type] = std::pair(into.data.empty(), array.spec.type);
-        if (added) {
-          into = {array.channel, {type, mosaic_.frame().shape}, {}, Encoding::none};
+        if (into.data.empty()) {
+          into = {array.channel, {array.spec.type, mosaic_.frame().shape}, {}, Encoding::none};
           into.data.resize(array.data.size() * mosaic_.elements());
         }
-        if (into.spec.type == type) mosaic_.put(array.data, size_of(type), number, into.data);
+        if (array.spec.type != into.spec.type || array.spec.shape != series_.frame.shape) {
+          spdlog::warn("{}: the {} of element {} has another type or shape than the first; it is left out", path_, name,
+                       number);
+          continue;
+        }
+        mosaic_.put(array.data, size_of(array.spec.type), number, into.data);
+        ++brought[array.channel];
       }
-    for (const auto& [channel, array] : whole) values.push_back(map_value(series_, name, array, whole.size()));
+    for (auto& [channel, array] : whole)
+      if (brought[channel] >= at_least) values.push_back(map_value(series_, name, std::move(array), whole.size()));
   };
   std::lock_guard lock(mutex_);
-  add("pixel_mask", &ElementMaps::pixel_mask);
-  add("flatfield", &ElementMaps::flatfield);
+  add("pixel_mask", &ElementMaps::pixel_mask, 1);
+  add("flatfield", &ElementMaps::flatfield, mosaic_.elements());
 }
 
 store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {

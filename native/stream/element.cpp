@@ -20,7 +20,8 @@ std::string shown(const json& value) { return value.dump(-1, ' ', true, json::er
 Result<std::optional<ElementPlace>> element_in(const std::optional<std::string>& user_data_json) {
   if (!user_data_json) return std::optional<ElementPlace>();
   const auto document = json::parse(*user_data_json, nullptr, false);
-  if (!document.is_object() || !document.contains(element_at)) return std::optional<ElementPlace>();
+  if (!document.is_object() || !document.contains(element_at) || document.at(element_at).is_null())
+    return std::optional<ElementPlace>();
   const auto& object = document.at(element_at);
   const auto grid = object.is_object() ? object.value("grid", json()) : json();
   if (!grid.is_array() || grid.size() != 2 || !is_extent(grid[0]) || !is_extent(grid[1]))

@@ -232,11 +232,7 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
   } else {
     auto& end = std::get<SeriesEnd>(parsed);
     const auto known = table_.find(end.unique_id);
-    if (known != nullptr && !known->is_closed()) {
-      (void)find_channels(end.unique_id);
-      end.element = session_->element();
-    }
-    end.by_all = known == nullptr || known->end(*replies_, end);
+    if (known != nullptr) known->end(*replies_, end);
     answer(header.sequence, sink_.end(end));
   }
   return {};

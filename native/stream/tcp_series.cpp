@@ -77,6 +77,13 @@ bool TcpSeries::has_begun(std::uint32_t element) const {
   return begun_.contains(element);
 }
 
+bool TcpSeries::is_taken(const TcpReplies& replies, std::uint32_t element) const {
+  std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(replies); });
+  return found != parts_.end() && found->session->element().value_or(element) != element;
+}
+
 void TcpSeries::join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket,
                      const std::optional<ElementPlace>& element) {
   std::lock_guard lock(mutex_);
@@ -98,11 +105,21 @@ std::shared_ptr<TcpSession> TcpSeries::session(const std::shared_ptr<TcpReplies>
   return part(replies, socket).session;
 }
 
-bool TcpSeries::end(const TcpReplies& replies, const SeriesEnd& end) {
+/// With mutex_ held: of those that bring the element.
+bool TcpSeries::all_ended(std::optional<std::uint32_t> element) const {
+  return std::all_of(parts_.begin(), parts_.end(),
+                     [&](const auto& each) { return each.ended || each.session->element() != element; });
+}
+
+void TcpSeries::end(const TcpReplies& replies, SeriesEnd& end) {
   std::lock_guard lock(mutex_);
+  for (auto& each : parts_) {
+    if (!each.session->is_of(replies)) continue;
+    each.ended = true;
+    end.element = each.session->element();
+  }
   end_ = end;
-  for (auto& each : parts_) each.ended = each.ended || each.session->is_of(replies);
-  return all_ended();
+  end.by_all = end.element ? all_ended(end.element) : all_ended();
 }
 
 std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_bye) {
@@ -111,9 +128,12 @@ std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_b
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(replies); });
   if (found == parts_.end()) return std::nullopt;
   const bool was_waited_for = !found->ended;
+  const auto element = found->session->element();
   found->session->leave();
   parts_.erase(found);
-  return said_bye && was_waited_for && all_ended() ? end_ : std::nullopt;
+  if (!said_bye || !was_waited_for) return std::nullopt;
+  if (!element) return all_ended() ? end_ : std::nullopt;
+  return all_ended(element) ? std::optional(SeriesEnd{.unique_id = unique_id_, .element = element}) : std::nullopt;
 }
 
 void TcpSeries::closed(const std::string&, const std::string& problem) {
@@ -135,6 +155,10 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
     return make_error(Errc::out_of_order,
                       "{}series \"{}\" has started already; a client that comes back says so with the flag resume",
                       element ? fmt::format("element {} of ", element->number) : "", series.unique_id);
+  if (known != nullptr && element && known->is_taken(*replies, element->number))
+    return make_error(Errc::out_of_order,
+                      "this connection has begun another element of series \"{}\"; element {} needs one of its own",
+                      series.unique_id, element->number);
   series.resumed = resume;
   if (known != nullptr && (resume || another_element)) {
     if (!known->is_of(series))

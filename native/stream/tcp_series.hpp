@@ -70,15 +70,19 @@ class TcpSeries : public AckListener {
 
   /// Whether a stream of this element of the detector has begun.
   bool has_begun(std::uint32_t element) const;
+  /// Whether the connection brings the frames of another element already, which image messages do not name.
+  bool is_taken(const TcpReplies& replies, std::uint32_t element) const;
   /// Adds a connection, and answers its start.
   void join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket,
             const std::optional<ElementPlace>& element);
   /// Of a connection that has joined, or puts frames without that.
   std::shared_ptr<TcpSession> session(const std::shared_ptr<TcpReplies>& replies,
                                       const std::shared_ptr<Socket>& socket);
-  /// The connection has sent the end. Whether all that take part have.
-  bool end(const TcpReplies& replies, const SeriesEnd& end);
-  /// The connection is gone, for good if it has `said_bye`. The end, where that was the last one that had not sent it.
+  /// The connection has sent the end. Completes it: of which element it is, and whether all that take part, or that
+  /// bring this element, have sent theirs.
+  void end(const TcpReplies& replies, SeriesEnd& end);
+  /// The connection is gone, for good if it has `said_bye`. The end, where that was the last one that had not sent it;
+  /// of an element also where nobody has.
   std::optional<SeriesEnd> leave(const TcpReplies& replies, bool said_bye);
 
   /// Sessions are told.
@@ -97,6 +101,7 @@ class TcpSeries : public AckListener {
   }
   Part& part(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket);
   bool all_ended() const;
+  bool all_ended(std::optional<std::uint32_t> element) const;
 
   const std::string unique_id_;
   const std::vector<std::string> channels_;

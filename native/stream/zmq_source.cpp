@@ -150,6 +150,13 @@ class ZmqSource : public Source {
       auto unique_id = series->unique_id;
       auto channels = series->channels;
       const auto element = series->element;
+      if (const auto before = element_of(unique_id); before && element && *before != element->number) {
+        sink.reject(address_,
+                    make_error(Errc::out_of_order,
+                               "this stream is of element {} of series \"{}\"; element {} needs one of its own",
+                               *before, unique_id, element->number));
+        return {};
+      }
       // A refused start must not change what frames are taken for.
       if (auto taken = sink.begin(std::move(*series), nullptr); taken.ok())
         remember(unique_id, std::move(channels), element);
@@ -158,6 +165,7 @@ class ZmqSource : public Source {
     } else {
       auto& end = std::get<SeriesEnd>(message);
       end.element = element_of(end.unique_id);
+      elements_.erase(end.unique_id);
       if (auto taken = sink.end(end); !taken.ok()) sink.reject(address_, taken.error());
     }
     return {};

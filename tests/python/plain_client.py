@@ -9,7 +9,7 @@ import cbor2
 import numpy as np
 import numpy.typing as npt
 
-HELLO, START, IMAGE, END, ACK, ERROR, CLOSED = range(1, 8)
+HELLO, START, IMAGE, END, ACK, ERROR, CLOSED, BYE = range(1, 9)
 RESUME = 1
 Pixels = npt.NDArray[np.uint16]
 

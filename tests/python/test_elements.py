@@ -14,8 +14,22 @@ import numpy.typing as npt
 import pytest
 import zmq
 from detector_stream import multi_dimensional
-from plain_client import ACK, CLOSED, END, ERROR, RESUME, START, Client, start_fields
+from plain_client import (
+    ACK,
+    BYE,
+    CLOSED,
+    END,
+    ERROR,
+    IMAGE,
+    RESUME,
+    START,
+    Client,
+    image_fields,
+    start_fields,
+)
 from test_ranks import Job, check, simulate
+
+from penstock.model.events import Rejected
 
 Run = Callable[..., Any]
 Frames = npt.NDArray[np.uint16]
@@ -125,7 +139,7 @@ def test_elements_that_come_late_or_lack_frames(
             upper.image("s", number, part_of(frame, grid, 0))
         while upper.until(ACK)["safe_below"] < 5:
             pass
-        upper.send(END, {"type": "end", "series_id": 1, "series_unique_id": "s"})
+        send_end(upper)
         time.sleep(0.8)  # longer than late frames are waited for: the other one has not even begun
         lower.start("s", 5, ELEMENT, **element(grid, 1))
         for number in (0, 2, 3):
@@ -157,7 +171,7 @@ def test_an_element_that_comes_back_sends_again(
                 right.image("s", number, part_of(frames[number], grid, 1))
         for number in range(4):
             left.image("s", number, part_of(frames[number], grid, 0))
-        left.send(END, {"type": "end", "series_id": 1, "series_unique_id": "s"})
+        send_end(left)
         with Client(recorder.address) as right:
             right.start("s", 4, ELEMENT, RESUME, **element(grid, 1))
             for number in range(4):
@@ -179,7 +193,7 @@ def test_masks_of_elements_are_put_together(record: Callable[..., Any], tmp_path
         client.start("s", 1, ELEMENT, **element(grid, number), **fields)
         client.image("s", 0, np.zeros(ELEMENT, np.uint16))
     for client in clients:
-        client.send(END, {"type": "end", "series_id": 1, "series_unique_id": "s"})
+        send_end(client)
     for client in clients:
         assert client.until(CLOSED)["problem"] is None
         client.connection.close()
@@ -242,6 +256,174 @@ def test_an_element_that_cannot_be_is_refused(
         start = start_fields("s", 2, ELEMENT) | {"user_data": {"penstock": {"element": fields}}}
         client.send(START, start)
         assert says in client.until(ERROR)["message"]
+
+
+def send_end(client: Client) -> None:
+    client.send(END, {"type": "end", "series_id": 1, "series_unique_id": "s"})
+
+
+def test_a_connection_is_of_one_element(record: Callable[..., Any], tmp_path: Path) -> None:
+    """Image messages do not say which: two in one stream could not be told apart."""
+    recorder = record(tmp_path)
+    with Client(recorder.address) as client:
+        client.start("s", 2, ELEMENT, **element((2, 1), 0))
+        client.send(START, start_fields("s", 2, ELEMENT) | element((2, 1), 1))
+        assert "needs one of its own" in client.until(ERROR)["message"]
+
+
+def test_two_clients_bring_one_element(record: Callable[..., Any], tmp_path: Path) -> None:
+    """It ends with the second of them; a bye does as well."""
+    recorder = record(tmp_path)
+    frames = whole_frames(4, (2, 1))
+    with Client(recorder.address) as upper, Client(recorder.address) as even:
+        odd = Client(recorder.address)
+        upper.start("s", 0, ELEMENT, **element((2, 1), 0))
+        even.start("s", 0, ELEMENT, **element((2, 1), 1))
+        odd.start("s", 0, ELEMENT, RESUME, **element((2, 1), 1))
+        for number, frame in enumerate(frames):
+            upper.image("s", number, part_of(frame, (2, 1), 0))
+        for number in (0, 2):
+            even.image("s", number, part_of(frames[number], (2, 1), 1))
+        send_end(upper)
+        send_end(even)
+        time.sleep(0.5)
+        for number in (1, 3):
+            odd.image("s", number, part_of(frames[number], (2, 1), 1))
+        odd.send(BYE, {"type": "bye"})
+        odd.connection.close()
+        assert [client.until(CLOSED)["problem"] for client in (upper, even)] == [None, None]
+    told = recorder.series_end()
+    assert (told.frames_received, told.missing) == (4, 0)
+    assert np.array_equal(stored(told.file)[0], frames)
+
+
+def test_an_element_that_comes_after_the_close_replaces_nothing(
+    record: Callable[..., Any], tmp_path: Path, quick: str
+) -> None:
+    recorder = record(tmp_path, quick, "--overwrite")
+    frames = whole_frames(3, (2, 1))
+    for late in (False, True):
+        with Client(recorder.address) as client:
+            if late:
+                client.send(START, start_fields("s", 3, ELEMENT) | element((2, 1), 1))
+                assert "it comes too late" in client.until(ERROR)["message"]
+                break
+            client.start("s", 3, ELEMENT, **element((2, 1), 0))
+            for number, frame in enumerate(frames):
+                client.image("s", number, part_of(frame, (2, 1), 0))
+            assert client.end("s")["problem"] is None
+    file = recorder.series_end().file
+    assert np.array_equal(part_of(stored(file)[0], (2, 1), 0), part_of(frames, (2, 1), 0))
+    with Client(recorder.address) as client:
+        client.start("s", 3, ELEMENT, **element((2, 1), 0))  # another series, which may replace it
+
+
+def test_an_end_of_no_element_ends_nothing(record: Callable[..., Any], tmp_path: Path, quick: str) -> None:
+    recorder = record(tmp_path, quick)
+    frames = whole_frames(2, (2, 1))
+    with (
+        Client(recorder.address) as upper,
+        Client(recorder.address) as lower,
+        Client(recorder.address) as other,
+    ):
+        upper.start("s", 0, ELEMENT, **element((2, 1), 0))
+        send_end(other)
+        time.sleep(0.5)
+        lower.start("s", 0, ELEMENT, **element((2, 1), 1))
+        for number, frame in enumerate(frames):
+            upper.image("s", number, part_of(frame, (2, 1), 0))
+            lower.image("s", number, part_of(frame, (2, 1), 1))
+        send_end(upper)
+        assert lower.end("s")["problem"] is None
+    assert recorder.series_end().frames_received == 2
+
+
+def test_what_one_element_tells_stays(record: Callable[..., Any], tmp_path: Path) -> None:
+    """Times of exposure and metadata, in whatever order the elements come."""
+    grid = (2, 1)
+    recorder = record(tmp_path)
+    frames = whole_frames(4, grid)
+    told = {
+        "user_data": {"temperature": 21.5},
+        "start_time": [3, 1],
+        "stop_time": [4, 1],
+        "real_time": [1, 1],
+    }
+    with Client(recorder.address) as upper, Client(recorder.address) as lower:
+        upper.start("s", 4, ELEMENT, **element(grid, 0))
+        lower.start("s", 4, ELEMENT, **element(grid, 1))
+        for number, frame in enumerate(frames):
+            clients = [(upper, 0, told), (lower, 1, {})]
+            for client, part, more in (
+                clients if number % 2 else [clients[0], clients[1]][:: 1 if number == 0 else -1]
+            ):
+                pixels = part_of(frame, grid, part)
+                fields = image_fields(1, "s", number, list(pixels.shape), 2 * pixels.size) | more
+                client.send(IMAGE, fields, pixels.astype("<u2").tobytes())
+                time.sleep(0.02)
+            time.sleep(0.3)  # rows go in batches
+        send_end(upper)
+        assert lower.end("s")["problem"] is None
+    with h5py.File(recorder.series_end().file) as file:
+        assert list(file["/entry/metadata/temperature"][()]) == [21.5] * 4
+        assert list(file["/entry/penstock/timing/exposure_start"][()]) == [3_000_000_000] * 4
+
+
+def test_a_stale_element_harms_nobody(
+    record: Callable[..., Any], tmp_path: Path, quick: str, free_port: int
+) -> None:
+    """A stream goes on under the name of a series that another one has begun anew, without elements."""
+    old, new = f"tcp://127.0.0.1:{free_port}", "ipc://" + str(tmp_path / "new")
+    recorder = record(tmp_path, quick, "--zmq", old, "--zmq", new, "--overwrite", listen=False)
+    pixels = multi_dimensional(np.zeros(ELEMENT, np.uint16))
+    identity = {"series_id": 1, "series_unique_id": "s"}
+
+    def send(socket: Any, message: dict[str, object]) -> None:
+        socket.send(cbor2.dumps(cbor2.CBORTag(55799, message)))
+
+    with zmq.Context() as context:
+        sockets = [context.socket(zmq.PUSH) for _ in range(2)]
+        for socket, endpoint in zip(sockets, (old, new), strict=True):
+            socket.setsockopt(zmq.SNDTIMEO, 20_000)
+            socket.setsockopt(zmq.LINGER, 1000)
+            socket.bind(endpoint)
+        send(sockets[0], start_fields("s", 1, ELEMENT) | element((1, 32), 31))
+        send(sockets[0], {"type": "image", **identity, "image_id": 0, "data": {"a": pixels}})
+        # Closed, for this one's sake, when three more want a place.
+        for number in range(4):
+            time.sleep(0.6)
+            send(sockets[1], start_fields(f"other-{number}", 1, ELEMENT))
+        assert recorder.series_end().file.endswith("s.h5")
+        send(sockets[1], {"type": "end", "series_id": 1, "series_unique_id": "other-0"})
+        recorder.series_end()
+        send(sockets[1], start_fields("s", 2, ELEMENT))
+        time.sleep(0.5)
+        for number in range(2):
+            send(sockets[0], {"type": "image", **identity, "image_id": number, "data": {"a": pixels}})
+        time.sleep(0.5)
+        for number in range(2):
+            send(sockets[1], {"type": "image", **identity, "image_id": number, "data": {"a": pixels}})
+        send(sockets[1], {"type": "end", **identity})
+        told = recorder.series_end()
+        for socket in sockets:
+            socket.close()
+    assert (told.frames_received, told.missing) == (2, 0)
+    refused = [event.message for event in recorder.events if isinstance(event, Rejected)]
+    assert len([message for message in refused if "is of element 31; the series has 1" in message]) == 2
+
+
+def test_elements_over_zeromq_need_one_rank(tmp_path: Path, free_port: int) -> None:
+    endpoint = f"tcp://127.0.0.1:{free_port}"
+    job = Job(tmp_path, 2, "--zmq", endpoint)
+    try:
+        with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
+            socket.setsockopt(zmq.LINGER, 1000)
+            socket.bind(endpoint)
+            start = start_fields("s", 2, ELEMENT) | element((1, 2), 0)
+            socket.send(cbor2.dumps(cbor2.CBORTag(55799, start)))
+            assert "need one rank, or TCP" in str(job.until("rejected")["message"])
+    finally:
+        job.close()
 
 
 def test_elements_that_disagree_are_refused(record: Callable[..., Any], tmp_path: Path) -> None:

@@ -119,6 +119,11 @@ def send_until_full(recorder: Recorder, sender: Sender) -> int:
         sender.put(sender.links[0], number)
         if settled(recorder):
             return number + 1
+    # What was sent may still be on its way to the storage.
+    for _ in range(100):
+        if settled(recorder):
+            return FRAMES
+        time.sleep(0.1)
     raise AssertionError(f"the storage is not full; the log: {list(recorder.program.log)}")
 
 

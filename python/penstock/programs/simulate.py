@@ -67,6 +67,11 @@ def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, 
         return None
     if not isinstance(target, TcpTarget):
         raise UsageError("--elements: elements send over TCP only", "use --to tcp://HOST:PORT")
+    if len(target.addresses) > rows * columns:
+        raise UsageError(
+            f"--elements: {rows * columns} elements, and {len(target.addresses)} receivers in --to",
+            "name no more receivers than there are elements",
+        )
     if detector.rows % rows or detector.columns % columns:
         raise UsageError(
             f"--elements: {detector.rows} x {detector.columns} pixels do not make {text} equal elements",

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -31,12 +32,15 @@ std::uint64_t at(const Columns& columns, Column column, std::uint64_t row) {
   return columns.values.at({static_cast<std::uint16_t>(column), row});
 }
 
+/// State, received, encoded, written: what is told of every frame.
+constexpr int progress_columns = 4;
+
 TEST(RowBatch, WritesNeighboursTogetherWhateverTheirOrder) {
   RowBatch batch({});
   for (std::uint64_t n : {3, 1, 0, 2, 9}) batch.add({.number = n, .received_ns = static_cast<std::int64_t>(100 + n)});
   Columns columns;
   ASSERT_TRUE(batch.write(columns).ok());
-  EXPECT_EQ(columns.calls, 2 * static_cast<int>(fixed_columns)) << "one call a column and run";
+  EXPECT_EQ(columns.calls, 2 * progress_columns) << "one call a column and run";
   for (std::uint64_t n : {0, 1, 2, 3, 9}) EXPECT_EQ(at(columns, Column::received, n), 100 + n);
   EXPECT_EQ(columns.values.count({static_cast<std::uint16_t>(Column::received), 5}), 0u);
   EXPECT_EQ(batch.size(), 0u);
@@ -48,9 +52,9 @@ TEST(RowBatch, WritesTheRowsOfARankThatGetsEveryThirdFrameTogether) {
     batch.add({.number = n, .received_ns = static_cast<std::int64_t>(n)});
   Columns columns;
   ASSERT_TRUE(batch.write(columns).ok());
-  EXPECT_EQ(columns.calls, 3 * static_cast<int>(fixed_columns)) << "1 4 7 10, 11 12, 20";
+  EXPECT_EQ(columns.calls, 3 * progress_columns) << "1 4 7 10, 11 12, 20";
   for (std::uint64_t n : {1, 4, 7, 10, 11, 12, 20}) EXPECT_EQ(at(columns, Column::received, n), n);
-  EXPECT_EQ(columns.values.size(), 7 * fixed_columns);
+  EXPECT_EQ(columns.values.size(), 7u * progress_columns);
 }
 
 TEST(WriteStates, EverySecondFrameIsOneCall) {
@@ -62,6 +66,24 @@ TEST(WriteStates, EverySecondFrameIsOneCall) {
   for (std::uint64_t n : {2, 4, 6, 8, 9})
     EXPECT_EQ(at(columns, Column::state, n), static_cast<std::uint64_t>(FrameState::received));
   EXPECT_EQ(columns.values.size(), 5u);
+}
+
+TEST(RowBatch, APartThatTellsNothingLeavesWhatAnotherTold) {
+  const std::vector<MetaColumn> metadata{{"t", ElementType::f64, 0}};
+  for (const bool together : {true, false}) {
+    RowBatch batch(metadata);
+    Columns columns;
+    batch.add({.number = 4, .exposure_start_ns = 7, .written_ns = 1, .whole = false, .metadata = {{"t", 1.5}}});
+    if (!together) {
+      ASSERT_TRUE(batch.write(columns).ok());
+    }
+    batch.add({.number = 4, .part = 1, .written_ns = 2});
+    ASSERT_TRUE(batch.write(columns).ok());
+    EXPECT_EQ(at(columns, Column::exposure_start, 4), 7u);
+    EXPECT_EQ(at(columns, Column::written, 4), 2u);
+    EXPECT_EQ(at(columns, Column::state, 4), static_cast<std::uint64_t>(FrameState::received));
+    EXPECT_EQ(at(columns, Column{fixed_columns}, 4), std::bit_cast<std::uint64_t>(1.5));
+  }
 }
 
 TEST(RowBatch, TheLastOfSeveralRowsForAFrameStands) {
