@@ -33,28 +33,44 @@ std::optional<std::uint64_t> whole_number(const store::Value& value) {
   return load_le<std::uint64_t>(array->data.data());
 }
 
+/// Which of its frames the chunk at this position of the index holds. Where its record is lost, the states tell.
+std::uint32_t frames_there(const Subject& channel, std::size_t position, Bytes states) {
+  const auto frames = channel.frames_a_chunk();
+  if (frames == 1) return 1;
+  if (channel.frames_there && channel.index->vouched(position)) return channel.frames_there[position];
+  const auto first = channel.index->chunks()[position].number / channel.chunks_a_frame() * frames;
+  std::uint32_t there = 0;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(frames, 32) && first + i < states.size(); ++i)
+    if (std::to_integer<std::size_t>(states[first + i]) == state_received) there |= std::uint32_t{1} << i;
+  return there;
+}
+
 /// The places of those that have all of their chunks, ascending as the chunks do. Without a scan a frame's place is
 /// its number.
-std::vector<std::uint64_t> whole_places_of(const Subject& channel) {
+std::vector<std::uint64_t> whole_places_of(const Subject& channel, Bytes states) {
   const auto& chunks = channel.index->chunks();
-  const auto chunks_a_frame = channel.chunks_a_frame();
+  const auto wanted = channel.chunks_a_frame();
+  const auto frames = channel.frames_a_chunk();
   std::vector<std::uint64_t> places;
-  places.reserve(chunks.size() / chunks_a_frame);
-  std::uint64_t count = 0;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const auto place = chunks[i].number / chunks_a_frame;
-    count = i > 0 && chunks[i - 1].number / chunks_a_frame == place ? count + 1 : 1;
-    if (count == chunks_a_frame) places.push_back(place);
+  places.reserve(chunks.size() / wanted);
+  for (std::size_t first = 0, last = 0; first < chunks.size(); first = last) {
+    const auto place = chunks[first].number / wanted;
+    std::uint32_t there = ~std::uint32_t{0};
+    for (; last < chunks.size() && chunks[last].number / wanted == place; ++last)
+      there &= frames_there(channel, last, states);
+    if (last - first < wanted) continue;
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(frames, 32); ++i)
+      if ((there >> i & 1) != 0) places.push_back(place * frames + i);
   }
   return places;
 }
 
 /// The places, ascending, that have all of their chunks in every channel. Memory as for the chunks that are
 /// there, however many frames the file announces.
-std::vector<std::uint64_t> whole_places(const std::vector<const Subject*>& channels) {
-  auto whole = whole_places_of(*channels.front());
+std::vector<std::uint64_t> whole_places(const std::vector<const Subject*>& channels, Bytes states) {
+  auto whole = whole_places_of(*channels.front(), states);
   for (const auto* channel : std::span(channels).subspan(1)) {
-    const auto others = whole_places_of(*channel);
+    const auto others = whole_places_of(*channel, states);
     std::vector<std::uint64_t> both;
     std::set_intersection(whole.begin(), whole.end(), others.begin(), others.end(), std::back_inserter(both));
     whole = std::move(both);
@@ -192,7 +208,9 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
                     {}});
     counts.frames = std::max(room, number);
   }
-  auto whole = whole_places(channels);
+  const auto* states = array_at(tree, state_path);
+  const bool has_states = states != nullptr && states->spec.type == ElementType::u8;
+  auto whole = whole_places(channels, has_states ? Bytes(states->data) : Bytes());
   if (places) whole = frames_of_places(whole, *places, unfinished, findings);
   counts.missing = counts.frames - std::min<std::uint64_t>(counts.frames, whole.size());
   if (counts.missing > 0)
@@ -200,8 +218,7 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
                   fmt::format("{}", whole.size()),
                   "what did not come of them reads as the fill value; the column of states says what became of them"});
   const auto* column = tree.find(state_path);
-  const auto* states = array_at(tree, state_path);
-  if (column == nullptr || states == nullptr || states->spec.type != ElementType::u8) {
+  if (column == nullptr || !has_states) {
     if (!recorded) findings.add({Level::info, "the file has no column of frame states", state_path, {}, {}, {}});
     if (recorded && column != nullptr)
       findings.add({Level::error, "the column of frame states cannot be read", state_path, {}, {}, {}});

@@ -14,8 +14,8 @@ struct FrameCounts {
   std::uint64_t missing = 0;  ///< of these, without data
 };
 
-/// Compares the datasets of frames (a chunk is one frame or a part of one) with the column of states and with the
-/// number that was announced. `unfinished`: rows may lag behind the frames.
+/// Compares the datasets of frames (a chunk is one frame, a part of one, or several) with the column of states and with
+/// the number that was announced. `unfinished`: rows may lag behind the frames.
 FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, bool unfinished,
                                Findings& findings);
 

@@ -62,6 +62,7 @@ class Check {
   void verify();
   void scan_segments(Verifier& verifier);
   void take_description(const SegmentHeader& header, Verifier& verifier);
+  static void take_records_of(Subject& subject);
   void take_receipts(const store::ChunkedNode& node, Subject* subject);
   void judge_scan(const store::SegmentScanner& scanner);
   void verify_members();
@@ -367,12 +368,18 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
     if (node.places.placement == store::Placement::contiguous)
       take_receipts(node, found);
     else if (found != nullptr)
-      found->has_records = true;
+      take_records_of(*found);
     if (found == nullptr && tree_.failure.empty() && tree_.find(node.path) == nullptr)
       add(Level::error, "a dataset that the description names is not in the file", node.path);
     by_record_.push_back(found);
   }
   verifier.set_subjects(by_record_, std::move(all));
+}
+
+void Check::take_records_of(Subject& subject) {
+  subject.has_records = true;
+  if (subject.frames_a_chunk() > 1)
+    subject.frames_there = std::make_unique<std::atomic<std::uint32_t>[]>(subject.index->chunks().size());
 }
 
 /// Where HDF5 does not tell of the frames, their receipts do.

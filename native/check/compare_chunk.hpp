@@ -15,8 +15,9 @@ struct CompareScratch {
 };
 
 /// Compares chunk `number` of `subject` (prepared for comparison), expanded to `raw`; marks the
-/// frames that it covers and reports those that differ. Fails where the reference does.
-Result<void> compare_with_reference(Subject& subject, std::uint64_t number, Bytes raw, const Reference& reference,
-                                    CompareScratch& scratch, Findings& findings);
+/// frames that it covers and reports those that differ. Of a chunk with several frames `there` says which of them it
+/// holds (bit i is the ith, up to 32; the others count as held). Fails where the reference does.
+Result<void> compare_with_reference(Subject& subject, std::uint64_t number, std::uint32_t there, Bytes raw,
+                                    const Reference& reference, CompareScratch& scratch, Findings& findings);
 
 }  // namespace penstock::check

@@ -22,7 +22,10 @@ class IndexTable {
   const store::IndexedChunk* find(std::uint64_t number) const;
   /// Notes that a record says the same; false where one did before.
   bool vouch(const store::IndexedChunk& chunk) {
-    return vouched_[static_cast<std::size_t>(&chunk - chunks_.data())].exchange(1, std::memory_order_relaxed) == 0;
+    return vouched_[position_of(chunk)].exchange(1, std::memory_order_relaxed) == 0;
+  }
+  std::size_t position_of(const store::IndexedChunk& chunk) const {
+    return static_cast<std::size_t>(&chunk - chunks_.data());
   }
   bool vouched(std::size_t position) const { return vouched_[position].load(std::memory_order_relaxed) != 0; }
 

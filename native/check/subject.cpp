@@ -62,6 +62,11 @@ std::vector<std::uint64_t> Subject::grid_position(std::uint64_t number) const {
 }
 
 std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
+  if (frames_a_chunk() > 1) {
+    const auto first = number / chunks_a_frame() * frames_a_chunk();
+    return fmt::format("{} frames {} to {}, chunk {} of {} at offset {}", path, first, first + frames_a_chunk() - 1,
+                       number % chunks_a_frame() + 1, chunks_a_frame(), address);
+  }
   const auto ahead = leading();
   const auto ones = std::count(chunk_shape.begin(), chunk_shape.begin() + static_cast<std::ptrdiff_t>(ahead), 1U);
   if (ahead == 0 || static_cast<std::size_t>(ones) != ahead)

@@ -27,6 +27,9 @@ struct Subject {
   std::optional<Pipeline> pipeline;              ///< nothing where chunks cannot be expanded here
   bool has_records = false;                      ///< its chunks lie in segments
   std::size_t frame_dimensions = 2;
+  /// Of chunks with several frames, by position in the index: the frames that a record says are in it; bit i is the
+  /// ith. 0 where no record was found. Threads set them at once.
+  std::unique_ptr<std::atomic<std::uint32_t>[]> frames_there;
   /// Of a scan: the frame at each place; ~0 where none says so. Empty: place n has frame n.
   std::vector<std::uint64_t> frame_at;
   bool compared = false;  ///< its pixels are compared with the reference
@@ -42,8 +45,10 @@ struct Subject {
   const store::DatasetInfo& info() const { return tree->info; }
   /// Dimensions in front of the frame's: 1, or the axes of a scan. None where there is no third dimension.
   std::size_t leading() const;
-  /// Chunks of a frame where a chunk has one frame or a part of one.
+  /// Chunks that a frame lies in, where there are dimensions in front of its own …
   std::uint64_t chunks_a_frame() const;
+  /// … and frames, one behind the other, that a chunk has a part of, or all of.
+  std::uint64_t frames_a_chunk() const { return leading() == 1 && !chunk_shape.empty() ? chunk_shape.front() : 1; }
   /// All chunks that there may be.
   std::uint64_t chunk_count() const;
   /// Position of chunk `number` in the grid.

@@ -101,7 +101,7 @@ ChunkTask Verifier::task_for(const ChunkRecord& record, const SegmentHeader& seg
   task.crc = record.crc;
   task.number = record.chunk_index;
   task.subject = subject_of(record.dataset, record.chunk_index, task.address);
-  if (task.subject != nullptr) match_with_index(task, record.chunk_index);
+  if (task.subject != nullptr) match_with_index(task, record);
   return task;
 }
 
@@ -115,9 +115,10 @@ Subject* Verifier::subject_of(std::uint16_t dataset, std::uint64_t chunk_index, 
   return nullptr;
 }
 
-void Verifier::match_with_index(ChunkTask& task, std::uint64_t chunk_index) {
+void Verifier::match_with_index(ChunkTask& task, const ChunkRecord& record) {
   auto& subject = *task.subject;
-  const auto* entry = subject.index->find(chunk_index);
+  if (subject.frames_a_chunk() > 1) task.frames_there = record.frame;
+  const auto* entry = subject.index->find(record.chunk_index);
   if (entry == nullptr) {
     ++counts_.unindexed;
     task.unindexed = options_.index_complete;
@@ -129,6 +130,7 @@ void Verifier::match_with_index(ChunkTask& task, std::uint64_t chunk_index) {
   }
   task.indexed = true;
   subject.index->vouch(*entry);
+  if (subject.frames_there) subject.frames_there[subject.index->position_of(*entry)] = record.frame;
   if (entry->size != task.size || entry->filter_mask != task.filter_mask)
     findings_.add({Level::error,
                    "the index and the segment disagree on a chunk",
@@ -280,7 +282,8 @@ void Verifier::verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory)
 }
 
 void Verifier::compare_chunk(const ChunkTask& task, Bytes raw, Memory& memory) {
-  const auto compared = compare_with_reference(*task.subject, task.number, raw, *reference_, memory.compare, findings_);
+  const auto compared = compare_with_reference(*task.subject, task.number, task.frames_there, raw, *reference_,
+                                               memory.compare, findings_);
   if (!compared.ok())
     findings_.add(
         {Level::error, "a frame to compare with cannot be had", where(task), {}, compared.error().message(), {}});

@@ -29,8 +29,9 @@ struct ChunkTask {
   std::uint32_t size = 0;
   std::uint32_t filter_mask = 0;
   std::optional<std::uint32_t> crc;
-  bool indexed = false;    ///< readers see it: only such pixels are compared
-  bool unindexed = false;  ///< the index was read, and does not name it
+  bool indexed = false;                            ///< readers see it: only such pixels are compared
+  bool unindexed = false;                          ///< the index was read, and does not name it
+  std::uint32_t frames_there = ~std::uint32_t{0};  ///< of a chunk of several: bit i is the ith
 };
 
 struct VerifierOptions {
@@ -81,7 +82,7 @@ class Verifier {
   void verify_segment(const store::format::SegmentHeader& segment, Memory& memory);
   ChunkTask task_for(const store::format::ChunkRecord& record, const store::format::SegmentHeader& segment);
   Subject* subject_of(std::uint16_t dataset, std::uint64_t chunk_index, std::uint64_t address) const;
-  void match_with_index(ChunkTask& task, std::uint64_t chunk_index);
+  void match_with_index(ChunkTask& task, const store::format::ChunkRecord& record);
   void verify_chunks(std::span<const ChunkTask> tasks, Memory& memory);
   void verify_large_chunk(const ChunkTask& task, Memory& memory);
   void verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory);

@@ -49,6 +49,7 @@ struct Series {
   ArraySpec frame;                      ///< [rows, columns] and type, of one channel, and of one element
   std::optional<ElementPlace> element;  ///< as user_data tells it
   bool resumed = false;                 ///< its sender has begun it before; what is there must not be replaced
+  std::uint64_t window_frames = 0;      ///< its sender keeps so many that are not acknowledged; 0: not told, or none
 
   std::optional<double> beam_center_x;  ///< pixels
   std::optional<double> beam_center_y;

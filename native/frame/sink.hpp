@@ -18,6 +18,8 @@ class AckListener {
   /// The storage did not take frames that were put with this listener as its session: they are taken if they come
   /// again. Told at most every two seconds. Must not block.
   virtual void ask_again(const std::string& /*series_unique_id*/) {}
+  /// Frames that are not safe yet, of a channel, after which it puts no more before it is told; 0: it does not wait.
+  virtual std::uint64_t window_frames() const { return 0; }
   /// The series' file is complete and closed, or failed with `problem` (empty if not).
   virtual void closed(const std::string& series_unique_id, const std::string& problem) = 0;
 };
@@ -43,6 +45,9 @@ class FrameSink {
   virtual void drop(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
   /// A frame came that could not be understood, though its number could.
   virtual void damage(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
+
+  /// Frames of a channel that a sender of the series has to keep if it waits for acknowledgements; 0: any number.
+  virtual std::uint64_t window_needed(const std::string& /*series_unique_id*/) { return 0; }
 
   /// The channels of a series whose start came in elsewhere; nothing where the sink does not know it either.
   virtual std::optional<std::vector<std::string>> channels(const std::string& /*series_unique_id*/) { return {}; }

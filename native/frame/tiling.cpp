@@ -4,7 +4,6 @@
 #include <cstring>
 
 namespace penstock {
-namespace {
 
 void fill_with(MutableBytes into, Bytes element) {
   const bool one_value = std::all_of(element.begin(), element.end(), [&](auto byte) { return byte == element[0]; });
@@ -15,6 +14,8 @@ void fill_with(MutableBytes into, Bytes element) {
   for (std::size_t i = 0; i < into.size(); i += element.size())
     std::memcpy(into.data() + i, element.data(), element.size());
 }
+
+namespace {
 
 /// Whether neighbouring elements of a tile are neighbours in the frame: whole extents behind a partial one, and
 /// single elements in front of it.

@@ -13,6 +13,9 @@
 
 namespace penstock {
 
+/// Sets all elements of `into` to `element`.
+void fill_with(MutableBytes into, Bytes element);
+
 class Tiling {
  public:
   /// `tile` has the frame's dimensions, or none: then the one tile is the frame. An extent above the frame's

@@ -230,6 +230,7 @@ Result<ChunkConfig> chunk_from(const json& object) {
                         shape->dump());
     chunk.shape = shape->get<std::vector<std::uint64_t>>();
   }
+  PEN_TRY(fields.integer("frames", chunk.frames, 1, store::frames_a_chunk_max));
   PEN_TRY(fields.refuse_others());
   return chunk;
 }
@@ -307,6 +308,22 @@ Result<void> Config::check_chunks(bool tiled, bool scanned) const {
 }
 
 namespace {
+
+/// Chunks of several frames gather what comes one behind the other, in one process and one file.
+Result<void> check_gathering(const Config& config) {
+  if (config.chunk.frames == 1) return {};
+  const auto refused = [&](std::string_view what) {
+    return make_error(Errc::invalid_argument,
+                      "chunk.frames is {} and {}; chunks of several frames are for a series in one file, written as a "
+                      "log: leave out one of them",
+                      config.chunk.frames, what);
+  };
+  if (config.scan) return refused("scan has axes");
+  if (config.placement != store::Placement::log) return refused("store.placement is not \"log\"");
+  if (config.files.layout != Files::one) return refused("files.layout is not \"one\"");
+  if (config.resume) return refused("resume is true");
+  return {};
+}
 
 Result<void> check_resume(const Config& config) {
   if (!config.resume) return {};
@@ -406,6 +423,7 @@ Result<Config> Config::from_json(const json& plan) {
   PEN_TRY(fields.flag("resume", config.resume));
   PEN_TRY(check_resume(config));
   PEN_TRY(config.check_chunks(!config.chunk.shape.empty(), static_cast<bool>(config.scan)));
+  PEN_TRY(check_gathering(config));
   PEN_TRY(fields.integer("threads", config.threads, 1, 1024));
   PEN_TRY(fields.integer("pool_bytes", config.pool_bytes, 64 * mebibyte, std::uint64_t{1} << 44));
   PEN_TRY(fields.choice("when_full", config.when_full, {{"hold", WhenFull::hold}, {"drop", WhenFull::drop}}));

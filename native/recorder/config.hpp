@@ -54,6 +54,7 @@ struct MachineConfig {
 struct ChunkConfig {
   /// Pixels along each dimension of a frame, cut down to the frame's own; empty is the whole frame.
   std::vector<std::uint64_t> shape;
+  std::uint64_t frames = 1;  ///< that a chunk has a part of, or all of
 };
 
 /// What happens to a frame for which the pool has no room.
@@ -98,7 +99,7 @@ struct Config {
   /// An error names the field, the value and what is allowed.
   static Result<Config> from_json(const nlohmann::json& plan);
 
-  /// Whether a series may have chunks of part of a frame, or frames that belong to the points of a scan.
+  /// Whether a series may have chunks of part of a frame or of several, or frames that belong to the points of a scan.
   Result<void> check_chunks(bool tiled, bool scanned) const;
   /// Finds and loads the plug-ins of `filters`; `invalid_argument` where one is not there or of no use.
   Result<void> load_filters();
@@ -111,8 +112,10 @@ struct Config {
 
   /// How pool_bytes is divided: memory for frames in flight …
   std::uint64_t frame_pool_bytes() const;
-  /// … and for the segments of each of max_open_series files.
+  /// … and for the segments of each of max_open_series files …
   std::uint64_t segment_pool_bytes() const;
+  /// … of which so much is for the frames that gather into a chunk, where a chunk has several.
+  std::uint64_t block_pool_bytes() const { return segment_pool_bytes() / 2; }
 };
 
 /// Series that may be open at once; more are refused.

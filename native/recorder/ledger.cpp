@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 namespace penstock::recorder {
@@ -27,7 +28,9 @@ Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const 
   auto& frame = entry(n);
   if (session) {
     auto& sent = sessions_[session];
+    if (watches_windows_ && sent.end == 0) sent.window = session->window_frames() * std::popcount(all_parts_);
     sent.end = std::max(sent.end, n + 1);
+    if (sent.kept.size() < sent.window) sent.kept.push_back(n);
     if (!(frame.safe & bit)) sent.waiting.emplace(n, part);
   }
   if (frame.received & bit) {
@@ -165,9 +168,20 @@ std::vector<Ledger::Notice> Ledger::take_notices() {
     const auto below = sent.waiting.empty() ? sent.end : sent.waiting.begin()->first;
     if (below <= sent.told) continue;
     sent.told = below;
+    while (!sent.kept.empty() && sent.kept.front() < below) sent.kept.pop_front();
     notices.push_back({session, FrameNumber{below}});
   }
   return notices;
+}
+
+std::optional<Ledger::Item> Ledger::held_up_by(const Session& session) {
+  std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return std::nullopt;
+  const auto& sent = found->second;
+  if (sent.window == 0 || sent.waiting.empty() || sent.kept.size() < sent.window) return std::nullopt;
+  const auto& [number, channel] = *sent.waiting.begin();
+  return Item{FrameNumber{number}, channel};
 }
 
 std::vector<Session> Ledger::take_losers() {

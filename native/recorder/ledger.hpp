@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -90,6 +92,12 @@ class Ledger {
   /// What sessions have not been told yet.
   std::vector<Notice> take_notices();
 
+  /// Before the first frame: held_up_by() will be asked.
+  void watch_windows() { watches_windows_ = true; }
+  /// The frame that keeps the session from going on, where it waits for acknowledgements (AckListener::window_frames)
+  /// and has put as many frames as it may: the first that is not safe.
+  std::optional<Item> held_up_by(const Session& session);
+
   /// Sessions of which frames were lost since the last call.
   std::vector<Session> take_losers();
   bool has_losers() const;
@@ -129,7 +137,9 @@ class Ledger {
     std::set<std::pair<std::uint64_t, std::uint32_t>> waiting;  ///< put and not safe yet
     std::uint64_t end = 0;                                      ///< one past the highest number that this session put
     std::uint64_t told = 0;
-    bool has_lost = false;  ///< since the last call of take_losers()
+    std::uint64_t window = 0;        ///< images of all channels; 0: it does not wait
+    std::deque<std::uint64_t> kept;  ///< put, from `told` on; up to the window, if it counts
+    bool has_lost = false;           ///< since the last call of take_losers()
   };
 
   Entry& entry(std::uint64_t number);
@@ -139,6 +149,7 @@ class Ledger {
   void blemish(std::uint64_t number, FrameState state);
 
   const std::uint32_t all_parts_;
+  bool watches_windows_ = false;
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::map<std::uint64_t, std::unique_ptr<Block>> blocks_;

@@ -47,10 +47,11 @@ Result<Described> read_start(File& file, const std::string& path, std::uint64_t 
   const auto in_log = [](const auto& node) { return node.places.placement == store::Placement::log; };
   if (!std::all_of(datasets.begin(), datasets.end(), in_log))
     return in_the_way(path, "its frames have fixed places (store.placement), with which nobody can go on");
-  const auto is_whole = [](const auto& node) { return node.scan_shape.empty() && node.chunks_a_frame() == 1; };
+  const auto is_whole = [](const auto& node) { return node.is_chunk_a_frame(); };
   if (!std::all_of(datasets.begin(), datasets.end(), is_whole))
     return in_the_way(path,
-                      "its chunks are parts of frames, or its frames those of a scan, with which nobody can go on");
+                      "its chunks are parts of frames or have several, or its frames are those of a scan, with which "
+                      "nobody can go on");
   return Described{std::move(*description), {header->file_id, header->address}};
 }
 

@@ -196,7 +196,7 @@ std::vector<std::byte> fill_value(ElementType type) {
 
 std::vector<std::uint64_t> chunk_shape(const Series& series, const Arrangement& arrangement) {
   const auto& tile = arrangement.tile_shape.empty() ? series.frame.shape : arrangement.tile_shape;
-  std::vector<std::uint64_t> shape(arrangement.scan ? arrangement.scan.axes.size() : 1, 1);
+  std::vector<std::uint64_t> shape(arrangement.scan ? arrangement.scan.axes.size() : 1, arrangement.frames_a_chunk);
   shape.insert(shape.end(), tile.begin(), tile.end());
   return shape;
 }

@@ -35,6 +35,7 @@ inline constexpr const char* state_path = "/entry/penstock/frame_state";
 struct Arrangement {
   std::vector<std::uint64_t> tile_shape;  ///< of a frame in one chunk; empty is the whole frame
   ScanConfig scan;
+  std::uint64_t frames_a_chunk = 1;
 };
 
 /// A chunk's extent in all dimensions of a dataset.

@@ -190,6 +190,7 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   if (team_.leads()) note_element(unique_id, element, job::lead);
   if (!acks) return {};
+  PEN_TRY(file->check_window(series.window_frames));
   file->attach(std::move(acks));
   if (!element) spdlog::info("{}: its source is back", file->path());
   return tell_of_session(series);
@@ -336,6 +337,11 @@ void Recorder::damage(const std::string& series_unique_id, FrameNumber number) {
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
   if (series) series->damage(number);
+}
+
+std::uint64_t Recorder::window_needed(const std::string& series_unique_id) {
+  const auto series = find(series_unique_id);
+  return series ? series->window_needed() : 0;
 }
 
 void Recorder::reject(std::string_view source, const Error& why) {

@@ -88,17 +88,22 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
   if (scan && scan.points() > chunks_max / chunks_a_frame)
     return make_error(Errc::too_large, "the scan has {} points; with {} chunks a frame at most {} are possible",
                       scan.points(), chunks_a_frame, chunks_max / chunks_a_frame);
-  const auto raw = mosaic.tiling().tile_bytes();
+  PEN_ASSIGN(auto blocks, make_blocks(config, team.ranks(), series, mosaic.tiling(), scan, bytes));
+  const auto raw = mosaic.tiling().tile_bytes() * (blocks ? blocks->frames() : 1);
   const auto encoded =
       !config.filters.empty() ? filtered_bytes_max(raw) : encoded_bound(config.codec, raw, size_of(series.frame.type));
   const auto chunk = std::max<std::uint64_t>(encoded, raw);
-  if (chunk + 2 * page_bytes > config.segment_pool_bytes())
+  const auto room = config.segment_pool_bytes() - (blocks ? config.block_pool_bytes() : 0);
+  if (chunk + 2 * page_bytes > room)
     return make_error(Errc::too_large,
                       "chunks of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", raw,
-                      (chunk + 2 * page_bytes) * (config.pool_bytes / config.segment_pool_bytes()), config.pool_bytes);
+                      (chunk + 2 * page_bytes) * (config.pool_bytes / room), config.pool_bytes);
   std::shared_ptr<SeriesFile> file(
       new SeriesFile(env, config, team, std::move(series), std::move(mosaic), std::move(scan), std::move(path)));
   file->raw_bytes_a_part_ = bytes;
+  file->blocks_ = std::move(blocks);
+  if (file->blocks_) file->ledger_.watch_windows();
+  PEN_TRY(file->check_window(file->series_.window_frames));
   PEN_ASSIGN(file->filters_,
              settle_filters(config.filters, file->series_, chunk_shape(file->series_, file->arrangement())));
   file->last_activity_ns_ = monotonic_ns();
@@ -119,7 +124,7 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::join(Env& env, const Config& con
 
 store::StoreOptions SeriesFile::store_options() const {
   auto options = config_.store;
-  options.buffer_bytes = config_.segment_pool_bytes();
+  options.buffer_bytes = config_.segment_pool_bytes() - (blocks_ ? config_.block_pool_bytes() : 0);
   options.segment_bytes = std::min(options.segment_bytes, options.buffer_bytes / 2 / page_bytes * page_bytes);
   return options;
 }
@@ -133,7 +138,7 @@ store::Placement SeriesFile::placement() const {
   // A frame that comes to two ranks is written to one place twice, which is harmless where the bytes are the same.
   if (config_.placement == store::Placement::slots && filtered_ && team_.ranks() > 1)
     return instead("nobody can tell that a filter plug-in makes the same bytes of a frame on two ranks");
-  if (config_.placement != store::Placement::log && (scan_ || mosaic_.tiles_a_frame() > 1))
+  if (config_.placement != store::Placement::log && (scan_ || mosaic_.tiles_a_frame() > 1 || blocks_))
     return instead("fixed places are for whole frames one behind the other");
   if (config_.placement != store::Placement::contiguous) return config_.placement;
   if (series_.frames == 0) return instead("the series does not say how many frames it has");
@@ -164,7 +169,7 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
   codec_.encoding = encoding;
   filtered_ = !filters_.empty() && encoding == Encoding::none;
-  const auto raw = tiling().tile_bytes();
+  const auto raw = chunk_bytes();
   const auto encoded_max =
       filtered_ ? filtered_bytes_max(raw) : encoded_bound(codec_, raw, size_of(series_.frame.type));
   chunk_bytes_max_ = std::max<std::uint64_t>(encoded_max, raw);
@@ -215,12 +220,12 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
   // To join may be tried again: the file system may need a moment to show another machine's file.
   first_seen_ = team_.leads() || ++attempts_ >= join_attempts_max;
-  const auto wanted = encoding == Encoding::none || !tiling().whole() ? config_.codec.encoding : encoding;
-  if (encoding != Encoding::none && !tiling().whole())
+  const auto wanted = encoding == Encoding::none || !is_chunk_a_frame() ? config_.codec.encoding : encoding;
+  if (encoding != Encoding::none && !is_chunk_a_frame())
     spdlog::warn(
-        "{}: its frames come compressed ({}), and a chunk is a part of a frame: each is expanded and compressed "
+        "{}: its frames come compressed ({}), and a chunk {}: each is expanded and compressed "
         "again ({}), which costs processor time; with chunks of whole frames it would be stored as it is",
-        path_, name(encoding), name(wanted));
+        path_, name(encoding), blocks_ ? "has several frames" : "is a part of a frame", name(wanted));
   Result<void> opened;
   if (!team_.leads()) {
     opened = join_store(wanted, columns);
@@ -293,13 +298,17 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   const auto part = part_of(frame.channel, frame.element.value_or(0));
   if (ledger_.receive(frame.number, part, frame.session) == Ledger::Admission::duplicate) {
     notify_sessions();
-    return std::optional<Task>();
+    return task_for(block_waited_for(frame.session));
   }
   const auto place = place_of(frame);
   if (!place.ok()) {
     ledger_.give_up({frame.number, part}, FrameState::damaged);
     notify_sessions();
     return place.error();
+  }
+  Blocks::Joined joined;
+  if (blocks_) {
+    PEN_ASSIGN(joined, join_block(frame));
   }
   raw_bytes_ += raw_bytes_a_part_;
   meter_.raw_bytes += raw_bytes_a_part_;
@@ -320,7 +329,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     std::lock_guard lock(mutex_);
     ++unsettled_;
   }
-  return std::optional<Task>(Task{std::move(frame), slot, *place, crc});
+  return std::optional<Task>(Task{std::move(frame), slot, *place, crc, std::move(joined.block), std::move(joined.due)});
 }
 
 bool SeriesFile::can_be(FrameNumber number) const {
@@ -426,6 +435,9 @@ Result<void> SeriesFile::close() {
       lock.lock();
     }
   }
+  // The first writer may have to wait for memory that another one's segment holds.
+  if (blocks_) flush_older_than(monotonic_ns());
+  write_open_blocks();
   for (auto& slot : writers_) {
     std::lock_guard lock(slot->mutex);
     if (auto flushed = slot->writer->flush(); !flushed.ok()) fail(flushed.error());
@@ -454,8 +466,7 @@ void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWr
   for (const auto& chunk : chunks) {
     bytes += chunk.size;
     note_part(chunk.head);
-    if (auto frame = slots_.settle(chunk.head.cookie, Fate::placed, 1, chunk.head.encoded_ns, chunk.written_ns))
-      settled.push_back(std::move(*frame));
+    settle_chunks(chunk.head.cookie, Fate::placed, 1, chunk.head.encoded_ns, chunk.written_ns, settled);
   }
   meter_.stored_bytes += bytes;
   {

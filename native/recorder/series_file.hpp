@@ -19,26 +19,20 @@
 #include <vector>
 
 #include "frame/mosaic.hpp"
+#include "recorder/blocks.hpp"
 #include "recorder/config.hpp"
 #include "recorder/histogram.hpp"
 #include "recorder/ledger.hpp"
 #include "recorder/left_file.hpp"
 #include "recorder/meter.hpp"
 #include "recorder/rows.hpp"
+#include "recorder/task.hpp"
 #include "recorder/team.hpp"
 
 namespace penstock::recorder {
 
 /// Places in HDF5's index of a growing dataset.
 constexpr std::uint64_t chunks_max = (std::uint64_t{1} << 32) - 2;
-
-/// A frame between admission and its segment.
-struct Task {
-  Frame frame;
-  std::uint64_t slot = 0;
-  std::uint64_t place = 0;           ///< in the dataset: the frame's number, or its place in the scan
-  std::optional<std::uint32_t> crc;  ///< of the payload as it came
-};
 
 /// Numbers for people and for events; taken at any time.
 struct SeriesStats {
@@ -97,6 +91,10 @@ class SeriesFile final : private store::Listener {
   bool has_elements() const { return mosaic_.elements() > 1; }
   std::uint32_t elements() const { return mosaic_.elements(); }
 
+  /// Frames that a sender which waits for acknowledgements has to be able to keep; 0: any number.
+  std::uint64_t window_needed() const;
+  /// Of a sender that keeps `frames`; 0: it does not say. `refused` where it could not go on.
+  Result<void> check_window(std::uint64_t frames) const;
   /// Another session wants to hear of this series, as after a lost connection.
   void attach(Session session);
   std::vector<Session> sessions() const;
@@ -160,6 +158,9 @@ class SeriesFile final : private store::Listener {
 
   static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);
+  static Result<std::unique_ptr<Blocks>> make_blocks(const Config& config, unsigned ranks, const Series& series,
+                                                     const Tiling& tiling, const ScanConfig& scan,
+                                                     std::uint64_t frame_bytes);
   Result<void> create_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
   Result<void> resume_store(const LeftFile& left, const LeftContents& contents);
   void enter_contents(const LeftContents& contents);
@@ -182,6 +183,16 @@ class SeriesFile final : private store::Listener {
                          CodecScratch& scratch, Handed& handed);
   Result<void> write_tile(const Frame& frame, Bytes raw, std::uint64_t tile, const store::ChunkHead& head,
                           WriterSlot& slot, CodecScratch& scratch);
+  Result<void> write_chunk(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
+                           CodecScratch& scratch);
+  Result<Blocks::Joined> join_block(const Frame& frame);
+  Blocks::Ref block_waited_for(const Session& session);
+  static std::optional<Task> task_for(Blocks::Ref block);
+  void gather(Task task, unsigned worker, CodecScratch& scratch);
+  Blocks::Ref copy_into_block(const Task& task, MutableBytes room, CodecScratch& scratch);
+  void write_block(const Blocks::Ref& block, unsigned worker, CodecScratch& scratch, std::vector<Task>& tasks);
+  Result<void> write_chunks(const Block& block, unsigned worker, CodecScratch& scratch, std::uint64_t& handed);
+  void write_open_blocks();
   Result<void> put_plain(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot);
   Result<void> write_encoded(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
                              CodecScratch& scratch);
@@ -191,7 +202,11 @@ class SeriesFile final : private store::Listener {
   static std::uint64_t filtered_bytes_max(std::uint64_t raw_bytes) {
     return raw_bytes + raw_bytes / 8 + (std::uint64_t{64} << 10);
   }
-  Arrangement arrangement() const { return {tiling().tile_shape(), scan_}; }
+  std::uint64_t frames_a_chunk() const { return blocks_ ? blocks_->frames() : 1; }
+  std::uint64_t chunk_bytes() const { return tiling().tile_bytes() * frames_a_chunk(); }
+  /// A chunk is a frame, or an element of one: what comes in the file's encoding is stored as it is.
+  bool is_chunk_a_frame() const { return tiling().whole() && !blocks_; }
+  Arrangement arrangement() const { return {tiling().tile_shape(), scan_, frames_a_chunk()}; }
   const Tiling& tiling() const { return mosaic_.tiling(); }
   std::uint32_t parts() const { return static_cast<std::uint32_t>(series_.channels.size()) * mosaic_.elements(); }
   std::uint32_t part_of(std::uint32_t channel, std::uint32_t element) const {
@@ -199,7 +214,9 @@ class SeriesFile final : private store::Listener {
   }
   Series whole_series() const;
   Result<std::uint64_t> place_of(const Frame& frame);
-  void give_up(std::uint64_t slot, std::uint64_t chunks, Fate fate);
+  void settle_chunks(std::uint64_t cookie, Fate fate, std::uint64_t chunks, std::int64_t encoded_ns,
+                     std::int64_t written_ns, std::vector<RowSlots::Settled>& settled);
+  void give_up(std::uint64_t cookie, std::uint64_t chunks, Fate fate);
   void conclude(std::vector<RowSlots::Settled> settled);
   Ledger::Item item_of(const store::ChunkHead& head) const;
   bool note_part(const store::ChunkHead& head);
@@ -208,6 +225,7 @@ class SeriesFile final : private store::Listener {
   void settle(std::uint64_t frames);
   void fail(const Error& why);
   void release_task();
+  void note_encoding(std::int64_t ns);
 
   void placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) override;
   void lost(std::span<const store::PlacedChunk> chunks, const Error& why) override;
@@ -246,6 +264,7 @@ class SeriesFile final : private store::Listener {
   std::atomic<bool> fitted_{false};
 
   // Synchronise themselves.
+  std::unique_ptr<Blocks> blocks_;  ///< where a chunk has several frames
   Ledger ledger_;
   RowSlots slots_;
   Meter meter_;

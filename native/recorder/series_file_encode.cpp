@@ -35,6 +35,10 @@ Result<std::uint64_t> SeriesFile::place_of(const Frame& frame) {
 
 void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
   const auto started = monotonic_ns();
+  if (blocks_) {
+    gather(std::move(task), worker, scratch);
+    return note_encoding(monotonic_ns() - started);
+  }
   auto head = head_of(task, mosaic_.tiles_a_frame(), static_cast<bool>(scan_));
   head.crc = task.crc;
   head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
@@ -49,11 +53,14 @@ void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
     give_up(task.slot, tiling().count() - handed.chunks, handed.fate);
     notify_sessions();
   }
-  const auto took = monotonic_ns() - started;
-  encode_ns_ += took;
-  meter_.compress.add(took);
+  note_encoding(monotonic_ns() - started);
   task = {};  // the payload's memory goes back before the series may close
   release_task();
+}
+
+void SeriesFile::note_encoding(std::int64_t ns) {
+  encode_ns_ += ns;
+  meter_.compress.add(ns);
 }
 
 Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
@@ -100,9 +107,14 @@ Result<void> SeriesFile::write_tile(const Frame& frame, Bytes raw, std::uint64_t
     tiling().copy(raw, tile, fill_value(frame.spec.type), slot.tile);
     piece = slot.tile;
   }
-  if (filtered_) return write_filtered(frame, *piece, of_tile, slot);
-  if (codec_.encoding != Encoding::none) return write_encoded(frame, *piece, of_tile, slot, scratch);
-  return put_plain(frame, *piece, of_tile, slot);
+  return write_chunk(frame, *piece, of_tile, slot, scratch);
+}
+
+Result<void> SeriesFile::write_chunk(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
+                                     CodecScratch& scratch) {
+  if (filtered_) return write_filtered(frame, raw, head, slot);
+  if (codec_.encoding != Encoding::none) return write_encoded(frame, raw, head, slot, scratch);
+  return put_plain(frame, raw, head, slot);
 }
 
 /// A part of the frame's own memory is kept until it is written; everything else is copied.
@@ -153,13 +165,21 @@ void SeriesFile::note_unfiltered(const Frame& frame, const Error& why) {
   spdlog::warn("{}: image {} is stored unfiltered, {} so far: {}", path_, value(frame.number), count, why.message());
 }
 
+/// `chunks` chunks with this cookie came to their end: the frames of which these were the last.
+void SeriesFile::settle_chunks(std::uint64_t cookie, Fate fate, std::uint64_t chunks, std::int64_t encoded_ns,
+                               std::int64_t written_ns, std::vector<RowSlots::Settled>& settled) {
+  const auto settle_frame = [&](std::uint64_t slot) {
+    if (auto frame = slots_.settle(slot, fate, chunks, encoded_ns, written_ns)) settled.push_back(std::move(*frame));
+  };
+  if (!blocks_) return settle_frame(cookie);
+  for (const auto slot : blocks_->settle(cookie, fate, chunks)) settle_frame(slot);
+}
+
 /// The frame is given up with its last chunk; it is not on the indexer's thread alone that this is called.
-void SeriesFile::give_up(std::uint64_t slot, std::uint64_t chunks, Fate fate) {
-  auto frame = slots_.settle(slot, fate, chunks);
-  if (!frame) return;
+void SeriesFile::give_up(std::uint64_t cookie, std::uint64_t chunks, Fate fate) {
   std::vector<RowSlots::Settled> settled;
-  settled.push_back(std::move(*frame));
-  conclude(std::move(settled));
+  settle_chunks(cookie, fate, chunks, -1, -1, settled);
+  if (!settled.empty()) conclude(std::move(settled));
 }
 
 /// All chunks of these frames have come to their end. Of lost ones nothing enters the columns here.

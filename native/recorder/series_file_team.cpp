@@ -87,8 +87,7 @@ void SeriesFile::add_part(const nlohmann::json& part) {
 
 void SeriesFile::already_there(std::span<const store::PlacedChunk> chunks) {
   std::vector<RowSlots::Settled> settled;
-  for (const auto& chunk : chunks)
-    if (auto frame = slots_.settle(chunk.head.cookie, Fate::already_there)) settled.push_back(std::move(*frame));
+  for (const auto& chunk : chunks) settle_chunks(chunk.head.cookie, Fate::already_there, 1, -1, -1, settled);
   conclude(std::move(settled));
   notify_sessions();
 }

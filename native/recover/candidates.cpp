@@ -1,6 +1,7 @@
 #include "recover/candidates.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 #include "store/receipts.hpp"
@@ -21,11 +22,15 @@ Result<store::format::Description> description_of(File& file, const SegmentHeade
   return store::format::parse_description(text);
 }
 
-/// Whether the dataset may have the record's chunk, and the series its frame.
+/// Whether the dataset may have the record's chunk, and the series its frames.
 bool can_be(const store::format::ChunkRecord& record, const store::ChunkedNode& node) {
   if (record.chunk_index >= chunks_max) return false;
-  const auto frame = node.scan_shape.empty() ? record.chunk_index / node.chunks_a_frame() : record.frame;
-  return frame < (node.frames_max > 0 ? node.frames_max : chunks_max);
+  const auto frames = node.frames_a_chunk();
+  const auto end = node.frames_max > 0 ? node.frames_max : chunks_max;
+  const auto place = record.chunk_index / node.chunks_a_frame();
+  if (frames == 1) return (node.scan_shape.empty() ? place : record.frame) < end;
+  const auto in_chunk = static_cast<std::uint64_t>(std::bit_width(record.frame));
+  return in_chunk > 0 && in_chunk <= frames && place * frames + in_chunk <= end;
 }
 
 void take_records(File& file, const SegmentHeader& header, Segments& segments, check::Findings& findings) {

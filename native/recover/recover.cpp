@@ -6,7 +6,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <unordered_map>
 
 #include "base/clock.hpp"
 #include "check/index_process.hpp"
@@ -16,6 +15,7 @@
 #include "check/scan_places.hpp"
 #include "check/superblock.hpp"
 #include "recover/candidates.hpp"
+#include "recover/chunk_frames.hpp"
 #include "recover/contents.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/members.hpp"
@@ -63,7 +63,7 @@ class Recovery {
     PEN_TRY(read_index());
     if (master_ != nullptr) PEN_TRY(check_member());
     if (plan_.series) PEN_TRY(check_series());
-    learn_places();
+    chunk_frames_.learn(segments_, tree_, indexed_, states());
     PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
     if (report_.way == Way::nothing && states_are_behind()) report_.way = Way::repair;
@@ -94,11 +94,7 @@ class Recovery {
   Result<std::vector<Proof>> prove_what_lacks();
   void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
   void judge_frames();
-  void learn_places();
-  std::uint64_t place_of(std::uint16_t dataset, std::uint64_t chunk) const;
-  std::optional<std::uint64_t> frame_of(std::uint16_t dataset, std::uint64_t chunk) const;
-  std::vector<std::uint64_t> frames_of(std::uint16_t dataset, std::vector<std::uint64_t>* partial = nullptr) const;
-  std::vector<FramePlace> new_places() const;
+  ChunkFrames::Found frames_of(std::uint16_t dataset) const;
   Bytes states() const;
   bool states_are_behind() const;
   void begin_anew(const std::string& why);
@@ -125,10 +121,10 @@ class Recovery {
   std::optional<check::TreeReading> reading_;  ///< until the tree is there
   Segments segments_;
   check::Tree tree_;
-  std::vector<std::unique_ptr<check::IndexTable>> indexed_;    ///< by dataset; empty in a rebuild
-  std::vector<PlacedChunk> chosen_;                            ///< to be entered, by dataset and index
-  std::vector<ReceivedTime> times_;                            ///< of the first dataset's chosen chunks
-  std::unordered_map<std::uint64_t, std::uint64_t> frame_at_;  ///< of a scan: by place
+  std::vector<std::unique_ptr<check::IndexTable>> indexed_;  ///< by dataset; empty in a rebuild
+  std::vector<PlacedChunk> chosen_;                          ///< to be entered, by dataset and index
+  std::vector<ReceivedTime> times_;                          ///< of the first dataset's chosen chunks
+  ChunkFrames chunk_frames_;
   Frames frames_;
   std::uint64_t frames_end_ = 0;  ///< one past the highest number of which there is a chunk
 };
@@ -276,7 +272,7 @@ Result<void> Recovery::describe_contents() {
     return make_error(Errc::already_exists, "{} holds this series, and is finished", plan_.file);
   auto contents = contents_of(frames_.whole, states());
   for (std::size_t i = 0; i < segments_.description.datasets.size(); ++i)
-    contents.datasets.push_back(runs_of(frames_of(static_cast<std::uint16_t>(i))));
+    contents.datasets.push_back(runs_of(frames_of(static_cast<std::uint16_t>(i)).whole));
   for (const auto& table : indexed_)
     for (const auto& chunk : table->chunks()) contents.stored_bytes += chunk.size;
   for (const auto& chunk : chosen_) contents.stored_bytes += chunk.size;
@@ -333,12 +329,11 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     if (proofs[i] != Proof::whole) {
       const bool read = proofs[i] == Proof::damaged;
       ++report_.damaged;
-      findings_.add(
-          {Level::error, read ? "a chunk is damaged" : "a chunk cannot be read",
-           fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
-                       frame_of(candidate.dataset, candidate.index).value_or(candidate.frame), candidate.address),
-           "the checksum of its record", read ? "another" : "the storage gives an error",
-           read ? "it was being written; it is left out" : "it is left out; a later recovery tries again"});
+      findings_.add({Level::error, read ? "a chunk is damaged" : "a chunk cannot be read",
+                     fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
+                                 ChunkFrames::first_of(segments_, candidate), candidate.address),
+                     "the checksum of its record", read ? "another" : "the storage gives an error",
+                     read ? "it was being written; it is left out" : "it is left out; a later recovery tries again"});
       continue;
     }
     PlacedChunk chunk;
@@ -348,13 +343,16 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     chunk.address = candidate.address;
     chunk.size = candidate.size;
     chunk.crc = candidate.crc;
+    chunk.head.frame = candidate.frame;
     chosen_.push_back(chunk);
-    const auto frame = frame_of(candidate.dataset, candidate.index);
-    if (frame && candidate.dataset == 0 && (times_.empty() || times_.back().frame != *frame))
-      times_.push_back({*frame, candidate.received_ns});
+    chunk_frames_.choose(candidate);
+    const auto frames = chunk_frames_.in(candidate.dataset, candidate.index);
+    if (candidate.dataset == 0 && !frames.empty() && (times_.empty() || times_.back().frame != frames.back()))
+      for (const auto frame : frames) times_.push_back({frame, candidate.received_ns});
     return;
   }
-  if (const auto frame = frame_of(first.dataset, first.index)) frames_.damaged.push_back(*frame);
+  chunk_frames_.choose(first);
+  for (const auto frame : chunk_frames_.in(first.dataset, first.index)) frames_.damaged.push_back(frame);
 }
 
 /// A master's chunks lie in its members, each of which is recovered first. The master's virtual datasets are made again
@@ -387,38 +385,14 @@ Result<void> Recovery::choose_members() {
 MemberContent Recovery::content() const {
   MemberContent content;
   for (std::size_t i = 0; i < segments_.description.datasets.size(); ++i)
-    content.rows.push_back(frames_of(static_cast<std::uint16_t>(i)));
+    content.rows.push_back(frames_of(static_cast<std::uint16_t>(i)).whole);
   content.times = times_;
   content.damaged = frames_.damaged;
   return content;
 }
 
-/// Of a scan the column tells them as far as it was written, and the segments' records all of their chunks.
-void Recovery::learn_places() {
-  const auto& datasets = segments_.description.datasets;
-  for (const auto& candidate : segments_.candidates)
-    if (!datasets[candidate.dataset].scan_shape.empty())
-      frame_at_.emplace(place_of(candidate.dataset, candidate.index), candidate.frame);
-  // Records have checksums, the column has none.
-  if (const auto places = check::places_of(tree_))
-    for (std::size_t frame = 0; frame < places->size(); ++frame)
-      if ((*places)[frame] != check::no_place) frame_at_.emplace((*places)[frame], frame);
-}
-
-std::uint64_t Recovery::place_of(std::uint16_t dataset, std::uint64_t chunk) const {
-  return chunk / segments_.description.datasets[dataset].chunks_a_frame();
-}
-
-std::optional<std::uint64_t> Recovery::frame_of(std::uint16_t dataset, std::uint64_t chunk) const {
-  const auto place = place_of(dataset, chunk);
-  if (segments_.description.datasets[dataset].scan_shape.empty()) return place;
-  const auto found = frame_at_.find(place);
-  return found == frame_at_.end() ? std::nullopt : std::optional(found->second);
-}
-
-/// By rising number: those of which the index had each chunk, or has it now. Those of which it has some go into
-/// `partial`.
-std::vector<std::uint64_t> Recovery::frames_of(std::uint16_t dataset, std::vector<std::uint64_t>* partial) const {
+/// Of the chunks that the index had, or has now.
+ChunkFrames::Found Recovery::frames_of(std::uint16_t dataset) const {
   std::vector<std::uint64_t> chunks;
   if (!indexed_.empty())
     for (const auto& chunk : indexed_[dataset]->chunks()) chunks.push_back(chunk.number);
@@ -426,32 +400,14 @@ std::vector<std::uint64_t> Recovery::frames_of(std::uint16_t dataset, std::vecto
     if (chunk.head.dataset == store::DatasetId{dataset}) chunks.push_back(chunk.head.index);
   std::sort(chunks.begin(), chunks.end());
   chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
-  const auto wanted = segments_.description.datasets[dataset].chunks_a_frame();
-  std::vector<std::uint64_t> frames;
-  for (std::size_t first = 0, last = 0; first < chunks.size(); first = last) {
-    const auto place = place_of(dataset, chunks[first]);
-    while (last < chunks.size() && place_of(dataset, chunks[last]) == place) ++last;
-    const auto frame = frame_of(dataset, chunks[first]);
-    if (!frame) continue;
-    if (last - first == wanted)
-      frames.push_back(*frame);
-    else if (partial != nullptr)
-      partial->push_back(*frame);
-  }
-  for (auto* numbers : {&frames, partial}) {
-    if (numbers == nullptr) continue;
-    std::sort(numbers->begin(), numbers->end());
-    numbers->erase(std::unique(numbers->begin(), numbers->end()), numbers->end());
-  }
-  return frames;
+  return chunk_frames_.among(dataset, chunks);
 }
 
 void Recovery::judge_frames() {
   const auto& datasets = segments_.description.datasets;
   auto& whole = frames_.whole;
   for (std::size_t i = 0; i < datasets.size(); ++i) {
-    std::vector<std::uint64_t> partial;
-    auto frames = frames_of(static_cast<std::uint16_t>(i), &partial);
+    auto [frames, partial] = frames_of(static_cast<std::uint16_t>(i));
     for (const auto* numbers : {&frames, &partial})
       if (!numbers->empty()) frames_end_ = std::max(frames_end_, numbers->back() + 1);
     frames_.damaged.insert(frames_.damaged.end(), partial.begin(), partial.end());
@@ -472,18 +428,6 @@ void Recovery::judge_frames() {
   damaged.erase(std::unique(damaged.begin(), damaged.end()), damaged.end());
   std::sort(times_.begin(), times_.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
-}
-
-/// Of the frames that are there, what the column does not say: it may be behind the index.
-std::vector<FramePlace> Recovery::new_places() const {
-  const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
-  std::vector<FramePlace> places;
-  for (const auto& [place, frame] : frame_at_)
-    if ((frame >= known.size() || known[frame] != place) &&
-        std::binary_search(frames_.whole.begin(), frames_.whole.end(), frame))
-      places.push_back({frame, place});
-  std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
-  return places;
 }
 
 /// A loss of power while the file was closed may have spared what says that it is complete, and not the states.
@@ -536,11 +480,10 @@ Result<void> Recovery::write_or_begin_anew() {
   indexed_.clear();
   chosen_.clear();
   times_.clear();
-  frame_at_.clear();
   frames_ = {};
   frames_end_ = 0;
   report_.frames = report_.indexed = report_.recovered = report_.damaged = 0;
-  learn_places();
+  chunk_frames_.learn(segments_, tree_, indexed_, states());
   PEN_TRY(choose_chunks());
   judge_frames();
   return write();
@@ -572,7 +515,8 @@ Result<void> Recovery::write() {
   store::FinalValues values;
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, states(), times_, report_.frames));
-  PEN_TRY(write_places(*index, segments_.description.columns, new_places()));
+  const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
+  PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   if (!plan_.series) {
     values.attributes = std::move(counts);
     if (tree_.find(end_time_path) == nullptr) values.values.push_back({end_time_path, iso_time(segments_.last_ns), {}});

@@ -5,6 +5,7 @@
 /// number while the dataset grows. Chunks at the far edges reach beyond the dataset.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -26,6 +27,10 @@ class ChunkGrid {
   void offset_of(std::uint64_t number, std::span<std::uint64_t> into) const;
   /// How long the first dimension is so that all of chunk `number` lies within.
   std::uint64_t length_for(std::uint64_t number) const { return (number / chunks_a_layer_ + 1) * chunk_.front(); }
+  /// The same where only some places of the first dimension within the chunk are in use: bit i is the ith.
+  std::uint64_t length_for(std::uint64_t number, std::uint32_t places) const {
+    return number / chunks_a_layer_ * chunk_.front() + static_cast<std::uint64_t>(std::bit_width(places));
+  }
 
  private:
   std::vector<std::uint64_t> chunk_{1};

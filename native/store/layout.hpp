@@ -63,6 +63,9 @@ struct LinkNode {
   std::string target;
 };
 
+/// A record has a bit for each frame of its chunk.
+constexpr std::uint64_t frames_a_chunk_max = 32;
+
 /// A dataset whose chunks come through the store's segments. Its first dimension grows, but where the frames
 /// are contiguous: then it has frames_max of them from the start.
 struct ChunkedNode {
@@ -96,8 +99,12 @@ struct ChunkedNode {
   std::vector<std::uint64_t> fixed_dimensions() const;
   /// An error where the chunk's shape cannot be.
   Result<ChunkGrid> grid() const;
-  /// A chunk has one frame at most. Where there is a grid.
+  /// Where there is a grid: chunks that a frame lies in …
   std::uint64_t chunks_a_frame() const;
+  /// … and frames that a chunk has a part of, or all of.
+  std::uint64_t frames_a_chunk() const { return chunk_shape.empty() || !scan_shape.empty() ? 1 : chunk_shape.front(); }
+  /// Each frame one chunk, one behind the other.
+  bool is_chunk_a_frame() const { return scan_shape.empty() && chunks_a_frame() == 1 && frames_a_chunk() == 1; }
 };
 
 /// One value a frame; written in batches of rows.

@@ -44,7 +44,7 @@ constexpr std::uint64_t places_bytes_max = std::uint64_t{1} << 60;
 
 Result<void> check_places(const ChunkedNode& node, std::uint64_t frame_bytes) {
   if (node.places.placement == Placement::log) return {};
-  if (!node.scan_shape.empty() || node.chunks_a_frame() > 1)
+  if (!node.is_chunk_a_frame())
     return make_error(Errc::invalid_argument, "{} has fixed places, which are for whole frames one behind the other",
                       node.path);
   const auto most = std::max(node.chunk_bytes_max, frame_bytes);
@@ -72,11 +72,14 @@ Result<void> check_layout(const FileLayout& layout) {
                         node.filters.size());
     const auto grid = node.grid();
     if (!grid.ok()) return grid.error().with_context(fmt::format("a chunk of {}", node.path));
+    if (node.frames_a_chunk() > frames_a_chunk_max)
+      return make_error(Errc::invalid_argument, "a chunk of {} has {} frames; at most {} are possible", node.path,
+                        node.frames_a_chunk(), frames_a_chunk_max);
     const auto bytes = ArraySpec{node.type, grid->chunk()}.bytes(chunk_bytes_max);
     if (!bytes.ok()) return bytes.error().with_context(fmt::format("a chunk of {}", node.path));
     if (node.places.placement != layout.chunked.front().places.placement)
       return make_error(Errc::invalid_argument, "{} has another placement than the dataset before", node.path);
-    if (layout.members && (!node.scan_shape.empty() || node.chunks_a_frame() > 1))
+    if (layout.members && !node.is_chunk_a_frame())
       return make_error(Errc::invalid_argument,
                         "{} lies in several files, which are for whole frames one behind the other", node.path);
     PEN_TRY(check_places(node, *bytes));

@@ -60,7 +60,9 @@ struct ChunkHead {
   std::int64_t encoded_ns = 0;   ///< realtime; comes back in PlacedChunk
   /// CRC-32C of the chunk, where the caller made it while the bytes were in the cache; for put().
   std::optional<std::uint32_t> crc{};
-  std::uint32_t frame = 0;  ///< of a scan: the frame's number, which its place does not tell; 0 otherwise
+  /// Of a scan the frame's number, which its place does not tell. Where a chunk has several frames those that are in
+  /// it: bit i is the ith. 0 otherwise.
+  std::uint32_t frame = 0;
 };
 
 /// A chunk that is on storage and in the index.

@@ -93,6 +93,9 @@ class SegmentWriter final : public ChunkWriter {
     if (dataset.chunk_bytes_max > 0 && size > dataset.chunk_bytes_max)
       return make_error(Errc::too_large, "chunk {} of {} has {} bytes; its place has room for {}", head.index,
                         dataset.path, size, dataset.chunk_bytes_max);
+    if (dataset.frames_a_chunk > 1 && (head.frame == 0 || (head.frame >> (dataset.frames_a_chunk - 1)) > 1))
+      return make_error(Errc::invalid_argument, "chunk {} of {} has the frames {:#x} of {}", head.index, dataset.path,
+                        head.frame, dataset.frames_a_chunk);
     const auto all_skipped = (std::uint64_t{1} << dataset.filters) - 1;
     if ((head.filter_mask & all_skipped) == all_skipped && size != dataset.raw_bytes)
       return make_error(Errc::mismatch, "chunk {} of {} has {} bytes and no filter; {} are needed", head.index,
@@ -224,6 +227,7 @@ WriterShared::WriterShared(const StoreOptions& options_of_store, const FileLayou
   for (const auto& node : layout.chunked) {
     const auto bytes = node.raw_bytes();
     datasets.push_back({node.path, bytes, node.filters.size()});
+    datasets.back().frames_a_chunk = node.frames_a_chunk();
     if (node.places.placement == Placement::log) continue;
     one_chunk_a_segment = true;
     datasets.back().chunk_bytes_max = std::max(node.chunk_bytes_max, bytes);

@@ -20,6 +20,7 @@ struct WriterShared {
     std::size_t filters = 0;
     std::uint64_t chunk_bytes_max = 0;  ///< what its place has room for; 0: any
     std::uint64_t chunks_max = 0;       ///< for which there are places; 0: any
+    std::uint64_t frames_a_chunk = 1;
   };
   std::vector<Dataset> datasets;
   bool one_chunk_a_segment = false;       ///< because each has a place of its own

@@ -2,7 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
@@ -136,6 +138,8 @@ Result<void> TcpConnection::greet() {
   TcpControl answer;
   answer.peer = "penstock";
   replies_->send(TcpKind::hello, answer);
+  window_frames_ = hello.window_frames;
+  window_bytes_ = hello.window_bytes;
   spdlog::info("tcp {}: connected: {}", peer_, hello.peer);
   return {};
 }
@@ -227,6 +231,7 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
       answer(header.sequence, sink_.put(std::move(frame)));
     }
   } else if (auto* series = std::get_if<Series>(&parsed)) {
+    series->window_frames = window_of(*series);
     auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, replies_, socket_, sink_);
     if (!started.ok()) replies_->error(header.sequence, started.error());
   } else {
@@ -236,6 +241,17 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
     answer(header.sequence, sink_.end(end));
   }
   return {};
+}
+
+/// Frames of each channel that the client keeps. A frame may come compressed, and then a little larger than it is.
+std::uint64_t TcpConnection::window_of(const Series& series) const {
+  auto frames = window_frames_;
+  if (const auto raw = series.frame.bytes(std::numeric_limits<std::uint64_t>::max()); window_bytes_ > 0 && raw.ok()) {
+    const auto fit = window_bytes_ / (*raw + *raw / 64 + 64);
+    frames = frames > 0 ? std::min(frames, fit) : fit;
+    frames = std::max<std::uint64_t>(frames, 1);  // the first one always finds room
+  }
+  return frames > 0 ? std::max<std::uint64_t>(frames / std::max<std::size_t>(series.channels.size(), 1), 1) : 0;
 }
 
 const std::vector<std::string>* TcpConnection::find_channels(const std::string& series_unique_id) {

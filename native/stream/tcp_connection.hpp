@@ -42,6 +42,7 @@ class TcpConnection {
   Result<void> refuse(const TcpHeader& header, const Error& why);
   Result<void> drop(const TcpHeader& header, Bytes message, const Error& why);
   Result<void> deliver(const TcpHeader& header, Bytes message, const Pixels& pixels);
+  std::uint64_t window_of(const Series& series) const;
   const std::vector<std::string>* find_channels(const std::string& series_unique_id);
   void answer(std::uint64_t sequence, const Result<void>& outcome);
   void reject(std::uint64_t sequence, const Error& why);
@@ -58,6 +59,8 @@ class TcpConnection {
   // the thread's own
   std::shared_ptr<TcpSeries> series_;  ///< of the last image
   std::shared_ptr<TcpSession> session_;
+  std::uint64_t window_frames_ = 0;  ///< as the client's hello says
+  std::uint64_t window_bytes_ = 0;
   bool said_bye_ = false;
   std::thread thread_;
 };

@@ -41,6 +41,10 @@ Result<void> read_control_field(CborReader& reader, std::string_view key, TcpCon
   }
   if (key == "safe_below") {
     PEN_ASSIGN(control.safe_below, reader.unsigned_integer());
+  } else if (key == "window_frames") {
+    PEN_ASSIGN(control.window_frames, reader.unsigned_integer());
+  } else if (key == "window_bytes") {
+    PEN_ASSIGN(control.window_bytes, reader.unsigned_integer());
   } else if (key == "sequence") {
     PEN_ASSIGN(control.sequence, reader.unsigned_integer());
   } else {
@@ -61,10 +65,13 @@ void write_control(CborWriter& writer, TcpKind kind, const TcpControl& control) 
   writer.tag(tag_self_described);
   switch (kind) {
     case TcpKind::hello:
-      writer.map(control.token.empty() ? 2 : 3);
+      writer.map(2U + (control.token.empty() ? 0 : 1) + (control.window_frames > 0 ? 1 : 0) +
+                 (control.window_bytes > 0 ? 1 : 0));
       text("type", "hello");
       text("name", control.peer);
       if (!control.token.empty()) text("token", control.token);
+      if (control.window_frames > 0) number("window_frames", control.window_frames);
+      if (control.window_bytes > 0) number("window_bytes", control.window_bytes);
       return;
     case TcpKind::ack:
       writer.map(3);

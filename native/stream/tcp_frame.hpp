@@ -49,8 +49,12 @@ Result<TcpHeader> decode_header(std::span<const std::byte, tcp_header_bytes> fro
 
 /// The CBOR part of hello, ack, error, closed and bye. Each kind uses some of the fields.
 struct TcpControl {
-  std::string peer;              ///< hello: name and version, for logs
-  std::string token;             ///< hello, from the client
+  std::string peer;   ///< hello: name and version, for logs
+  std::string token;  ///< hello, from the client
+  /// hello, from a client: what it keeps that is not acknowledged, at most, in messages and in bytes of their pixels;
+  /// 0: any, or not told.
+  std::uint64_t window_frames = 0;
+  std::uint64_t window_bytes = 0;
   std::string series_unique_id;  ///< ack, closed
   std::uint64_t safe_below = 0;  ///< ack, closed
   std::uint64_t sequence = 0;    ///< error: of the message at fault

@@ -141,6 +141,8 @@ Result<void> TcpSenderSession::greet() {
   TcpControl hello;
   hello.peer = options_.client;
   hello.token = options_.token;
+  hello.window_frames = options_.window_frames;
+  hello.window_bytes = options_.window_bytes;
   PEN_TRY(send(encode_control(TcpKind::hello, window_.take_sequence(), hello)));
   const auto give_up_ns = deadline_after(options_.connect_timeout);
   while (!greeted_) {

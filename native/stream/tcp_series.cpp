@@ -148,6 +148,7 @@ void TcpSeries::closed(const std::string&, const std::string& problem) {
 Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared_ptr<TcpReplies>& replies,
                                    const std::shared_ptr<Socket>& socket, FrameSink& sink) {
   std::lock_guard starting(starting_);
+  const auto window = series.window_frames;
   auto known = find(series.unique_id);
   const auto element = series.element;
   const bool another_element = known != nullptr && !known->is_closed() && element && !known->has_begun(element->number);
@@ -165,8 +166,14 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
       return make_error(Errc::mismatch,
                         "series \"{}\" began with another shape, type, number of frames, channels or elements",
                         series.unique_id);
+    if (const auto needed = sink.window_needed(series.unique_id); window > 0 && window < needed && !known->is_closed())
+      return make_error(Errc::refused,
+                        "the sender keeps {} frames that are not acknowledged; series \"{}\" needs {} at least, as its "
+                        "chunks have several frames: enlarge the sender's window",
+                        window, series.unique_id, needed);
     if (another_element) PEN_TRY(sink.begin(std::move(series), known));
     known->join(replies, socket, element);
+    if (!known->is_closed()) known->session(replies, socket)->set_window(window);
     return {};
   }
   auto entry = std::make_shared<TcpSeries>(series);
@@ -179,6 +186,7 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
     forget_old();
   }
   entry->join(replies, socket, element);
+  entry->session(replies, socket)->set_window(window);
   return {};
 }
 

@@ -2,6 +2,7 @@
 /// back finds its series again, and several clients may send parts of one.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -31,16 +32,20 @@ class TcpSession : public AckListener {
   void safe_below(const std::string& series_unique_id, FrameNumber below) override;
   /// Ends the connection: its client comes back, and sends what was not acknowledged.
   void ask_again(const std::string& series_unique_id) override;
+  std::uint64_t window_frames() const override { return window_frames_; }
   /// The last word on the series.
   void closed(const std::string& series_unique_id, const std::string& problem) override;
 
   /// How things stand, in answer to a start.
   void answer(const std::string& series_unique_id);
   bool is_of(const TcpReplies& replies) const;
+  /// What the client keeps of each channel; before its first frame.
+  void set_window(std::uint64_t frames) { window_frames_ = frames; }
   /// The connection is gone; frames of it may still be on their way.
   void leave();
 
  private:
+  std::atomic<std::uint64_t> window_frames_{0};
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::shared_ptr<TcpReplies> replies_;

@@ -167,7 +167,40 @@ def test_a_remote_file_system_wants_larger_chunks_and_its_block_aligned() -> Non
 def test_a_fast_detector_does_not_get_more_chunks_than_the_index_takes() -> None:
     geometry = Geometry(frames=1000, rows=512, columns=512, element_bytes=2)
     advice = advise(geometry, [Pattern.parse("pixel")], DISK, Ratios(), rate_hz=50_000)
-    assert advice.recommended.chunks_a_frame <= 2
+    best = advice.recommended
+    assert best.chunk.frames == advice.chunk.frames == 32
+    assert 1 < best.chunks_a_frame <= 2 * best.chunk.frames
+
+
+def test_readers_through_all_frames_get_chunks_of_several() -> None:
+    geometry = Geometry(frames=10_000, rows=256, columns=256, element_bytes=2)
+    through = advise(geometry, [Pattern.parse("pixel")], DISK, Ratios())
+    assert through.chunk.frames == 32
+    assert "  frames: 32\n" in through.configuration()
+    assert through.recommended.costs[0].chunks == 313
+    whole = next(choice for choice in through.alternatives if choice.is_frame)
+    assert whole.costs[0].amplification > 10 * through.recommended.costs[0].amplification
+    assert any("32 frames gather" in reason for reason in through.reasons)
+    # Whoever reads single frames loses by it.
+    alone = advise(geometry, [Pattern.parse("frames")], DISK, Ratios())
+    assert alone.chunk.frames == 1
+    assert "frames:" not in alone.configuration()
+
+
+def test_frames_that_are_too_large_to_gather_do_not() -> None:
+    geometry = Geometry(frames=10_000, rows=4362, columns=4148, element_bytes=4)
+    advice = advise(geometry, [Pattern.parse("pixel")], DISK, Ratios())
+    assert advice.chunk.frames == 1
+    assert any("too large to gather" in reason for reason in advice.reasons)
+
+
+def test_a_pool_for_the_frames_that_gather_comes_with_the_advice() -> None:
+    geometry = Geometry(frames=1000, rows=1024, columns=1024, element_bytes=2)
+    pixel = advise(geometry, [Pattern.parse("pixel")], DISK, Ratios())
+    assert pixel.chunk.frames == 32
+    # 32 frames of 2 MiB, three times and a quarter more, in a sixteenth of it.
+    assert pixel.pool_bytes is not None
+    assert pixel.pool_bytes >= 16 * 3 * 64 * 1024 * 1024 * 1.25
 
 
 def test_the_codec_follows_from_the_images(tmp_path: Path) -> None:

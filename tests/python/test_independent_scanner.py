@@ -61,7 +61,7 @@ class Chunk:
     dataset: str
     index: int
     place: tuple[int, ...]
-    frame: int
+    frames: tuple[int, ...]
     address: int
     size: int
     crc: int
@@ -121,8 +121,8 @@ def list_chunks(segments: list[Segment]) -> list[Chunk]:
             assert offset + size <= segment.segment_bytes
             address = segment.address + offset
             place = place_of(dataset, index)
-            frame = frame if "scan" in dataset else place[0]
-            chunks.append(Chunk(dataset["path"], index, place, frame, address, size, crc, mask))
+            frames = frames_of(dataset, place, frame)
+            chunks.append(Chunk(dataset["path"], index, place, frames, address, size, crc, mask))
     return chunks
 
 
@@ -135,6 +135,18 @@ def place_of(dataset: dict[str, Any], index: int) -> tuple[int, ...]:
         index, part = divmod(index, -(-extent // of_chunk))
         place.insert(0, part * of_chunk)
     return (index * chunk[0], *place)
+
+
+def frames_of(dataset: dict[str, Any], place: tuple[int, ...], frame: int) -> tuple[int, ...]:
+    """The frames that the chunk holds; `frame` is the last field of its record."""
+    if "scan" in dataset:
+        return (frame,)
+    several = dataset.get("chunk", [1])[0]
+    if several == 1:
+        assert frame == 0
+        return (place[0],)
+    assert 0 < frame < 2**several
+    return tuple(place[0] + bit for bit in range(several) if frame >> bit & 1)
 
 
 def record_series(record: Record, run: Run, folder: Path, codec: str, frames: int, *options: str) -> Path:
@@ -157,24 +169,30 @@ SCAN = "scan: {axes: [{name: y, points: 5}, {name: x, points: 5}], order: snake}
 
 
 @pytest.mark.parametrize(
-    ("codec", "chunk", "scan"),
-    [("none", "frame", ""), ("bslz4", "20x24", ""), ("deflate", "frame", SCAN), ("bslz4", "48x24", SCAN)],
+    ("codec", "chunk", "several", "scan"),
+    [
+        ("none", "frame", 1, ""),
+        ("bslz4", "20x24", 1, ""),
+        ("deflate", "frame", 1, SCAN),
+        ("bslz4", "48x24", 1, SCAN),
+        ("none", "frame", 4, ""),
+        ("zstd", "20x24", 7, ""),
+    ],
 )
 def test_segments_and_index_say_the_same(
-    record: Record, run: Run, tmp_path: Path, codec: str, chunk: str, scan: str
+    record: Record, run: Run, tmp_path: Path, codec: str, chunk: str, several: int, scan: str
 ) -> None:
     frames = 25
     (tmp_path / "scan.yaml").write_text(scan or "{}", encoding="utf-8")
-    file = record_series(
-        record, run, tmp_path, codec, frames, "--chunk", chunk, "--", str(tmp_path / "scan.yaml")
-    )
+    options = ("--chunk", chunk, "--chunk-frames", str(several), "--", str(tmp_path / "scan.yaml"))
+    file = record_series(record, run, tmp_path, codec, frames, *options)
     content = file.read_bytes()
     segments = walk(content)
     assert len({segment.sequence for segment in segments}) == len(segments)
     chunks = list_chunks(segments)
     a_frame = {"frame": 1, "20x24": 9, "48x24": 3}[chunk]
-    assert sorted(each.index for each in chunks) == list(range(frames * a_frame))
-    assert sorted(each.frame for each in chunks) == sorted(list(range(frames)) * a_frame)
+    assert sorted(each.index for each in chunks) == list(range(-(-frames // several) * a_frame))
+    assert sorted(frame for each in chunks for frame in each.frames) == sorted(list(range(frames)) * a_frame)
     with h5py.File(file) as opened:
         assert opened.attrs["penstock_format"] == 1
         assert opened.attrs["penstock_file_id"] == segments[0].file_id.hex()
@@ -187,8 +205,10 @@ def test_segments_and_index_say_the_same(
             info = data.id.get_chunk_info_by_coord(each.place)
             assert (info.byte_offset, info.size) == (each.address, each.size)
             if each.place[-2:] == (0, 0):
-                stamp = numpy.ascontiguousarray(data[each.place[:-2]][0, :4]).view("uint64")[0]
-                assert stamp == each.frame
+                for frame in each.frames:
+                    at = (frame,) if several > 1 else each.place[:-2]
+                    stamp = numpy.ascontiguousarray(data[at][0, :4]).view("uint64")[0]
+                    assert stamp == frame
 
 
 def test_a_damaged_header_hides_its_own_segment_only(record: Record, run: Run, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 #include "store/format/description.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -157,8 +158,10 @@ Result<ChunkedNode> parse_dataset(const json& object) {
   }
   if (const auto grid = node.grid(); !grid.ok())
     return bad(fmt::format("'chunk' of {}: {}", node.path, grid.error().message()));
-  for (std::size_t i = 0; i < std::max<std::size_t>(1, node.scan_shape.size()) && i < node.chunk_shape.size(); ++i)
-    if (node.chunk_shape[i] != 1) return bad(fmt::format("'chunk' of {} has more than one frame", node.path));
+  for (std::size_t i = 0; i < node.scan_shape.size() && i < node.chunk_shape.size(); ++i)
+    if (node.chunk_shape[i] != 1) return bad(fmt::format("'chunk' of {} has more than one point", node.path));
+  if (node.frames_a_chunk() > frames_a_chunk_max)
+    return bad(fmt::format("'chunk' of {} has more than {} frames", node.path, frames_a_chunk_max));
   const auto frames = object.find("frames_max");
   if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames_max' is missing or no number");
   node.frames_max = frames->get<std::uint64_t>();
@@ -174,6 +177,8 @@ Result<ChunkedNode> parse_dataset(const json& object) {
     node.filters.push_back({id->get<int>(), std::move(values)});
   }
   PEN_TRY(parse_places(object, node));
+  if (node.places.placement != Placement::log && !node.is_chunk_a_frame())
+    return bad(fmt::format("{} has fixed places, and a chunk is not a frame", node.path));
   return node;
 }
 
@@ -276,6 +281,10 @@ Result<Description> parse_description(std::string_view text) {
   if (const auto member = document.find("member"); member != document.end()) {
     PEN_ASSIGN(description.member, parse_member(*member));
   }
+  const auto is_gathered = [](const ChunkedNode& node) { return node.frames_a_chunk() > 1; };
+  if ((description.members || description.member) &&
+      std::any_of(description.datasets.begin(), description.datasets.end(), is_gathered))
+    return bad("a chunk has several frames in a file that is one of several");
   return description;
 }
 

@@ -56,6 +56,10 @@ struct FrameDataset : Growing {
     const auto last = std::find_if(receipts.rbegin(), receipts.rend(), is_receipt);
     return static_cast<std::uint64_t>(std::distance(last, receipts.rend()));
   }
+  /// How long the first dimension is so that it has all frames of the chunk.
+  std::uint64_t length_for(const ChunkHead& head) const {
+    return node.frames_a_chunk() > 1 ? grid.length_for(head.index, head.frame) : grid.length_for(head.index);
+  }
   /// Along the first dimension, of a series of so many frames.
   std::uint64_t length(std::uint64_t frames) const {
     return node.scan_shape.empty() ? frames : node.scan_shape.front();
@@ -246,7 +250,7 @@ class IndexFileOfHdf5 final : public IndexFile {
       std::uint64_t rows = 0;
       for (const auto& chunk : chunks)
         if (static_cast<std::size_t>(chunk.head.dataset) == i)
-          rows = std::max(rows, chunked_[i].grid.length_for(chunk.head.index));
+          rows = std::max(rows, chunked_[i].length_for(chunk.head));
       PEN_TRY(chunked_[i].grow(rows));
     }
     for (std::size_t i = 0; i < chunks.size(); ++i) {

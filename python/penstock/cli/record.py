@@ -68,6 +68,14 @@ def record_command(
             " [default: frame]",
         ),
     ] = None,
+    chunk_frames: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Frames of which a chunk has these pixels, up to 32; they gather before they are"
+            " acknowledged. [default: 1]",
+        ),
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads that compress. [default: 2]")] = None,
     pool: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Memory for frames and segments. [default: 1 GiB]")
@@ -159,6 +167,7 @@ def record_command(
             codec=codec,
             level=level,
             chunk=chunk,
+            chunk_frames=chunk_frames,
             threads=threads,
             pool=pool,
             when_full=when_full,

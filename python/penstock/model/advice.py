@@ -40,6 +40,13 @@ _ALTERNATIVES = 4
 # case of a codec.
 _POOL_PARTS = 8
 _CHUNK_OVERHEAD = 1.02
+# Where a chunk has several frames, half of that part is for the buffers in which they gather: three at least.
+_FRAMES_A_CHUNK = (1, 2, 4, 8, 16, 32)
+_GATHER_PARTS = 2
+_GATHER_BUFFERS = 3
+_GATHER_OVERHEAD = 1.25
+# Of the frames of one chunk: more memory is hardly worth it.
+_GATHERED_BYTES_MAX = 64 * 1024 * 1024
 
 
 class Ratios(BaseModel):
@@ -76,6 +83,10 @@ class Choice(BaseModel):
         description="weighted mean over the patterns; 1 is the best chunk for each of them"
     )
 
+    @property
+    def is_frame(self) -> bool:
+        return self.chunks_a_frame == 1 and self.chunk.frames == 1
+
 
 class Advice(BaseModel):
     geometry: Geometry
@@ -94,6 +105,7 @@ class Advice(BaseModel):
         shape = ", ".join(map(str, self.chunk.shape))
         lines = [] if self.pool_bytes is None else [f"pool_bytes: {format_size(self.pool_bytes)}"]
         lines += ["chunk:", f"  shape: [{shape}]" + ("" if shape else "          # whole frames")]
+        lines += [f"  frames: {self.chunk.frames}"] if self.chunk.frames > 1 else []
         lines += ["codec:", f"  encoding: {self.codec.encoding}"]
         lines += ["store:", f"  alignment_bytes: {format_size(self.store.alignment_bytes)}"]
         lines += [f"  segment_bytes: {format_size(self.store.segment_bytes)}"]
@@ -109,9 +121,9 @@ def advise(
     expanding = 0.0 if codec.encoding == "none" else _EXPANDING
     choices = _weigh(_candidates(geometry, patterns, rate_hz), geometry, patterns, storage, ratio, expanding)
     best = choices[0]
-    whole = next(choice for choice in choices if choice.chunks_a_frame == 1)
+    whole = next(choice for choice in choices if choice.is_frame)
     store, why_store = _store(best.bytes, storage)
-    pool, why_pool = _pool(best.bytes)
+    pool, why_pool = _pool(best, geometry)
     shape = [] if best.chunks_a_frame == 1 else [best.chunk.rows, best.chunk.columns]
     shown = [choice for choice in choices[1:] if _differs(choice, best)][: _ALTERNATIVES - 1]
     if whole is not best and whole not in shown:
@@ -121,7 +133,7 @@ def advise(
         storage=storage,
         ratios=ratios,
         codec=codec,
-        chunk=ChunkPlan(shape=shape),
+        chunk=ChunkPlan(shape=shape, frames=best.chunk.frames),
         store=store,
         pool_bytes=pool,
         recommended=best,
@@ -131,10 +143,11 @@ def advise(
 
 
 def _candidates(geometry: Geometry, patterns: Sequence[Pattern], rate_hz: float) -> list[Chunk]:
-    """Whole frames, and tiles that are neither too small nor too many."""
+    """Whole frames and tiles that are neither too small nor too many, of one frame or of several."""
     rows = _extents(geometry.rows, [pattern.rows for pattern in patterns if pattern.kind != "frames"])
     columns = _extents(geometry.columns, [pattern.columns for pattern in patterns if pattern.columns])
-    tiles = [Chunk(rows=r, columns=c) for r, c in product(rows, columns)]
+    several = [n for n in _FRAMES_A_CHUNK if n <= geometry.frames]
+    tiles = [Chunk(frames=n, rows=r, columns=c) for n, r, c in product(several, rows, columns)]
     return [chunk for chunk in tiles if _possible(chunk, geometry, rate_hz)]
 
 
@@ -146,12 +159,14 @@ def _extents(whole: int, wanted: Sequence[int]) -> list[int]:
 
 def _possible(chunk: Chunk, geometry: Geometry, rate_hz: float) -> bool:
     count = chunk.a_frame(geometry)
+    if chunk.frames > 1 and chunk.frames * geometry.frame_bytes > _GATHERED_BYTES_MAX:
+        return False
     if count == 1:
         return chunk.rows == geometry.rows and chunk.columns == geometry.columns
     return (
         chunk.raw_bytes(geometry) >= _CHUNK_BYTES_MIN
         and count <= _CHUNKS_A_FRAME_MAX
-        and count * rate_hz <= _CHUNKS_A_SECOND_MAX
+        and count * rate_hz / chunk.frames <= _CHUNKS_A_SECOND_MAX
     )
 
 
@@ -219,24 +234,33 @@ def _why_chunk(
     else:
         gain = max(
             zip(whole.costs, best.costs, strict=True),
-            key=lambda two: two[0].amplification / two[1].amplification,
+            key=lambda two: (two[0].chunks / two[1].chunks) * (two[0].amplification / two[1].amplification),
         )
+        of = "" if best.chunk.frames == 1 else f" of {best.chunk.frames} frames"
         reasons.append(
-            f"chunks of {best.chunk.rows} x {best.chunk.columns} pixels: {gain[1].pattern} then reads"
-            f" {gain[1].amplification:.1f} bytes for each that is wanted, with whole frames"
-            f" {gain[0].amplification:.1f}"
+            f"chunks of {best.chunk.rows} x {best.chunk.columns} pixels{of}: {gain[1].pattern} then reads"
+            f" {gain[1].amplification:.1f} bytes for each that is wanted, in {gain[1].chunks:,.0f} requests;"
+            f" with chunks of one whole frame {gain[0].amplification:.1f}, in {gain[0].chunks:,.0f}"
         )
         reasons.append(
             f"not smaller ones: each chunk is a request, an entry in the index and"
             f" {human_bytes(best.bytes)} for the codec; a frame has {best.chunks_a_frame} of them"
         )
         reasons.append(
-            "frames that arrive compressed are expanded and compressed again, as a chunk is a part of a"
-            " frame: plan the recorder's cores for it"
+            "frames that arrive compressed are expanded and compressed again, as a chunk is not a frame: plan"
+            " the recorder's cores for it"
+        )
+    if best.chunk.frames > 1:
+        dearer = max(best.costs, key=lambda cost: cost.amplification)
+        reasons.append(
+            f"{best.chunk.frames} frames gather before they are written and acknowledged, and a frame that"
+            f" comes after its chunk was written is dropped; {dearer.pattern} reads"
+            f" {dearer.amplification:.1f} bytes for each that is wanted"
         )
     if rate_hz and best.chunks_a_frame > 1:
         reasons.append(
-            f"at {rate_hz:g} frames a second that makes {best.chunks_a_frame * rate_hz:,.0f} chunks a second"
+            f"at {rate_hz:g} frames a second that makes"
+            f" {best.chunks_a_frame * rate_hz / best.chunk.frames:,.0f} chunks a second"
             f" (at most {_CHUNKS_A_SECOND_MAX:,} are advised)"
         )
     if best.padding > 1.005:
@@ -245,10 +269,10 @@ def _why_chunk(
             " codec takes that away, without one the file grows by it"
         )
     through = [p for p in patterns if p.kind in ("pixel", "rows")]
-    if through and geometry.frames > 1:
+    if through and geometry.frames > 1 and best.chunk.frames == 1:
         reasons.append(
-            "a chunk holds one frame, so reading through all frames is a request a frame and chunk: if"
-            " that is the main use, keep a copy with chunks of several frames"
+            "not several frames in a chunk, though reading through all frames is then a request a frame and"
+            " chunk: the other ways of reading would lose more, or the frames are too large to gather"
         )
     return reasons
 
@@ -277,17 +301,27 @@ def _codec(ratios: Ratios) -> tuple[CodecPlan, str]:
     )
 
 
-def _pool(chunk_bytes: int) -> tuple[int | None, list[str]]:
-    """Room for two of the largest chunks in the segments of a series, in powers of two."""
+def _pool(best: Choice, geometry: Geometry) -> tuple[int | None, list[str]]:
+    """Room for two of the largest chunks in the segments of a series, and for the frames that gather."""
     default = int(Configuration.model_fields["pool_bytes"].default)
-    least = _POOL_PARTS * chunk_bytes * _CHUNK_OVERHEAD
+    least = _POOL_PARTS * best.bytes * _CHUNK_OVERHEAD
+    what = (
+        f"a chunk takes {human_bytes(best.bytes)}, and an eighth of the pool is for the segments of a series"
+    )
+    if best.chunk.frames > 1:
+        gathered = best.chunk.frames * geometry.frame_bytes
+        needed = max(best.bytes * _CHUNK_OVERHEAD, _GATHER_BUFFERS * gathered * _GATHER_OVERHEAD)
+        least = _POOL_PARTS * _GATHER_PARTS * needed
+        what = (
+            f"{best.chunk.frames} frames take {human_bytes(gathered)}, at least {_GATHER_BUFFERS} times, and"
+            " a sixteenth of the pool is for the frames of a series that gather"
+        )
     if least <= default:
         return None, []
     pool = 1 << (int(2 * least) - 1).bit_length()
     return pool, [
-        f"a pool of {format_size(pool)}: a chunk takes {human_bytes(chunk_bytes)}, and an eighth of the pool"
-        f" is for the segments of a series; with the default of {format_size(default)} the recorder would"
-        " refuse it"
+        f"a pool of {format_size(pool)}: {what}; with the default of {format_size(default)} the recorder"
+        " would refuse it"
     ]
 
 

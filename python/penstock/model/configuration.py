@@ -326,9 +326,16 @@ class Configuration(Plan):
 
     @model_validator(mode="after")
     def _cuttable(self) -> Self:
-        if not self.chunk.shape and not self.scan.axes:
+        gathered = self.chunk.frames > 1
+        if gathered and self.scan.axes:
+            raise ValueError(
+                f"chunk.frames is {self.chunk.frames} and scan has axes; chunks of several frames are for"
+                " frames one behind the other: leave out one of them"
+            )
+        if not self.chunk.shape and not self.scan.axes and not gathered:
             return self
-        what = "scan has axes" if self.scan.axes else f"chunk.shape is {self.chunk.shape}"
+        what = f"chunk.frames is {self.chunk.frames}" if gathered else f"chunk.shape is {self.chunk.shape}"
+        what = "scan has axes" if self.scan.axes else what
         if self.store.placement != "log":
             raise ValueError(
                 f'store.placement is "{self.store.placement}" and {what}; fixed places are for whole frames'

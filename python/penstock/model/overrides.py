@@ -17,6 +17,7 @@ _OPTION_OF = {
     "codec.encoding": "--codec",
     "codec.level": "--level",
     "chunk.shape": "--chunk",
+    "chunk.frames": "--chunk-frames",
     "store.durability": "--durability",
     "files.layout": "--files",
     "files.frames": "--frames-per-file",
@@ -37,6 +38,7 @@ class RecordOptions:
     codec: str | None = None
     level: int | None = None
     chunk: str | None = None
+    chunk_frames: int | None = None
     threads: int | None = None
     pool: str | None = None
     when_full: str | None = None
@@ -64,12 +66,16 @@ class RecordOptions:
             "files": self._files(),
             "log_level": self.log_level,
             "codec": _given({"encoding": self.codec, "level": self.level}),
-            "chunk": _given({"shape": None if self.chunk is None else parse_shape(self.chunk, "--chunk")}),
+            "chunk": self._chunk(),
             "store": _given({"durability": self.durability, "placement": self.placement}),
             "metrics": _given({"listen": self.metrics}),
             "sources": self._sources(),
         }
         return {name: value for name, value in named.items() if value not in (None, {}, [])}
+
+    def _chunk(self) -> dict[str, Any]:
+        shape = None if self.chunk is None else parse_shape(self.chunk, "--chunk")
+        return _given({"shape": shape, "frames": self.chunk_frames})
 
     def _files(self) -> dict[str, Any]:
         """A number of frames means a split, and any other layout has none."""

@@ -61,7 +61,14 @@ class ChunkPlan(Plan):
         max_length=3,
         description="pixels along each dimension of a frame, as `[256, 256]`; more than the frame has means"
         " the frame's, an empty list the whole frame. Frames that arrive compressed are expanded and"
-        " compressed again where a chunk is a part of a frame",
+        " compressed again where a chunk is not a frame",
+    )
+    frames: int = Field(
+        1,
+        ge=1,
+        le=32,
+        description="of which a chunk has these pixels: more than one gather before they are written and"
+        " acknowledged",
     )
 
 

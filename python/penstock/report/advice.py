@@ -37,8 +37,9 @@ def advice_table(advice: Advice) -> Table:
 
 
 def _cells(choice: Choice, advice: Advice, recommended: bool) -> list[str]:
-    shape = f"{choice.chunk.rows} x {choice.chunk.columns}"
-    mark = " (recommended)" if recommended else (" (whole frame)" if choice.chunks_a_frame == 1 else "")
+    of = "" if choice.chunk.frames == 1 else f"{choice.chunk.frames} x "
+    shape = f"{of}{choice.chunk.rows} x {choice.chunk.columns}"
+    mark = " (recommended)" if recommended else (" (whole frame)" if choice.is_frame else "")
     cells = [shape + mark, human_bytes(choice.bytes)]
     compressed = advice.ratios.of(advice.codec.encoding) != 1
     for cost in choice.costs:

@@ -240,7 +240,11 @@ def plan_table(plan: RecorderPlan) -> Table:
     how = "; ".join(map(_filter_words, filters)) or f"{plan.codec.encoding}{level}"
     rows["compression"] = f"{how}, {plan.threads} threads"
     shape = " x ".join(map(str, plan.chunk.shape))
-    rows["chunk"] = f"{shape} pixels of a frame" if shape else "a whole frame"
+    one = f"{shape} pixels of a frame" if shape else "a whole frame"
+    several = (
+        f"{shape} pixels of {plan.chunk.frames} frames" if shape else f"{plan.chunk.frames} whole frames"
+    )
+    rows["chunk"] = several if plan.chunk.frames > 1 else one
     if plan.scan.axes:
         axes = " x ".join(f"{axis.name} {axis.points or len(axis.values)}" for axis in plan.scan.axes)
         rows["scan"] = f"{axes}, {plan.scan.order}"

@@ -57,5 +57,18 @@ TEST(ChunkGrid, RefusesWhatHdf5DoesNotTake) {
   EXPECT_FALSE(ChunkGrid::of({1, 1, 1}, {~std::uint64_t{0}, ~std::uint64_t{0}}).ok()) << "beyond 64 bits";
 }
 
+TEST(ChunkGrid, AChunkOfSeveralFramesIsAsLongAsTheLastOfThem) {
+  const auto grid = ChunkGrid::of({8, 40, 40}, {100, 70});
+  ASSERT_TRUE(grid.ok());
+  EXPECT_EQ(grid->chunks_a_layer(), 6u);
+  EXPECT_EQ(grid->length_for(0), 8u);
+  EXPECT_EQ(grid->length_for(6, 0b1), 9u);
+  EXPECT_EQ(grid->length_for(11, 0b100101), 14u);
+  EXPECT_EQ(grid->length_for(11, 0b10000000), 16u);
+  std::vector<std::uint64_t> first(3);
+  grid->offset_of(11, first);
+  EXPECT_EQ(first, (std::vector<std::uint64_t>{8, 80, 40}));
+}
+
 }  // namespace
 }  // namespace penstock::store

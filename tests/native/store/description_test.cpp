@@ -71,6 +71,22 @@ TEST(Description, ChunksThatCannotBeAreErrors) {
   EXPECT_FALSE(parsed("7", "[7,3]"));
 }
 
+TEST(Description, AChunkHasUpTo32FramesInAFileOfItsOwn) {
+  const auto parsed = [](std::uint64_t frames, auto change) {
+    auto layout = example();
+    layout.chunked[0].chunk_shape = {frames, 128, 1028};
+    change(layout);
+    const auto back = parse_description(describe(layout));
+    return back.ok() && back->datasets[0].frames_a_chunk() == frames && back->datasets[0].chunks_a_frame() == 4;
+  };
+  EXPECT_TRUE(parsed(1, [](auto&) {}));
+  EXPECT_TRUE(parsed(32, [](auto&) {}));
+  EXPECT_FALSE(parsed(33, [](auto&) {})) << "a record has 32 bits";
+  EXPECT_FALSE(parsed(2, [](auto& layout) { layout.chunked[0].places = {Placement::slots, 4096, 4096, 0, 0, 4096}; }));
+  EXPECT_FALSE(parsed(2, [](auto& layout) { layout.members = Members{"a_", ".h5", 0, 1}; }));
+  EXPECT_FALSE(parsed(2, [](auto& layout) { layout.member = MemberMark{"a.h5", 1}; }));
+}
+
 TEST(Description, HostileTextIsAnError) {
   const std::string good = describe(example());
   EXPECT_FALSE(parse_description("").ok());

@@ -26,6 +26,31 @@ TEST_F(StoreTest, BadChunksAreRefusedAndNamed) {
   EXPECT_FALSE(store->finish({}).ok());
 }
 
+TEST_F(StoreTest, AChunkOfSeveralFramesSaysWhichItHas) {
+  auto layout = one_dataset(32, 40);
+  layout.chunked[0].chunk_shape = {4, 32, 40};
+  Recorder recorder;
+  auto store = Store::create(posix_env(), path(), layout, small_options(), &recorder).value();
+  auto writer = store->make_writer();
+  const auto data = content_of(1, 4 * frame_bytes);
+  const auto put = [&](std::uint64_t index, std::uint32_t frames) {
+    auto head = head_of(index);
+    head.frame = frames;
+    const auto outcome = writer->put(head, data, nullptr, data.size());
+    return outcome.ok() ? Errc{} : outcome.error().code();
+  };
+  EXPECT_EQ(put(0, 0), Errc::invalid_argument) << "none";
+  EXPECT_EQ(put(0, 0b10000), Errc::invalid_argument) << "one that it has no room for";
+  EXPECT_EQ(put(0, 0b1111), Errc{});
+  EXPECT_EQ(put(1, 0b0010), Errc{});
+  writer.reset();
+  ASSERT_TRUE(store->finish({}).ok());
+  ASSERT_EQ(recorder.placed_chunks.size(), 2u);
+  EXPECT_EQ(recorder.placed_chunks[1].head.frame, 0b0010u);
+  const PlainReader reader(path());
+  EXPECT_EQ(reader.shape("/entry/data/data").front(), 6u) << "it ends with the last frame, not with the chunk";
+}
+
 TEST_F(StoreTest, AFrameThatComesTwiceIsRefusedAndTheFirstStays) {
   Recorder recorder;
   auto store = Store::create(posix_env(), path(), one_dataset(32, 40), small_options(), &recorder).value();
@@ -71,6 +96,13 @@ TEST_F(StoreTest, LayoutsThatCannotBeAreErrors) {
   EXPECT_EQ(code([](auto& l) { l.links[0].target = "/nowhere"; }), Errc::hdf5);
   EXPECT_NE(code([](auto& l) { l.chunked[0].frame_shape = {1 << 20, 1 << 20}; }), Errc{});
   EXPECT_NE(code([](auto& l) { l.chunked[0].frame_shape.assign(40, 1); }), Errc{});
+  EXPECT_EQ(code([](auto& l) { l.chunked[0].chunk_shape = {32, 16, 40}; }), Errc{});
+  EXPECT_EQ(code([](auto& l) { l.chunked[0].chunk_shape = {33, 16, 40}; }), Errc::invalid_argument);
+  EXPECT_EQ(code([](auto& l) {
+              l.chunked[0].chunk_shape = {2, 32, 40};
+              l.chunked[0].places.placement = Placement::slots;
+            }),
+            Errc::invalid_argument);
   EXPECT_EQ(code([](auto& l) { l.values[1].value = ArrayValue{{ElementType::u16, {5}}, {}}; }), Errc::invalid_argument);
 }
 

@@ -1,0 +1,435 @@
+/// Chunks of several frames, from the recorder's sink to plain HDF5: every pixel, every state, every acknowledgement.
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "../support/fault_env.hpp"
+#include "base/clock.hpp"
+#include "codec/codec.hpp"
+#include "recorder/recorder.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::uint64_t rows = 12, columns = 20;
+std::uint64_t pixels_a_frame() { return rows * columns; }
+constexpr std::uint16_t fill = 65535;
+
+struct Acks : AckListener {
+  explicit Acks(std::uint64_t window_of = 0) : window(window_of) {}
+  void safe_below(const std::string&, FrameNumber below) override { safe = value(below); }
+  void ask_again(const std::string&) override { ++asked; }
+  std::uint64_t window_frames() const override { return window; }
+  void closed(const std::string&, const std::string& text) override { problem = text; }
+  const std::uint64_t window;
+  std::atomic<std::uint64_t> safe{0};
+  std::atomic<int> asked{0};
+  std::string problem;
+};
+
+template <typename Condition>
+bool soon(Condition condition) {
+  for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(10ms);
+  return condition();
+}
+
+class GatherTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    rows = 12;
+    columns = 20;
+    folder_ = std::filesystem::temp_directory_path() / ("penstock-gather-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    config_.folder = folder_;
+    config_.codec.encoding = Encoding::none;
+    config_.chunk.frames = 4;
+    config_.pool_bytes = 128 << 20;
+    config_.end_timeout_s = 0.2;
+    config_.series_limit = 1;
+    config_.sources.push_back({});
+    out_ = std::tmpfile();
+    events_ = std::make_unique<Events>(out_);
+  }
+  void TearDown() override {
+    EXPECT_EQ(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL), 0) << "HDF5 objects stay open";
+    std::fclose(out_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::unique_ptr<Recorder> start() {
+    auto recorder = std::make_unique<Recorder>(env_, config_, *events_, team_);
+    EXPECT_TRUE(recorder->start().ok());
+    return recorder;
+  }
+
+  static Series series(std::uint64_t frames) {
+    Series series;
+    series.id = 1;
+    series.unique_id = "s";
+    series.frames = frames;
+    series.channels = {"1"};
+    series.frame = {ElementType::u16, {rows, columns}};
+    return series;
+  }
+
+  static std::uint16_t pixel(std::uint64_t number, std::uint64_t i, std::uint32_t channel = 0) {
+    return static_cast<std::uint16_t>(number * 331 + i + 7777 * channel);
+  }
+
+  static Frame frame(std::uint64_t number, Session session = nullptr, std::uint32_t channel = 0) {
+    auto content = std::make_shared<std::vector<std::uint16_t>>(pixels_a_frame());
+    for (std::size_t i = 0; i < content->size(); ++i) (*content)[i] = pixel(number, i, channel);
+    Frame frame;
+    frame.series_unique_id = "s";
+    frame.number = FrameNumber{number};
+    frame.channel = channel;
+    frame.spec = {ElementType::u16, {rows, columns}};
+    frame.payload = std::as_bytes(std::span(*content));
+    frame.owner = content;
+    frame.received_ns = realtime_ns();
+    frame.session = std::move(session);
+    return frame;
+  }
+
+  static void finish(Recorder& recorder) {
+    EXPECT_TRUE(recorder.end({1, "s"}).ok());
+    EXPECT_TRUE(recorder.wait_for_limit(20s));
+    recorder.stop();
+  }
+
+  template <typename T>
+  std::vector<T> read(const char* path, hid_t type, std::vector<hsize_t>* chunk = nullptr) const {
+    const hid_t id = H5Fopen((folder_ / "s.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    EXPECT_GE(id, 0);
+    const hid_t dataset = H5Dopen2(id, path, H5P_DEFAULT), space = H5Dget_space(dataset);
+    std::vector<T> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+    EXPECT_GE(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+    if (chunk != nullptr) {
+      const hid_t list = H5Dget_create_plist(dataset);
+      chunk->resize(3);
+      H5Pget_chunk(list, 3, chunk->data());
+      H5Pclose(list);
+    }
+    H5Sclose(space);
+    H5Dclose(dataset);
+    H5Fclose(id);
+    return values;
+  }
+  std::vector<std::uint8_t> states() const {
+    return read<std::uint8_t>("/entry/penstock/frame_state", H5T_NATIVE_UINT8);
+  }
+
+  /// Each frame's pixels are right where its state says that it is there, and else the fill value.
+  void expect_pixels(std::uint64_t frames, const char* path = "/entry/data/data", std::uint32_t channel = 0) const {
+    std::vector<hsize_t> chunk;
+    const auto found = read<std::uint16_t>(path, H5T_NATIVE_UINT16, &chunk);
+    EXPECT_EQ(chunk.front(), config_.chunk.frames);
+    const auto state = states();
+    ASSERT_EQ(found.size(), frames * pixels_a_frame());
+    ASSERT_EQ(state.size(), frames);
+    for (std::uint64_t n = 0; n < frames; ++n)
+      for (std::uint64_t i = 0; i < pixels_a_frame(); ++i)
+        ASSERT_EQ(found[n * pixels_a_frame() + i], state[n] == 1 ? pixel(n, i, channel) : fill) << n << " " << i;
+  }
+
+  std::filesystem::path folder_;
+  Config config_;
+  penstock::testing::FaultEnv env_;
+  std::FILE* out_ = nullptr;
+  std::unique_ptr<Events> events_;
+  const std::unique_ptr<job::Job> job_ = job::make_alone();
+  Team team_{*job_};
+};
+
+TEST_F(GatherTest, FramesInSomeDisorderLandInTheirPlaces) {
+  struct Case {
+    std::uint64_t frames, announced, total;
+    std::vector<std::uint64_t> tile;
+    Encoding encoding;
+    unsigned threads;
+  };
+  const Case cases[] = {{2, 50, 50, {}, Encoding::none, 1},       {4, 50, 50, {}, Encoding::deflate, 3},
+                        {7, 0, 50, {}, Encoding::deflate, 2},     {8, 50, 50, {5, 20}, Encoding::none, 3},
+                        {3, 0, 50, {5, 7}, Encoding::deflate, 2}, {32, 70, 70, {12, 8}, Encoding::deflate, 4},
+                        {32, 33, 33, {}, Encoding::none, 2}};
+  for (const auto& each : cases) {
+    std::filesystem::remove(folder_ / "s.h5");
+    config_.chunk.frames = each.frames;
+    config_.chunk.shape = each.tile;
+    config_.codec.encoding = each.encoding;
+    config_.threads = each.threads;
+    std::vector<std::uint64_t> order(each.total);
+    for (std::uint64_t n = 0; n < each.total; ++n) order[n] = n;
+    std::mt19937 random(static_cast<unsigned>(each.frames));
+    // Neighbours of a few places; always within the blocks that may be open at once.
+    for (std::size_t first = 0; first < order.size(); first += 2 * each.frames)
+      std::shuffle(order.begin() + static_cast<std::ptrdiff_t>(first),
+                   order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), first + 2 * each.frames)),
+                   random);
+    const auto recorder = start();
+    ASSERT_TRUE(recorder->begin(series(each.announced), nullptr).ok());
+    for (const auto n : order) ASSERT_TRUE(recorder->put(frame(n)).ok());
+    finish(*recorder);
+    EXPECT_EQ(states(), std::vector<std::uint8_t>(each.total, 1));
+    expect_pixels(each.total);
+  }
+}
+
+TEST_F(GatherTest, AnyOrderAtAllLosesNoFrameWithoutAWord) {
+  const auto seed =
+      ::getenv("PENSTOCK_TEST_SEED") ? std::stoul(::getenv("PENSTOCK_TEST_SEED")) : std::random_device()();
+  SCOPED_TRACE("PENSTOCK_TEST_SEED=" + std::to_string(seed));
+  std::mt19937 random(static_cast<unsigned>(seed));
+  for (int round = 0; round < 12; ++round) {
+    std::filesystem::remove(folder_ / "s.h5");
+    config_.chunk.frames = 2 + random() % 9;
+    config_.chunk.shape = random() % 2 ? std::vector<std::uint64_t>{5, 9} : std::vector<std::uint64_t>{};
+    config_.threads = 1 + random() % 4;
+    constexpr std::uint64_t total = 60;
+    std::vector<std::uint64_t> order;
+    for (std::uint64_t n = 0; n < total; ++n)
+      if (random() % 8 != 0) order.push_back(n);
+    for (std::size_t i = 0; i < order.size(); ++i) std::swap(order[i], order[random() % order.size()]);
+    const auto session = std::make_shared<Acks>();
+    const auto recorder = start();
+    ASSERT_TRUE(recorder->begin(series(total), session).ok());
+    std::vector<bool> refused(total);
+    for (const auto n : order) {
+      refused[n] = !recorder->put(frame(n, session)).ok();
+      if (random() % 5 == 0) (void)recorder->put(frame(n, session));  // a copy of it
+    }
+    finish(*recorder);
+    expect_pixels(total);
+    const auto state = states();
+    for (std::uint64_t n = 0; n < total; ++n) {
+      const bool came = std::find(order.begin(), order.end(), n) != order.end();
+      EXPECT_EQ(state[n], !came ? 0 : refused[n] ? 3 : 1) << n;
+    }
+    EXPECT_EQ(session->safe, *std::max_element(order.begin(), order.end()) + 1) << "nothing is waited for";
+    EXPECT_EQ(session->problem, "");
+  }
+}
+
+TEST_F(GatherTest, AFrameIsNotAcknowledgedBeforeItsBlockIsWritten) {
+  const auto session = std::make_shared<Acks>();
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(0), session).ok());
+  for (std::uint64_t n = 0; n < 7; ++n) ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+  EXPECT_TRUE(soon([&] { return session->safe == 4; }));
+  std::this_thread::sleep_for(700ms);
+  EXPECT_EQ(session->safe, 4u) << "a slow detector's frames wait for their neighbours";
+  ASSERT_TRUE(recorder->put(frame(7, session)).ok());
+  EXPECT_TRUE(soon([&] { return session->safe == 8; }));
+  ASSERT_TRUE(recorder->put(frame(8, session)).ok());
+  finish(*recorder);
+  EXPECT_EQ(session->safe, 9u);
+  expect_pixels(9);
+}
+
+TEST_F(GatherTest, AGapIsMissingAndAFrameThatComesAfterItsBlockIsDropped) {
+  const auto session = std::make_shared<Acks>();
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(40), session).ok());
+  for (std::uint64_t n = 0; n < 24; ++n) {
+    if (n == 2 || n == 3) continue;
+    ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+  }
+  EXPECT_TRUE(soon([&] { return session->safe == 0; }));
+  EXPECT_EQ(session->safe, 0u) << "four blocks may be open, and this is the only one";
+  // Its place is wanted once three more are open.
+  for (std::uint64_t n : {24, 28, 32, 36}) ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+  EXPECT_TRUE(soon([&] { return session->safe == 24; }));
+  const auto late = recorder->put(frame(2, session));
+  ASSERT_FALSE(late.ok());
+  EXPECT_NE(late.error().message().find("too late"), std::string::npos);
+  for (std::uint64_t n = 25; n < 40; ++n) ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+  finish(*recorder);
+  EXPECT_EQ(session->safe, 40u);
+  const auto state = states();
+  EXPECT_EQ(state[2], 3) << "dropped";
+  EXPECT_EQ(state[3], 0) << "missing";
+  expect_pixels(40);
+}
+
+TEST_F(GatherTest, ChannelsGatherEachForItself) {
+  auto two = series(10);
+  two.channels = {"low", "high"};
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(two, nullptr).ok());
+  for (std::uint64_t n = 0; n < 10; ++n)
+    for (std::uint32_t channel : {1u, 0u}) ASSERT_TRUE(recorder->put(frame(n, nullptr, channel)).ok());
+  finish(*recorder);
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(10, 1));
+  expect_pixels(10, "/entry/data/data", 0);
+  expect_pixels(10, "/entry/data/channel_1_high", 1);
+}
+
+TEST_F(GatherTest, FramesThatComeCompressedAreExpandedAndABrokenOneIsDamaged) {
+  config_.codec.encoding = Encoding::deflate;  // HDF5's own
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(8), nullptr).ok());
+  for (std::uint64_t n = 0; n < 8; ++n) {
+    auto one = frame(n);
+    const CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
+    CodecScratch scratch;
+    auto stored = std::make_shared<std::vector<std::byte>>(encoded_bound(codec, one.payload.size(), 2));
+    const auto size = penstock::encode(codec, one.payload, 2, *stored, scratch);
+    ASSERT_TRUE(size.ok());
+    stored->resize(*size);
+    if (n == 5) std::fill(stored->begin() + 16, stored->end(), std::byte{0xFF});
+    one.encoding = Encoding::bitshuffle_lz4;
+    one.payload = *stored;
+    one.owner = stored;
+    ASSERT_TRUE(recorder->put(std::move(one)).ok());
+  }
+  finish(*recorder);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 1, 1, 2, 1, 1}));
+  expect_pixels(8);
+}
+
+TEST_F(GatherTest, ALostBlockIsAskedForAndFormedAnew) {
+  for (const bool tiled : {false, true}) {
+    std::filesystem::remove(folder_ / "s.h5");
+    config_.chunk.shape = tiled ? std::vector<std::uint64_t>{5, 9} : std::vector<std::uint64_t>{};
+    config_.end_timeout_s = 10;
+    config_.store.segment_bytes = 64 << 10;
+    std::atomic<bool> full{false};
+    env_.faults->on_write = [&](std::uint64_t, std::uint64_t bytes) -> Result<void> {
+      return full && bytes > 4096 ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
+    };
+    const auto session = std::make_shared<Acks>();
+    const auto recorder = start();
+    ASSERT_TRUE(recorder->begin(series(40), session).ok());
+    for (std::uint64_t n = 0; n < 8; ++n) ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+    ASSERT_TRUE(soon([&] { return session->safe == 8; }));
+    full = true;
+    for (std::uint64_t n = 8; n < 18; ++n) ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+    ASSERT_TRUE(soon([&] { return session->asked > 0; }));
+    EXPECT_EQ(session->safe, 8u);
+    full = false;
+    // As a client does that comes back: all that was not acknowledged, and what follows.
+    const auto back = std::make_shared<Acks>();
+    for (std::uint64_t n = 8; n < 40; ++n) ASSERT_TRUE(recorder->put(frame(n, back)).ok()) << n;
+    finish(*recorder);
+    EXPECT_EQ(back->safe, 40u);
+    EXPECT_EQ(states(), std::vector<std::uint8_t>(40, 1));
+    expect_pixels(40);
+    env_.faults->on_write = [](auto, auto) { return Result<void>{}; };
+  }
+}
+
+TEST_F(GatherTest, ASenderThatCanSendNoMoreGetsTheBlockThatItWaitsFor) {
+  const auto session = std::make_shared<Acks>(8);
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(0), session).ok());
+  // Frame 1 never comes; fewer blocks are open than may be.
+  for (std::uint64_t n : {0, 2, 3, 4, 5, 6, 7, 8}) ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+  EXPECT_TRUE(soon([&] { return session->safe == 8; })) << session->safe;
+  ASSERT_TRUE(recorder->put(frame(9, session)).ok());
+  finish(*recorder);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 0, 1, 1, 1, 1, 1, 1, 1, 1}));
+  expect_pixels(10);
+}
+
+TEST_F(GatherTest, ASenderThatComesBackAndHasSentAllBeforeIsNotHeldUp) {
+  const auto recorder = start();
+  const auto first = std::make_shared<Acks>(8), back = std::make_shared<Acks>(8);
+  ASSERT_TRUE(recorder->begin(series(0), first).ok());
+  for (std::uint64_t n : {0, 2, 3, 4, 5, 6, 7}) ASSERT_TRUE(recorder->put(frame(n, first)).ok());
+  for (std::uint64_t n : {0, 2, 3, 4, 5, 6, 7, 8}) ASSERT_TRUE(recorder->put(frame(n, back)).ok());
+  EXPECT_TRUE(soon([&] { return back->safe >= 8; })) << back->safe;
+  finish(*recorder);
+}
+
+TEST_F(GatherTest, AWindowOfTooFewFramesIsRefusedWithTheNumberNeeded) {
+  const auto recorder = start();
+  auto small = series(40);
+  small.window_frames = 7;
+  const auto begun = recorder->begin(small, nullptr);
+  ASSERT_FALSE(begun.ok());
+  EXPECT_NE(begun.error().message().find("keep 8 at least"), std::string::npos) << begun.error().message();
+  small.window_frames = 8;
+  ASSERT_TRUE(recorder->begin(small, nullptr).ok());
+  EXPECT_EQ(recorder->window_needed("s"), 8u);
+  finish(*recorder);
+}
+
+TEST_F(GatherTest, APoolThatIsTooSmallIsNamedAndTheOneNamedSuffices) {
+  config_.pool_bytes = 64 << 20;
+  config_.chunk.frames = 32;
+  auto large = series(64);
+  large.frame.shape = {256, 256};
+  auto recorder = start();
+  const auto begun = recorder->begin(large, nullptr);
+  ASSERT_FALSE(begun.ok());
+  const auto message = begun.error().message();
+  const std::string words = "pool_bytes of at least ";
+  ASSERT_NE(message.find(words), std::string::npos) << message;
+  config_.pool_bytes = std::stoull(message.substr(message.find(words) + words.size()));
+  recorder->stop();
+  recorder = start();
+  EXPECT_TRUE(recorder->begin(large, nullptr).ok()) << config_.pool_bytes;
+  finish(*recorder);
+}
+
+TEST_F(GatherTest, AScanOfTheStartMessageHasChunksOfOneFrame) {
+  auto scanned = series(4);
+  scanned.user_data_json = R"({"penstock": {"scan": {"axes": [{"name": "y", "points": 4}]}}})";
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(scanned, nullptr).ok());
+  for (std::uint64_t n = 0; n < 4; ++n) ASSERT_TRUE(recorder->put(frame(n)).ok());
+  finish(*recorder);
+  config_.chunk.frames = 1;
+  expect_pixels(4);
+}
+
+TEST_F(GatherTest, MoreFramesThanMemoryWaitAndNoneIsLost) {
+  rows = columns = 120;
+  config_.pool_bytes = 64 << 20;  // three buffers: two blocks may be open, and one be written
+  config_.chunk.frames = 32;
+  config_.threads = 4;
+  config_.codec.encoding = Encoding::deflate;
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(400), nullptr).ok());
+  for (std::uint64_t n = 0; n < 400; ++n) ASSERT_TRUE(recorder->put(frame(n)).ok());
+  finish(*recorder);
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(400, 1));
+  expect_pixels(400);
+}
+
+TEST_F(GatherTest, ABlockOfWhichSomeChunksAreLostIsFormedAnew) {
+  config_.chunk.shape = {5, 9};
+  config_.end_timeout_s = 10;
+  config_.store.segment_bytes = 8192;
+  std::atomic<bool> shaky{false};
+  std::atomic<int> asked{0};
+  env_.faults->on_write = [&](std::uint64_t, std::uint64_t bytes) -> Result<void> {
+    return shaky && bytes >= 4096 && ++asked % 2 == 0 ? Result<void>(make_error(Errc::no_space, "full"))
+                                                      : Result<void>{};
+  };
+  const auto session = std::make_shared<Acks>(), back = std::make_shared<Acks>();
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(40), session).ok());
+  shaky = true;
+  for (std::uint64_t n = 0; n < 40; ++n) ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+  ASSERT_TRUE(soon([&] { return session->asked > 0; }));
+  EXPECT_LT(session->safe, 40u);
+  shaky = false;
+  for (auto n = session->safe.load(); n < 40; ++n) ASSERT_TRUE(recorder->put(frame(n, back)).ok()) << n;
+  finish(*recorder);
+  EXPECT_EQ(back->safe, 40u);
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(40, 1));
+  expect_pixels(40);
+}
+
+}  // namespace
+}  // namespace penstock::recorder
