@@ -23,10 +23,10 @@ TIMES_MAX = 2.0
 
 @dataclass(frozen=True)
 class Death:
-    """How the writer worked before it died, and so what the index on storage had: every second as a recorder's."""
+    """How the writer worked before it died, and so what the index on storage had."""
 
     chunks_per_s: int  # 0: as fast as the storage takes them
-    flush_ms: int = 1000
+    flush_ms: int = 1000  # as a recorder does
 
 
 DEATHS = {

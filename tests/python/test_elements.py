@@ -45,7 +45,7 @@ def quick(tmp_path: Path) -> str:
     return str(config)
 
 
-def element(grid: tuple[int, int], number: int) -> dict[str, object]:
+def element(grid: tuple[int, int], number: int) -> dict[str, Any]:
     return {"user_data": {"penstock": {"element": {"grid": list(grid), "number": number}}}}
 
 
@@ -189,7 +189,7 @@ def test_masks_of_elements_are_put_together(record: Callable[..., Any], tmp_path
     clients = [Client(recorder.address) for _ in range(4)]
     for number, client in enumerate(clients):
         part = np.ascontiguousarray(part_of(mask, grid, number))
-        fields = {"pixel_mask": {"a": multi_dimensional(part)}} if number != 2 else {}
+        fields: dict[str, Any] = {"pixel_mask": {"a": multi_dimensional(part)}} if number != 2 else {}
         client.start("s", 1, ELEMENT, **element(grid, number), **fields)
         client.image("s", 0, np.zeros(ELEMENT, np.uint16))
     for client in clients:

@@ -18,8 +18,8 @@ from detector_stream import start_message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from mid_series import ended_in_mid_series, native_recorder, stamps_are_right
+from plain_client import ACK, ERROR, HELLO, RESUME, START, Client, start_fields
 from test_independent_scanner import CHUNKS, walk
-from test_tcp_client import ACK, ERROR, HELLO, RESUME, START, Client, start_fields
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FILL = 65535
