@@ -44,6 +44,7 @@ Result<Blocks::Joined> Blocks::join(FrameNumber number, std::uint32_t channel) {
       return make_error(Errc::out_of_order,
                         "image {} came too late: the chunk of the frames {} to {} was written without it",
                         value(number), key.second * options_.frames, (key.second + 1) * options_.frames - 1);
+    shut_overdue(key, joined.due);
     if (open_in_[channel] >= options_.open_max) {
       // The lowest: the frames that it lacks are the longest overdue.
       const auto lowest = open_.lower_bound({channel, 0});
@@ -62,6 +63,20 @@ Result<Blocks::Joined> Blocks::join(FrameNumber number, std::uint32_t channel) {
   return joined;
 }
 
+/// With mutex_ held, before `opening`: what the channel's blocks far behind it lack is not waited for any longer. One
+/// that was lost is: its sender was asked for its frames.
+void Blocks::shut_overdue(const Key& opening, std::vector<Ref>& ready) {
+  auto& newest = newest_[opening.first];
+  if (opening.second <= newest) return;
+  newest = opening.second;
+  std::vector<Ref> overdue;
+  for (auto each = open_.lower_bound({opening.first, 0}); each != open_.end() && each->first.first == opening.first;
+       ++each)
+    if (!each->second->again && each->first.second + options_.open_max <= newest) overdue.push_back(each->second);
+  for (const auto& block : overdue)
+    if (auto shut_one = shut(block)) ready.push_back(std::move(shut_one));
+}
+
 /// With mutex_ held.
 Blocks::Ref Blocks::open(const Key& key) {
   auto block = std::make_shared<Block>();
@@ -70,6 +85,7 @@ Blocks::Ref Blocks::open(const Key& key) {
   block->wanted = wanted(key.second);
   if (const auto again = again_.find(key); again != again_.end()) {
     block->wanted = again->second;
+    block->again = true;
     again_.erase(again);
   }
   if (free_buffers_ == 0 || !give_buffer(*block)) waiting_.push_back(block);
@@ -102,8 +118,11 @@ Blocks::Ref Blocks::due(const Ref& block) {
   if (block->open || block->pending > 0) return nullptr;
   const Key key{block->channel, block->number};
   if (block->there == 0) {
-    // None of its frames could be used: as if there had been none.
-    closed_[{key.first, key.second / closed_a_page}].reset(key.second % closed_a_page);
+    // None of its frames could be used: as if there had been none. One that was lost still takes only what it had.
+    if (block->again)
+      again_[key] = block->wanted;
+    else
+      closed_[{key.first, key.second / closed_a_page}].reset(key.second % closed_a_page);
     return block;
   }
   block->cookie = next_cookie_++;

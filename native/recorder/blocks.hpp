@@ -4,7 +4,8 @@
 /// a worker copies it into the block's buffer, and with the last one the block is due: its chunks are encoded and
 /// handed to the store, and its frames settle with the last of these.
 ///
-/// Invariants: of a channel at most `open_max` blocks take frames; at most `buffers` blocks have memory, those that
+/// Invariants: of a channel at most `open_max` blocks take frames, none of them `open_max` blocks behind the newest, so
+/// that one lost frame holds up no more than a few blocks; at most `buffers` blocks have memory, those that
 /// were opened first. A block that has been written takes frames again only if it was lost, and only those that it
 /// had: so of two records for one chunk the earlier one never lacks a frame that the later one has.
 ///
@@ -45,6 +46,7 @@ struct Block {
   std::uint32_t joined = 0;
   unsigned pending = 0;  ///< joined, and not copied yet
   bool open = true;
+  bool again = false;                ///< it was lost, and is formed anew
   std::vector<std::uint64_t> slots;  ///< of the rows of the frames that are there
   std::vector<Task> parked;
 };
@@ -103,6 +105,7 @@ class Blocks {
   };
   static constexpr std::uint64_t closed_a_page = 4096;
 
+  void shut_overdue(const Key& opening, std::vector<Ref>& ready);
   Ref open(const Key& key);
   Ref shut(const Ref& block);
   Ref due(const Ref& block);
@@ -117,6 +120,7 @@ class Blocks {
   std::uint64_t free_buffers_;
   std::map<Key, Ref> open_;
   std::map<std::uint32_t, std::uint64_t> open_in_;  ///< by channel
+  std::map<std::uint32_t, std::uint64_t> newest_;   ///< by channel: the highest block that was opened
   std::deque<Ref> waiting_;                         ///< for a buffer, in the order in which they were opened
   std::map<Key, std::bitset<closed_a_page>> closed_;
   std::map<Key, std::uint32_t> again_;  ///< lost blocks: the frames that they had

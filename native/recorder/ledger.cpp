@@ -9,6 +9,9 @@ namespace penstock::recorder {
 
 namespace {
 
+/// Of frames; a sender that says more never waits for a single block.
+constexpr std::uint64_t window_max = 1 << 20;
+
 std::uint32_t bit_of(std::uint32_t part) { return 1u << part; }
 
 }  // namespace
@@ -28,7 +31,8 @@ Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const 
   auto& frame = entry(n);
   if (session) {
     auto& sent = sessions_[session];
-    if (watches_windows_ && sent.end == 0) sent.window = session->window_frames() * std::popcount(all_parts_);
+    if (watches_windows_ && sent.end == 0)
+      sent.window = std::min(session->window_frames(), window_max) * std::popcount(all_parts_);
     sent.end = std::max(sent.end, n + 1);
     if (sent.kept.size() < sent.window) sent.kept.push_back(n);
     if (!(frame.safe & bit)) sent.waiting.emplace(n, part);

@@ -20,6 +20,8 @@ constexpr std::int64_t progress_interval_ns = 500'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 constexpr unsigned rejects_a_second = 10;
 constexpr std::size_t closed_names_max = 1024;
+/// So long after its close a series of the same name is taken for the same, if an element begins that it lacked.
+constexpr std::int64_t late_element_ns = 60'000'000'000;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -226,7 +228,7 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
   if (!file.ok()) {
     answer_close_without_file(unique_id);
     // The recorder's own trouble, whoever else is told of it.
-    ++failed_series_;
+    if (file.error().code() != Errc::refused) ++failed_series_;  // what a client asked for in vain is not
     spdlog::error("series \"{}\" is not recorded: {}", unique_id, file.error().message());
     return file.error().with_context(fmt::format("series \"{}\"", unique_id));
   }
@@ -278,12 +280,12 @@ bool Recorder::end_idle_series() {
 Result<void> Recorder::claim(const std::string& unique_id, const std::optional<ElementPlace>& element) {
   std::unique_lock lock(mutex_);
   if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
-  changed_.wait_for(lock, opening_patience(), [&] { return !closing_names_.contains(unique_id); });
   if (closing_names_.contains(unique_id))
     return make_error(Errc::refused, "series \"{}\" is being closed; try again later", unique_id);
   // Another series of the same name begins with elements that were in the one before.
-  if (const auto before = closed_elements_.find(unique_id);
-      element && before != closed_elements_.end() && !before->second.contains(element->number))
+  if (const auto before = closed_elements_.find(unique_id); element && before != closed_elements_.end() &&
+                                                            monotonic_ns() < before->second.until_ns &&
+                                                            !before->second.elements.contains(element->number))
     return make_error(Errc::out_of_order, "series \"{}\" was closed without its element {}; it comes too late",
                       unique_id, element->number);
   if (open_.contains(unique_id) || opening_.contains(unique_id))
@@ -443,7 +445,8 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
       closing_names_.insert(it->first);
       if (closed_elements_.size() >= closed_names_max) closed_elements_.clear();
       closed_elements_.erase(it->first);
-      if (open.file->has_elements()) closed_elements_[it->first] = open.file->begun_elements();
+      if (open.file->has_elements())
+        closed_elements_[it->first] = {open.file->begun_elements(), now_ns + late_element_ns};
       ready.push_back(std::move(it->second));
       it = open_.erase(it);
     }
@@ -474,12 +477,16 @@ void Recorder::close_one(const Open& open) {
   const std::string problem = open.file->problem();
   ++(closed.ok() && problem.empty() ? complete_series_ : failed_series_);
   totals_.close(open.file);
+  {
+    // Whoever hears that it is closed may begin another one of the same name.
+    std::lock_guard lock(mutex_);
+    closing_names_.erase(unique_id);
+  }
   for (const auto rank : open.joined)
     team_.tell(rank, {{"tell", "closed"}, {"series_unique_id", open.file->series().unique_id}, {"problem", problem}});
   for (const auto& session : open.file->sessions()) session->closed(open.file->series().unique_id, problem);
   report_end(open, problem);  // last: whoever reads the events may take its time
   std::lock_guard lock(mutex_);
-  closing_names_.erase(unique_id);
   ++closed_series_;
   changed_.notify_all();
 }

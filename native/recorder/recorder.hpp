@@ -164,7 +164,11 @@ class Recorder final : public FrameSink {
   std::set<std::string> opening_;  ///< whose file is being made
   std::set<std::string> close_when_open_;
   std::set<std::string> closed_names_;
-  std::map<std::string, std::set<std::uint32_t>> closed_elements_;  ///< which of them took part in it
+  struct ClosedElements {
+    std::set<std::uint32_t> elements;  ///< that took part
+    std::int64_t until_ns = 0;         ///< monotonic
+  };
+  std::map<std::string, ClosedElements> closed_elements_;
   std::set<std::string> closing_names_;
   using EarlyEnd = std::pair<unsigned, std::optional<std::uint32_t>>;  ///< of which rank, and of which element
   std::map<std::string, std::set<EarlyEnd>> early_ends_;               ///< by series that has not started

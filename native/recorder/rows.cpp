@@ -44,7 +44,14 @@ void merge_parts(std::vector<Row>& rows) {
     into.written_ns = std::max(into.written_ns, row.written_ns);
     into.place = std::max(into.place, row.place);
     into.whole = row.whole;
-    if (!row.metadata.empty()) into.metadata = std::move(row.metadata);
+    for (auto& [name, value] : row.metadata) {
+      const auto same = std::find_if(into.metadata.begin(), into.metadata.end(),
+                                     [&](const auto& known) { return known.first == name; });
+      if (same == into.metadata.end())
+        into.metadata.emplace_back(std::move(name), std::move(value));
+      else
+        same->second = std::move(value);
+    }
   }
   rows.resize(kept);
 }
@@ -105,18 +112,24 @@ Result<void> RowBatch::write(store::RowWriter& out) {
   rows.swap(rows_);
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.number < b.number; });
   merge_parts(rows);
-  Rows all, exposed, described;
+  Rows all, whole, exposed;
   for (const auto& row : rows) {
     remark_unknown(row.metadata);
     all.push_back(&row);
+    if (row.whole) whole.push_back(&row);
     if (has_exposure(row)) exposed.push_back(&row);
-    if (!row.metadata.empty()) described.push_back(&row);
   }
   // Rows without such values leave the columns as they are: another part of the frame may have brought them before.
   PEN_TRY(for_runs(all, [&](const Run& run) { return write_progress(run, out); }));
   PEN_TRY(for_runs(exposed, [&](const Run& run) { return write_exposures(run, out); }));
-  for (std::size_t column = 0; column < columns_.size(); ++column)
+  // A frame of which a part is missing may have another state by now, which is not this one's to change.
+  if (states_ == States::written) PEN_TRY(for_runs(whole, [&](const Run& run) { return write_received(run, out); }));
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    Rows described;
+    for (const auto& row : rows)
+      if (value_of(row.metadata, column) != nullptr) described.push_back(&row);
     PEN_TRY(for_runs(described, [&](const Run& run) { return write_metadata(run, column, out); }));
+  }
   return {};
 }
 
@@ -127,15 +140,13 @@ Result<void> RowBatch::put(const Run& run, std::size_t column, std::int64_t Row:
   return out.put(store::ColumnId{static_cast<std::uint16_t>(column)}, run.place, std::as_bytes(std::span(values)));
 }
 
+Result<void> RowBatch::write_received(const Run& run, store::RowWriter& out) {
+  const std::vector<std::uint8_t> states(run.rows.size(), static_cast<std::uint8_t>(FrameState::received));
+  return out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, run.place,
+                 std::as_bytes(std::span(states)));
+}
+
 Result<void> RowBatch::write_progress(const Run& run, store::RowWriter& out) {
-  if (states_ == States::written) {
-    std::vector<std::uint8_t> states;
-    states.reserve(run.rows.size());
-    for (const auto* row : run.rows)
-      states.push_back(static_cast<std::uint8_t>(row->whole ? FrameState::received : FrameState::missing));
-    PEN_TRY(out.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, run.place,
-                    std::as_bytes(std::span(states))));
-  }
   PEN_TRY(put(run, static_cast<std::size_t>(Column::received), &Row::received_ns, out));
   PEN_TRY(put(run, static_cast<std::size_t>(Column::encoded), &Row::encoded_ns, out));
   PEN_TRY(put(run, static_cast<std::size_t>(Column::written), &Row::written_ns, out));

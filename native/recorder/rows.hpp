@@ -117,6 +117,7 @@ class RowBatch {
   template <typename Write>
   static Result<void> for_runs(const Rows& rows, Write write);
   static Result<void> put(const Run& run, std::size_t column, std::int64_t Row::*member, store::RowWriter& out);
+  static Result<void> write_received(const Run& run, store::RowWriter& out);
   Result<void> write_progress(const Run& run, store::RowWriter& out);
   static Result<void> write_exposures(const Run& run, store::RowWriter& out);
   Result<void> write_metadata(const Run& run, std::size_t position, store::RowWriter& out);

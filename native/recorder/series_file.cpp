@@ -436,7 +436,11 @@ Result<void> SeriesFile::close() {
     }
   }
   // The first writer may have to wait for memory that another one's segment holds.
-  if (blocks_) flush_older_than(monotonic_ns());
+  if (blocks_)
+    for (auto& slot : writers_) {
+      std::lock_guard lock(slot->mutex);
+      if (auto flushed = slot->writer->flush(); !flushed.ok()) fail(flushed.error());
+    }
   write_open_blocks();
   for (auto& slot : writers_) {
     std::lock_guard lock(slot->mutex);

@@ -258,6 +258,8 @@ const std::vector<std::string>* TcpConnection::find_channels(const std::string& 
   if (series_ == nullptr || series_->unique_id() != series_unique_id || series_->is_closed()) {
     series_ = table_.find(series_unique_id);
     session_ = series_ == nullptr ? nullptr : series_->session(replies_, socket_);
+    // Also of one that sent no start.
+    if (session_ != nullptr) session_->set_window(window_of(series_->announced()));
   }
   return series_ == nullptr ? nullptr : &series_->channels();
 }

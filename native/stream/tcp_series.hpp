@@ -66,6 +66,13 @@ class TcpSeries : public AckListener {
 
   const std::string& unique_id() const { return unique_id_; }
   const std::vector<std::string>& channels() const { return channels_; }
+  /// Its channels and frames, nothing else.
+  Series announced() const {
+    Series series;
+    series.channels = channels_;
+    series.frame = frame_;
+    return series;
+  }
   bool is_closed() const;
   /// Whether `series` announces the same frames.
   bool is_of(const Series& series) const {

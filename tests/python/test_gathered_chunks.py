@@ -220,6 +220,7 @@ def test_no_order_of_arrival_loses_a_frame_without_a_word(
     written: set[int] = set()
     there: set[int] = set()
     late: set[int] = set()
+    newest = 0
     for number in order:
         block = number // 4
         if number in there:
@@ -227,10 +228,14 @@ def test_no_order_of_arrival_loses_a_frame_without_a_word(
         if block in written:
             late.add(number)
             continue
-        if block not in open_blocks and len(open_blocks) == 4:
-            lowest = min(open_blocks)
-            written.add(lowest)
-            del open_blocks[lowest]
+        if block not in open_blocks:
+            pushed_out = [each for each in open_blocks if each + 4 <= block and block > newest]
+            if len(open_blocks) - len(pushed_out) == 4:
+                pushed_out = [min(open_blocks)]
+            newest = max(newest, block)
+            for each in pushed_out:
+                written.add(each)
+                del open_blocks[each]
         open_blocks.setdefault(block, set()).add(number)
         there.add(number)
         if len(open_blocks[block]) == 4:
@@ -244,6 +249,18 @@ def test_no_order_of_arrival_loses_a_frame_without_a_word(
         state = 1 if number in there else 3 if number in late else 0
         assert states[number] == state, f"frame {number}"
         assert numpy.array_equal(pixels[number], FRAMES[number] if state == 1 else numpy.full((30, 40), FILL))
+
+
+def test_a_gap_holds_up_no_more_than_a_few_chunks(record: Record, tmp_path: Path) -> None:
+    """Also of a client that says nothing of its window."""
+    recorder = record(tmp_path, "--chunk-frames", "4")
+    with Client(recorder.address) as client:
+        client.start("gap", 0, (30, 40))
+        for number in [n for n in range(17) if n != 1]:
+            client.image("gap", number, FRAMES[number])
+        acknowledged(client, 16)
+        client.send(4, {"type": "end", "series_id": 1, "series_unique_id": "gap"})
+    assert recorder.series_end().missing == 1
 
 
 def test_what_was_acknowledged_survives_a_kill(record: Record, run: Run, tmp_path: Path) -> None:
