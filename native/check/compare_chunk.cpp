@@ -50,6 +50,21 @@ void report(const Subject& subject, std::uint64_t frame, const PixelDifferences&
 
 }  // namespace
 
+Result<Bytes> CompareScratch::frame(const Reference& reference, std::uint64_t number) {
+  if (const auto found = frames_.find(number); found != frames_.end()) return Bytes(found->second);
+  std::vector<std::byte> memory;
+  while (!order_.empty() && bytes_ + frames_.at(order_.front()).size() > kept_bytes_max) {
+    auto oldest = frames_.extract(order_.front());
+    order_.pop_front();
+    bytes_ -= oldest.mapped().size();
+    memory = std::move(oldest.mapped());
+  }
+  PEN_TRY(reference.frame(number, memory));
+  bytes_ += memory.size();
+  order_.push_back(number);
+  return Bytes(frames_.emplace(number, std::move(memory)).first->second);
+}
+
 Result<void> compare_with_reference(Subject& subject, std::uint64_t number, std::uint32_t there, Bytes raw,
                                     const Reference& reference, CompareScratch& scratch, Findings& findings) {
   const auto position = subject.grid_position(number);
@@ -69,7 +84,7 @@ Result<void> compare_with_reference(Subject& subject, std::uint64_t number, std:
     if (i < 32 && (there >> i & 1) == 0) continue;  // it reads as the fill value
     const auto frame = subject.frame_at.empty() ? first_frame + i : subject.frame_at[first_frame + i];
     if (frame == ~std::uint64_t{0}) continue;
-    PEN_ASSIGN(const auto expected, reference.frame(frame, scratch.frame));
+    PEN_ASSIGN(const auto expected, scratch.frame(reference, frame));
     PixelDifferences differences;
     compare_patch(subject, patch, raw.data() + i * frame_bytes, reference.frame_spec(), expected.data(), differences);
     std::uint8_t marks = Subject::was_compared;

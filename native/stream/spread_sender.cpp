@@ -10,13 +10,14 @@ namespace {
 
 class SpreadSender : public FrameSender {
  public:
-  explicit SpreadSender(std::vector<std::unique_ptr<FrameSender>> senders) : senders_(std::move(senders)) {}
+  explicit SpreadSender(std::vector<std::unique_ptr<FrameSender>> senders)
+      : senders_(std::move(senders)), ends_(senders_.size(), 0) {}
 
   Result<void> begin(const Series& series) override {
     return to_all([&](FrameSender& sender) { return sender.begin(series); });
   }
 
-  Result<void> put(const Frame& frame) override { return senders_[value(frame.number) % senders_.size()]->put(frame); }
+  Result<void> put(const Frame& frame) override { return put_to(value(frame.number) % senders_.size(), frame); }
 
   Result<void> flush() override {
     return to_all([](FrameSender& sender) { return sender.flush(); });
@@ -64,21 +65,30 @@ class SpreadSender : public FrameSender {
     return {};
   }
   const std::vector<std::unique_ptr<FrameSender>>& senders() const { return senders_; }
+  Result<void> put_to(std::size_t receiver, const Frame& frame) {
+    ends_[receiver] = value(frame.number) + 1;
+    return senders_[receiver]->put(frame);
+  }
 
  private:
-  static Receipt together(const std::vector<Receipt>& receipts) {
+  /// A receiver that has all of its frames safe says nothing against those of the others.
+  Receipt together(const std::vector<Receipt>& receipts) const {
     auto all = receipts.front();
-    for (auto one = receipts.begin() + 1; one != receipts.end(); ++one) {
-      all.confirmed = all.confirmed && one->confirmed;
-      all.safe_below = std::min(all.safe_below, one->safe_below);
-      all.refused += one->refused;
-      if (all.problem.empty()) all.problem = one->problem;
-      if (all.first_refusal.empty()) all.first_refusal = one->first_refusal;
+    all.safe_below = *std::max_element(ends_.begin(), ends_.end());
+    for (std::size_t i = 0; i < receipts.size(); ++i) {
+      const auto& one = receipts[i];
+      if (one.safe_below < ends_[i]) all.safe_below = std::min(all.safe_below, one.safe_below);
+      if (i == 0) continue;
+      all.confirmed = all.confirmed && one.confirmed;
+      all.refused += one.refused;
+      if (all.problem.empty()) all.problem = one.problem;
+      if (all.first_refusal.empty()) all.first_refusal = one.first_refusal;
     }
     return all;
   }
 
   const std::vector<std::unique_ptr<FrameSender>> senders_;
+  std::vector<std::uint64_t> ends_;  ///< by receiver: one past the last frame that was put to it
 };
 
 NamedArray cut(const NamedArray& array, const Tiling& elements, std::uint32_t number) {
@@ -123,7 +133,7 @@ class ElementSender final : public SpreadSender {
     const auto element = frame.element.value_or(0);
     if (element >= senders().size())
       return make_error(Errc::invalid_argument, "element {} of {}", element, senders().size());
-    return senders()[element]->put(frame);
+    return put_to(element, frame);
   }
 
  private:

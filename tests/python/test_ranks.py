@@ -141,6 +141,7 @@ def test_ranks_fill_one_file(
     for series in ("first", "second") if ranks == 2 else ("only",):
         sent = simulate(run, recorder.target, "--frames", "403", "--series-name", series)
         assert sent.returncode == 0, sent.stderr
+        assert "403 acknowledged" in sent.stderr, "each rank has its own frames safe"
         end = recorder.until("series_end")
         assert (end["series_unique_id"], end["frames_received"], end["problem"]) == (series, 403, None)
         assert (end["missing"], end["duplicate"], end["lost"]) == (0, 0, 0)
