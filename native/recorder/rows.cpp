@@ -44,13 +44,13 @@ void merge_parts(std::vector<Row>& rows) {
     into.written_ns = std::max(into.written_ns, row.written_ns);
     into.place = std::max(into.place, row.place);
     into.whole = row.whole;
-    for (auto& [name, value] : row.metadata) {
+    for (auto& told : row.metadata) {
       const auto same = std::find_if(into.metadata.begin(), into.metadata.end(),
-                                     [&](const auto& known) { return known.first == name; });
+                                     [&](const auto& known) { return known.first == told.first; });
       if (same == into.metadata.end())
-        into.metadata.emplace_back(std::move(name), std::move(value));
+        into.metadata.push_back(std::move(told));
       else
-        same->second = std::move(value);
+        same->second = std::move(told.second);
     }
   }
   rows.resize(kept);
