@@ -261,6 +261,12 @@ def test_a_killed_recorders_scan_is_recovered(record: Record, run: Run, tmp_path
         ("chunk: {shape: [8, 8]}\nfiles: {layout: per_writer}", "files.layout"),
         ("scan: {axes: [{name: y, points: 2}]}\nresume: true", "resume"),
         ("chunk: {shape: [8, 8]}\nstore: {placement: slots}", "store.placement"),
+        ("chunk: {frames: 0}", "chunk.frames"),
+        ("chunk: {frames: 33}", "chunk.frames"),
+        ("chunk: {frames: 2}\nfiles: {layout: per_writer}", "files.layout"),
+        ("chunk: {frames: 2}\nresume: true", "resume"),
+        ("chunk: {frames: 2}\nstore: {placement: slots}", "store.placement"),
+        ("chunk: {frames: 2}\nscan: {axes: [{name: y, points: 2}]}", "chunk.frames is 2 and scan"),
     ],
 )
 def test_wrong_settings_are_refused(run: Run, tmp_path: Path, text: str, said: str) -> None:

@@ -356,24 +356,6 @@ def test_a_sender_with_the_smallest_window_is_not_held_up_by_a_gap(
     assert recorder.series_end().frames_written == 24
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("chunk: {frames: 0}", "chunk.frames"),
-        ("chunk: {frames: 33}", "chunk.frames"),
-        ("chunk: {frames: 2}\nfiles: {layout: per_writer}", "files.layout"),
-        ("chunk: {frames: 2}\nresume: true", "resume"),
-        ("chunk: {frames: 2}\nstore: {placement: slots}", "store.placement"),
-        ("chunk: {frames: 2}\nscan: {axes: [{name: y, points: 2}]}", "chunk.frames is 2 and scan"),
-    ],
-)
-def test_wrong_settings_are_refused(run: Run, tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "wrong.yaml").write_text(text, encoding="utf-8")
-    done = run("record", str(tmp_path / "wrong.yaml"), "--folder", str(tmp_path), "--dry-run")
-    assert done.returncode == 2
-    assert said in done.stderr
-
-
 def test_a_dry_run_tells_of_the_frames(run: Run, tmp_path: Path) -> None:
     done = run("record", "--folder", str(tmp_path), "--dry-run", "--chunk", "8x8", "--chunk-frames", "4")
     assert done.returncode == 0, done.stderr
