@@ -32,11 +32,7 @@ Result<std::vector<std::unique_ptr<Feed>>> feeds_of(const ArraySpec& frame, std:
       of_element.progress = [&, number](std::uint64_t done, std::uint64_t total) {
         options.progress(number * total + done, grid.count() * total);
       };
-    const auto cut = [&](std::uint64_t index, std::vector<std::byte>& memory) {
-      memory.resize(elements.tile_bytes());
-      elements.copy(image(index), number, {}, memory);
-      return Bytes(memory);
-    };
+    const auto cut = [&](std::uint64_t index, MutableBytes into) { elements.copy(image(index), number, {}, into); };
     PEN_ASSIGN(feeds.emplace_back(), Feed::of_images(spec, count, cut, of_element), "element {}", number);
   }
   return feeds;

@@ -176,26 +176,25 @@ Result<std::unique_ptr<Feed>> encoded_feed(const ArraySpec& spec, std::size_t fr
 
 Result<std::unique_ptr<Feed>> Feed::simulated(const Simulation& simulation, const FeedOptions& options) {
   const auto& made = simulation.spec();
-  return of_images(
-      made.frame(), made.distinct_frames,
-      [&](std::uint64_t index, std::vector<std::byte>& memory) {
-        memory.resize(made.frame_bytes());
-        simulation.make_image(index, memory);
-        return Bytes(memory);
-      },
-      options);
+  const auto make = [&](std::uint64_t index, MutableBytes into) { simulation.make_image(index, into); };
+  return of_images(made.frame(), made.distinct_frames, make, options);
 }
 
-Result<std::unique_ptr<Feed>> Feed::of_images(const ArraySpec& spec, std::uint64_t count, const MakeImage& image,
+Result<std::unique_ptr<Feed>> Feed::of_images(const ArraySpec& spec, std::uint64_t count, const MakeImage& make,
                                               const FeedOptions& options) {
   PEN_ASSIGN(const auto frame_bytes, spec.bytes(options.memory_bytes_max));
-  if (options.encoding != Encoding::none) return encoded_feed(spec, frame_bytes, count, without_stamp(options), image);
+  if (options.encoding != Encoding::none)
+    return encoded_feed(spec, frame_bytes, count, without_stamp(options),
+                        [&](std::uint64_t index, std::vector<std::byte>& raw) {
+                          raw.resize(frame_bytes);
+                          make(index, raw);
+                          return Bytes(raw);
+                        });
   PEN_TRY(check_memory(frame_bytes * count, count, options));
   const std::vector<std::size_t> sizes(count, frame_bytes);
-  PEN_ASSIGN(auto slots, ImageSlots::make(sizes, needs_of(frame_bytes, options), [&](const ImageSlots::Image& slot) {
+  PEN_ASSIGN(auto slots, ImageSlots::make(sizes, needs_of(frame_bytes, options), [&](const ImageSlots::Image& image) {
                return for_all(count, options, [&](std::uint64_t index) -> Result<void> {
-                 std::vector<std::byte> memory;
-                 std::ranges::copy(image(index, memory), slot(index).begin());
+                 make(index, image(index));
                  return {};
                });
              }));

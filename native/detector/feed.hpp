@@ -41,10 +41,9 @@ class Feed {
   virtual double ratio() const = 0;
 
   static Result<std::unique_ptr<Feed>> simulated(const Simulation& simulation, const FeedOptions& options);
-  /// Of `count` images of `spec`; `image` gives one, perhaps in the memory that it is lent, and is called from several
-  /// threads.
-  using MakeImage = std::function<Bytes(std::uint64_t index, std::vector<std::byte>& memory)>;
-  static Result<std::unique_ptr<Feed>> of_images(const ArraySpec& spec, std::uint64_t count, const MakeImage& image,
+  /// Of `count` images of `spec`; `make` fills the memory of one, and is called from several threads.
+  using MakeImage = std::function<void(std::uint64_t index, MutableBytes into)>;
+  static Result<std::unique_ptr<Feed>> of_images(const ArraySpec& spec, std::uint64_t count, const MakeImage& make,
                                                  const FeedOptions& options);
   static Result<std::unique_ptr<Feed>> replayed(std::shared_ptr<const NpyImages> images, const FeedOptions& options);
 };
