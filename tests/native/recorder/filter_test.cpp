@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "recorder/recorder.hpp"
+#include "recorder_fixture.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -26,20 +27,8 @@ std::vector<std::uint8_t> pixels_of(std::uint64_t number, std::uint32_t channel)
   return pixels;
 }
 
-class FilterTest : public testing::Test {
+class FilterTest : public RecorderFixture {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("penstock-filter-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-    out_ = std::tmpfile();
-    events_ = std::make_unique<Events>(out_);
-  }
-  void TearDown() override {
-    EXPECT_EQ(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL), 0) << "HDF5 objects stay open";
-    std::fclose(out_);
-    std::filesystem::remove_all(folder_);
-  }
-
   static json filter(unsigned mode, const std::string& channel = {}) {
     return {{"id", 311}, {"values", {mode}}, {"folders", {PENSTOCK_TEST_FILTERS}}, {"channel", channel}};
   }
@@ -103,12 +92,6 @@ class FilterTest : public testing::Test {
       if (auto parsed = json::parse(line); parsed["event"] == "series_end") end = parsed;
     return end;
   }
-
-  std::filesystem::path folder_;
-  std::FILE* out_ = nullptr;
-  std::unique_ptr<Events> events_;
-  const std::unique_ptr<job::Job> job_ = job::make_alone();
-  Team team_{*job_};
 };
 
 /// The parameters that the dataset declares for the test's filter.

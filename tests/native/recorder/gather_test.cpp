@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "codec/codec.hpp"
 #include "recorder/recorder.hpp"
+#include "recorder_fixture.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -42,27 +43,14 @@ bool soon(Condition condition) {
   return condition();
 }
 
-class GatherTest : public ::testing::Test {
+class GatherTest : public RecorderFixture {
  protected:
   void SetUp() override {
     rows = 12;
     columns = 20;
-    folder_ = std::filesystem::temp_directory_path() / ("penstock-gather-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-    config_.folder = folder_;
-    config_.codec.encoding = Encoding::none;
+    RecorderFixture::SetUp();
+    config_ = small_config();
     config_.chunk.frames = 4;
-    config_.pool_bytes = 128 << 20;
-    config_.end_timeout_s = 0.2;
-    config_.series_limit = 1;
-    config_.sources.push_back({});
-    out_ = std::tmpfile();
-    events_ = std::make_unique<Events>(out_);
-  }
-  void TearDown() override {
-    EXPECT_EQ(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL), 0) << "HDF5 objects stay open";
-    std::fclose(out_);
-    std::filesystem::remove_all(folder_);
   }
 
   std::unique_ptr<Recorder> start() {
@@ -141,13 +129,8 @@ class GatherTest : public ::testing::Test {
         ASSERT_EQ(found[n * pixels_a_frame() + i], state[n] == 1 ? pixel(n, i, channel) : fill) << n << " " << i;
   }
 
-  std::filesystem::path folder_;
   Config config_;
   penstock::testing::FaultEnv env_;
-  std::FILE* out_ = nullptr;
-  std::unique_ptr<Events> events_;
-  const std::unique_ptr<job::Job> job_ = job::make_alone();
-  Team team_{*job_};
 };
 
 TEST_F(GatherTest, FramesInSomeDisorderLandInTheirPlaces) {

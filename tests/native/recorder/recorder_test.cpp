@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "recorder_fixture.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -22,24 +23,11 @@ using nlohmann::json;
 
 constexpr std::uint64_t rows = 16, columns = 32;
 
-class RecorderTest : public testing::Test {
+class RecorderTest : public RecorderFixture {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("penstock-recorder-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-    config_.folder = folder_;
-    config_.codec.encoding = Encoding::none;
-    config_.pool_bytes = 128 << 20;
-    config_.end_timeout_s = 0.2;
-    config_.series_limit = 1;
-    config_.sources.push_back({});
-    out_ = std::tmpfile();
-    events_ = std::make_unique<Events>(out_);
-  }
-  void TearDown() override {
-    EXPECT_EQ(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL), 0) << "HDF5 objects stay open";
-    std::fclose(out_);
-    std::filesystem::remove_all(folder_);
+    RecorderFixture::SetUp();
+    config_ = small_config();
   }
 
   std::unique_ptr<Recorder> start() {
@@ -106,12 +94,7 @@ class RecorderTest : public testing::Test {
     return read<std::uint8_t>(file, "/entry/penstock/frame_state", H5T_NATIVE_UINT8);
   }
 
-  std::filesystem::path folder_;
   Config config_;
-  std::FILE* out_ = nullptr;
-  std::unique_ptr<Events> events_;
-  const std::unique_ptr<job::Job> job_ = job::make_alone();
-  Team team_{*job_};
 };
 
 struct Acks : AckListener {
