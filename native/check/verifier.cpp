@@ -126,6 +126,7 @@ void Verifier::match_with_index(ChunkTask& task, const ChunkRecord& record) {
   }
   if (entry->address != task.address) {
     ++counts_.superseded;
+    task.superseded = true;
     return;
   }
   task.indexed = true;
@@ -144,7 +145,9 @@ void Verifier::verify_chunks(std::span<const ChunkTask> tasks, Memory& memory) {
   while (!tasks.empty() && !cancelled()) {
     const auto& first = tasks.front();
     if (first.address > file_bytes_ || first.size > file_bytes_ - first.address) {
-      if (first.unindexed)
+      if (first.superseded)
+        report_superseded(first);
+      else if (first.unindexed)
         report_unindexed(first, false);
       else
         findings_.add({Level::error, "a chunk lies beyond the end of the file", where(first),
@@ -233,10 +236,20 @@ void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
                  where(task), "an index entry", "none", "readers do not see it, but its bytes stand in the segment"});
 }
 
+/// Of a chunk of which the index names another copy: the storage did not take this one, and it came again.
+void Verifier::report_superseded(const ChunkTask& task) {
+  findings_.add({Level::info, "a copy of a chunk was not wholly written", where(task), "the checksum of its record",
+                 "another", "it does no harm: readers see another copy"});
+}
+
 bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
   const bool right = !task.crc || *task.crc == crc;
   if (task.unindexed) report_unindexed(task, right);
   if (right || task.unindexed) return right;
+  if (task.superseded) {
+    report_superseded(task);
+    return false;
+  }
   findings_.add({Level::error, "a chunk's checksum is wrong", where(task), fmt::format("CRC-32C {:08x}", *task.crc),
                  fmt::format("CRC-32C {:08x}", crc),
                  "the stored bytes changed after they were written: take this chunk from a copy"});

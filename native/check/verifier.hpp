@@ -30,6 +30,7 @@ struct ChunkTask {
   std::uint32_t filter_mask = 0;
   std::optional<std::uint32_t> crc;
   bool indexed = false;                            ///< readers see it: only such pixels are compared
+  bool superseded = false;                         ///< the index names another copy of it
   bool unindexed = false;                          ///< the index was read, and does not name it
   std::uint32_t frames_there = ~std::uint32_t{0};  ///< of a chunk of several: bit i is the ith
 };
@@ -87,6 +88,7 @@ class Verifier {
   void verify_large_chunk(const ChunkTask& task, Memory& memory);
   void verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory);
   void compare_chunk(const ChunkTask& task, Bytes raw, Memory& memory);
+  void report_superseded(const ChunkTask& task);
   void report_unindexed(const ChunkTask& task, bool whole);
   bool check_checksum(const ChunkTask& task, std::uint32_t crc);
   std::string where(const ChunkTask& task) const;

@@ -41,6 +41,7 @@ struct FileSpec {
   std::uint64_t frames = 40;
   std::uint64_t announced = 40;
   std::vector<std::uint64_t> absent{};    ///< never written
+  std::vector<std::uint64_t> twice{};     ///< written twice, the second time at the end
   std::vector<std::uint64_t> unmarked{};  ///< written, but not marked as received
   std::uint64_t miscounted = 0;           ///< more are said to be received than are
   std::uint64_t ends_at = 0;              ///< frames that the datasets end with, if more than `frames`
@@ -84,6 +85,7 @@ class StateListener final : public store::Listener {
     for (auto now = placed_.load(); now < chunks; now = placed_.load()) placed_.wait(now);
   }
   void lost(std::span<const store::PlacedChunk>, const Error& why) override { ADD_FAILURE() << why.message(); }
+  void already_there(std::span<const store::PlacedChunk>) override {}
   void tick(store::RowWriter&) override {}
 
  private:
@@ -117,8 +119,11 @@ inline void write_recorded(const std::string& path, const FileSpec& spec) {
     auto writer = store.make_writer();
     CodecScratch scratch;
     const CodecSpec codec{.encoding = spec.encoding};
-    for (std::uint64_t frame = 0; frame < spec.frames; ++frame) {
-      if (std::find(spec.absent.begin(), spec.absent.end(), frame) != spec.absent.end()) continue;
+    std::vector<std::uint64_t> order;
+    for (std::uint64_t frame = 0; frame < spec.frames; ++frame)
+      if (std::find(spec.absent.begin(), spec.absent.end(), frame) == spec.absent.end()) order.push_back(frame);
+    order.insert(order.end(), spec.twice.begin(), spec.twice.end());
+    for (const auto frame : order) {
       auto into = writer->reserve(encoded_bound(codec, frame_bytes, 2));
       ASSERT_TRUE(into.ok());
       const auto pixels = simulated(frame);

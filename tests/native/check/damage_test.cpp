@@ -104,6 +104,32 @@ TEST_F(Damage, AFlippedBitIsFoundOrHarmless) {
   EXPECT_GT(found_, 0);
 }
 
+/// As a write leaves it that the storage did not take, of a chunk that came again.
+TEST_F(Damage, ACopyThatTheIndexDoesNotNameMayBeBroken) {
+  FileSpec spec;
+  spec.twice = {5};
+  write_recorded(path(), spec);
+  auto bytes = bytes_of(path());
+  std::vector<std::byte> encoded(2 * frame_bytes);
+  CodecScratch scratch;
+  const auto size = encode({.encoding = spec.encoding}, simulated(5), 2, encoded, scratch);
+  ASSERT_TRUE(size.ok());
+  const auto* chunk = reinterpret_cast<const char*>(encoded.data());
+  const auto first = std::search(bytes.begin(), bytes.end(), chunk, chunk + *size);
+  const auto second = std::search(first + 1, bytes.end(), chunk, chunk + *size);
+  ASSERT_NE(second, bytes.end());
+  second[10] = static_cast<char>(~second[10]);
+  write_bytes(path(), bytes);
+  const auto report = check(path());
+  EXPECT_TRUE(report.ok()) << text(report);
+  EXPECT_TRUE(has(report, "a copy of a chunk was not wholly written")) << text(report);
+
+  second[10] = static_cast<char>(~second[10]);
+  first[10] = static_cast<char>(~first[10]);
+  write_bytes(path(), bytes);
+  EXPECT_FALSE(check(path()).ok()) << "that one readers see";
+}
+
 TEST_F(Damage, AFileThatWasCutOffIsFound) {
   const auto whole = whole_file();
   std::mt19937_64 random(seed());
