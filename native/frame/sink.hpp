@@ -20,6 +20,8 @@ class AckListener {
   virtual void ask_again(const std::string& /*series_unique_id*/) {}
   /// Frames that are not safe yet, of a channel, after which it puts no more before it is told; 0: it does not wait.
   virtual std::uint64_t window_frames() const { return 0; }
+  /// It has said that it puts no more.
+  virtual bool has_ended() const { return false; }
   /// The series' file is complete and closed, or failed with `problem` (empty if not).
   virtual void closed(const std::string& series_unique_id, const std::string& problem) = 0;
 };
@@ -46,6 +48,8 @@ class FrameSink {
   /// A frame came that could not be understood, though its number could.
   virtual void damage(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
 
+  /// A connection takes part in the series: frames will be put with this session.
+  virtual void expect(const std::string& /*series_unique_id*/, const std::shared_ptr<AckListener>& /*session*/) {}
   /// Frames of a channel that a sender of the series has to keep if it waits for acknowledgements; 0: any number.
   virtual std::uint64_t window_needed(const std::string& /*series_unique_id*/) { return 0; }
 

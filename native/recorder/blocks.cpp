@@ -1,6 +1,7 @@
 #include "recorder/blocks.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace penstock::recorder {
 namespace {
@@ -30,6 +31,22 @@ bool Blocks::is_closed(const Key& key) const {
   return page != closed_.end() && page->second.test(key.second % closed_a_page);
 }
 
+Result<void> Blocks::take_memory() {
+  std::vector<BufferRef> all;
+  for (std::uint64_t i = 0; i < options_.buffers; ++i) {
+    PEN_ASSIGN(auto buffer, pool_.acquire(options_.frames * options_.frame_bytes, std::chrono::nanoseconds(0)));
+    all.push_back(std::move(buffer));
+  }
+  return {};  // the pool keeps what goes back to it
+}
+
+/// With mutex_ held: whether a block may be opened for this frame.
+bool Blocks::is_taken(const Key& key, std::uint32_t bit) const {
+  if (!is_closed(key)) return true;
+  const auto again = again_.find(key);
+  return again != again_.end() && (again->second & bit) != 0;
+}
+
 Result<Blocks::Joined> Blocks::join(FrameNumber number, std::uint32_t channel) {
   const Key key{channel, value(number) / options_.frames};
   const auto bit = std::uint32_t{1} << value(number) % options_.frames;
@@ -38,18 +55,14 @@ Result<Blocks::Joined> Blocks::join(FrameNumber number, std::uint32_t channel) {
   if (const auto found = open_.find(key); found != open_.end()) {
     joined.block = found->second;
   } else {
-    const auto again = again_.find(key);
-    const bool taken = !is_closed(key) || (again != again_.end() && (again->second & bit) != 0);
-    if (!taken)
+    if (!is_taken(key, bit))
       return make_error(Errc::out_of_order,
                         "image {} came too late: the chunk of the frames {} to {} was written without it",
                         value(number), key.second * options_.frames, (key.second + 1) * options_.frames - 1);
-    shut_overdue(key, joined.due);
-    if (open_in_[channel] >= options_.open_max) {
-      // The lowest: the frames that it lacks are the longest overdue.
-      const auto lowest = open_.lower_bound({channel, 0});
-      if (auto ready = shut(lowest->second)) joined.due.push_back(std::move(ready));
-    }
+    for (const auto& block : overdue(key))
+      if (auto ready = shut(block)) joined.due.push_back(std::move(ready));
+    auto& newest = newest_[channel];
+    newest = std::max(newest, key.second);
     joined.block = open(key);
   }
   auto& block = *joined.block;
@@ -63,18 +76,41 @@ Result<Blocks::Joined> Blocks::join(FrameNumber number, std::uint32_t channel) {
   return joined;
 }
 
-/// With mutex_ held, before `opening`: what the channel's blocks far behind it lack is not waited for any longer. One
-/// that was lost is: its sender was asked for its frames.
-void Blocks::shut_overdue(const Key& opening, std::vector<Ref>& ready) {
-  auto& newest = newest_[opening.first];
-  if (opening.second <= newest) return;
-  newest = opening.second;
-  std::vector<Ref> overdue;
+/// With mutex_ held: the channel's blocks that make way for `opening`. What those far behind it lack is not waited for
+/// any longer; of one that was lost it is, as its sender was asked for its frames. Where there are too many still, the
+/// lowest goes: the frames that it lacks are the longest overdue.
+std::vector<Blocks::Ref> Blocks::overdue(const Key& opening) const {
+  const auto newest = newest_.find(opening.first);
+  const bool is_newest = newest == newest_.end() || opening.second > newest->second;
+  std::vector<Ref> far_behind, staying;
   for (auto each = open_.lower_bound({opening.first, 0}); each != open_.end() && each->first.first == opening.first;
-       ++each)
-    if (!each->second->again && each->first.second + options_.open_max <= newest) overdue.push_back(each->second);
-  for (const auto& block : overdue)
-    if (auto shut_one = shut(block)) ready.push_back(std::move(shut_one));
+       ++each) {
+    const bool is_far = is_newest && !each->second->again && each->first.second + options_.open_max <= opening.second;
+    (is_far ? far_behind : staying).push_back(each->second);
+  }
+  if (staying.size() >= options_.open_max) far_behind.push_back(staying.front());
+  return far_behind;
+}
+
+/// With mutex_ held.
+std::optional<FrameNumber> Blocks::first_lacking(const Block& block) const {
+  const auto lacks = block.wanted & ~block.joined;
+  if (lacks == 0) return std::nullopt;
+  return FrameNumber{block.number * options_.frames + static_cast<unsigned>(std::countr_zero(lacks))};
+}
+
+std::optional<FrameNumber> Blocks::lacking_before(FrameNumber number, std::uint32_t channel) const {
+  const Key key{channel, value(number) / options_.frames};
+  std::lock_guard lock(mutex_);
+  if (open_.contains(key) || !is_taken(key, std::uint32_t{1} << value(number) % options_.frames)) return std::nullopt;
+  const auto blocks = overdue(key);
+  return blocks.empty() ? std::nullopt : first_lacking(*blocks.front());
+}
+
+std::optional<FrameNumber> Blocks::lacking(FrameNumber number, std::uint32_t channel) const {
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find({channel, value(number) / options_.frames});
+  return found == open_.end() ? std::nullopt : first_lacking(*found->second);
 }
 
 /// With mutex_ held.
@@ -90,7 +126,6 @@ Blocks::Ref Blocks::open(const Key& key) {
   }
   if (free_buffers_ == 0 || !give_buffer(*block)) waiting_.push_back(block);
   open_[key] = block;
-  ++open_in_[key.first];
   return block;
 }
 
@@ -108,7 +143,6 @@ Blocks::Ref Blocks::shut(const Ref& block) {
   const Key key{block->channel, block->number};
   block->open = false;
   const auto taken = open_.extract(key);  // `block` may be the table's own
-  --open_in_[key.first];
   closed_[{key.first, key.second / closed_a_page}].set(key.second % closed_a_page);
   return due(taken.mapped());
 }

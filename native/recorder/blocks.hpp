@@ -67,6 +67,9 @@ class Blocks {
 
   explicit Blocks(const BlocksOptions& options);
 
+  /// All that the blocks will need, so that the system cannot refuse it later. `errno`'s error where it does now.
+  Result<void> take_memory();
+
   std::uint64_t frames() const { return options_.frames; }
   /// At most, of one buffer of a block of so many bytes.
   static std::uint64_t buffer_bytes(std::uint64_t block_bytes);
@@ -77,6 +80,11 @@ class Blocks {
   };
   /// `out_of_order` where the frame's block was written without it.
   Result<Joined> join(FrameNumber number, std::uint32_t channel);
+
+  /// What the block lacks, its first frame, that would be written without it if this frame joined now.
+  std::optional<FrameNumber> lacking_before(FrameNumber number, std::uint32_t channel) const;
+  /// What the open block of this frame lacks, its first frame.
+  std::optional<FrameNumber> lacking(FrameNumber number, std::uint32_t channel) const;
 
   /// Where the task's frame goes; nothing where there is no memory yet: then the task is taken.
   std::optional<MutableBytes> room(Task& task);
@@ -105,7 +113,9 @@ class Blocks {
   };
   static constexpr std::uint64_t closed_a_page = 4096;
 
-  void shut_overdue(const Key& opening, std::vector<Ref>& ready);
+  std::vector<Ref> overdue(const Key& opening) const;
+  std::optional<FrameNumber> first_lacking(const Block& block) const;
+  bool is_taken(const Key& key, std::uint32_t bit) const;
   Ref open(const Key& key);
   Ref shut(const Ref& block);
   Ref due(const Ref& block);
@@ -119,9 +129,8 @@ class Blocks {
   // guarded by mutex_
   std::uint64_t free_buffers_;
   std::map<Key, Ref> open_;
-  std::map<std::uint32_t, std::uint64_t> open_in_;  ///< by channel
-  std::map<std::uint32_t, std::uint64_t> newest_;   ///< by channel: the highest block that was opened
-  std::deque<Ref> waiting_;                         ///< for a buffer, in the order in which they were opened
+  std::map<std::uint32_t, std::uint64_t> newest_;  ///< by channel: the highest block that was opened
+  std::deque<Ref> waiting_;                        ///< for a buffer, in the order in which they were opened
   std::map<Key, std::bitset<closed_a_page>> closed_;
   std::map<Key, std::uint32_t> again_;  ///< lost blocks: the frames that they had
   std::unordered_map<std::uint64_t, Flight> flights_;

@@ -166,8 +166,12 @@ void Ledger::add(const LedgerCounts& of_another) {
 std::vector<Ledger::Notice> Ledger::take_notices() {
   std::lock_guard lock(mutex_);
   std::vector<Notice> notices;
-  // Whoever is gone is forgotten: a client that comes back, often perhaps, is another session.
-  std::erase_if(sessions_, [](const auto& each) { return each.first.use_count() == 1; });
+  // Whoever is gone is forgotten: a client that comes back, often perhaps, is another session. Unless somebody may yet
+  // wait for that.
+  std::erase_if(sessions_, [&](const auto& each) {
+    const auto& [session, sent] = each;
+    return session.use_count() == 1 && !(watches_windows_ && sent.may_bring(session, sent.end));
+  });
   for (auto& [session, sent] : sessions_) {
     const auto below = sent.waiting.empty() ? sent.end : sent.waiting.begin()->first;
     if (below <= sent.told) continue;
@@ -186,6 +190,29 @@ std::optional<Ledger::Item> Ledger::held_up_by(const Session& session) {
   if (sent.window == 0 || sent.waiting.empty() || sent.kept.size() < sent.window) return std::nullopt;
   const auto& [number, channel] = *sent.waiting.begin();
   return Item{FrameNumber{number}, channel};
+}
+
+void Ledger::expect(const Session& session) {
+  std::lock_guard lock(mutex_);
+  if (watches_windows_) sessions_.try_emplace(session);
+}
+
+/// Of the frame that it put last, another channel may follow.
+bool Ledger::Sent::may_bring(const Session& self, std::uint64_t number) const {
+  return end <= number + 1 && vain_end != end && !self->has_ended();
+}
+
+bool Ledger::is_awaited(FrameNumber number, const Session& session) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& each) {
+    return each.first != session && each.second.may_bring(each.first, value(number));
+  });
+}
+
+void Ledger::await_no_longer(FrameNumber number, const Session& session) {
+  std::lock_guard lock(mutex_);
+  for (auto& [other, sent] : sessions_)
+    if (other != session && sent.may_bring(other, value(number))) sent.vain_end = sent.end;
 }
 
 std::vector<Session> Ledger::take_losers() {

@@ -92,11 +92,18 @@ class Ledger {
   /// What sessions have not been told yet.
   std::vector<Notice> take_notices();
 
-  /// Before the first frame: held_up_by() will be asked.
+  /// Before the first frame: held_up_by() and is_awaited() will be asked.
   void watch_windows() { watches_windows_ = true; }
+  /// The session will put frames.
+  void expect(const Session& session);
   /// The frame that keeps the session from going on, where it waits for acknowledgements (AckListener::window_frames)
   /// and has put as many frames as it may: the first that is not safe.
   std::optional<Item> held_up_by(const Session& session);
+  /// Whether this frame, which `session` will not put any more, may still come of another one: each puts its frames by
+  /// rising number. False where that was waited for in vain.
+  bool is_awaited(FrameNumber number, const Session& session) const;
+  /// It was waited for, and those that might have brought it put nothing meanwhile.
+  void await_no_longer(FrameNumber number, const Session& session);
 
   /// Sessions of which frames were lost since the last call.
   std::vector<Session> take_losers();
@@ -137,9 +144,11 @@ class Ledger {
     std::set<std::pair<std::uint64_t, std::uint32_t>> waiting;  ///< put and not safe yet
     std::uint64_t end = 0;                                      ///< one past the highest number that this session put
     std::uint64_t told = 0;
-    std::uint64_t window = 0;        ///< images of all channels; 0: it does not wait
-    std::deque<std::uint64_t> kept;  ///< put, from `told` on; up to the window, if it counts
-    bool has_lost = false;           ///< since the last call of take_losers()
+    std::uint64_t window = 0;               ///< images of all channels; 0: it does not wait
+    std::deque<std::uint64_t> kept;         ///< put, from `told` on; up to the window, if it counts
+    bool has_lost = false;                  ///< since the last call of take_losers()
+    std::optional<std::uint64_t> vain_end;  ///< `end` when somebody waited for this session in vain
+    bool may_bring(const Session& self, std::uint64_t number) const;
   };
 
   Entry& entry(std::uint64_t number);

@@ -341,6 +341,10 @@ void Recorder::damage(const std::string& series_unique_id, FrameNumber number) {
   if (series) series->damage(number);
 }
 
+void Recorder::expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) {
+  if (const auto series = find(series_unique_id)) series->expect(session);
+}
+
 std::uint64_t Recorder::window_needed(const std::string& series_unique_id) {
   const auto series = find(series_unique_id);
   return series ? series->window_needed() : 0;

@@ -17,7 +17,6 @@ namespace {
 /// An open-ended series may leave this many numbers out; more is taken for a wrong number.
 constexpr std::uint64_t gap_frames_max = 1'000'000;
 constexpr std::size_t rows_a_batch = 8192;
-constexpr unsigned join_attempts_max = 5;
 /// A segment from here on is written though it is not full when no frame waits: its header and
 /// padding, 8 KiB, are less than a hundredth of it.
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
@@ -218,8 +217,7 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   if (fitted_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(first_mutex_);
   if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
-  // To join may be tried again: the file system may need a moment to show another machine's file.
-  first_seen_ = team_.leads() || ++attempts_ >= join_attempts_max;
+  first_seen_ = true;
   const auto wanted = encoding == Encoding::none || !is_chunk_a_frame() ? config_.codec.encoding : encoding;
   if (encoding != Encoding::none && !is_chunk_a_frame())
     spdlog::warn(
@@ -228,17 +226,16 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
         path_, name(encoding), blocks_ ? "has several frames" : "is a part of a frame", name(wanted));
   Result<void> opened;
   if (!team_.leads()) {
-    opened = join_store(wanted, columns);
+    opened = join_once_visible(wanted, columns);
   } else if (wanted != codec_.encoding || !columns.empty()) {
     opened = store_->still_named()
                  ? create_store(wanted, columns, true)
                  : make_error(Errc::not_found, "the file was removed or replaced before its first frame");
   }
   if (!opened.ok()) {
-    if (first_seen_) fail(opened.error());
+    fail(opened.error());
     return opened;
   }
-  first_seen_ = true;
   fitted_.store(true, std::memory_order_release);
   return {};
 }
@@ -344,6 +341,11 @@ void SeriesFile::damage(FrameNumber number) {
   // A number that nothing bears out does not lengthen a series.
   const auto end = series_.frames > 0 ? series_.frames : ledger_.end();
   if (value(number) < end) ledger_.damaged(number);
+}
+
+bool SeriesFile::is_closing() const {
+  std::lock_guard lock(mutex_);
+  return closing_;
 }
 
 void SeriesFile::release_task() {

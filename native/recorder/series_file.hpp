@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -97,6 +98,8 @@ class SeriesFile final : private store::Listener {
   Result<void> check_window(std::uint64_t frames) const;
   /// Another session wants to hear of this series, as after a lost connection.
   void attach(Session session);
+  /// Frames will come of this session.
+  void expect(const Session& session) { ledger_.expect(session); }
   std::vector<Session> sessions() const;
 
   /// Sends partly filled segments on their way if their first chunk has waited since before `before_ns`.
@@ -165,6 +168,7 @@ class SeriesFile final : private store::Listener {
   Result<void> resume_store(const LeftFile& left, const LeftContents& contents);
   void enter_contents(const LeftContents& contents);
   std::vector<std::vector<unsigned>> filter_values() const;
+  Result<void> join_once_visible(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> join_store(Encoding encoding, const std::vector<MetaColumn>& columns);
   store::StoreOptions store_options() const;
   store::Placement placement() const;
@@ -186,7 +190,9 @@ class SeriesFile final : private store::Listener {
   Result<void> write_chunk(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot,
                            CodecScratch& scratch);
   Result<Blocks::Joined> join_block(const Frame& frame);
+  void await_others(const Session& session, const std::function<std::optional<FrameNumber>()>& lacking);
   Blocks::Ref block_waited_for(const Session& session);
+  void gather_here(Task task);
   static std::optional<Task> task_for(Blocks::Ref block);
   void gather(Task task, unsigned worker, CodecScratch& scratch);
   Blocks::Ref copy_into_block(const Task& task, MutableBytes room, CodecScratch& scratch);
@@ -225,6 +231,7 @@ class SeriesFile final : private store::Listener {
   void settle(std::uint64_t frames);
   void fail(const Error& why);
   void release_task();
+  bool is_closing() const;
   void note_encoding(std::int64_t ns);
 
   void placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) override;
@@ -260,7 +267,6 @@ class SeriesFile final : private store::Listener {
   bool entered_ = false;
   std::mutex first_mutex_;
   bool first_seen_ = false;  // guarded by first_mutex_; nothing more is tried
-  unsigned attempts_ = 0;    // guarded by first_mutex_
   std::atomic<bool> fitted_{false};
 
   // Synchronise themselves.

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <thread>
+
 #include "base/clock.hpp"
 #include "recorder/series_file.hpp"
 
@@ -11,6 +13,9 @@ namespace {
 /// Of a channel: one that fills, and one that waits for a frame that was overtaken.
 constexpr std::uint64_t open_min = 2;
 constexpr std::uint64_t open_most = 4;
+/// How far behind a client may be before its frames are given up, and how often one that is ahead looks.
+constexpr std::int64_t others_patience_ns = 5'000'000'000;
+constexpr auto others_poll = std::chrono::milliseconds(1);
 constexpr std::uint64_t chunk_bytes_limit = (std::uint64_t{1} << 32) - 1;
 
 /// Rather than lose a series that can not have chunks of several frames, its chunks have one.
@@ -57,7 +62,9 @@ Result<std::unique_ptr<Blocks>> SeriesFile::make_blocks(const Config& config, un
   options.buffers = std::min(room / buffer, open_most * channels + 1 + config.threads);
   options.open_max = std::clamp((options.buffers - 1) / channels, open_min, open_most);
   options.huge_pages = config.store.huge_pages;
-  return std::make_unique<Blocks>(options);
+  auto blocks = std::make_unique<Blocks>(options);
+  PEN_TRY(blocks->take_memory(), "chunk.frames is {}", config.chunk.frames);
+  return blocks;
 }
 
 /// Of the block that fills, and of one more while that one is written.
@@ -75,19 +82,53 @@ Result<void> SeriesFile::check_window(std::uint64_t frames) const {
 /// Gives the frame its block. What else is to be written first: a block whose place it takes, and the one that its
 /// sender waits for, where that one can send no more before it is told that it may forget something.
 Result<Blocks::Joined> SeriesFile::join_block(const Frame& frame) {
+  await_others(frame.session, [&] { return blocks_->lacking_before(frame.number, frame.channel); });
   auto joined = blocks_->join(frame.number, frame.channel);
   if (!joined.ok()) {
     ledger_.give_up({frame.number, frame.channel}, FrameState::dropped);
     notify_sessions();
+    if (auto task = task_for(block_waited_for(frame.session))) gather_here(std::move(*task));
     return std::move(joined).error();
   }
   if (auto waited_for = block_waited_for(frame.session)) joined->due.push_back(std::move(waited_for));
   return joined;
 }
 
+/// Several clients that send parts of a series are never quite abreast. Before a block is written incomplete for the
+/// sake of `session`, on whose thread this runs, the frames that others may still bring are waited for. Meanwhile
+/// nothing more is received of this one, which is what lets the others catch up.
+void SeriesFile::await_others(const Session& session, const std::function<std::optional<FrameNumber>()>& lacking) {
+  if (!session) return;
+  const auto give_up_ns = monotonic_ns() + others_patience_ns;
+  for (auto number = lacking(); number && ledger_.is_awaited(*number, session); number = lacking()) {
+    if (is_closing()) return;
+    if (monotonic_ns() > give_up_ns) {
+      spdlog::warn("{}: image {} did not come for {:.0f} s; its chunk is written without it", path_, value(*number),
+                   static_cast<double>(others_patience_ns) * 1e-9);
+      return ledger_.await_no_longer(*number, session);
+    }
+    std::this_thread::sleep_for(others_poll);
+  }
+}
+
 Blocks::Ref SeriesFile::block_waited_for(const Session& session) {
-  const auto item = blocks_ ? ledger_.held_up_by(session) : std::nullopt;
+  if (!blocks_) return nullptr;
+  await_others(session, [&] {
+    const auto item = ledger_.held_up_by(session);
+    return item ? blocks_->lacking(item->number, item->part) : std::nullopt;
+  });
+  const auto item = ledger_.held_up_by(session);
   return item ? blocks_->close(item->number, item->part) : nullptr;
+}
+
+/// On the thread of a source, whose frame was none that a worker gets.
+void SeriesFile::gather_here(Task task) {
+  {
+    std::lock_guard lock(mutex_);
+    ++tasks_;  // gather() counts it down
+  }
+  CodecScratch scratch;
+  gather(std::move(task), 0, scratch);
 }
 
 /// Of no frame, where there is a block to be written.

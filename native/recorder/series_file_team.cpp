@@ -1,14 +1,43 @@
 /// The part of a series' file that a rank has in a team: what it gets from the lead, and what it tells it.
 
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "recorder/series_file.hpp"
 
 namespace penstock::recorder {
+namespace {
+
+constexpr std::int64_t visible_patience_ns = 75'000'000'000;
+constexpr auto visible_poll = std::chrono::milliseconds(100);
+
+bool may_become_visible(Errc code) {
+  return code == Errc::not_found || code == Errc::mismatch || code == Errc::truncated || code == Errc::io;
+}
+
+}  // namespace
+
+/// A network file system may show another machine's file late: NFS remembers for up to a minute that there was none,
+/// or what stood there before. The rank's frames wait meanwhile.
+Result<void> SeriesFile::join_once_visible(Encoding encoding, const std::vector<MetaColumn>& columns) {
+  const auto give_up_ns = monotonic_ns() + visible_patience_ns;
+  bool told = false;
+  while (true) {
+    auto joined = join_store(encoding, columns);
+    if (joined.ok() || !may_become_visible(joined.error().code()) || is_closing() || monotonic_ns() > give_up_ns)
+      return joined;
+    if (!std::exchange(told, true))
+      spdlog::warn("{}: {}; tried again for {} s", path_, joined.error().message(),
+                   visible_patience_ns / 1'000'000'000);
+    std::this_thread::sleep_for(visible_poll);
+  }
+}
 
 /// With the lead's terms: by its own first frame, or by one that came to another rank before.
 Result<void> SeriesFile::join_store(Encoding encoding, const std::vector<MetaColumn>& columns) {
@@ -21,7 +50,7 @@ Result<void> SeriesFile::join_store(Encoding encoding, const std::vector<MetaCol
   use(terms.encoding, terms.columns);
   if (const auto own = filter_values(); own != terms.filter_values)
     return make_error(
-        Errc::mismatch,
+        Errc::unsupported,
         "filter plug-ins complete their parameters to {} here and to {} on the lead; install the same ones", own,
         terms.filter_values);
   PEN_ASSIGN(store_, store::Store::join(env_, path_, layout(store::Placement::log), store_options(), this,

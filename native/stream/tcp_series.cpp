@@ -116,6 +116,7 @@ void TcpSeries::end(const TcpReplies& replies, SeriesEnd& end) {
   for (auto& each : parts_) {
     if (!each.session->is_of(replies)) continue;
     each.ended = true;
+    each.session->set_ended();
     end.element = each.session->element();
   }
   end_ = end;
@@ -129,6 +130,7 @@ std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_b
   if (found == parts_.end()) return std::nullopt;
   const bool was_waited_for = !found->ended;
   const auto element = found->session->element();
+  if (said_bye) found->session->set_ended();
   found->session->leave();
   parts_.erase(found);
   if (!said_bye || !was_waited_for) return std::nullopt;
@@ -144,6 +146,17 @@ void TcpSeries::closed(const std::string&, const std::string& problem) {
   for (const auto& [session, ended] : parts_) session->closed(unique_id_, problem_);
   parts_.clear();
 }
+
+namespace {
+
+void take_part(TcpSeries& series, std::uint64_t window, const std::shared_ptr<TcpReplies>& replies,
+               const std::shared_ptr<Socket>& socket, FrameSink& sink) {
+  const auto session = series.session(replies, socket);
+  session->set_window(window);
+  sink.expect(series.unique_id(), session);
+}
+
+}  // namespace
 
 Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared_ptr<TcpReplies>& replies,
                                    const std::shared_ptr<Socket>& socket, FrameSink& sink) {
@@ -173,7 +186,7 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
                         window, series.unique_id, needed);
     if (another_element) PEN_TRY(sink.begin(std::move(series), known));
     known->join(replies, socket, element);
-    if (!known->is_closed()) known->session(replies, socket)->set_window(window);
+    if (!known->is_closed()) take_part(*known, window, replies, socket, sink);
     return {};
   }
   auto entry = std::make_shared<TcpSeries>(series);
@@ -186,7 +199,7 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
     forget_old();
   }
   entry->join(replies, socket, element);
-  entry->session(replies, socket)->set_window(window);
+  take_part(*entry, window, replies, socket, sink);
   return {};
 }
 

@@ -33,6 +33,7 @@ class TcpSession : public AckListener {
   /// Ends the connection: its client comes back, and sends what was not acknowledged.
   void ask_again(const std::string& series_unique_id) override;
   std::uint64_t window_frames() const override { return window_frames_; }
+  bool has_ended() const override { return ended_; }
   /// The last word on the series.
   void closed(const std::string& series_unique_id, const std::string& problem) override;
 
@@ -41,11 +42,14 @@ class TcpSession : public AckListener {
   bool is_of(const TcpReplies& replies) const;
   /// What the client keeps of each channel; before its first frame.
   void set_window(std::uint64_t frames) { window_frames_ = frames; }
+  /// The end, or bye, has come.
+  void set_ended() { ended_ = true; }
   /// The connection is gone; frames of it may still be on their way.
   void leave();
 
  private:
   std::atomic<std::uint64_t> window_frames_{0};
+  std::atomic<bool> ended_{false};
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::shared_ptr<TcpReplies> replies_;

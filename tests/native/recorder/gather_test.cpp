@@ -30,8 +30,10 @@ struct Acks : AckListener {
   void safe_below(const std::string&, FrameNumber below) override { safe = value(below); }
   void ask_again(const std::string&) override { ++asked; }
   std::uint64_t window_frames() const override { return window; }
+  bool has_ended() const override { return ended; }
   void closed(const std::string&, const std::string& text) override { problem = text; }
   const std::uint64_t window;
+  std::atomic<bool> ended{false};
   std::atomic<std::uint64_t> safe{0};
   std::atomic<int> asked{0};
   std::string problem;
@@ -330,6 +332,52 @@ TEST_F(GatherTest, ASenderThatComesBackAndHasSentAllBeforeIsNotHeldUp) {
   for (std::uint64_t n : {0, 2, 3, 4, 5, 6, 7}) ASSERT_TRUE(recorder->put(frame(n, first)).ok());
   for (std::uint64_t n : {0, 2, 3, 4, 5, 6, 7, 8}) ASSERT_TRUE(recorder->put(frame(n, back)).ok());
   EXPECT_TRUE(soon([&] { return back->safe >= 8; })) << back->safe;
+  finish(*recorder);
+}
+
+TEST_F(GatherTest, AClientThatIsAheadWaitsForTheOther) {
+  for (const std::uint64_t window : {0, 8}) {
+    std::filesystem::remove(folder_ / "s.h5");
+    const auto recorder = start();
+    const auto ahead = std::make_shared<Acks>(window), behind = std::make_shared<Acks>(window);
+    ASSERT_TRUE(recorder->begin(series(0), ahead).ok());
+    recorder->expect("s", behind);  // it has put nothing yet
+    constexpr std::uint64_t total = 200;
+    std::atomic<std::uint64_t> put_ahead{0};
+    std::thread fast([&] {
+      for (std::uint64_t n = 0; n < total; n += 2, ++put_ahead) EXPECT_TRUE(recorder->put(frame(n, ahead)).ok()) << n;
+    });
+    std::this_thread::sleep_for(300ms);
+    EXPECT_LE(put_ahead, window == 0 ? 8u : 7u) << "of each of four blocks two frames, or as many as it keeps";
+    for (std::uint64_t n = 1; n < total; n += 2) EXPECT_TRUE(recorder->put(frame(n, behind)).ok()) << n;
+    fast.join();
+    finish(*recorder);
+    EXPECT_EQ(states(), std::vector<std::uint8_t>(total, 1));
+    expect_pixels(total);
+  }
+}
+
+TEST_F(GatherTest, AClientThatHasEndedIsNotWaitedFor) {
+  const auto recorder = start();
+  const auto goes_on = std::make_shared<Acks>(), ended = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(0), goes_on).ok());
+  ASSERT_TRUE(recorder->put(frame(1, ended)).ok());
+  ended->ended = true;
+  const auto before_ns = monotonic_ns();
+  for (std::uint64_t n = 0; n < 40; n += 2) ASSERT_TRUE(recorder->put(frame(n, goes_on)).ok());
+  EXPECT_LT(monotonic_ns() - before_ns, 4'000'000'000) << "five seconds would be waited for it";
+  finish(*recorder);
+  expect_pixels(39);
+}
+
+TEST_F(GatherTest, AFrameThatIsTooLateAndFillsTheWindowLetsItsSenderGoOn) {
+  const auto recorder = start();
+  const auto hasty = std::make_shared<Acks>(1), session = std::make_shared<Acks>(8);
+  ASSERT_TRUE(recorder->begin(series(0), session).ok());
+  ASSERT_TRUE(recorder->put(frame(8, hasty)).ok());  // the third block is written with this frame alone
+  for (std::uint64_t n : {0, 2, 3, 4, 5, 6}) ASSERT_TRUE(recorder->put(frame(n, session)).ok());
+  for (std::uint64_t n : {9, 10}) EXPECT_FALSE(recorder->put(frame(n, session)).ok());
+  EXPECT_TRUE(soon([&] { return session->safe == 4; })) << session->safe;
   finish(*recorder);
 }
 

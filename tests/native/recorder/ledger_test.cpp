@@ -9,7 +9,9 @@ namespace {
 
 struct QuietListener : AckListener {
   void safe_below(const std::string&, FrameNumber) override {}
+  bool has_ended() const override { return ended; }
   void closed(const std::string&, const std::string&) override {}
+  bool ended = false;
 };
 
 FrameNumber number(std::uint64_t n) { return FrameNumber{n}; }
@@ -125,6 +127,44 @@ TEST(Ledger, ABlemishThatWasMendedIsNotReported) {
 }
 
 /// Against a plain model: a map of what happened to each frame.
+TEST(Ledger, AFrameIsAwaitedOfWhoeverHasNotComeSoFar) {
+  Ledger ledger(1);
+  ledger.watch_windows();
+  const auto ahead = std::make_shared<QuietListener>(), behind = std::make_shared<QuietListener>();
+  ledger.expect(ahead);
+  EXPECT_FALSE(ledger.is_awaited(number(0), ahead)) << "of itself";
+  ledger.expect(behind);
+  ledger.receive(number(9), 0, ahead);
+  EXPECT_TRUE(ledger.is_awaited(number(3), ahead)) << "it has put nothing yet";
+  EXPECT_FALSE(ledger.is_awaited(number(3), behind)) << "frames come by rising number";
+  ledger.receive(number(1), 0, behind);
+  EXPECT_TRUE(ledger.is_awaited(number(3), ahead));
+  ledger.await_no_longer(number(3), ahead);
+  EXPECT_FALSE(ledger.is_awaited(number(3), ahead)) << "in vain";
+  ledger.receive(number(2), 0, behind);
+  EXPECT_TRUE(ledger.is_awaited(number(3), ahead)) << "it goes on";
+  ledger.receive(number(5), 0, behind);
+  EXPECT_FALSE(ledger.is_awaited(number(3), ahead)) << "it left that one out";
+  EXPECT_TRUE(ledger.is_awaited(number(6), ahead));
+  behind->ended = true;
+  EXPECT_FALSE(ledger.is_awaited(number(6), ahead));
+}
+
+TEST(Ledger, AClientThatIsGoneWithoutAWordMayComeBack) {
+  Ledger ledger(1);
+  ledger.watch_windows();
+  const auto ahead = std::make_shared<QuietListener>();
+  auto gone = std::make_shared<QuietListener>();
+  ledger.receive(number(0), 0, gone);
+  ledger.receive(number(9), 0, ahead);
+  gone.reset();
+  (void)ledger.take_notices();
+  EXPECT_TRUE(ledger.is_awaited(number(3), ahead));
+  ledger.await_no_longer(number(3), ahead);
+  (void)ledger.take_notices();
+  EXPECT_FALSE(ledger.is_awaited(number(3), ahead));
+}
+
 TEST(Ledger, AgreesWithAModelUnderRandomEvents) {
   const unsigned seed = 20;
   std::mt19937 random(seed);

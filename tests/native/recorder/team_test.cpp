@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "../support/fault_env.hpp"
 #include "../support/thread_job.hpp"
 #include "base/clock.hpp"
 #include "recorder/recorder.hpp"
@@ -32,13 +33,14 @@ struct Rank {
         events(team.leads() ? Events(out) : Events([this](const std::string& line) {
           team.tell(job::lead, {{"tell", "event"}, {"line", line}});
         })),
-        recorder(posix_env(), config, events, team) {}
+        recorder(env, config, events, team) {}
   ~Rank() { std::fclose(out); }
 
   std::unique_ptr<job::Job> job;
   Team team;
   std::FILE* out;
   Events events;
+  penstock::testing::FaultEnv env;
   Recorder recorder;
 };
 
@@ -182,6 +184,27 @@ TEST_F(TeamTest, FramesOfThreeRanksAreInOneFileAndTheirSendersAreTold) {
   EXPECT_EQ(end["frames_written"], frames);
   EXPECT_EQ(end["duplicate"], 0);
   EXPECT_TRUE(end["problem"].is_null());
+}
+
+/// As with a network file system that shows another machine's file late.
+TEST_F(TeamTest, ARankThatDoesNotSeeTheFileAtOnceTakesItsFramesAllTheSame) {
+  world_ = std::make_unique<penstock::testing::ThreadWorld>(2);
+  for (unsigned i = 0; i < 2; ++i) ranks_.push_back(std::make_unique<Rank>(*world_, i, config_));
+  std::atomic<int> opened{0};
+  ranks_[1]->env.faults->on_call = [&](penstock::testing::Call call) -> Result<void> {
+    if (call != penstock::testing::Call::open || ++opened > 8) return {};
+    return errno_error(opened % 2 == 0 ? ENOENT : ESTALE, "open");
+  };
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.start().ok());
+  const auto session = std::make_shared<Session>();
+  ASSERT_TRUE(ranks_[1]->recorder.begin(series(20), session).ok());
+  for (std::uint64_t number = 0; number < 20; ++number)
+    EXPECT_TRUE(ranks_[1]->recorder.put(frame(number, session)).ok()) << number;
+  ASSERT_TRUE(ranks_[1]->recorder.end({1, "s1"}).ok());
+  stop();
+  EXPECT_GT(opened, 8);
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(20, 1));
+  EXPECT_EQ(session->problem, "");
 }
 
 /// A rank that waits for a lease must not keep the lead's thread waiting, which has to give it.
