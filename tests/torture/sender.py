@@ -10,13 +10,13 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import cbor2
 import numpy
 from detector_stream import start_message
-from plain_client import ACK, CLOSED, END, ERROR, HELLO, IMAGE, START, crc32c, image_fields
+from plain_client import ACK, CLOSED, END, ERROR, HELLO, IMAGE, RESUME, START, crc32c, image_fields
 
 WAIT_S = 60
 
@@ -173,11 +173,20 @@ class Sender:
 
     def begin(self, flags: int = 0) -> None:
         """Says hello and sends the start; does not wait for the answer."""
-        start = start_fields(self.name, self.frames, self.count)
         for link in self.links:
-            with contextlib.suppress(OSError):
-                link.send(HELLO, {"type": "hello", "name": "torture"})
-                link.send(START, start, flags=flags)
+            self._begin(link, flags)
+
+    def begin_together(self) -> None:
+        """All links take part in one series, whether the recorder knows it or not."""
+        for link in self.links:
+            self._begin(link, RESUME)
+            self.until(link.started.is_set, "the start is acknowledged")
+
+    def _begin(self, link: Link, flags: int) -> None:
+        start = start_fields(self.name, self.frames, self.count)
+        with contextlib.suppress(OSError):
+            link.send(HELLO, {"type": "hello", "name": "torture"})
+            link.send(START, start, flags=flags)
 
     def wait_started(self) -> None:
         self.until(lambda: all(link.started.is_set() for link in self.links), "the start is acknowledged")
@@ -186,11 +195,15 @@ class Sender:
         """Sends [first, end) in threads of their own, one a link; join() waits for them."""
         for position, link in enumerate(self.links):
             numbers = range(first + (position - first) % len(self.links), end, len(self.links))
-            thread = threading.Thread(target=self._send, args=(link, numbers, pause_s), daemon=True)
-            thread.start()
-            self._threads.append(thread)
+            self.deal_to(link, numbers, pause_s)
 
-    def _send(self, link: Link, numbers: range, pause_s: float) -> None:
+    def deal_to(self, link: Link, numbers: Sequence[int], pause_s: float = 0.0) -> None:
+        """Sends these by one link, in a thread of its own."""
+        thread = threading.Thread(target=self._send, args=(link, numbers, pause_s), daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _send(self, link: Link, numbers: Sequence[int], pause_s: float) -> None:
         with contextlib.suppress(OSError):
             for number in numbers:
                 if self._stopped.is_set():
@@ -217,6 +230,10 @@ class Sender:
 
     def is_closed(self) -> bool:
         return all(link.closed is not None for link in self.links)
+
+    def is_over(self) -> bool:
+        """Each link has the last word on the series, or was cut off."""
+        return all(link.closed is not None or link.over.is_set() for link in self.links)
 
     @property
     def started(self) -> bool:

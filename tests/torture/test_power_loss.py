@@ -12,18 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+from places import command
 from rounds import Setup, judge, long_run, recording, rounds, say, seed
 from sender import Frames, sending
 
 IMAGE_BYTES = 2 << 30  # sparse; the file must not fill it, or recovery has no room
 SHUT_DOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
 WITHOUT_THE_JOURNAL = 2
-
-
-def command(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"{words[0]} does not work here: {done.stderr.strip()}")
 
 
 def cut_power(folder: Path) -> None:

@@ -1,19 +1,15 @@
 """A disk, or a quota, that is full in mid-series and has space again later: the series goes on, what was lost
 is in the ledger and may be sent again, and what was acknowledged is there."""
 
-import contextlib
-import os
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
 import numpy
 import pytest
+from places import MIB, ext4_with_quota, full_ext4, tmpfs
 from plain_client import RESUME
 from rounds import Recorder, Setup, assert_clean, assert_right, is_long, long_run, recording, say
 from sender import Frames, Sender, sending
@@ -21,74 +17,9 @@ from sender import Frames, Sender, sending
 from penstock.model.events import RecorderSeriesEnd
 from penstock.programs.locate import find_program
 
-MIB = 1 << 20
 SHAPE = (256, 300)  # 150 KiB
 FRAMES = 300
 LOST = 4
-PROJECT = "77"
-
-
-@dataclass
-class Place:
-    """A folder that holds about 24 MiB until space() is called."""
-
-    folder: Path
-    space: Callable[[], object]
-
-
-def command(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"{words[0]} does not work here: {done.stderr.strip()}")
-
-
-@contextlib.contextmanager
-def mounted(folder: Path, *options: str) -> Iterator[None]:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount")
-    command("mount", *options, str(folder))
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@contextlib.contextmanager
-def tmpfs(at: Path) -> Iterator[Place]:
-    with mounted(at, "-t", "tmpfs", "-o", "size=24m", "tmpfs"):
-        yield Place(at, lambda: command("mount", "-o", "remount,size=200m", str(at)))
-
-
-def image(at: Path, *features: str) -> Path:
-    file = at.parent / "image"
-    with file.open("wb") as made:
-        made.truncate(256 * MIB)
-    command("mkfs.ext4", "-q", "-F", *features, str(file))
-    return file
-
-
-@contextlib.contextmanager
-def full_ext4(at: Path) -> Iterator[Place]:
-    with mounted(at, "-o", "loop", str(image(at))):
-        filler = at / "filler"
-        with filler.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(at).free - 24 * MIB)
-        yield Place(at, filler.unlink)
-
-
-@contextlib.contextmanager
-def ext4_with_quota(at: Path) -> Iterator[Place]:
-    features = ("-O", "quota,project", "-E", "quotatype=prjquota")
-    with mounted(at, "-o", "loop,prjquota", str(image(at, *features))):
-        folder = at / "project"
-        folder.mkdir()
-        command("chattr", "-p", PROJECT, "+P", str(folder))
-
-        def limit(mib: int) -> None:
-            command("setquota", "-P", PROJECT, "0", str(mib * 1024), "0", "0", str(at))
-
-        limit(24)
-        yield Place(folder, lambda: limit(200))
 
 
 PLACES = {"tmpfs": tmpfs, "ext4": full_ext4, "quota": ext4_with_quota}

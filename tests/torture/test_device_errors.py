@@ -1,0 +1,99 @@
+"""A device that answers writes with I/O errors (EIO), under a real file system, and is whole again later."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from places import MIB, failing_device
+from plain_client import RESUME
+from rounds import Recorder, Setup, is_long, judge, recording, say
+from sender import Frames, Sender, sending
+
+from penstock.model.events import RecorderSeriesEnd
+
+SHAPE = (256, 300)  # 150 KiB
+FRAMES = 300
+# Every acknowledged frame has been synced, its place in the file included.
+STORE = {"durability": "segment", "segment_bytes": MIB, "extent_bytes": 4 * MIB}
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+
+
+def has_failed(recorder: Recorder) -> bool:
+    return any("errno 5)" in line for line in recorder.program.log)
+
+
+def send_until_it_fails(recorder: Recorder, sender: Sender) -> None:
+    sender.begin()
+    sender.wait_started()
+    sender.deal(0, FRAMES)
+    sender.until(sender.links[0].over.is_set, "the recorder ends the connection, as frames are lost")
+    for _ in range(100):  # its log takes another way
+        if has_failed(recorder):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"the recorder does not name the error: {list(recorder.program.log)}")
+
+
+def come_back_until_closed(recorder: Recorder, frames: Frames, acknowledged: set[int]) -> set[int]:
+    """The frames of which the client was told in all. Its connection may end again, as frames are lost."""
+    told = set(acknowledged)
+    for _ in range(10):
+        with sending(recorder.ports, "eio", frames, FRAMES) as again:
+            again.begin(RESUME)
+            again.wait_started()
+            again.deal_to(again.links[0], sorted(set(range(FRAMES)) - told))
+            again.join()
+            again.end()
+            again.until(
+                lambda link=again.links[0]: link.closed is not None or link.over.is_set(), "an answer"
+            )
+            told |= again.acknowledged()
+            if again.is_closed():
+                return told
+    raise AssertionError("the series does not come to its end")
+
+
+@pytest.mark.parametrize("direct", [True, False] if is_long() else [True])
+def test_the_series_goes_on_once_the_device_does(direct: bool, tmp_path: Path) -> None:
+    at = tmp_path / "at"
+    at.mkdir()
+    frames = Frames(5, SHAPE)
+    # Without a journal, which ext4 gives up for good when it cannot be written.
+    with failing_device(at, "-O", "^has_journal") as place:
+        with recording(at, Setup(encoding="none", store={**STORE, "direct": direct})) as recorder:
+            with sending(recorder.ports, "eio", frames, FRAMES) as sender:
+                send_until_it_fails(recorder, sender)
+                acknowledged = sender.acknowledged()
+            place.space()
+            acknowledged_after = come_back_until_closed(recorder, frames, acknowledged)
+            end = recorder.until(RecorderSeriesEnd)
+        assert isinstance(end, RecorderSeriesEnd)
+        assert end.problem is not None
+        assert "errno 5" in end.problem
+        assert end.missing == 0, "what was lost and sent again is there"
+        place.mount_again()  # so that it is read from the device
+        # HDF5's own structures may have met the errors too, and then the segments are what is left.
+        verdict = judge(at / "eio.h5", frames, acknowledged_after)
+        assert verdict.received == acknowledged_after == set(range(FRAMES))
+    before, lost = len(acknowledged), end.lost
+    say(f"eio device, direct {direct}: {before} acknowledged, {lost} lost and sent again, {verdict}")
+
+
+def test_what_was_acknowledged_before_the_device_failed_is_there(tmp_path: Path) -> None:
+    at = tmp_path / "at"
+    at.mkdir()
+    frames = Frames(6, SHAPE)
+    with failing_device(at) as place:
+        with recording(at, Setup(encoding="none", store=STORE)) as recorder:
+            with sending(recorder.ports, "eio", frames, FRAMES) as sender:
+                send_until_it_fails(recorder, sender)
+                acknowledged = sender.acknowledged()
+            recorder.kill([0])
+            recorder.wait()
+        place.space()
+        place.mount_again()
+        verdict = judge(at / "eio.h5", frames, acknowledged)
+    assert acknowledged
+    say(f"eio device, killed: {len(acknowledged)} acknowledged, {verdict}")
