@@ -26,7 +26,19 @@ from measure.machine import Watch, conditions, cores, settle
 from measure.process import BenchmarkError
 from measure.report import markdown
 from measure.results import Result
-from rows import codec, integrity, memory, path, placements, ranks, readers, recovery, store
+from rows import (
+    codec,
+    filters,
+    gathered,
+    integrity,
+    memory,
+    path,
+    placements,
+    ranks,
+    readers,
+    recovery,
+    store,
+)
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LATEST = CHECKOUT / "benchmarks" / "results" / "latest.json"
@@ -46,6 +58,8 @@ ROWS: dict[str, Row] = {
     "path-raw-small": path.raw_small,
     "path-compress": path.compress,
     "path-passthrough": path.pass_through,
+    "filters": filters.in_threads,
+    "gathered": gathered.side_by_side,
     "ranks": ranks.shared_file,
     "readers": readers.beside_writer,
     "recovery": recovery.million,

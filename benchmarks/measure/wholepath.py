@@ -58,6 +58,9 @@ class Recording:
     pool_bytes: int = POOL_BYTES
     store: dict[str, Any] = field(default_factory=dict)
     when_full: str = "hold"
+    threads: int = 2
+    chunk: dict[str, Any] = field(default_factory=dict)
+    filters: list[dict[str, Any]] = field(default_factory=list)
 
 
 def module_gaps(rows: int, columns: int) -> list[dict[str, int]]:
@@ -114,8 +117,9 @@ def recorder_plan(folder: Path, recording: Recording, port: int) -> dict[str, An
         "folder": str(folder),
         "overwrite": True,
         "sources": [source],
-        "codec": {"encoding": recording.codec},
-        "threads": 2,
+        "codec": {"encoding": recording.codec, "filters": recording.filters},
+        "chunk": recording.chunk,
+        "threads": recording.threads,
         "pool_bytes": recording.pool_bytes,
         "when_full": recording.when_full,
         "store": recording.store,
@@ -176,7 +180,18 @@ def prepared_detector(
         yield detector
 
 
-def penstock(context: Context, folder: Path, series: Series, recording: Recording) -> Sample:
+def nothing_more(_path: Path) -> Sample:
+    return {}
+
+
+def penstock(
+    context: Context,
+    folder: Path,
+    series: Series,
+    recording: Recording,
+    use: Callable[[Path], Sample] = nothing_more,
+) -> Sample:
+    """`use` gets the file before it is removed; what it measures goes into the sample."""
     port = free_port()
     path = folder / "benchmark.h5"
     command = [context.program("penstock-recorder"), "--plan", "-"]
@@ -194,15 +209,18 @@ def penstock(context: Context, folder: Path, series: Series, recording: Recordin
         )
         recorder.finish(stop=True)
     synced(path)
+    used = use(path)
     path.unlink()
     if recording.when_full == "hold" and end["frames_written"] != series.frames:
         raise BenchmarkError(f"{end['frames_written']} of {series.frames} frames were written")
     full = end["pool_used_bytes_max"] / end["pool_bytes"]
-    return {**sample, "memory_peak_bytes": float(peaks[0]), "pool_used_share": full}
+    return {**sample, **used, "memory_peak_bytes": float(peaks[0]), "pool_used_share": full}
 
 
-def python_receiver(context: Context, folder: Path, series: Series, mode: str) -> Sample:
-    """`mode`: raw, compress or pass (frames come compressed and stay so)."""
+def python_receiver(
+    context: Context, folder: Path, series: Series, mode: str, filter_options: dict[str, Any] | None = None
+) -> Sample:
+    """`mode`: raw, compress, pass (frames come compressed and stay so) or filter (by HDF5's own pipeline)."""
     port = free_port()
     path = folder / "benchmark.h5"
     job = {
@@ -213,11 +231,12 @@ def python_receiver(context: Context, folder: Path, series: Series, mode: str) -
         "columns": series.columns,
         "type": series.type,
         "mode": mode,
+        "filter": filter_options or {},
         "threads": 2,
         "messages_max": max(4, QUEUED_BYTES // series.frame_bytes),
     }
     to = {"kind": "zmq", "endpoint": job["endpoint"]}
-    stored = file_bytes(series, "bslz4" if mode == "compress" else "none")
+    stored = file_bytes(series, "bslz4" if mode in ("compress", "filter") else "none")
     with (
         prepared_detector(context, series, to, folder, stored) as detector,
         service(context.peer("receiver.py"), job, cores=context.cores) as receiver,

@@ -136,7 +136,7 @@ def store_all(
 
 def record(socket: zmq.Socket[bytes], job: dict[str, Any]) -> dict[str, Any]:
     shape = (job["rows"], job["columns"])
-    filters: dict[str, Any] = {} if job["mode"] == "raw" else dict(hdf5plugin.Bitshuffle())
+    filters: dict[str, Any] = {} if job["mode"] == "raw" else job["filter"] or dict(hdf5plugin.Bitshuffle())
     with h5py.File(job["path"], "w", libver=("v110", "v110")) as file:
         dataset = file.create_dataset(
             "/entry/data/data",
@@ -147,7 +147,14 @@ def record(socket: zmq.Socket[bytes], job: dict[str, Any]) -> dict[str, Any]:
             **filters,
         )
         chunk = dataset.id.write_direct_chunk
-        count = store_all(messages(socket), lambda number, blob: chunk((number, 0, 0), blob), job)
+
+        def put(number: int, blob: Piece | bytes) -> None:
+            if job["mode"] == "filter":  # HDF5 compresses it, under its lock
+                dataset[number] = np.frombuffer(blob, job["type"]).reshape(shape)
+            else:
+                chunk((number, 0, 0), blob)
+
+        count = store_all(messages(socket), put, job)
         stored = dataset.id.get_storage_size()
     handle = os.open(job["path"], os.O_RDWR)
     os.fsync(handle)

@@ -1,5 +1,6 @@
 """`penstock filters`"""
 
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +23,10 @@ def filters_command(
     They are looked for in the given folders, in that of the Python package hdf5plugin, and where HDF5 looks:
     in the folders of the variable HDF5_PLUGIN_PATH, or in its default one.
     """
-    filters = find_filters(plugin_folder or [])
+    filters = sorted(find_filters(plugin_folder or []), key=lambda found: str(Path(found.path).parent))
     if json:
         print_json([{**found.model_dump(), "parameters": found.parameters} for found in filters])
     else:
-        out().print(filter_table(filters))
+        for folder, plugins in groupby(filters, lambda found: Path(found.path).parent):
+            out().print(f"{folder}:", soft_wrap=True, markup=False)
+            out().print(filter_table(plugins))

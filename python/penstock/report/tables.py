@@ -73,7 +73,7 @@ def detector_sheet(detector: Detector) -> Table:
 
 def filter_table(filters: Iterable[FoundFilter]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("filter", "number", "values", "parameters", "plug-in"):
+    for title in ("filter", "number", "values", "parameters"):
         table.add_column(title, justify="right" if title == "number" else "left", overflow="fold")
     for found in filters:
         table.add_row(
@@ -81,7 +81,6 @@ def filter_table(filters: Iterable[FoundFilter]) -> Table:
             str(found.id),
             "kept" if found.keeps_all_values else "may change",
             escape(found.parameters),
-            escape(found.path),
         )
     return table
 
