@@ -203,8 +203,10 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     looked = (
         f"{report.segments} segments, {report.indexed} chunks in the index ({human_seconds(report.seconds)})"
     )
+    errors = sum(finding.level == "error" for finding in report.findings)
+    amiss = [f"not all of the series: {errors} error{'s' if errors > 1 else ''}, see above"] if errors else []
     if report.way == "nothing":
-        return [looked, f"nothing to do: {there}"]
+        return [looked, f"nothing to do: {there}", *amiss]
     would = "" if report.written else "would be "
     what = (
         f"{report.recovered} chunks {would}put into HDF5's structures, which are made anew"
@@ -216,6 +218,7 @@ def recovery_lines(report: RecoverReport) -> list[str]:
         looked,
         what + damaged,
         there + ("" if report.written else " then; nothing was written (--dry-run)"),
+        *amiss,
     ]
 
 
