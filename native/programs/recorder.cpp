@@ -169,6 +169,11 @@ int list_filters(const std::vector<std::string>& folders) {
   return 0;
 }
 
+int exit_code_of(const Error& why) {
+  spdlog::critical("{}", why.message());
+  return why.code() == Errc::invalid_argument ? exit_usage : exit_failed;
+}
+
 int record(const recorder::Config& config, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
   recorder::Team team(job);
   std::FILE* out = take_standard_output();  // on all ranks: a job has one for all of them
@@ -187,21 +192,16 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   if (started.ok()) wait_until_told(signals, stop_at_eof && team.leads(), config, recorder);
   for (auto& source : sources) source->stop();
   recorder.stop();
-  if (team.leads() && started.ok()) events.emit("stopped", {{"failed_series", recorder.failed_series()}});
+  const auto failed = recorder.failed_series(), refused = recorder.refused_series();
+  if (team.leads() && started.ok()) events.emit("stopped", {{"failed_series", failed}, {"refused_series", refused}});
   team.stop();
-  if (!started.ok()) {
-    spdlog::critical("{}", started.error().message());
-    return started.error().code() == Errc::invalid_argument ? exit_usage : exit_failed;
-  }
-  return recorder.failed_series() == 0 ? 0 : exit_failed;
+  if (!started.ok()) return exit_code_of(started.error());
+  return failed == 0 && refused == 0 ? 0 : exit_failed;
 }
 
 int show_placement(const recorder::Config& config) {
   const auto placement = recorder::describe_placement(config);
-  if (!placement.ok()) {
-    spdlog::critical("{}", placement.error().message());
-    return placement.error().code() == Errc::invalid_argument ? exit_usage : exit_failed;
-  }
+  if (!placement.ok()) return exit_code_of(placement.error());
   recorder::Events(stdout).emit("placement", *placement);
   return 0;
 }
@@ -234,7 +234,7 @@ int main(int argc, char** argv) {
       "Records detector streams into HDF5/NeXus files. `penstock record` writes the plan and runs this program.\n"
       "Under mpirun or srun its ranks write into one file a series; each listens on its own port.\n"
       "Events go to standard output as JSON lines, the log to standard error.\n"
-      "Exit status: 0 done, 1 a series failed, 2 the plan is wrong."};
+      "Exit status: 0 done, 1 a series failed or was refused, 2 the plan is wrong."};
   std::string plan;
   auto* plan_option = app.add_option("--plan", plan, "JSON file with the whole job; - is standard input");
   std::vector<std::string> filter_folders;

@@ -272,3 +272,45 @@ def test_the_same_seed_makes_the_same_frames(record: Record, run: Run, tmp_path:
             frames[name] = content["/entry/data/data"][...]
     assert numpy.array_equal(frames["a"], frames["b"])
     assert not numpy.array_equal(frames["a"], frames["c"])
+
+
+def test_series_that_are_refused_count_and_are_told(record: Record, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "taken.h5").write_text("precious")
+    recorder = record(tmp_path, "--series", "2")
+    for _ in range(2):  # the same series again is not another one
+        refused = simulate(run, recorder.address, "--frames", "4", "--series-name", "taken")
+        assert refused.returncode == 1
+        assert "taken.h5 is there already" in refused.stderr
+    assert simulate(run, recorder.address, "--frames", "4", "--series-name", "b").returncode == 0
+    _, log = recorder.process.communicate(timeout=60)
+    assert recorder.process.returncode == 1
+    assert "1 of 2 series had problems: taken was refused" in " ".join(log.split()), log
+    assert (tmp_path / "taken.h5").read_text() == "precious"
+
+
+def test_a_series_that_was_refused_once_may_come_again(record: Record, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "taken.h5").write_text("precious")
+    recorder = record(tmp_path)
+    assert simulate(run, recorder.address, "--frames", "4", "--series-name", "taken").returncode == 1
+    (tmp_path / "taken.h5").unlink()
+    assert simulate(run, recorder.address, "--frames", "4", "--series-name", "taken").returncode == 0
+    code, log = recorder.stop()
+    assert code == 0, log
+
+
+def test_a_series_with_a_problem_is_told_by_name(record: Record, run: Run, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    options = ("--rate", "200", "--frames", "400", "--series-name", "gone")
+    sender = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "penstock", "simulate", *SMALL, "--to", f"tcp://{recorder.address}"),
+            *options,
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    recorder.until(RecorderProgress)
+    (tmp_path / "gone.h5").unlink()
+    assert sender.wait(60) == 1
+    code, log = recorder.stop()
+    assert code == 1
+    assert "1 of 1 series had problems: gone: " in " ".join(log.split()), log

@@ -92,7 +92,10 @@ def record_command(
         typer.Option(help="Where chunks go in the file: log, slots or contiguous. [default: log]"),
     ] = None,
     series: Annotated[
-        int | None, typer.Option(help="End after so many series; 0 goes on. [default: 0]")
+        int | None,
+        typer.Option(
+            help="End after so many series, those that it refuses among them; 0 goes on. [default: 0]"
+        ),
     ] = None,
     overwrite: Annotated[
         bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
@@ -154,7 +157,8 @@ def record_command(
 ) -> None:
     """Record series after series, each into its own NeXus HDF5 file.
 
-    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete.
+    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. The exit code is 1 where a series
+    had a problem or was refused.
     """
     settings = configuration_from(
         configuration,
@@ -250,9 +254,9 @@ def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
                 show(view, event)
 
         recording = record(plan, on_event, view.say, ranks)
-    if recording.problems:
-        names = "; ".join(f"{series.series_unique_id}: {series.problem}" for series in recording.problems)
+    if recording.failed:
+        count = len(recording.ended) + recording.refused
         raise PenstockError(
-            f"{len(recording.problems)} series had problems: {names}",
+            f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
             "`penstock check FILE` tells what a file holds",
         )

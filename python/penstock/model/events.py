@@ -136,6 +136,21 @@ class Rejected(Event):
     message: str = ""
 
 
+class SeriesRefused(Event):
+    """A series that has no file, so that nothing of it is recorded."""
+
+    series_unique_id: str = ""
+    code: str = ""
+    message: str = ""
+
+
+class Stopped(Event):
+    """The recorder's last word; where it is missing, the recorder died."""
+
+    failed_series: int = 0
+    refused_series: int = 0
+
+
 class DetectorProgress(Event):
     frames_sent: int = 0
     frames: int = 0
@@ -203,6 +218,8 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "stall": Stall,
         "metrics": MetricsAddress,
         "placement": Placement,
+        "series_refused": SeriesRefused,
+        "stopped": Stopped,
     },
     "penstock-detector": {"prepare": Prepare, "progress": DetectorProgress, "series_end": DetectorSeriesEnd},
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
