@@ -206,7 +206,20 @@ int show_placement(const recorder::Config& config) {
   return 0;
 }
 
-int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof, bool only_show, job::Job& job) {
+/// What record() refuses before the first source is there, in the same order.
+Result<void> try_out(recorder::Config config, unsigned ranks) {
+  for (unsigned rank = 0; rank < ranks; ++rank) PEN_TRY(config.for_rank(rank, ranks));
+  if (config.machine.chosen()) PEN_TRY(recorder::Placement::find(config.machine));
+  return config.load_filters();
+}
+
+/// What is shown instead of recording.
+struct Only {
+  bool placement = false;
+  unsigned try_ranks = 0;  ///< not 0: only try the plan out, for so many
+};
+
+int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof, Only only, job::Job& job) {
   const auto config = read_config(plan_path, job);
   if (!config.ok()) {
     if (job.rank() == job::lead) spdlog::critical("{}", config.error().message());
@@ -214,7 +227,12 @@ int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof,
     return exit_usage;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
-  if (only_show) {
+  if (only.try_ranks > 0) {
+    const auto tried = try_out(*config, only.try_ranks);
+    job.stop();
+    return tried.ok() ? 0 : exit_code_of(tried.error());
+  }
+  if (only.placement) {
     const int code = job.rank() == job::lead ? show_placement(*config) : 0;
     job.stop();
     return code;
@@ -244,8 +262,10 @@ int main(int argc, char** argv) {
       ->needs(filters_option);
   bool stop_at_eof = false;
   app.add_flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
-  bool only_show = false;
-  app.add_flag("--show-placement", only_show, "Tell where threads and memory would be (of rank 0), and end");
+  Only only;
+  app.add_flag("--show-placement", only.placement, "Tell where threads and memory would be (of rank 0), and end");
+  app.add_option("--try", only.try_ranks, "Refuse what a recorder of so many ranks would refuse at its start, and end")
+      ->check(CLI::Range(1, 256));
   bool alone = false;
   app.add_flag("--alone", alone, "One process, though a launcher of jobs started this program");
   pid_t parent = 0;
@@ -269,5 +289,5 @@ int main(int argc, char** argv) {
     spdlog::critical("{}", job.error().message());
     return exit_failed;
   }
-  return run(plan, signals, stop_at_eof, only_show, **job);
+  return run(plan, signals, stop_at_eof, only, **job);
 }

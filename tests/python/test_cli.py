@@ -1,4 +1,5 @@
-"""The commands as typer runs them: help, usage errors, dry runs, exit codes. No native program runs here."""
+"""The commands as typer runs them: help, usage errors, dry runs, exit codes. Of the native programs only the
+recorder runs here, to try plans out."""
 
 import json
 from pathlib import Path
@@ -63,6 +64,10 @@ def test_version_and_bare_call() -> None:
         (["check", "absent.h5"], ["absent.h5", "not there"]),
         (["check", ".", "--against", "recorded"], ["folder"]),
         (["detectors", "no-such-detector"], ["no-such-detector"]),
+        (["record", "--chunk", "4x4x4x4", "--dry-run"], ["--chunk", "at most 3"]),
+        (["detectors", "nosuch", "--json"], ["nosuch"]),
+        (["advise", "nosuch"], ["nosuch", "penstock detectors"]),
+        (["demo", "--detector", "nosuch"], ["nosuch"]),
     ],
 )
 def test_usage_errors_say_what_is_wrong(
@@ -110,6 +115,14 @@ def test_record_dry_run_for_people(tmp_path: Path) -> None:
     text = one_line(result.stderr)
     for word in ("listen on 127.0.0.1:9900", "zstd level 3", "1 GiB", "SIGTERM"):
         assert word in text
+
+
+def test_a_dry_run_tells_which_frames_a_chunk_is_for(tmp_path: Path) -> None:
+    shown = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "4x8x8", "--dry-run").stderr)
+    assert "4 x 8 x 8 pixels of a frame of 3 dimensions; whole frames where they have others" in shown
+    plain = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "8x8", "--dry-run").stderr)
+    assert "8 x 8 pixels of a frame" in plain
+    assert "dimensions" not in plain
 
 
 def test_simulate_dry_run() -> None:

@@ -15,7 +15,7 @@ from penstock.model.plans import RecorderPlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
-from penstock.programs.record import placement_of, record
+from penstock.programs.record import placement_of, record, try_out
 from penstock.report.machine import placement_tables
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import plan_table
@@ -191,6 +191,7 @@ def record_command(
     plan = settings.plan(storage=storage)
     team = _ranks(ranks, mpi)
     if dry_run:
+        try_out(plan, _log_line, team)
         _show_plan(plan, json, team)
         _show_storage(storage, settle_store(settings.store, storage)[1])
         return
@@ -220,14 +221,18 @@ def _require_folder(folder: Path) -> None:
         )
 
 
+def _log_line(line: str) -> None:
+    err().print(line, markup=False, soft_wrap=True)
+
+
 def _show_plan(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
     hidden = plan.without_tokens()
+    program = find_program("penstock-recorder")
+    command = [str(program)] if ranks is None else ranks.command(program)
     if json:
         print_json(hidden)
         return
     err().print(plan_table(hidden))
-    program = find_program("penstock-recorder")
-    command = [str(program)] if ranks is None else ranks.command(program)
     err().print(f"program: {' '.join(command)}", markup=False)
 
 

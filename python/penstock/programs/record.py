@@ -102,6 +102,13 @@ def _how_to_recover(plan: RecorderPlan, files: list[str]) -> str:
     return f"If it left files ({plan.folder}/{pattern}), complete each with `penstock recover FILE`"
 
 
+def try_out(plan: RecorderPlan, on_log: LogLine | None = None, ranks: Ranks | None = None) -> None:
+    """Refuses, as a PenstockError, what the recorder would refuse before it listens."""
+    count = 1 if ranks is None else ranks.count
+    with Program("penstock-recorder", plan, on_log=on_log, options=("--try", str(count))) as recorder:
+        recorder.require_success(recorder.wait())
+
+
 def placement_of(plan: RecorderPlan) -> Placement:
     """Where a recorder's threads and memory would be on this machine, within what this process may use."""
     with Program("penstock-recorder", plan, options=("--show-placement",)) as recorder:
