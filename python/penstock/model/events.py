@@ -151,6 +151,15 @@ class Stopped(Event):
     refused_series: int = 0
 
 
+class Waiting(Event):
+    """The detector has no receiver, and waits for one."""
+
+    address: str = ""
+    seconds: float = 0.0  # altogether
+    seconds_left: float = 0.0
+    over: bool = False  # there is one
+
+
 class DetectorProgress(Event):
     frames_sent: int = 0
     frames: int = 0
@@ -221,7 +230,12 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "series_refused": SeriesRefused,
         "stopped": Stopped,
     },
-    "penstock-detector": {"prepare": Prepare, "progress": DetectorProgress, "series_end": DetectorSeriesEnd},
+    "penstock-detector": {
+        "prepare": Prepare,
+        "waiting": Waiting,
+        "progress": DetectorProgress,
+        "series_end": DetectorSeriesEnd,
+    },
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
     "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},
 }
