@@ -2,15 +2,18 @@
 recorder runs here, to try plans out."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from typer.testing import CliRunner, Result
 
 from penstock.cli import application
 
 runner = CliRunner()
-COMMANDS = ("record", "simulate", "detectors", "filters", "info", "check", "recover", "demo")
+COMMANDS = ("record", "simulate", "detectors", "filters", "advise", "info", "check", "recover", "demo")
 
 
 def invoke(*arguments: str) -> Result:
@@ -28,6 +31,19 @@ def test_help_has_examples_and_exit_codes(command: str) -> None:
     assert f"penstock {command}" in result.output
     assert "Examples:" in result.output
     assert "Exit code: 0 fine, 1 failed or damage found, 2 wrong usage." in one_line(result.output)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_names_of_options_are_whole_on_a_narrow_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    group: Any = typer.main.get_command(application)
+    shown = invoke(name, "--help").output
+    assert max(map(len, shown.partition("Examples:")[0].splitlines())) <= 80
+    for option in group.commands[name].params:
+        for text in [*option.opts, *option.secondary_opts]:
+            assert re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", shown), f"{text}\n{shown}"
+    commands = invoke("--help").output
+    assert re.search(rf"^  {name} +[A-Z].*[.]$", commands, flags=re.MULTILINE), "in one line, and whole"
 
 
 def test_version_and_bare_call() -> None:
