@@ -17,7 +17,7 @@
 namespace penstock::stream {
 
 struct TcpSourceOptions {
-  std::string host = "127.0.0.1";    ///< numeric address or name; IPv4 or IPv6
+  std::string host = "127.0.0.1";    ///< numeric address, name, or network interface; IPv4 or IPv6
   std::uint16_t port = 9900;         ///< 0 takes a free one
   std::optional<std::string> token;  ///< required where `host` is not loopback
   unsigned connections_max = 64;     ///< further ones are refused with an error

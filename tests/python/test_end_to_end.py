@@ -351,3 +351,12 @@ def test_a_sender_says_that_somebody_is_there_again(record: Record, tmp_path: Pa
     _, words = sender.communicate(timeout=60)
     assert sender.returncode == 0, words
     assert f"waiting: tcp://{recorder.address} is there" in words
+
+
+def test_a_network_interface_stands_for_its_address(record: Record, run: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("open sesame\n")
+    recorder = record(tmp_path, "--listen", "lo:0", "--token-file", str(token), listen=False)
+    assert recorder.listening().startswith("127.0.0.1:")
+    sent = simulate(run, recorder.address, "--frames", "2", "--token-file", str(token))
+    assert sent.returncode == 0, sent.stderr

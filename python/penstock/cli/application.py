@@ -48,7 +48,7 @@ application.command(
         "penstock record --folder data",
         "penstock record beamline.yaml --dry-run",
         "penstock record --zmq tcp://10.1.2.3:31001 --folder /data --series 1",
-        "penstock record --listen 0.0.0.0:9900 --token-file token.txt --folder /data",
+        "penstock record --listen 10.1.2.3:9900 --token-file token.txt --folder /data",
     ),
 )(record_command)
 application.command(

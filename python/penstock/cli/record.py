@@ -37,8 +37,8 @@ def record_command(
         list[str] | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Listen for senders of the TCP protocol; repeatable. Beyond loopback a token is required."
-            " [default: 127.0.0.1:9900]",
+            help="Listen for senders of the TCP protocol; repeatable. HOST may be a network interface. Beyond"
+            " loopback a token is required. [default: 127.0.0.1:9900]",
         ),
     ] = None,
     token_file: Annotated[

@@ -40,7 +40,11 @@ class TcpSource(Plan):
     """Listens for senders of Penstock's own TCP protocol."""
 
     kind: Literal["tcp"] = "tcp"
-    listen: str = Field("127.0.0.1:9900", description="HOST:PORT; port 0 lets the system choose")
+    listen: str = Field(
+        "127.0.0.1:9900",
+        description="HOST:PORT; HOST may be a network interface as well (`eth1`), port 0 lets the system"
+        " choose",
+    )
     token_file: Path | None = Field(
         None,
         description=f"file with the token that senders must show; otherwise the variable {TOKEN_VARIABLE}",
