@@ -147,7 +147,7 @@ def test_the_job_for_slurm_records(tmp_path: Path) -> None:
     wait $job
     """
     programs = str(find_program("penstock-recorder").parent)
-    bash(PRELUDE + script, tmp_path, SLURM_NTASKS="2", HOME=str(tmp_path), PATH=f"{tmp_path}:{programs}")
+    bash(PRELUDE + script, tmp_path, SLURM_NTASKS="2", SLURM_CPUS_PER_TASK="1", HOME=str(tmp_path), PATH=f"{tmp_path}:{programs}")
     (file,) = tmp_path.glob("*.h5")
     assert stat.S_IMODE((tmp_path / "plan.json").stat().st_mode) == 0o600, "it holds the token"
     with h5py.File(file) as content:
