@@ -1,4 +1,4 @@
-"""The commands of the how-to pages do what the pages say.
+"""The commands of the tutorial and the how-to pages do what the pages say.
 
 The `console` and `sh` blocks of a page run one after the other, in a folder with what they name: `data/`,
 `recorder.yaml` and a recorded `series.h5`. Only the size and the ports are others. A recorder that a
@@ -20,7 +20,7 @@ from ports import free_ports
 
 from penstock.programs.locate import find_program
 
-HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"(?P<not_run><!-- not run: .*-->\n)?```(?P<kind>console|sh)\n(?P<text>.*?)```", re.DOTALL)
 SMALL = "custom --rows 64 --columns 96 --type uint16"
 WAIT_S = 60
@@ -78,7 +78,12 @@ def adapted(command: str, port: int) -> str:
     return command
 
 
-PAGES = [page for page in sorted(HOW_TO.glob("*.md")) if script_of(page, 0)]
+PAGES = [
+    page
+    for kind in ("tutorial", "how-to")
+    for page in sorted((DOCS / kind).glob("*.md"))
+    if script_of(page, 0)
+]
 
 
 def bash(script: str, folder: Path, **more: str) -> None:
@@ -124,7 +129,7 @@ exec mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none -n "$SLUR
 
 def test_the_job_for_slurm_records(tmp_path: Path) -> None:
     """With the launcher of Open MPI in the place of Slurm's, and one host for both ranks."""
-    page = (HOW_TO / "record-under-slurm.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "record-under-slurm.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(bash|yaml)\n(.*?)```", page, flags=re.DOTALL)
     (configuration,) = (text for kind, text in blocks if kind == "yaml")
     job, *others = (text for kind, text in blocks if kind == "bash")
@@ -147,7 +152,14 @@ def test_the_job_for_slurm_records(tmp_path: Path) -> None:
     wait $job
     """
     programs = str(find_program("penstock-recorder").parent)
-    bash(PRELUDE + script, tmp_path, SLURM_NTASKS="2", SLURM_CPUS_PER_TASK="1", HOME=str(tmp_path), PATH=f"{tmp_path}:{programs}")
+    bash(
+        PRELUDE + script,
+        tmp_path,
+        SLURM_NTASKS="2",
+        SLURM_CPUS_PER_TASK="1",
+        HOME=str(tmp_path),
+        PATH=f"{tmp_path}:{programs}",
+    )
     (file,) = tmp_path.glob("*.h5")
     assert stat.S_IMODE((tmp_path / "plan.json").stat().st_mode) == 0o600, "it holds the token"
     with h5py.File(file) as content:

@@ -231,7 +231,9 @@ class Configuration(Plan):
     frame_bytes_max: Size = Field(
         GIB, ge=1, le=0xFFFF_0000, description="larger frames are refused (uncompressed)"
     )
-    series_limit: int = Field(0, ge=0, le=2**62, description="stop after so many series; 0 goes on")
+    series_limit: int = Field(
+        0, ge=0, le=2**62, description="stop after so many series, refused ones among them; 0 goes on"
+    )
     end_timeout_s: float = Field(
         10.0, ge=0, le=86400, description="wait so long for frames after the end message"
     )
