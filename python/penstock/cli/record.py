@@ -263,5 +263,5 @@ def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
         count = len(recording.ended) + recording.refused
         raise PenstockError(
             f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
-            "`penstock check FILE` tells what a file holds",
+            "`penstock check FILE` tells what a file holds" if recording.failed > recording.refused else "",
         )

@@ -248,8 +248,9 @@ def plan_table(plan: RecorderPlan) -> Table:
         f"{shape} pixels of {plan.chunk.frames} frames" if shape else f"{plan.chunk.frames} whole frames"
     )
     rows["chunk"] = several if plan.chunk.frames > 1 else one
-    if len(plan.chunk.shape) not in (0, 2):
-        rows["chunk"] += f" of {len(plan.chunk.shape)} dimensions; whole frames where they have others"
+    if (dimensions := len(plan.chunk.shape)) not in (0, 2):
+        counted = f"{dimensions} dimension{'s' if dimensions > 1 else ''}"
+        rows["chunk"] += f" of {counted}; whole frames where they have others"
     if plan.scan.axes:
         axes = " x ".join(f"{axis.name} {axis.points or len(axis.values)}" for axis in plan.scan.axes)
         rows["scan"] = f"{axes}, {plan.scan.order}"
