@@ -38,13 +38,22 @@ std::uint64_t window_bytes_of(const ToTcp& tcp) {
   return tcp.window_bytes > 0 ? tcp.window_bytes : stream::default_window_bytes();
 }
 
-Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& plan, Env& env) {
+void tell_wait(const EventSink& emit, const stream::TcpWait& wait) {
+  const auto seconds_of = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+  emit("waiting", {{"address", wait.address},
+                   {"seconds", seconds_of(wait.patience)},
+                   {"seconds_left", seconds_of(wait.left)},
+                   {"over", wait.over}});
+}
+
+Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& plan, const JobContext& context) {
   if (const auto* tcp = std::get_if<ToTcp>(&plan.to)) {
     stream::TcpSenderOptions options;
     options.token = tcp->token;
     options.client = "penstock-detector " + plan.detector_name;
     options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
     options.reconnect_timeout = milliseconds_of(plan.reconnect_timeout_s);
+    options.on_wait = [&context](const stream::TcpWait& wait) { tell_wait(context.emit, wait); };
     const auto streams = plan.elements ? plan.elements->count() : tcp->peers.size();
     options.window_bytes = window_bytes_of(*tcp) / streams;
     std::vector<std::unique_ptr<stream::FrameSender>> senders;
@@ -64,7 +73,7 @@ Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& pla
     PEN_ASSIGN(auto sender, stream::ZmqSender::open(options));
     return std::unique_ptr<stream::FrameSender>(std::move(sender));
   }
-  return open_file_sender(env, std::get<ToFiles>(plan.to));
+  return open_file_sender(context.env, std::get<ToFiles>(plan.to));
 }
 
 /// "prepare" events, a few a second and the last one.
@@ -281,9 +290,15 @@ class Sending {
 
 }  // namespace
 
-Result<void> run_job(DetectorPlan plan, const JobContext& context) {
+Result<void> run_job(DetectorPlan plan, const JobContext& given) {
+  std::mutex one_call_at_a_time;
+  const auto emit = [&](std::string_view event, const Json& fields) {
+    std::lock_guard lock(one_call_at_a_time);
+    given.emit(event, fields);
+  };
+  const JobContext context{given.env, given.clock, emit, given.stop};
   PEN_ASSIGN(const auto feeds, prepare(plan, context));
-  PEN_ASSIGN(auto sender, open_sender(plan, context.env));
+  PEN_ASSIGN(auto sender, open_sender(plan, context));
   spdlog::info("sending {} frames of {} × {} {} to {}", plan.frames, plan.series.frame.shape[0],
                plan.series.frame.shape[1], name(plan.series.frame.type), sender->address());
   return Sending(plan, context, feeds, *sender).run();

@@ -20,9 +20,10 @@ struct JobContext {
   const std::atomic<bool>& stop;
 };
 
-/// Events: "prepare" {what, done, total}, "series_start" when the start message was taken, "progress" (every 0.5 s),
-/// "series_end". An error where the series could not be sent to its end or the receiver reports a problem; there was a
-/// "series_end" with that problem if there was a "series_start".
+/// Events: "prepare" {what, done, total}, "waiting" {address, seconds, seconds_left, over} (every second without a
+/// receiver), "series_start" when the start message was taken, "progress" (every 0.5 s), "series_end". An error where
+/// the series could not be sent to its end or the receiver reports a problem; there was a "series_end" with that
+/// problem if there was a "series_start".
 Result<void> run_job(DetectorPlan plan, const JobContext& context);
 
 }  // namespace penstock::detector

@@ -169,6 +169,11 @@ int list_filters(const std::vector<std::string>& folders) {
   return 0;
 }
 
+int exit_code_of(const Error& why) {
+  spdlog::critical("{}", why.message());
+  return why.code() == Errc::invalid_argument ? exit_usage : exit_failed;
+}
+
 int record(const recorder::Config& config, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
   recorder::Team team(job);
   std::FILE* out = take_standard_output();  // on all ranks: a job has one for all of them
@@ -187,26 +192,34 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   if (started.ok()) wait_until_told(signals, stop_at_eof && team.leads(), config, recorder);
   for (auto& source : sources) source->stop();
   recorder.stop();
-  if (team.leads() && started.ok()) events.emit("stopped", {{"failed_series", recorder.failed_series()}});
+  const auto failed = recorder.failed_series(), refused = recorder.refused_series();
+  if (team.leads() && started.ok()) events.emit("stopped", {{"failed_series", failed}, {"refused_series", refused}});
   team.stop();
-  if (!started.ok()) {
-    spdlog::critical("{}", started.error().message());
-    return started.error().code() == Errc::invalid_argument ? exit_usage : exit_failed;
-  }
-  return recorder.failed_series() == 0 ? 0 : exit_failed;
+  if (!started.ok()) return exit_code_of(started.error());
+  return failed == 0 && refused == 0 ? 0 : exit_failed;
 }
 
 int show_placement(const recorder::Config& config) {
   const auto placement = recorder::describe_placement(config);
-  if (!placement.ok()) {
-    spdlog::critical("{}", placement.error().message());
-    return placement.error().code() == Errc::invalid_argument ? exit_usage : exit_failed;
-  }
+  if (!placement.ok()) return exit_code_of(placement.error());
   recorder::Events(stdout).emit("placement", *placement);
   return 0;
 }
 
-int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof, bool only_show, job::Job& job) {
+/// What record() refuses before the first source is there, in the same order.
+Result<void> try_out(recorder::Config config, unsigned ranks) {
+  for (unsigned rank = 0; rank < ranks; ++rank) PEN_TRY(config.for_rank(rank, ranks));
+  if (config.machine.chosen()) PEN_TRY(recorder::Placement::find(config.machine));
+  return config.load_filters();
+}
+
+/// What is shown instead of recording.
+struct Only {
+  bool placement = false;
+  unsigned try_ranks = 0;  ///< not 0: only try the plan out, for so many
+};
+
+int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof, Only only, job::Job& job) {
   const auto config = read_config(plan_path, job);
   if (!config.ok()) {
     if (job.rank() == job::lead) spdlog::critical("{}", config.error().message());
@@ -214,7 +227,12 @@ int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof,
     return exit_usage;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
-  if (only_show) {
+  if (only.try_ranks > 0) {
+    const auto tried = try_out(*config, only.try_ranks);
+    job.stop();
+    return tried.ok() ? 0 : exit_code_of(tried.error());
+  }
+  if (only.placement) {
     const int code = job.rank() == job::lead ? show_placement(*config) : 0;
     job.stop();
     return code;
@@ -234,7 +252,7 @@ int main(int argc, char** argv) {
       "Records detector streams into HDF5/NeXus files. `penstock record` writes the plan and runs this program.\n"
       "Under mpirun or srun its ranks write into one file a series; each listens on its own port.\n"
       "Events go to standard output as JSON lines, the log to standard error.\n"
-      "Exit status: 0 done, 1 a series failed, 2 the plan is wrong."};
+      "Exit status: 0 done, 1 a series failed or was refused, 2 the plan is wrong."};
   std::string plan;
   auto* plan_option = app.add_option("--plan", plan, "JSON file with the whole job; - is standard input");
   std::vector<std::string> filter_folders;
@@ -244,8 +262,10 @@ int main(int argc, char** argv) {
       ->needs(filters_option);
   bool stop_at_eof = false;
   app.add_flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
-  bool only_show = false;
-  app.add_flag("--show-placement", only_show, "Tell where threads and memory would be (of rank 0), and end");
+  Only only;
+  app.add_flag("--show-placement", only.placement, "Tell where threads and memory would be (of rank 0), and end");
+  app.add_option("--try", only.try_ranks, "Refuse what a recorder of so many ranks would refuse at its start, and end")
+      ->check(CLI::Range(1, 256));
   bool alone = false;
   app.add_flag("--alone", alone, "One process, though a launcher of jobs started this program");
   pid_t parent = 0;
@@ -269,5 +289,5 @@ int main(int argc, char** argv) {
     spdlog::critical("{}", job.error().message());
     return exit_failed;
   }
-  return run(plan, signals, stop_at_eof, only_show, **job);
+  return run(plan, signals, stop_at_eof, only, **job);
 }

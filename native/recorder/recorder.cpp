@@ -91,7 +91,12 @@ bool Recorder::wait_for_limit(std::chrono::milliseconds wait) {
     changed_.wait_for(lock, wait);
     return false;
   }
-  return changed_.wait_for(lock, wait, [&] { return closed_series_ >= config_.series_limit; });
+  return changed_.wait_for(lock, wait, [&] { return closed_series_ + refused_series_ >= config_.series_limit; });
+}
+
+std::uint64_t Recorder::refused_series() const {
+  std::lock_guard lock(mutex_);
+  return refused_series_;
 }
 
 Snapshot Recorder::snapshot() const {
@@ -99,7 +104,7 @@ Snapshot Recorder::snapshot() const {
   now.meters = totals_.now();
   now.open_series = totals_.open_series();
   now.complete_series = complete_series_;
-  now.failed_series = failed_series_;
+  now.failed_series = failed_series_ + unmade_series_;
   now.rejected = rejected_;
   now.queued_frames = queue_.size();
   now.pool_bytes = pool_.budget_bytes();
@@ -200,8 +205,13 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
 
 /// The lead's: makes the series' file. Takes the series once it is sure that nobody else makes it.
 Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series) {
-  PEN_ASSIGN(const auto path, file_path(config_.folder, config_.file_name, series, realtime_ns()));
   const std::string unique_id = series.unique_id;
+  const auto named = file_path(config_.folder, config_.file_name, series, realtime_ns());
+  if (!named.ok()) {
+    note_refusal(unique_id, named.error());
+    return named.error();
+  }
+  const auto& path = *named;
   const auto id = series.id;
   const auto frames = series.frames;
   PEN_TRY(claim(unique_id, series.element));
@@ -220,15 +230,29 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series) {
   return file;
 }
 
+/// Whoever waits for the series waits in vain, though another start message may bring it yet.
+void Recorder::note_refusal(const std::string& unique_id, const Error& why) {
+  {
+    std::lock_guard lock(mutex_);
+    if (refused_names_.contains(unique_id)) return;
+    if (refused_names_.size() >= closed_names_max) refused_names_.clear();
+    refused_names_.insert(unique_id);
+    ++refused_series_;
+  }
+  events_.emit("series_refused",
+               {{"series_unique_id", unique_id}, {"code", name(why.code())}, {"message", why.message()}});
+}
+
 /// The claimed place of a series is taken by its file, or is free again.
 Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file) {
+  if (!file.ok() && team_.leads()) note_refusal(unique_id, file.error());
   std::lock_guard lock(mutex_);
   opening_.erase(unique_id);
   changed_.notify_all();
   if (!file.ok()) {
     answer_close_without_file(unique_id);
-    // The recorder's own trouble, whoever else is told of it.
-    if (file.error().code() != Errc::refused) ++failed_series_;  // what a client asked for in vain is not
+    // The recorder's own trouble, whoever else is told of it; what a client asked for in vain is not.
+    if (file.error().code() != Errc::refused) ++(team_.leads() ? unmade_series_ : failed_series_);
     spdlog::error("series \"{}\" is not recorded: {}", unique_id, file.error().message());
     return file.error().with_context(fmt::format("series \"{}\"", unique_id));
   }
@@ -245,6 +269,7 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
                                 .asked_to_close = close_when_open_.erase(unique_id) > 0});
   totals_.open(*file);
   closed_names_.erase(unique_id);
+  refused_series_ -= refused_names_.erase(unique_id);
   if (const auto early = early_ends_.extract(unique_id); !early.empty())
     for (const auto& [rank, element] : early.mapped()) end_open(open_.at(unique_id), rank, true, element);
   return {};

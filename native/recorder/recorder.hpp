@@ -48,10 +48,13 @@ class Recorder final : public FrameSink {
   /// Asks the whole team to stop: from now on told_to_stop() in every rank.
   void tell_to_stop();
   bool told_to_stop() const { return told_to_stop_; }
-  /// Waits up to `wait` for Config::series_limit series to be closed; true if they are.
+  /// Waits up to `wait` for Config::series_limit series to be closed or refused; true if they are.
   bool wait_for_limit(std::chrono::milliseconds wait);
-  /// Series whose file could not be completed.
+  /// Series whose file could not be completed, or, where this is not the lead, joined.
   std::uint64_t failed_series() const { return failed_series_; }
+  /// The lead's: series that have no file, for whatever reason. One that is begun again and again counts once, and not
+  /// at all once it has its file.
+  std::uint64_t refused_series() const;
   /// Waits for no storage.
   Snapshot snapshot() const;
 
@@ -110,6 +113,7 @@ class Recorder final : public FrameSink {
   std::shared_ptr<SeriesFile> adopt_from_lead(const std::string& series_unique_id, std::chrono::nanoseconds patience);
   std::shared_ptr<SeriesFile> wait_for_start(const std::string& series_unique_id, std::chrono::nanoseconds patience);
   Result<void> settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file);
+  void note_refusal(const std::string& unique_id, const Error& why);
   void release(const std::string& unique_id);
   Result<void> tell_of_session(const Series& series);
   void answer_close_without_file(const std::string& unique_id);
@@ -156,6 +160,7 @@ class Recorder final : public FrameSink {
   std::atomic<std::uint64_t> rejected_{0};
   std::atomic<std::uint64_t> complete_series_{0};
   std::atomic<std::uint64_t> failed_series_{0};
+  std::atomic<std::uint64_t> unmade_series_{0};  ///< those that have no file, each time
   std::atomic<bool> told_to_stop_{false};
 
   mutable std::mutex mutex_;
@@ -180,6 +185,8 @@ class Recorder final : public FrameSink {
   bool dismissed_ = false;  ///< by the lead, when every series is closed
   bool stopping_ = false;
   std::uint64_t closed_series_ = 0;
+  std::uint64_t refused_series_ = 0;
+  std::set<std::string> refused_names_;  ///< the last of them
   std::int64_t reject_window_ns_ = 0;
   unsigned rejects_in_window_ = 0;
 

@@ -329,7 +329,9 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     if (proofs[i] != Proof::whole) {
       const bool read = proofs[i] == Proof::damaged;
       ++report_.damaged;
-      findings_.add({Level::error, read ? "a chunk is damaged" : "a chunk cannot be read",
+      // Beside an index that is whole it was on its way when the recorder died, and nobody was told that it is safe.
+      const bool expected = read && report_.way != Way::rebuild;
+      findings_.add({expected ? Level::warning : Level::error, read ? "a chunk is damaged" : "a chunk cannot be read",
                      fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
                                  ChunkFrames::first_of(segments_, candidate), candidate.address),
                      "the checksum of its record", read ? "another" : "the storage gives an error",

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,6 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -213,6 +215,24 @@ Result<bool> is_loopback(const std::string& host) {
   for (const auto* address = addresses.get(); address != nullptr; address = address->ai_next)
     if (!is_loopback(address->ai_addr)) return false;
   return true;
+}
+
+std::string address_of(const std::string& host) {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return host;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> interfaces(first, &::freeifaddrs);
+  std::string v6;
+  for (const auto* each = first; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || host != each->ifa_name) continue;
+    const bool is_v4 = each->ifa_addr->sa_family == AF_INET;
+    if (!is_v4 && each->ifa_addr->sa_family != AF_INET6) continue;
+    std::array<char, NI_MAXHOST> text{};
+    const socklen_t size = is_v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (::getnameinfo(each->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    if (is_v4) return text.data();
+    if (v6.empty()) v6 = text.data();
+  }
+  return v6.empty() ? host : v6;
 }
 
 Result<Listener> listen_on(const std::string& host, std::uint16_t port, int receive_buffer_bytes) {

@@ -60,6 +60,8 @@ struct Listener {
 
 /// Whether every address that `host` stands for is loopback.
 Result<bool> is_loopback(const std::string& host);
+/// Where `host` is the name of a network interface of this machine, its address (IPv4 where it has one); else `host`.
+std::string address_of(const std::string& host);
 Result<Listener> listen_on(const std::string& host, std::uint16_t port, int receive_buffer_bytes);
 /// One attempt at each address of `host`.
 Result<Socket> connect_to(const std::string& host, std::uint16_t port, std::chrono::milliseconds timeout);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +17,7 @@
 namespace penstock::stream {
 
 struct TcpSourceOptions {
-  std::string host = "127.0.0.1";    ///< numeric address or name; IPv4 or IPv6
+  std::string host = "127.0.0.1";    ///< numeric address, name, or network interface; IPv4 or IPv6
   std::uint16_t port = 9900;         ///< 0 takes a free one
   std::optional<std::string> token;  ///< required where `host` is not loopback
   unsigned connections_max = 64;     ///< further ones are refused with an error
@@ -33,6 +34,14 @@ Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& options)
 /// for a segment to fill and for the next sync (a second unless set otherwise) while later ones leave.
 std::uint64_t default_window_bytes();
 
+/// There is nobody at the other end.
+struct TcpWait {
+  std::string address;
+  std::chrono::nanoseconds patience{};  ///< altogether
+  std::chrono::nanoseconds left{};
+  bool over = false;  ///< somebody is there again
+};
+
 struct TcpSenderOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 9900;
@@ -41,6 +50,9 @@ struct TcpSenderOptions {
   std::chrono::milliseconds connect_timeout{10000};  ///< to have the first connection, retries included
   /// After a lost connection the same: long enough for the receiver to be started again.
   std::chrono::milliseconds reconnect_timeout{10000};
+  /// Told every second of waiting for a connection (of the first one, after half a second), and of its end. On the
+  /// thread that uses the sender.
+  std::function<void(const TcpWait&)> on_wait;
   /// Unacknowledged payload that is kept for sending again; put() waits beyond.
   std::uint64_t window_bytes = default_window_bytes();
   std::uint64_t window_frames = 65536;

@@ -22,6 +22,8 @@ using namespace std::chrono_literals;
 
 constexpr auto poll_interval = 100ms;                 ///< after which a wait looks at cancel()
 constexpr auto retry_pause = 50ms;                    ///< between attempts to connect
+constexpr std::int64_t wait_tell_ns = 1'000'000'000;  ///< between words about a wait for a connection
+constexpr std::int64_t first_wait_ns = 500'000'000;   ///< not worth a word, before the first connection
 constexpr std::int64_t look_interval_ns = 1'000'000;  ///< between looks for replies while sending
 constexpr std::size_t reply_bytes_max = 1 << 20;
 constexpr std::size_t pieces_max = 128;
@@ -112,9 +114,17 @@ Result<void> TcpSenderSession::check_open() const {
 
 Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
   const auto give_up_ns = deadline_after(patience);
+  bool told = false;
+  auto tell_ns = monotonic_ns() + (started_ ? 0 : first_wait_ns);
   for (;;) {
     PEN_TRY(check_cancelled());
+    if (const auto now_ns = monotonic_ns(); options_.on_wait && now_ns >= tell_ns) {
+      options_.on_wait({address(), patience, std::chrono::nanoseconds(std::max<std::int64_t>(give_up_ns - now_ns, 0))});
+      tell_ns = now_ns + wait_tell_ns;
+      told = true;
+    }
     auto connected = connect_once();
+    if (connected.ok() && told) options_.on_wait({address(), patience, {}, true});
     if (connected.ok()) return connected;
     const auto code = connected.error().code();
     const bool hopeless = code != Errc::disconnected && code != Errc::timed_out;

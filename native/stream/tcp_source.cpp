@@ -87,7 +87,9 @@ class TcpSource : public Source {
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& options) {
+Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& given) {
+  auto options = given;
+  options.host = address_of(given.host);
   PEN_ASSIGN(const bool loopback, is_loopback(options.host));
   const bool has_token = options.token && !options.token->empty();
   if (!loopback && !has_token)

@@ -1,15 +1,19 @@
-"""The commands as typer runs them: help, usage errors, dry runs, exit codes. No native program runs here."""
+"""The commands as typer runs them: help, usage errors, dry runs, exit codes. Of the native programs only the
+recorder runs here, to try plans out."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from typer.testing import CliRunner, Result
 
 from penstock.cli import application
 
 runner = CliRunner()
-COMMANDS = ("record", "simulate", "detectors", "filters", "info", "check", "recover", "demo")
+COMMANDS = ("record", "simulate", "detectors", "filters", "advise", "info", "check", "recover", "demo")
 
 
 def invoke(*arguments: str) -> Result:
@@ -27,6 +31,19 @@ def test_help_has_examples_and_exit_codes(command: str) -> None:
     assert f"penstock {command}" in result.output
     assert "Examples:" in result.output
     assert "Exit code: 0 fine, 1 failed or damage found, 2 wrong usage." in one_line(result.output)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_names_of_options_are_whole_on_a_narrow_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    group: Any = typer.main.get_command(application)
+    shown = invoke(name, "--help").output
+    assert max(map(len, shown.partition("Examples:")[0].splitlines())) <= 80
+    for option in group.commands[name].params:
+        for text in [*option.opts, *option.secondary_opts]:
+            assert re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", shown), f"{text}\n{shown}"
+    commands = invoke("--help").output
+    assert re.search(rf"^  {name} +[A-Z].*[.]$", commands, flags=re.MULTILINE), "in one line, and whole"
 
 
 def test_version_and_bare_call() -> None:
@@ -63,6 +80,10 @@ def test_version_and_bare_call() -> None:
         (["check", "absent.h5"], ["absent.h5", "not there"]),
         (["check", ".", "--against", "recorded"], ["folder"]),
         (["detectors", "no-such-detector"], ["no-such-detector"]),
+        (["record", "--chunk", "4x4x4x4", "--dry-run"], ["--chunk", "at most 3"]),
+        (["detectors", "nosuch", "--json"], ["nosuch"]),
+        (["advise", "nosuch"], ["nosuch", "penstock detectors"]),
+        (["demo", "--detector", "nosuch"], ["nosuch"]),
     ],
 )
 def test_usage_errors_say_what_is_wrong(
@@ -110,6 +131,14 @@ def test_record_dry_run_for_people(tmp_path: Path) -> None:
     text = one_line(result.stderr)
     for word in ("listen on 127.0.0.1:9900", "zstd level 3", "1 GiB", "SIGTERM"):
         assert word in text
+
+
+def test_a_dry_run_tells_which_frames_a_chunk_is_for(tmp_path: Path) -> None:
+    shown = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "4x8x8", "--dry-run").stderr)
+    assert "4 x 8 x 8 pixels of a frame of 3 dimensions; whole frames where they have others" in shown
+    plain = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "8x8", "--dry-run").stderr)
+    assert "8 x 8 pixels of a frame" in plain
+    assert "dimensions" not in plain
 
 
 def test_simulate_dry_run() -> None:

@@ -14,6 +14,7 @@ import hdf5plugin  # noqa: F401
 import numpy
 import pytest
 from conftest import Record
+from mid_series import kill
 
 from penstock.files.inspect import inspect_file
 from penstock.model.events import RecorderProgress, SeriesStart
@@ -272,3 +273,90 @@ def test_the_same_seed_makes_the_same_frames(record: Record, run: Run, tmp_path:
             frames[name] = content["/entry/data/data"][...]
     assert numpy.array_equal(frames["a"], frames["b"])
     assert not numpy.array_equal(frames["a"], frames["c"])
+
+
+def test_series_that_are_refused_count_and_are_told(record: Record, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "taken.h5").write_text("precious")
+    recorder = record(tmp_path, "--series", "2")
+    for _ in range(2):  # the same series again is not another one
+        refused = simulate(run, recorder.address, "--frames", "4", "--series-name", "taken")
+        assert refused.returncode == 1
+        assert "taken.h5 is there already" in refused.stderr
+    assert simulate(run, recorder.address, "--frames", "4", "--series-name", "b").returncode == 0
+    _, log = recorder.process.communicate(timeout=60)
+    assert recorder.process.returncode == 1
+    assert "1 of 2 series had problems: taken was refused" in " ".join(log.split()), log
+    assert (tmp_path / "taken.h5").read_text() == "precious"
+
+
+def test_a_series_that_was_refused_once_may_come_again(record: Record, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "taken.h5").write_text("precious")
+    recorder = record(tmp_path)
+    assert simulate(run, recorder.address, "--frames", "4", "--series-name", "taken").returncode == 1
+    (tmp_path / "taken.h5").unlink()
+    assert simulate(run, recorder.address, "--frames", "4", "--series-name", "taken").returncode == 0
+    code, log = recorder.stop()
+    assert code == 0, log
+
+
+def test_a_series_with_a_problem_is_told_by_name(record: Record, run: Run, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    options = ("--rate", "200", "--frames", "400", "--series-name", "gone")
+    sender = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "penstock", "simulate", *SMALL, "--to", f"tcp://{recorder.address}"),
+            *options,
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    recorder.until(RecorderProgress)
+    (tmp_path / "gone.h5").unlink()
+    assert sender.wait(60) == 1
+    code, log = recorder.stop()
+    assert code == 1
+    assert "1 of 1 series had problems: gone: " in " ".join(log.split()), log
+
+
+def test_a_sender_says_that_it_waits_for_a_lost_recorder(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    command = [sys.executable, "-m", "penstock", "simulate", *SMALL, "--rate", "100", "--frames", "100000"]
+    command += ["--to", f"tcp://{recorder.address}", "--reconnect-timeout", "1.8"]
+    senders = [
+        subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for more in (("--json",), ())
+    ]
+    for _ in senders:
+        recorder.until(SeriesStart)
+    kill(recorder)
+    (events, _), (_, words) = (sender.communicate(timeout=60) for sender in senders)
+    assert [sender.returncode for sender in senders] == [1, 1]
+    waits = [event for event in map(json.loads, events.splitlines()) if event["event"] == "waiting"]
+    assert {event["address"] for event in waits} == {f"tcp://{recorder.address}"}
+    assert waits[0]["seconds_left"] == pytest.approx(waits[0]["seconds"], abs=0.2)
+    assert 0 < waits[1]["seconds_left"] < waits[0]["seconds_left"] - 0.9, "a second later"
+    assert f"waiting: for tcp://{recorder.address}, 2 s left" in words
+
+
+def test_a_sender_says_that_somebody_is_there_again(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path, "--resume")
+    command = [sys.executable, "-m", "penstock", "simulate", *SMALL, "--rate", "100", "--frames", "200"]
+    command += ["--to", f"tcp://{recorder.address}", "--reconnect-timeout", "60"]
+    sender = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    recorder.until(RecorderProgress)
+    kill(recorder)
+    assert sender.stderr is not None
+    lines = iter(sender.stderr.readline, "")
+    assert any("waiting: for " in line for line in lines)
+    record(tmp_path, "--resume", "--listen", recorder.address, listen=False)
+    _, words = sender.communicate(timeout=60)
+    assert sender.returncode == 0, words
+    assert f"waiting: tcp://{recorder.address} is there" in words
+
+
+def test_a_network_interface_stands_for_its_address(record: Record, run: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("open sesame\n")
+    recorder = record(tmp_path, "--listen", "lo:0", "--token-file", str(token), listen=False)
+    assert recorder.listening().startswith("127.0.0.1:")
+    sent = simulate(run, recorder.address, "--frames", "2", "--token-file", str(token))
+    assert sent.returncode == 0, sent.stderr

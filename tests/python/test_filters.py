@@ -240,3 +240,23 @@ def test_numbers_in_yaml_and_defaults() -> None:
     assert tuple(plan.filters[0].values) == hdf5plugin.SZ3(absolute=1e-3).filter_options
     assert plan.encoding == "none"
     assert filter_plan("blosc", {}).values == list(hdf5plugin.Blosc().filter_options)
+
+
+def test_a_dry_run_refuses_what_the_run_would(run: Run, tmp_path: Path) -> None:
+    """In the same words, and with the same exit code."""
+    configuration = tmp_path / "c.yaml"
+    options = ("record", str(configuration), "--folder", str(tmp_path), "--listen", "127.0.0.1:0")
+    for text, words in (
+        ("codec: {filter: 4711, parameters: [1, 2]}", "there is no plug-in for filter 4711"),
+        ("machine: {compress: '5000'}", "this machine has the processors"),
+    ):
+        configuration.write_text(text)
+        dry, real = run(*options, "--dry-run"), run(*options)
+        assert (dry.returncode, real.returncode) == (2, 2), dry.stderr
+        assert words in " ".join(dry.stderr.split())
+        assert dry.stderr == real.stderr
+    ports = run(
+        "record", "--folder", str(tmp_path), "--listen", "127.0.0.1:65535", "--ranks", "2", "--dry-run"
+    )
+    assert ports.returncode == 2
+    assert "2 ranks need as many ports" in ports.stderr

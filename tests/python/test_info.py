@@ -149,3 +149,49 @@ def test_timing_and_rates(tmp_path: Path) -> None:
         width = curve[1].seconds - curve[0].seconds
         assert sum(point.received_bytes_per_s for point in curve) * width == pytest.approx(800)
         assert sum(point.written_bytes_per_s for point in curve) * width == pytest.approx(800)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "first", "values"),
+    [
+        pytest.param((1, 8, 12), 7, 3 * 8 * 12, id="frames"),
+        pytest.param((1, 5, 5), 7, 3 * 8 * 12, id="parts that reach beyond the frame"),
+        pytest.param((4, 8, 12), 8, 2 * 8 * 12, id="several frames, of which the last chunk has two"),
+        pytest.param((2, 8, 12), 7, 4 * 8 * 12, id="a frame that did not come in a chunk that is there"),
+    ],
+)
+def test_the_ratio_is_of_what_is_stored(
+    tmp_path: Path, chunks: tuple[int, ...], first: int, values: int
+) -> None:
+    """Of ten frames those before `first` never came: they have no chunk, and count on neither side."""
+    path = tmp_path / "missing.h5"
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("entry/data/data", (10, 8, 12), "uint16", chunks=chunks)
+        data[first:] = 7
+        stored = data.id.get_storage_size()
+    info = inspect_file(path)
+    assert info.data is not None
+    assert (info.data.raw_bytes, info.data.stored_bytes) == (2 * values, stored)
+    assert info.data.ratio == pytest.approx(2 * values / stored)
+
+
+def test_frames_in_other_files_count_where_they_are_stored(tmp_path: Path) -> None:
+    shape = (6, 8, 12)
+    layout = h5py.VirtualLayout(shape=shape, dtype="uint16")
+    for number in range(2):
+        with h5py.File(tmp_path / f"s_member_{number}.h5", "w") as file:
+            part = file.create_dataset(
+                "entry/data/data", (3, 8, 12), "uint16", chunks=(1, 8, 12), compression="gzip"
+            )
+            part[: 1 + number] = 7
+        layout[3 * number : 3 * number + 3] = h5py.VirtualSource(
+            f"s_member_{number}.h5", "entry/data/data", shape=(3, 8, 12)
+        )
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.attrs.update(penstock_layout="split", penstock_member_files="s_member_*.h5")
+        file.create_virtual_dataset("entry/data/data", layout)
+    info = inspect_file(tmp_path / "s.h5")
+    assert info.data is not None
+    assert info.data.raw_bytes == 3 * 8 * 12 * 2
+    assert info.data.ratio is not None
+    assert info.data.ratio > 5

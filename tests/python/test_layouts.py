@@ -101,10 +101,15 @@ def test_a_member_is_a_file_of_its_own_and_one_that_is_missing_reads_as_fill(
     assert "s_member_1.h5" in {finding["where"] for finding in report["findings"]}, checked.stdout
     assert "s_member_1.h5" in run("info", str(tmp_path / "s.h5")).stdout
     before = (tmp_path / "s.h5").read_bytes()
-    assert run("recover", str(tmp_path / "s.h5")).returncode == 0
+    for more in (("--dry-run",), (), ("--json",)):
+        recovered = run("recover", str(tmp_path / "s.h5"), *more)
+        assert recovered.returncode == 1, "a part of the series is not there"
+        assert "s_member_1.h5" in recovered.stdout
+        assert more == ("--json",) or "not all of the series: 1 error, see above" in recovered.stdout
     assert (tmp_path / "s.h5").read_bytes() == before, "the member may come back"
 
     (tmp_path / "elsewhere").rename(member)
+    assert run("recover", str(tmp_path / "s.h5"), "--dry-run").returncode == 0
     with h5py.File(member) as content:
         chunk = content["/entry/data/data"].id.get_chunk_info(3)
     with member.open("r+b") as damaged:
@@ -224,6 +229,7 @@ def test_what_was_acknowledged_survives_a_killed_recorder(
     shutil.copy(tmp_path / "other_member_0.h5", foreign)
     before = foreign.read_bytes()
     done = run("recover", str(master), "--json")
+    assert done.returncode == 1
     assert "killed_member_900.h5" in {finding["where"] for finding in json.loads(done.stdout)["findings"]}
     assert foreign.read_bytes() == before, "another series' file is left alone"
     foreign.unlink()

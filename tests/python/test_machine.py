@@ -106,9 +106,10 @@ def test_a_processor_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> N
         ("{index: first}", ["machine.index", "first", "0,4-7"]),
     ):
         configuration.write_text(f"machine: {placement}\n")
-        for shown in ((), ("--show-placement",)):
+        for shown in ((), ("--show-placement",), ("--dry-run",), ("--dry-run", "--json")):
             refused = run("record", str(configuration), *options, *shown)
             assert refused.returncode == 2, refused.stderr
+            assert refused.stdout == ""
             told = " ".join(refused.stderr.split())
             for word in words:
                 assert word in told

@@ -8,11 +8,21 @@ from pathlib import Path
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy
-from conftest import Record
+from conftest import Record, penstock
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "record-from-your-own-program.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 OVER_ZEROMQ, COMPRESSED, OVER_TCP = PROGRAMS
+
+
+def complete(file: str) -> bool:
+    """The check finds nothing that the program could have told."""
+    checked = penstock("check", file, "--complete")
+    return (
+        checked.returncode == 0
+        and checked.stdout.splitlines()[-1] == "fine"
+        and "warning" not in checked.stdout
+    )
 
 
 def run(program: str, argument: str, folder: Path) -> str:
@@ -31,6 +41,7 @@ def test_over_zeromq(record: Record, tmp_path: Path, free_port: int) -> None:
     end = recorder.series_end()
     recorder.stop()
     assert (end.frames_written, end.problem, end.missing) == (20, None, 0)
+    assert complete(end.file)
     with h5py.File(end.file) as file:
         assert file["/entry/data/data"].shape == (20, 512, 1024)
         assert numpy.mean(file["/entry/data/data"][7]) > 2
@@ -64,5 +75,6 @@ def test_over_tcp(record: Record, tmp_path: Path) -> None:
     end = recorder.series_end()
     recorder.stop()
     assert (end.frames_written, end.problem) == (20, None)
+    assert complete(end.file)
     with h5py.File(end.file) as file:
         assert numpy.mean(file["/entry/data/data"][19]) > 2

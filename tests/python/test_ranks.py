@@ -221,7 +221,9 @@ def test_what_was_acknowledged_survives_a_killed_rank(
         pass
     os.kill(_rank(recorder, victim), signal.SIGKILL)
     recorder.process.wait(WAIT_S)
-    assert recorder.process.returncode != 0
+    recorder.close()
+    assert recorder.process.returncode == 1
+    assert f"`penstock recover {tmp_path / 'killed.h5'}`" in "".join(recorder.log)
     events, _ = sender.communicate(timeout=WAIT_S)
     end = [json.loads(line) for line in events.splitlines() if '"series_end"' in line][-1]
     acknowledged = end["acknowledged"]

@@ -123,7 +123,7 @@ def test_a_rank_a_host_fills_one_file(hosts: Hosts, run: Run, tmp_path: Path, mp
         json.dumps(
             {
                 "folder": str(folder),
-                "sources": [{"kind": "tcp", "host": "0.0.0.0", "port": PORT, "token": token}],
+                "sources": [{"kind": "tcp", "host": "eth0", "port": PORT, "token": token}],
                 "series_limit": 1,
                 "threads": 1,
                 "pool_bytes": 256 << 20,
@@ -144,9 +144,9 @@ def test_a_rank_a_host_fills_one_file(hosts: Hosts, run: Run, tmp_path: Path, mp
     )
     try:
         assert job.stdout is not None
-        listening = [json.loads(job.stdout.readline())["sources"][0] for _ in range(HOSTS)]
-        assert len(listening) == HOSTS
+        listening = sorted(json.loads(job.stdout.readline())["sources"][0] for _ in range(HOSTS))
         targets = ",".join(f"{hosts.address(host + 1)}:{PORT + host}" for host in range(HOSTS))
+        assert ",".join(source.removeprefix("tcp://") for source in listening) == targets
         detector = [sys.executable, "-m", "penstock", "simulate", "custom", "--rows", "64", "--columns", "96"]
         detector += ["--type", "uint16", "--rate", "max", "--frames", str(FRAMES), "--series-name", "apart"]
         sent = subprocess.run(

@@ -3,14 +3,16 @@
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import pytest
-from conftest import Record
-from mid_series import ended_in_mid_series, stamps_are_right
+from conftest import Record, RecordCommand
+from mid_series import ended_in_mid_series, native_recorder, stamps_are_right
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -67,3 +69,19 @@ def test_what_cannot_be_recovered_is_said(record: Record, run: Run, tmp_path: Pa
         busy = run("recover", str(tmp_path / "busy.h5"))
     assert busy.returncode == 1
     assert "another process" in busy.stderr
+
+
+def test_a_recorder_that_was_killed_names_the_remedy(record: Record, run: Run, tmp_path: Path) -> None:
+    logs: list[str] = []
+
+    def kill(recorder: RecordCommand) -> None:
+        os.killpg(native_recorder(recorder.process.pid), signal.SIGKILL)
+        logs.append(recorder.process.communicate(timeout=60)[1])
+        assert recorder.process.returncode == 1
+
+    left = ended_in_mid_series(record, tmp_path, end=kill)
+    assert "penstock-recorder was killed by SIGKILL" in logs[0]
+    assert f"`penstock recover {left}`" in logs[0]
+    kill(record(tmp_path))
+    assert f"({tmp_path}/*.h5)" in logs[1], logs[1]
+    assert "`penstock recover FILE`" in logs[1]

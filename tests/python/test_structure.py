@@ -181,6 +181,15 @@ def test_what_readers_can_do_without_is_a_warning(good: Path) -> None:
     assert is_clean(findings)
 
 
+def test_a_source_that_does_not_tell_the_size_of_a_pixel_damages_nothing(good: Path) -> None:
+    with h5py.File(good, "r+") as file:
+        for name in ("fast_pixel_direction", "slow_pixel_direction"):
+            del file["entry/instrument/detector/module"][name]
+    findings = check_structure(good)
+    assert [finding.level for finding in findings] == ["warning", "warning"]
+    assert all("pixel_size_x" in finding.remedy for finding in findings)
+
+
 def test_a_file_without_an_entry(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["data"] = 1

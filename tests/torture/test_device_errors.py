@@ -46,9 +46,7 @@ def come_back_until_closed(recorder: Recorder, frames: Frames, acknowledged: set
             again.deal_to(again.links[0], sorted(set(range(FRAMES)) - told))
             again.join()
             again.end()
-            again.until(
-                lambda link=again.links[0]: link.closed is not None or link.over.is_set(), "an answer"
-            )
+            again.until(again.is_over, "an answer")
             told |= again.acknowledged()
             if again.is_closed():
                 return told

@@ -21,7 +21,7 @@ application = typer.Typer(
     help="Record detectors into NeXus HDF5 files at the speed of the storage.",
     epilog=EXIT_CODES + " `penstock COMMAND --help` tells more about each command.",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # its tables cut names where a terminal is narrow
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -48,7 +48,7 @@ application.command(
         "penstock record --folder data",
         "penstock record beamline.yaml --dry-run",
         "penstock record --zmq tcp://10.1.2.3:31001 --folder /data --series 1",
-        "penstock record --listen 0.0.0.0:9900 --token-file token.txt --folder /data",
+        "penstock record --listen 10.1.2.3:9900 --token-file token.txt --folder /data",
     ),
 )(record_command)
 application.command(
@@ -65,11 +65,14 @@ application.command(
     "detectors",
     epilog=examples("penstock detectors", "penstock detectors pilatus-6m", "penstock detectors --json"),
 )(detectors_command)
-application.command("filters", epilog=examples("penstock filters", "penstock filters --json"))(
-    filters_command
-)
+application.command(
+    "filters",
+    short_help="The HDF5 filter plug-ins that the recorder can use.",
+    epilog=examples("penstock filters", "penstock filters --json"),
+)(filters_command)
 application.command(
     "advise",
+    short_help="Recommend chunks for the way in which files will be read.",
     epilog=examples(
         "penstock advise eiger2-16m --folder /data --read frames",
         "penstock advise eiger2-4m --read 'frames*3' --read roi:128x128",
@@ -81,6 +84,7 @@ application.command("info", epilog=examples("penstock info series.h5", "penstock
 )
 application.command(
     "check",
+    short_help="Check a file: every chunk, every frame, the structure.",
     epilog=examples(
         "penstock check series.h5",
         "penstock check series.h5 --against recorded",
@@ -88,10 +92,14 @@ application.command(
     ),
 )(check_command)
 application.command(
-    "recover", epilog=examples("penstock recover series.h5 --dry-run", "penstock recover series.h5")
+    "recover",
+    short_help="Complete a file whose recorder was killed.",
+    epilog=examples("penstock recover series.h5 --dry-run", "penstock recover series.h5"),
 )(recover_command)
 application.command(
-    "demo", epilog=examples("penstock demo", "penstock demo --quick", "PENSTOCK_DATA=images/ penstock demo")
+    "demo",
+    short_help="Record a simulated detector, and check every pixel.",
+    epilog=examples("penstock demo", "penstock demo --quick", "PENSTOCK_DATA=images/ penstock demo"),
 )(demo_command)
 
 

@@ -77,5 +77,5 @@ def size_option(text: str, name: str) -> int:
 
 
 def examples(*lines: str) -> str:
-    """Shown below a command's help, a line each."""
-    return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines) + f"\n\n{EXIT_CODES}"
+    """Shown below a command's help, a line each: the mark in front keeps the help from filling lines."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines), "", EXIT_CODES])

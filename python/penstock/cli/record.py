@@ -15,7 +15,7 @@ from penstock.model.plans import RecorderPlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
-from penstock.programs.record import placement_of, record
+from penstock.programs.record import placement_of, record, try_out
 from penstock.report.machine import placement_tables
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import plan_table
@@ -37,8 +37,8 @@ def record_command(
         list[str] | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Listen for senders of the TCP protocol; repeatable. Beyond loopback a token is required."
-            " [default: 127.0.0.1:9900]",
+            help="Listen for senders of the TCP protocol; repeatable. HOST may be a network interface. Beyond"
+            " loopback a token is required. [default: 127.0.0.1:9900]",
         ),
     ] = None,
     token_file: Annotated[
@@ -92,7 +92,10 @@ def record_command(
         typer.Option(help="Where chunks go in the file: log, slots or contiguous. [default: log]"),
     ] = None,
     series: Annotated[
-        int | None, typer.Option(help="End after so many series; 0 goes on. [default: 0]")
+        int | None,
+        typer.Option(
+            help="End after so many series, those that it refuses among them; 0 goes on. [default: 0]"
+        ),
     ] = None,
     overwrite: Annotated[
         bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
@@ -154,7 +157,8 @@ def record_command(
 ) -> None:
     """Record series after series, each into its own NeXus HDF5 file.
 
-    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete.
+    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. The exit code is 1 where a series
+    had a problem or was refused.
     """
     settings = configuration_from(
         configuration,
@@ -187,6 +191,7 @@ def record_command(
     plan = settings.plan(storage=storage)
     team = _ranks(ranks, mpi)
     if dry_run:
+        try_out(plan, _log_line, team)
         _show_plan(plan, json, team)
         _show_storage(storage, settle_store(settings.store, storage)[1])
         return
@@ -216,14 +221,18 @@ def _require_folder(folder: Path) -> None:
         )
 
 
+def _log_line(line: str) -> None:
+    err().print(line, markup=False, soft_wrap=True)
+
+
 def _show_plan(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
     hidden = plan.without_tokens()
+    program = find_program("penstock-recorder")
+    command = [str(program)] if ranks is None else ranks.command(program)
     if json:
         print_json(hidden)
         return
     err().print(plan_table(hidden))
-    program = find_program("penstock-recorder")
-    command = [str(program)] if ranks is None else ranks.command(program)
     err().print(f"program: {' '.join(command)}", markup=False)
 
 
@@ -250,9 +259,9 @@ def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
                 show(view, event)
 
         recording = record(plan, on_event, view.say, ranks)
-    if recording.problems:
-        names = "; ".join(f"{series.series_unique_id}: {series.problem}" for series in recording.problems)
+    if recording.failed:
+        count = len(recording.ended) + recording.refused
         raise PenstockError(
-            f"{len(recording.problems)} series had problems: {names}",
-            "`penstock check FILE` tells what a file holds",
+            f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
+            "`penstock check FILE` tells what a file holds" if recording.failed > recording.refused else "",
         )

@@ -7,6 +7,8 @@ import typer
 
 from penstock.cli.common import err, out, print_json, reports_errors
 from penstock.files.hdf5 import require_file
+from penstock.model.errors import ExitCode
+from penstock.model.findings import is_clean
 from penstock.programs.recover import recover
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import findings_text, recovery_lines
@@ -31,15 +33,18 @@ def recover_command(
     """Complete a file whose recorder was killed: every frame that reached storage becomes readable.
 
     Works in the file itself, and never writes to recorded frames. Refuses a file that another process
-    has open.
+    has open. Ends with 1 also where a part of the series is not there or damaged, after doing what can be
+    done without it.
     """
     require_file(file)
     with ProgressView(err()) as view:
         report = recover(file, dry_run, lambda event: show(view, event), view.say, rebuild)
     if json:
         print_json(report)
-        return
-    if report.findings:
-        out().print(findings_text(report.findings), soft_wrap=True, end="")
-    for line in recovery_lines(report):
-        out().print(line, markup=False, soft_wrap=True)
+    else:
+        if report.findings:
+            out().print(findings_text(report.findings), soft_wrap=True, end="")
+        for line in recovery_lines(report):
+            out().print(line, markup=False, soft_wrap=True)
+    if not is_clean(report.findings):
+        raise typer.Exit(int(ExitCode.FAILED))

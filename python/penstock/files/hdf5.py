@@ -1,6 +1,7 @@
 """Small helpers around h5py: foreign files hold anything, so every reading is guarded."""
 
 import contextlib
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,27 @@ def children_of_class(group: h5py.Group, nx_class: str) -> list[tuple[str, h5py.
         if isinstance(child, h5py.Group) and attribute_of(child, "NX_class") == nx_class:
             found.append((name, child))
     return found
+
+
+def raw_bytes_stored(dataset: h5py.Dataset) -> int:
+    """The bytes that the stored chunks expand to, without what reaches beyond the dataset's edges."""
+    if dataset.is_virtual:
+        return 0
+    if dataset.chunks is None:
+        return int(dataset.id.get_storage_size())
+    shape, chunks = dataset.shape, dataset.chunks
+    item_bytes = int(dataset.dtype.itemsize)
+    if all(extent % length == 0 for extent, length in zip(shape, chunks, strict=True)):
+        return int(dataset.id.get_num_chunks() * math.prod(chunks) * item_bytes)
+    values = 0
+
+    def add(chunk: h5py.h5d.StoreInfo) -> None:
+        nonlocal values
+        edges = zip(shape, chunks, chunk.chunk_offset, strict=True)
+        values += math.prod(min(length, extent - first) for extent, length, first in edges)
+
+    dataset.id.chunk_iter(add)
+    return int(values * item_bytes)
 
 
 def filters_of(dataset: h5py.Dataset) -> list[str]:

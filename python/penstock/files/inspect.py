@@ -7,7 +7,14 @@ from typing import Any
 import h5py
 from pydantic import BaseModel
 
-from penstock.files.hdf5 import attribute_of, filters_of, item_at, open_for_reading, value_of
+from penstock.files.hdf5 import (
+    attribute_of,
+    filters_of,
+    item_at,
+    open_for_reading,
+    raw_bytes_stored,
+    value_of,
+)
 from penstock.files.members import Members, add_storage, members_of
 from penstock.files.timing import Percentiles, stage_percentiles
 
@@ -28,7 +35,7 @@ _UNFINISHED_LEDGER = "frame counts: the recorder writes them when a series ends"
 
 
 class FrameData(BaseModel):
-    """The dataset that holds the frames."""
+    """The dataset that holds the frames. The bytes are of what is stored: a missing frame has none."""
 
     path: str
     shape: list[int]
@@ -117,7 +124,7 @@ def _frame_data(dataset: h5py.Dataset) -> FrameData:
         dtype=dataset.dtype.name,
         chunks=list(dataset.chunks) if dataset.chunks else None,
         filters=filters_of(dataset),
-        raw_bytes=int(dataset.size * dataset.dtype.itemsize),
+        raw_bytes=raw_bytes_stored(dataset),
         stored_bytes=0 if dataset.is_virtual else int(dataset.id.get_storage_size()),
     )
 
@@ -128,7 +135,8 @@ def _describe_members(info: FileInfo, path: Path) -> None:
     if members is None or data is None:
         return
     add_storage(members, path, data.path)
-    data.chunks, data.filters, data.stored_bytes = members.chunks, members.filters, members.stored_bytes
+    data.chunks, data.filters = members.chunks, members.filters
+    data.raw_bytes, data.stored_bytes = members.raw_bytes, members.stored_bytes
     info.missing += [f"{name}: its frames read as the fill value" for name in members.missing]
 
 

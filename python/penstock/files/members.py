@@ -5,7 +5,7 @@ from pathlib import Path
 import h5py
 from pydantic import BaseModel
 
-from penstock.files.hdf5 import attribute_of, filters_of, item_at, open_for_reading
+from penstock.files.hdf5 import attribute_of, filters_of, item_at, open_for_reading, raw_bytes_stored
 from penstock.model.errors import PenstockError
 
 _NAMES = "/entry/penstock/members"
@@ -20,6 +20,7 @@ class Members(BaseModel):
     unreadable: list[str] = []
     chunks: list[int] | None = None
     filters: list[str] = []
+    raw_bytes: int = 0
     stored_bytes: int = 0
 
     @property
@@ -63,6 +64,7 @@ def add_storage(members: Members, path: Path, dataset: str) -> None:
                 if isinstance(frames, h5py.Dataset):
                     members.chunks = list(frames.chunks) if frames.chunks else None
                     members.filters = filters_of(frames)
+                    members.raw_bytes += raw_bytes_stored(frames)
                     members.stored_bytes += int(frames.id.get_storage_size())
         except PenstockError:
             members.unreadable.append(name)

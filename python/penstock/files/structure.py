@@ -14,6 +14,7 @@ from penstock.files.timing import TIMING
 from penstock.model.findings import Finding, Level
 
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
+_REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
 _REMEDY_UNFINISHED = "it is being recorded; or its recorder was killed: then `penstock recover` completes it"
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
 _ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
@@ -201,8 +202,8 @@ def _module(path: str, module: h5py.Group, data: h5py.Dataset | None) -> Iterato
                 f"{ends}",
                 _REMEDY_SOURCE,
             )
-    for field in _DIRECTIONS:
-        yield from _required(module, path, field)
+    for field in _DIRECTIONS:  # their values are the pixels' sizes, which only the source knows
+        yield from _required(module, path, field, "warning", _REMEDY_PIXELS)
         direction = item_at(module, field)
         if direction is None:
             continue

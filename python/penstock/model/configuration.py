@@ -40,7 +40,11 @@ class TcpSource(Plan):
     """Listens for senders of Penstock's own TCP protocol."""
 
     kind: Literal["tcp"] = "tcp"
-    listen: str = Field("127.0.0.1:9900", description="HOST:PORT; port 0 lets the system choose")
+    listen: str = Field(
+        "127.0.0.1:9900",
+        description="HOST:PORT; HOST may be a network interface as well (`eth1`), port 0 lets the system"
+        " choose",
+    )
     token_file: Path | None = Field(
         None,
         description=f"file with the token that senders must show; otherwise the variable {TOKEN_VARIABLE}",
@@ -227,7 +231,9 @@ class Configuration(Plan):
     frame_bytes_max: Size = Field(
         GIB, ge=1, le=0xFFFF_0000, description="larger frames are refused (uncompressed)"
     )
-    series_limit: int = Field(0, ge=0, le=2**62, description="stop after so many series; 0 goes on")
+    series_limit: int = Field(
+        0, ge=0, le=2**62, description="stop after so many series, refused ones among them; 0 goes on"
+    )
     end_timeout_s: float = Field(
         10.0, ge=0, le=86400, description="wait so long for frames after the end message"
     )

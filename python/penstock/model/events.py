@@ -136,6 +136,30 @@ class Rejected(Event):
     message: str = ""
 
 
+class SeriesRefused(Event):
+    """A series that has no file, so that nothing of it is recorded."""
+
+    series_unique_id: str = ""
+    code: str = ""
+    message: str = ""
+
+
+class Stopped(Event):
+    """The recorder's last word; where it is missing, the recorder died."""
+
+    failed_series: int = 0
+    refused_series: int = 0
+
+
+class Waiting(Event):
+    """The detector has no receiver, and waits for one."""
+
+    address: str = ""
+    seconds: float = 0.0  # altogether
+    seconds_left: float = 0.0
+    over: bool = False  # there is one
+
+
 class DetectorProgress(Event):
     frames_sent: int = 0
     frames: int = 0
@@ -203,8 +227,15 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "stall": Stall,
         "metrics": MetricsAddress,
         "placement": Placement,
+        "series_refused": SeriesRefused,
+        "stopped": Stopped,
     },
-    "penstock-detector": {"prepare": Prepare, "progress": DetectorProgress, "series_end": DetectorSeriesEnd},
+    "penstock-detector": {
+        "prepare": Prepare,
+        "waiting": Waiting,
+        "progress": DetectorProgress,
+        "series_end": DetectorSeriesEnd,
+    },
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
     "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},
 }

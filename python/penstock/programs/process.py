@@ -189,8 +189,13 @@ class Program:
         self._forget_plan()
         return code
 
-    def require_success(self, code: int, allowed: Iterable[int] = (0,)) -> None:
-        """A PenstockError with the program's own words unless `code` is allowed."""
+    def require_success(
+        self, code: int, allowed: Iterable[int] = (0,), remedy_of_death: str | None = None
+    ) -> None:
+        """A PenstockError with the program's own words unless `code` is allowed.
+
+        `remedy_of_death` is for a program that died; without it only a signal counts as death.
+        """
         if self.garbled is not None:
             raise PenstockError(
                 self.garbled, "the program and the package differ in version: build both again"
@@ -202,11 +207,10 @@ class Program:
             raise PenstockError(self.failure, code=kind)
         log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        raise PenstockError(
-            f"{self.name} {how}" + (f"; its log:\n{log}" if log else ""),
-            "out of memory? Look into the system's log" if code < 0 else "",
-            kind,
-        )
+        remedy = "out of memory? Look into the system's log" if code < 0 or remedy_of_death else ""
+        if remedy_of_death:
+            remedy += f". {remedy_of_death}"
+        raise PenstockError(f"{self.name} {how}" + (f"; its log:\n{log}" if log else ""), remedy, kind)
 
     def stop(self, patience_s: float | None = 30.0) -> int:
         """SIGTERM (a job: the end of its input), and SIGKILL when it does not end in time (None: never)."""

@@ -1,24 +1,51 @@
 """Runs the recorder until it ends or is asked to."""
 
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.model.errors import PenstockError
-from penstock.model.events import Event, Placement, RecorderSeriesEnd
+from penstock.model.errors import ExitCode, PenstockError
+from penstock.model.events import (
+    Event,
+    Listening,
+    Placement,
+    RecorderSeriesEnd,
+    SeriesRefused,
+    SeriesStart,
+    Stopped,
+)
 from penstock.model.plans import RecorderPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 from penstock.programs.ranks import Ranks
 
+_REFUSALS_KEPT = 20
+_FILES_NAMED = 5
+
 
 @dataclass
 class Recording:
-    """The series that were recorded."""
+    """The series that were recorded, and those that were not."""
 
     ended: list[RecorderSeriesEnd] = field(default_factory=list)
+    refused: int = 0
+    refusals: list[SeriesRefused] = field(default_factory=list)  # the first of them
 
     @property
-    def problems(self) -> list[RecorderSeriesEnd]:
-        return [series for series in self.ended if series.problem is not None]
+    def problems(self) -> list[str]:
+        """What happened to the series that are not as they should be; empty where all are."""
+        found = [
+            f"{series.series_unique_id}: {series.problem}"
+            for series in self.ended
+            if series.problem is not None
+        ]
+        found += [f"{series.series_unique_id} was refused: {series.message}" for series in self.refusals]
+        more = self.refused - len(self.refusals)
+        return found + ([f"{more} more were refused"] if more > 0 else [])
+
+    @property
+    def failed(self) -> int:
+        return sum(series.problem is not None for series in self.ended) + self.refused
 
 
 def record(
@@ -29,16 +56,57 @@ def record(
 ) -> Recording:
     """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first."""
     recording = Recording()
+    refusals: dict[str, SeriesRefused] = {}
+    open_files: dict[str, str] = {}
+    listened = False
+    stopped: Stopped | None = None
     with (
         Program("penstock-recorder", plan, on_log=on_log, ranks=ranks, patience_s=None) as recorder,
         forwarding_signals(recorder),
     ):
         for event in recorder.events():
-            if isinstance(event, RecorderSeriesEnd):
-                recording.ended.append(event)
+            match event:
+                case Listening():
+                    listened = True
+                case SeriesStart():
+                    open_files[event.series_unique_id] = event.file
+                    refusals.pop(event.series_unique_id, None)
+                case RecorderSeriesEnd():
+                    open_files.pop(event.series_unique_id, None)
+                    recording.ended.append(event)
+                case SeriesRefused() if len(refusals) < _REFUSALS_KEPT:
+                    refusals[event.series_unique_id] = event
+                case Stopped():
+                    stopped = event
             on_event(event)
-        recorder.require_success(recorder.wait())
+        code = recorder.wait()
+        recording.refusals = list(refusals.values())
+        recording.refused = 0 if stopped is None else stopped.refused_series
+        died = listened and stopped is None
+        recorder.require_success(
+            code,
+            # The series tell it better than an exit code.
+            allowed=(ExitCode.FINE, ExitCode.FAILED) if stopped and recording.failed else (ExitCode.FINE,),
+            remedy_of_death=_how_to_recover(plan, list(open_files.values())) if died else None,
+        )
     return recording
+
+
+def _how_to_recover(plan: RecorderPlan, files: list[str]) -> str:
+    """Of the files that a recorder left when it died."""
+    if files:
+        commands = ", ".join(f"`penstock recover {shlex.quote(file)}`" for file in files[:_FILES_NAMED])
+        commands += ", …" if len(files) > _FILES_NAMED else ""
+        return f"Complete what it left with {commands}"
+    pattern = re.sub(r"\{[a-z_]+\}", "*", plan.file_name)
+    return f"If it left files ({plan.folder}/{pattern}), complete each with `penstock recover FILE`"
+
+
+def try_out(plan: RecorderPlan, on_log: LogLine | None = None, ranks: Ranks | None = None) -> None:
+    """Refuses, as a PenstockError, what the recorder would refuse before it listens."""
+    count = 1 if ranks is None else ranks.count
+    with Program("penstock-recorder", plan, on_log=on_log, options=("--try", str(count))) as recorder:
+        recorder.require_success(recorder.wait())
 
 
 def placement_of(plan: RecorderPlan) -> Placement:

@@ -22,6 +22,7 @@ from penstock.model.events import (
     Rejected,
     SeriesStart,
     Stall,
+    Waiting,
 )
 from penstock.model.units import human_bytes, human_rate, human_seconds
 
@@ -83,8 +84,6 @@ class ProgressView:
 def show(view: ProgressView, event: Event) -> None:
     """One event of any of the programs, to people."""
     match event:
-        case Listening():
-            view.say(sources_line(event))
         case SeriesStart():
             frames = f"{event.frames} frames" if event.frames else "open end"
             begins, there = "starts", ""
@@ -109,15 +108,33 @@ def show(view: ProgressView, event: Event) -> None:
             view.finish("sent", detector_summary(event))
         case Prepare():
             view.update(event.what or "preparing", event.done, event.total, f"{event.done} of {event.total}")
+        case Waiting():
+            _show_wait(view, event)
         case CheckProgress():
             share = f"{100 * event.done / event.total:.0f} %" if event.total else "…"
             view.update(event.what or "checking", event.done, event.total, share)
+        case Listening() | Stall() | MetricsAddress() | Rejected():
+            view.say(_line(event))
+
+
+def _line(event: Listening | Stall | MetricsAddress | Rejected) -> str:
+    match event:
+        case Listening():
+            return sources_line(event)
         case Stall():
-            view.say(stall_line(event))
+            return stall_line(event)
         case MetricsAddress():
-            view.say(f"metrics at {event.address}")
+            return f"metrics at {event.address}"
         case Rejected():
-            view.say(f"refused from {event.source}: {event.message} ({event.code})")
+            return f"refused from {event.source}: {event.message} ({event.code})"
+
+
+def _show_wait(view: ProgressView, event: Waiting) -> None:
+    if event.over:
+        view.finish("waiting", f"{event.address} is there")
+        return
+    passed = int(event.seconds - event.seconds_left)
+    view.update("waiting", passed, max(1, int(event.seconds)), waiting_line(event))
 
 
 def sources_line(event: Listening) -> str:
@@ -125,6 +142,11 @@ def sources_line(event: Listening) -> str:
     return ", ".join(
         f"{'pulling from' if source in event.pulled else 'listening on'} {source}" for source in event.sources
     )
+
+
+def waiting_line(event: Waiting) -> str:
+    """ "for tcp://127.0.0.1:9900, 42 s left"."""
+    return f"for {event.address}, {event.seconds_left:.0f} s left"
 
 
 def stall_line(event: Stall) -> str:

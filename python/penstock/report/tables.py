@@ -202,8 +202,10 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     looked = (
         f"{report.segments} segments, {report.indexed} chunks in the index ({human_seconds(report.seconds)})"
     )
+    errors = sum(finding.level == "error" for finding in report.findings)
+    amiss = [f"not all of the series: {errors} error{'s' if errors > 1 else ''}, see above"] if errors else []
     if report.way == "nothing":
-        return [looked, f"nothing to do: {there}"]
+        return [looked, f"nothing to do: {there}", *amiss]
     would = "" if report.written else "would be "
     what = (
         f"{report.recovered} chunks {would}put into HDF5's structures, which are made anew"
@@ -215,6 +217,7 @@ def recovery_lines(report: RecoverReport) -> list[str]:
         looked,
         what + damaged,
         there + ("" if report.written else " then; nothing was written (--dry-run)"),
+        *amiss,
     ]
 
 
@@ -244,6 +247,9 @@ def plan_table(plan: RecorderPlan) -> Table:
         f"{shape} pixels of {plan.chunk.frames} frames" if shape else f"{plan.chunk.frames} whole frames"
     )
     rows["chunk"] = several if plan.chunk.frames > 1 else one
+    if (dimensions := len(plan.chunk.shape)) not in (0, 2):
+        counted = f"{dimensions} dimension{'s' if dimensions > 1 else ''}"
+        rows["chunk"] += f" of {counted}; whole frames where they have others"
     if plan.scan.axes:
         axes = " x ".join(f"{axis.name} {axis.points or len(axis.values)}" for axis in plan.scan.axes)
         rows["scan"] = f"{axes}, {plan.scan.order}"

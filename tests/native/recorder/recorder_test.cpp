@@ -429,7 +429,9 @@ TEST_F(RecorderTest, FramesThatThePoolCannotHoldAreRefusedAtTheStart) {
   auto begun = recorder->begin(large, nullptr);
   ASSERT_FALSE(begun.ok());
   EXPECT_NE(begun.error().message().find("pool_bytes"), std::string::npos) << begun.error().message();
-  EXPECT_EQ(recorder->failed_series(), 1u);
+  EXPECT_EQ(recorder->refused_series(), 1u);
+  EXPECT_EQ(recorder->snapshot().failed_series, 1u);
+  EXPECT_TRUE(recorder->wait_for_limit(0s)) << "whoever waits for it waits in vain";
 }
 
 TEST_F(RecorderTest, TheSmallestPoolRecords) {
