@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from penstock.cli import application
 
 runner = CliRunner()
-COMMANDS = ("record", "simulate", "detectors", "filters", "info", "check", "recover", "demo")
+COMMANDS = ("record", "simulate", "detectors", "filters", "info", "check", "recover", "verdict", "demo")
 
 
 def invoke(*arguments: str) -> Result:

@@ -15,6 +15,7 @@ from penstock.model.events import (
     DetectorSeriesEnd,
     Event,
     Listening,
+    LoadProgress,
     MetricsAddress,
     Prepare,
     RecorderProgress,
@@ -118,6 +119,18 @@ def show(view: ProgressView, event: Event) -> None:
             view.say(f"metrics at {event.address}")
         case Rejected():
             view.say(f"refused from {event.source}: {event.message} ({event.code})")
+
+
+def show_load(view: ProgressView, event: LoadProgress) -> None:
+    """How far the load generator is, to people."""
+    view.update(event.phase, event.done, event.total, load_line(event))
+
+
+def load_line(event: LoadProgress) -> str:
+    """ "120 of 250 frames, 3 held", or "1.2 GB of 4 GB"."""
+    if event.phase == "frames":
+        return f"{event.done} of {event.total} frames, {event.held} held"
+    return f"{human_bytes(event.done)} of {human_bytes(event.total)}"
 
 
 def sources_line(event: Listening) -> str:
