@@ -24,7 +24,7 @@ Json frozen_plan(std::uint64_t frames, double rate_hz, std::uint64_t buffer_fram
             {"rate_hz", rate_hz},
             {"writers", 1},
             {"buffer_frames", buffer_frames},
-            {"late_after_s", 0.05}}},
+            {"late_after_s", 0.07}}},
           {"interval_s", 0.25}};
 }
 
@@ -79,10 +79,11 @@ class Frames : public LoadTest {
 };
 
 TEST_F(Frames, AFreezeIsReportedExactly) {
-  // 20 Hz; from 0.525 s to 1.525 s storage stands still. Frames 11 to 30 become due meanwhile.
+  // 20 Hz; from 0.525 s to 1.525 s storage stands still. Frames 11 to 30 become due meanwhile. Whatever is counted
+  // stays the same where each of these times is 20 ms off.
   for (const std::uint64_t buffer : {5U, 12U, 100U}) {
     const auto document = undisturbed(frozen_plan(45, 20, buffer, 0.525, 1), 20 * millisecond);
-    const auto truth = truth_of(due_times(45, 20), buffer, 525 * millisecond, 1525 * millisecond, 50 * millisecond);
+    const auto truth = truth_of(due_times(45, 20), buffer, 525 * millisecond, 1525 * millisecond, 70 * millisecond);
     ASSERT_EQ(truth.dropped, buffer >= 20 ? 0U : 20 - buffer) << "the truth is known by hand, too";
     const auto& counts = document["frames"];
     EXPECT_EQ(counts["dropped"], truth.dropped) << buffer;
