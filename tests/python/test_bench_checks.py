@@ -160,5 +160,7 @@ def test_the_margin_is_what_the_same_pattern_carries_at_most() -> None:
     slow = run_of(frames_document(100, duration_s=20.0), [])
     assert judge("X", [run_of(frames_document(), []), slow]).answer == "cannot tell"
     assert judge("X", [run_of(frames_document(), [])]).answer == "cannot tell"
+    doubtful = run_of(FULL, [check("warning", "better")])
+    assert judge("X", [run_of(frames_document(), []), doubtful]).answer == "cannot tell"
     void = run_of(FULL, [check("failed", "either")])
     assert judge("X", [run_of(frames_document(), []), void]).measured_bytes_per_s is None

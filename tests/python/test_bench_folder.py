@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from pydantic import ValidationError
 
 from penstock.bench.folder import MANIFEST, NAME, BenchFolder, FileSet, find_left, require_room
 from penstock.model.errors import PenstockError, UsageError
@@ -122,6 +123,12 @@ def test_folders_that_only_look_like_one_are_refused(tmp_path: Path) -> None:
         BenchFolder.left_at(renamed)
     assert len(list(renamed.iterdir())) == 3
     assert len(list(copied.iterdir())) == 3
+
+
+@pytest.mark.parametrize("prefix", ["", "-", "../", "a/b-", "A-", ".a-", "a", "a-" * 30])
+def test_sets_have_plain_names(prefix: str) -> None:
+    with pytest.raises(ValidationError):
+        FileSet(prefix=prefix, count=1)
 
 
 def test_a_folder_that_was_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class FileSet(BaseModel):
     count: int = Field(ge=0, le=10**9)
 
     def has(self, name: str) -> bool:
-        match = re.fullmatch(re.escape(self.prefix) + r"([0-9]{9})\.bin", name, re.ASCII)
+        match = re.fullmatch(re.escape(self.prefix) + r"([0-9]{9})\.bin", name)
         return match is not None and int(match[1]) < self.count
 
 

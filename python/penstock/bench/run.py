@@ -10,7 +10,7 @@ from penstock.bench.checks import frame_checks, stream_checks, validity_of
 from penstock.bench.conditions import conditions_of, is_memory
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
-from penstock.model.errors import UsageError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
     RECORDED_FRAMES_MAX,
@@ -165,12 +165,14 @@ def frames_plan(request: FramesRequest, backend: PosixBackend | NullBackend, pre
 
 
 def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
-    """Frames a second of the same pattern without storage; None where it was interrupted."""
+    """Frames a second of the same pattern without storage; None where nothing was written in time."""
     frames = math.ceil(request.rate_hz * _CEILING_S)
     unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(_CEILING_FRAMES_MIN, frames)))
     plan = frames_plan(unpaced, NullBackend(), "ceiling-")
     document = load(plan, telling.progress, telling.log)
-    if document.interrupted or document.frames is None or document.seconds is None:
+    if document.interrupted:
+        raise PenstockError("interrupted before anything was written")
+    if document.frames is None or document.seconds is None:
         return None
     seconds = document.seconds.last_done or 0.0
     return document.frames.written / seconds if seconds else None

@@ -50,7 +50,7 @@ def judge(detector: str, runs: list[Run]) -> Verdict:
     if full is not None and full.validity == "invalid":
         measured = None
     margin = measured / figures.needed_bytes_per_s - 1 if measured else None
-    answer, reasons = _answer(at_rate, margin)
+    answer, reasons = _answer(at_rate, full, margin)
     wanting = [check for run in runs for check in run.checks if check.outcome != "ok"]
     return Verdict(
         detector=detector,
@@ -71,7 +71,7 @@ def judge(detector: str, runs: list[Run]) -> Verdict:
 _Answer = tuple[Literal["yes", "no", "cannot tell", "invalid"], list[str]]
 
 
-def _answer(run: Run, margin: float | None) -> _Answer:
+def _answer(run: Run, full: Run | None, margin: float | None) -> _Answer:
     """What a condition may have made too good is no yes; what it may have made too bad is no no."""
     assert run.frames is not None
     failed = [check for check in run.checks if check.outcome == "failed"]
@@ -85,7 +85,7 @@ def _answer(run: Run, margin: float | None) -> _Answer:
         doubts = list(_doubts(run, "worse"))
         return ("cannot tell", [found, *doubts]) if doubts else ("no", [found])
     found = f"none of {run.frames.due} frames was lost"
-    doubts = [*_doubts(run, "better"), *_margin_doubts(margin)]
+    doubts = [*_doubts(run, "better"), *(_doubts(full, "better") if full else ()), *_margin_doubts(margin)]
     return ("cannot tell", [found, *doubts]) if doubts else ("yes", [found])
 
 
