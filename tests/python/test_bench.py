@@ -127,6 +127,25 @@ def test_an_interruption_leaves_a_document_and_nothing_else(tmp_path: Path) -> N
     assert list(target.iterdir()) == []
 
 
+def test_a_target_that_disappears_costs_no_figures(tmp_path: Path) -> None:
+    output, target = tmp_path / "run.json", tmp_path / "target"
+    target.mkdir()
+    options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
+    with start("bench", "frames", str(target), *options, "--output", str(output)) as process:
+        wait_for_files(process, target)
+        (folder,) = target.iterdir()
+        folder.rename(tmp_path / "elsewhere")
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "cannot be removed" in log
+    result = valid_run(output.read_text(encoding="utf-8"))
+    assert result.validity == "invalid"
+    assert result.document.problem is not None
+    assert "No such file" in result.document.problem
+    assert result.frames is not None
+    assert result.frames.written > 0
+
+
 def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
     """A stall that is not the storage's: the run is invalid, not the storage slow."""
     output, target = tmp_path / "run.json", tmp_path / "target"

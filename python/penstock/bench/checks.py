@@ -173,7 +173,7 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
         outcome,
         f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
         f"99.9 % within {human_seconds(usual_s)}, all within {human_seconds(most_s)}",
-        "either",
+        "worse",
         "another program held the processor: run it on an idle machine",
     )
 

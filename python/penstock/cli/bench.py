@@ -91,6 +91,7 @@ def check_output(path: Path | None) -> None:
 
 
 def _finish(run: Run, output: Path | None, json: bool) -> None:
+    """While the folder is there still: where that cannot be removed, what was measured is not lost."""
     if output is not None:
         write_document(output, run.model_dump_json())
     if json:
@@ -160,9 +161,10 @@ def frames_command(
     if dry_run:
         return
     may_go_on(yes)
-    with ProgressView(err()) as view, BenchFolder.make(target, keep) as folder:
-        run = run_frames(request, folder, "frame-", telling(view))
-    _finish(run, output, json)
+    with BenchFolder.make(target, keep) as folder:
+        with ProgressView(err()) as view:
+            run = run_frames(request, folder, "frame-", telling(view))
+        _finish(run, output, json)
 
 
 def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
@@ -225,9 +227,10 @@ def stream_command(
     if dry_run:
         return
     may_go_on(yes)
-    with ProgressView(err()) as view, BenchFolder.make(target, keep) as folder:
-        run = run_stream(workload, access, folder, telling(view))
-    _finish(run, output, json)
+    with BenchFolder.make(target, keep) as folder:
+        with ProgressView(err()) as view:
+            run = run_stream(workload, access, folder, telling(view))
+        _finish(run, output, json)
 
 
 @bench_application.command(

@@ -1,5 +1,6 @@
 """`penstock verdict`"""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,7 @@ from penstock.cli.common import err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.files.space import write_document
 from penstock.model.errors import UsageError
+from penstock.model.runs import Verdict
 from penstock.report.progress import ProgressView
 from penstock.report.runs import checks_table, frames_plan_view, verdict_view
 
@@ -85,8 +87,14 @@ def verdict_command(
     if dry_run:
         return
     may_go_on(yes)
-    with ProgressView(err()) as view, BenchFolder.make(target) as folder:
-        verdict = measure(chosen, request, folder, telling(view))
+    with BenchFolder.make(target) as folder:
+        with ProgressView(err()) as view:
+            verdict = measure(chosen, request, folder, telling(view))
+        _show(verdict, output, json)
+    raise typer.Exit(int(EXIT_CODES[verdict.answer]))
+
+
+def _show(verdict: Verdict, output: Path | None, json: bool) -> None:
     if output is not None:
         write_document(output, verdict.model_dump_json())
     if json:
@@ -95,4 +103,3 @@ def verdict_command(
         out().print(checks_table(verdict.runs[0].checks))
         out().print()
         out().print(verdict_view(verdict))
-    raise typer.Exit(int(EXIT_CODES[verdict.answer]))
