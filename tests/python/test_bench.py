@@ -232,6 +232,20 @@ def test_verdict_of_a_small_detector_on_memory(run: RunCommand) -> None:
         assert any("long enough" in reason for reason in verdict.reasons)
 
 
+def test_verdict_of_a_detector_that_is_too_fast(run: RunCommand, tmp_path: Path) -> None:
+    """Twenty thousand files a second, each forced to storage, with room for a hundredth of a second."""
+    finished = run(
+        "verdict", "custom", str(tmp_path), "--rows", "64", "--columns", "64", "--rate", "20000",
+        "--seconds", "2", "--buffer-seconds", "0.01", "--yes", "--json",
+    )  # fmt: skip
+    verdict = Verdict.model_validate_json(finished.stdout)
+    assert verdict.lost > 0
+    assert verdict.answer != "yes"
+    assert finished.returncode == {"no": 1, "cannot tell": 3, "invalid": 4}[verdict.answer]
+    assert any("frames were lost" in reason for reason in verdict.reasons) or verdict.answer == "invalid"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_path: Path) -> None:
     for arguments in (
         ("bench", "frames", str(tmp_path), "--frame-size", "1MiB", "--rate", "10"),

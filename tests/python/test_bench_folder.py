@@ -90,21 +90,36 @@ def test_only_listed_regular_files_are_removed(
     else:
         folder.remove()
         assert not folder.path.exists()
+    folder.close()
     assert (outside / "precious").read_text() == "kept"
 
 
 def test_a_folder_that_was_left_is_found_and_cleared(tmp_path: Path) -> None:
     left = BenchFolder.make(tmp_path)
     make_files(left, 4)
+    left.close()
     (tmp_path / "other").mkdir()
     assert list(find_left(tmp_path)) == [left.path]
     BenchFolder.left_at(left.path).remove()
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
+def test_a_folder_that_a_run_works_in_is_left_alone(tmp_path: Path) -> None:
+    with BenchFolder.make(tmp_path) as working:
+        with pytest.raises(UsageError, match="a run is working"):
+            BenchFolder.left_at(working.path)
+        assert working.path.exists()
+    kept = BenchFolder.make(tmp_path, keep=True)
+    with kept:
+        pass
+    BenchFolder.left_at(kept.path).remove()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_folders_that_only_look_like_one_are_refused(tmp_path: Path) -> None:
     left = BenchFolder.make(tmp_path)
     make_files(left, 2)
+    left.close()
     copied = tmp_path / f"{NAME}copy"
     shutil.copytree(left.path, copied)
     renamed = tmp_path / "data"

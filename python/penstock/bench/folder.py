@@ -5,6 +5,7 @@ not name: a run that was killed leaves its manifest, and `penstock bench clean` 
 Files are listed before they are made.
 """
 
+import fcntl
 import os
 import re
 import stat
@@ -23,6 +24,7 @@ from penstock.model.units import human_bytes
 NAME = "penstock-bench-"
 MANIFEST = "penstock-bench.json"
 _UNFINISHED = MANIFEST + ".new"
+_MANIFEST_BYTES_MAX = 1 << 20
 # What stays free: a full file system hurts others.
 RESERVE_SHARE = 0.02
 RESERVE_INODES = 1000
@@ -57,9 +59,24 @@ class BenchFolder:
     """Use as a context manager: leaving it removes what the run wrote, and the folder."""
 
     def __init__(self, path: Path, manifest: Manifest, keep: bool = False) -> None:
+        """Claims the folder for this process. A UsageError where another one works in it."""
         self.path = path
         self._manifest = manifest
         self._keep = keep
+        self._claim = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.close()
+            raise UsageError(f"a run is working in {path}", "wait for its end, or interrupt it") from error
+        except OSError:
+            pass  # a file system without locks
+
+    def close(self) -> None:
+        """Gives the folder up without removing it."""
+        if self._claim >= 0:
+            os.close(self._claim)
+        self._claim = -1
 
     @classmethod
     def make(cls, target: Path, keep: bool = False) -> Self:
@@ -84,7 +101,8 @@ class BenchFolder:
         """The folder of a run that did not remove it. A UsageError where it is not certain that it is one."""
         try:
             status = path.lstat()
-            manifest = Manifest.model_validate_json((path / MANIFEST).read_bytes())
+            with (path / MANIFEST).open("rb") as file:
+                manifest = Manifest.model_validate_json(file.read(_MANIFEST_BYTES_MAX))
         except (OSError, ValidationError) as error:
             raise UsageError(
                 f"{path} is no folder of a run: its {MANIFEST} cannot be read",
@@ -143,8 +161,11 @@ class BenchFolder:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._keep:
-            self.remove()
+        try:
+            if not self._keep:
+                self.remove()
+        finally:
+            self.close()
 
 
 _Wanted = Callable[[str], bool]

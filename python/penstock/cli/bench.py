@@ -243,7 +243,7 @@ def clean_command(
 ) -> None:
     """Remove the folders of runs that were killed: what their manifests list, and nothing else.
 
-    A run that still works in its folder fails when that is removed.
+    Folders that a run works in are refused.
     """
     folders = [BenchFolder.left_at(path) for path in find_left(target)]
     for folder in folders:
