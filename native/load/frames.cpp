@@ -1,5 +1,7 @@
 /// Frames in open loop: due on an absolute schedule, held in a finite buffer, written by a few threads, or dropped.
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -23,6 +25,14 @@ namespace penstock::load {
 namespace {
 
 constexpr std::int64_t tick_ns = 200'000'000;
+/// Up to here a pacer sleeps most of the time: it spins before each frame.
+constexpr double sleeping_rate_max_hz = 0.1e9 / static_cast<double>(Pacer::spin_ns);
+
+/// The calling thread runs as soon as it wakes up, whatever else would run. Only where this user may ask for that.
+bool go_first() {
+  const sched_param lowest_of_them{1};
+  return pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest_of_them) == 0;
+}
 
 /// A frame's times since the start, in nanoseconds. Each is set by one thread; others may look at any time.
 struct FrameRecord {
@@ -70,6 +80,7 @@ struct Pacing {
   std::uint64_t dropped = 0;
   Times jitter;  ///< from when a frame was due until the generator got to it
   std::int64_t waited_for_processor_ns = -1;
+  bool goes_first = false;  ///< it runs before the threads of all others
   TimeSeries series;
 };
 
@@ -127,6 +138,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   void pace() {
     // The kernel lets a thread oversleep by 50 µs unless told otherwise: more than a wake-up takes.
     (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    pacing_.goes_first = has_rate() && frames_.rate_hz <= sleeping_rate_max_hz && go_first();
     for (std::uint64_t number = 0; number < frames_.frames; ++number) {
       if (!has_rate()) {
         while (!ends() && !buffer_.wait_for_room(std::chrono::nanoseconds(tick_ns))) continue;
@@ -275,7 +287,10 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
                      {"wait", to_json(all.wait)},
                      {"service", to_json(all.service)},
                      {"jitter", to_json(pacing_.jitter)}}},
-                   {"generator", {{"pacer_waited_ns", pacing_.waited_for_processor_ns}, {"writers", std::move(each)}}},
+                   {"generator",
+                    {{"pacer_goes_first", pacing_.goes_first},
+                     {"pacer_waited_ns", pacing_.waited_for_processor_ns},
+                     {"writers", std::move(each)}}},
                    {"series", all.series.to_json()},
                    {"records", records_json()}};
     return {std::move(fields), all.problem, behind > 0};

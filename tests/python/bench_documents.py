@@ -80,7 +80,7 @@ def frames_document(
             "service": histogram(*[2_000_000] * written),
             "jitter": histogram(*[10_000] * frames),
         },
-        "generator": {"pacer_waited_ns": 0, "writers": []},
+        "generator": {"pacer_goes_first": True, "pacer_waited_ns": 0, "writers": []},
         "series": None,
         "records": {"offered_ns": [0] * frames, "start_ns": [0] * frames, "done_ns": done},
     }

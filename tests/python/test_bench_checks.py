@@ -52,7 +52,11 @@ def plan_of(**changes: Any) -> dict[str, Any]:
         ({"machine": machine(steal=3)}, "no steal", "warning"),
         ({"machine": machine(steal=10)}, "no steal", "failed"),
         ({"machine": machine(user=20)}, "machine quiet", "warning"),
-        ({"generator": {"pacer_waited_ns": 3 * SECOND, "writers": []}}, "processors at hand", "warning"),
+        (
+            {"generator": {"pacer_goes_first": True, "pacer_waited_ns": 3 * SECOND, "writers": []}},
+            "processors at hand",
+            "warning",
+        ),
     ],
 )
 def test_each_condition_is_noticed(changes: dict[str, Any], name: str, outcome: str) -> None:

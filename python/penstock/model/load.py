@@ -145,6 +145,9 @@ class WriterShare(_Part):
 
 
 class Generator(_Part):
+    pacer_goes_first: bool = Field(
+        description="the thread that paces runs before all others: to 2 kHz, where that is allowed"
+    )
     pacer_waited_ns: int
     writers: list[WriterShare]
 

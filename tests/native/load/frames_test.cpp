@@ -113,6 +113,11 @@ TEST_F(Frames, EachFramesTimesComeInTheirOrderAfterItWasDue) {
   }
 }
 
+TEST_F(Frames, APacerThatHardlySleepsLeavesTheProcessorsToOthers) {
+  const auto document = document_of(frozen_plan(50, 5000, 50, 0, 0));
+  EXPECT_EQ(document["generator"]["pacer_goes_first"], false);
+}
+
 TEST_F(Frames, HistogramsAreThoseOfTheRecords) {
   auto plan = frozen_plan(300, 500, 20, 0.1, 0.1);
   plan["backend"]["straggler_every"] = 7;
