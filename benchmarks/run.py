@@ -26,7 +26,7 @@ from measure.machine import Watch, conditions, cores, settle
 from measure.process import BenchmarkError
 from measure.report import markdown
 from measure.results import Result
-from rows import codec, integrity, memory, path, placements, ranks, readers, recovery, store
+from rows import codec, integrity, load, memory, path, placements, ranks, readers, recovery, store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LATEST = CHECKOUT / "benchmarks" / "results" / "latest.json"
@@ -51,6 +51,8 @@ ROWS: dict[str, Row] = {
     "recovery": recovery.million,
     "integrity": integrity.cost,
     "memory": memory.bounded,
+    "load": load.alone,
+    "load-disk": load.beside_fio,
 }
 
 
