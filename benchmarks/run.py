@@ -31,6 +31,7 @@ from rows import (
     filters,
     gathered,
     integrity,
+    load,
     memory,
     path,
     placements,
@@ -65,6 +66,8 @@ ROWS: dict[str, Row] = {
     "recovery": recovery.million,
     "integrity": integrity.cost,
     "memory": memory.bounded,
+    "load": load.alone,
+    "load-disk": load.beside_fio,
 }
 
 

@@ -1,9 +1,11 @@
 """Writes the reference pages that follow from the code: python docs/generate.py
 
-docs/reference/cli.md from the help of the commands, docs/reference/configuration.md from the pydantic model.
+docs/reference/cli.md from the help of the commands; docs/reference/configuration.md, load.md and the JSON
+Schemas from the pydantic models.
 tests/python/test_docs.py fails when a page and the code differ.
 """
 
+import json
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -15,7 +17,9 @@ from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
+from penstock.model.load import FramesWorkload, LoadPlan, NullBackend, PosixBackend, StreamWorkload
 from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
+from penstock.model.runs import Run, Verdict, schema_of
 from penstock.model.units import format_size
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -42,9 +46,11 @@ store:
 def cli_page() -> str:
     group: Any = typer.main.get_command(application)
     lines = ["# The penstock command", "", NOTE, "", group.help, ""]
-    lines += ["Exit codes: 0 fine, 1 failed or damage found, 2 wrong usage. Results go to standard output,"]
-    lines += ["progress, logs and errors to standard error.", ""]
-    for name, command in group.commands.items():
+    lines += [
+        "Exit codes: 0 fine, 1 failed or damage found, 2 wrong usage; of measurements also 3 cannot tell,"
+    ]
+    lines += ["4 invalid. Results go to standard output, progress, logs and errors to standard error.", ""]
+    for name, command in _commands(group):
         lines += [f"## penstock {name}", "", *_paragraphs(command.help), ""]
         lines += [
             f"`penstock {name} {_usage(command)}`",
@@ -57,6 +63,15 @@ def cli_page() -> str:
         ]
         lines += ["", "Examples:", "", "```console", *_examples(command.epilog), "```", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _commands(group: Any) -> list[tuple[str, Any]]:
+    """Those of groups by both their names."""
+    found = []
+    for name, command in group.commands.items():
+        inner = _commands(command) if hasattr(command, "commands") else [("", command)]
+        found += [(f"{name} {under}".strip(), each) for under, each in inner]
+    return found
 
 
 def _paragraphs(text: str) -> list[str]:
@@ -205,7 +220,47 @@ def _default(name: str, info: FieldInfo) -> str:
     return f"`{str(info.default).lower() if isinstance(info.default, bool) else info.default}`"
 
 
-PAGES = {"cli.md": cli_page, "configuration.md": configuration_page}
+LOAD_PAGE = """\
+`penstock-load --plan PLAN` puts load on a storage and tells what came of it: one plan in, one document out.
+`penstock bench` and `penstock verdict` write the plan, make the folder and judge the document; whoever calls
+the program directly makes the folder, and removes the files.
+
+Events come as JSON lines on standard output: `progress` a few times a second, and at the end `result` with
+the `document`. SIGINT and SIGTERM end the run early; the document has what was measured by then. Exit status:
+0 done, 1 something failed (what was measured by then is in the document), 2 a wrong plan.
+
+The document is described by the [schema of a run](run.schema.json), as `LoadDocument`. All times of a run are
+counted from the moment at which its first frame was due.
+
+## The plan
+
+One JSON object. Fields that are not there have their defaults; unknown fields are refused.
+"""
+
+
+def load_page() -> str:
+    lines = ["# penstock-load", "", NOTE, "", LOAD_PAGE, *_table(LoadPlan)]
+    for title, model in (
+        ("backend of kind posix", PosixBackend),
+        ("backend of kind null", NullBackend),
+        ("workload of kind frames", FramesWorkload),
+        ("workload of kind stream", StreamWorkload),
+    ):
+        lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def schema_page(model: type[BaseModel]) -> str:
+    return json.dumps(schema_of(model), indent=1) + "\n"
+
+
+PAGES = {
+    "cli.md": cli_page,
+    "configuration.md": configuration_page,
+    "load.md": load_page,
+    "run.schema.json": lambda: schema_page(Run),
+    "verdict.schema.json": lambda: schema_page(Verdict),
+}
 
 
 def main() -> None:

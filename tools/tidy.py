@@ -26,6 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "codec": {"base", "frame"},
     "store": {"base", "frame", "codec"},
     "job": {"base"},
+    "load": {"base"},
     "recorder": {"base", "frame", "stream", "codec", "store", "job"},
     "detector": {"base", "frame", "stream", "codec", "store"},
     "check": {"base", "frame", "codec", "store", "detector"},
@@ -41,6 +42,7 @@ ARROWS: dict[str, set[str]] = {
         "detector",
         "check",
         "recover",
+        "load",
     },
 }
 HDF5_FOLDER = "native/store/hdf5/"

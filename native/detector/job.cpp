@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/fields.hpp"
 #include "detector/element_feeds.hpp"
 #include "detector/feed.hpp"
-#include "detector/fields.hpp"
 #include "detector/file_sender.hpp"
 #include "detector/ratio.hpp"
 #include "detector/watcher.hpp"

@@ -4,9 +4,9 @@
 #include <atomic>
 
 #include "base/env.hpp"
+#include "base/pacing.hpp"
 #include "base/result.hpp"
 #include "detector/events.hpp"
-#include "detector/pacing.hpp"
 #include "detector/plan.hpp"
 
 namespace penstock::detector {

@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "base/bytes.hpp"
-#include "detector/fields.hpp"
+#include "base/fields.hpp"
 
 namespace penstock::detector {
 namespace {

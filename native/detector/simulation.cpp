@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/random.hpp"
 #include "detector/poisson.hpp"
-#include "detector/random.hpp"
 #include "detector/spots.hpp"
 
 namespace penstock::detector {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "detector/fields.hpp"
+#include "base/fields.hpp"
 
 namespace penstock::detector {
 namespace {

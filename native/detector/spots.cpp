@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "detector/random.hpp"
+#include "base/random.hpp"
 
 namespace penstock::detector {
 namespace {

@@ -86,7 +86,7 @@ int run(const std::string& plan_path) {
   std::signal(SIGPIPE, SIG_IGN);
   EventLines lines;
   const auto emit = [&lines](std::string_view event, const nlohmann::json& fields) { lines.emit(event, fields); };
-  const detector::JobContext context{posix_env(), detector::monotonic_pace_clock(), emit, signals.stop};
+  const detector::JobContext context{posix_env(), monotonic_pace_clock(), emit, signals.stop};
   if (const auto done = detector::run_job(std::move(plan).value(), context); !done) {
     spdlog::critical("{}", done.error().message());
     // A plan that asks for what cannot be had is wrong, whenever that shows.

@@ -19,7 +19,7 @@ from detector_stream import send
 from penstock.model.events import Event, Listening, RecorderSeriesEnd, parse_event
 from penstock.programs.locate import find_program
 
-PROGRAMS = ("penstock-recorder", "penstock-detector", "penstock-check")
+PROGRAMS = ("penstock-recorder", "penstock-detector", "penstock-check", "penstock-load")
 
 
 @pytest.fixture(scope="session")

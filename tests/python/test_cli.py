@@ -13,7 +13,18 @@ from typer.testing import CliRunner, Result
 from penstock.cli import application
 
 runner = CliRunner()
-COMMANDS = ("record", "simulate", "detectors", "filters", "advise", "info", "check", "recover", "demo")
+COMMANDS = (
+    "record",
+    "simulate",
+    "detectors",
+    "filters",
+    "advise",
+    "info",
+    "check",
+    "recover",
+    "verdict",
+    "demo",
+)
 
 
 def invoke(*arguments: str) -> Result:

@@ -6,6 +6,7 @@ import typer
 
 from penstock import __version__
 from penstock.cli.advise import advise_command
+from penstock.cli.bench import bench_application
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
 from penstock.cli.demo import demo_command
@@ -15,10 +16,11 @@ from penstock.cli.info import info_command
 from penstock.cli.record import record_command
 from penstock.cli.recover import recover_command
 from penstock.cli.simulate import simulate_command
+from penstock.cli.verdict import verdict_command
 
 application = typer.Typer(
     name="penstock",
-    help="Record detectors into NeXus HDF5 files at the speed of the storage.",
+    help="Record detectors into NeXus HDF5 files at the speed of the storage, and measure what that is.",
     epilog=EXIT_CODES + " `penstock COMMAND --help` tells more about each command.",
     no_args_is_help=True,
     rich_markup_mode=None,  # its tables cut names where a terminal is narrow
@@ -96,6 +98,15 @@ application.command(
     short_help="Complete a file whose recorder was killed.",
     epilog=examples("penstock recover series.h5 --dry-run", "penstock recover series.h5"),
 )(recover_command)
+application.command(
+    "verdict",
+    short_help="Can this storage take this detector?",
+    epilog=examples(
+        "penstock verdict pilatus-6m /data",
+        "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
+    ),
+)(verdict_command)
+application.add_typer(bench_application, name="bench")
 application.command(
     "demo",
     short_help="Record a simulated detector, and check every pixel.",

@@ -15,3 +15,12 @@ def require_space(folder: Path, needed_bytes: int, what: str) -> None:
             f"{what} needs about {human_bytes(needed_bytes)} in {folder}, and {human_bytes(free)} are free",
             "free some space, or choose another folder",
         )
+
+
+def write_document(path: Path, text: str) -> None:
+    """A new file: one that is there is not overwritten. A PenstockError says why it cannot be written."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise PenstockError(f"{path} cannot be written: {error.strerror}", "name another file") from error

@@ -9,6 +9,8 @@ class ExitCode(IntEnum):
     FINE = 0
     FAILED = 1
     USAGE = 2
+    CANNOT_TELL = 3
+    INVALID = 4
 
 
 class PenstockError(Exception):

@@ -1,6 +1,6 @@
 """What the native programs report on their standard output, one JSON document a line."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -206,6 +206,21 @@ class CheckReport(Event):
     seconds: float = 0.0
 
 
+class LoadProgress(Event):
+    """Frames, or bytes of a phase of a stream."""
+
+    phase: str = ""
+    done: int = 0
+    total: int = 0
+    held: int = 0
+
+
+class LoadResult(Event):
+    """The last event of penstock-load; penstock.model.load.LoadDocument reads the document."""
+
+    document: dict[str, Any]
+
+
 class RecoverReport(Event):
     way: Literal["nothing", "repair", "rebuild"]
     written: bool = False
@@ -237,6 +252,7 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "series_end": DetectorSeriesEnd,
     },
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
+    "penstock-load": {"progress": LoadProgress, "result": LoadResult},
     "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},
 }
 

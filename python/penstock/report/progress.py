@@ -15,6 +15,7 @@ from penstock.model.events import (
     DetectorSeriesEnd,
     Event,
     Listening,
+    LoadProgress,
     MetricsAddress,
     Prepare,
     RecorderProgress,
@@ -135,6 +136,18 @@ def _show_wait(view: ProgressView, event: Waiting) -> None:
         return
     passed = int(event.seconds - event.seconds_left)
     view.update("waiting", passed, max(1, int(event.seconds)), waiting_line(event))
+
+
+def show_load(view: ProgressView, event: LoadProgress) -> None:
+    """How far the load generator is, to people."""
+    view.update(event.phase, event.done, event.total, load_line(event))
+
+
+def load_line(event: LoadProgress) -> str:
+    """ "120 of 250 frames, 3 held", or "1.2 GB of 4 GB"."""
+    if event.phase == "frames":
+        return f"{event.done} of {event.total} frames, {event.held} held"
+    return f"{human_bytes(event.done)} of {human_bytes(event.total)}"
 
 
 def sources_line(event: Listening) -> str:

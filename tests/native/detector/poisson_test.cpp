@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "detector/random.hpp"
+#include "base/random.hpp"
 
 namespace penstock::detector {
 namespace {

@@ -1,9 +1,26 @@
-#include "detector/fields.hpp"
+#include "base/fields.hpp"
 
 #include <cmath>
 
-namespace penstock::detector {
+namespace penstock {
 namespace {
+
+/// No plan is nested as deep, and neither reading nor showing one may use up the stack.
+constexpr int nesting_max = 64;
+
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size() && depth <= nesting_max; ++i) {
+    const char letter = text[i];
+    if (in_string && letter == '\\') ++i;
+    if (letter == '"') in_string = !in_string;
+    if (in_string) continue;
+    if (letter == '[' || letter == '{') ++depth;
+    if (letter == ']' || letter == '}') --depth;
+  }
+  return depth > nesting_max;
+}
 
 /// Enough of a value to recognise it by.
 std::string excerpt(const Json& value) {
@@ -16,6 +33,7 @@ std::string excerpt(const Json& value) {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view what) {
+  if (too_deep(text)) return make_error(Errc::malformed, "{} is nested deeper than {} levels", what, nesting_max);
   try {
     return Json::parse(text);
   } catch (const Json::exception& problem) {
@@ -114,4 +132,4 @@ Result<void> Fields::refuse_others() const {
   return {};
 }
 
-}  // namespace penstock::detector
+}  // namespace penstock

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace penstock::detector {
+namespace penstock {
 
 /// Where pacing takes its time from; monotonic nanoseconds.
 class PaceClock {
@@ -71,4 +71,4 @@ class Pacer {
   PaceStats stats_;
 };
 
-}  // namespace penstock::detector
+}  // namespace penstock

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-namespace penstock::detector {
+namespace penstock {
 
 /// Odd and without pattern: the golden ratio in 64 bits. Streams step by it.
 constexpr std::uint64_t stream_step = 0x9E3779B97F4A7C15;
@@ -47,4 +47,4 @@ class RandomStream {
   std::uint64_t index_ = 0;
 };
 
-}  // namespace penstock::detector
+}  // namespace penstock

@@ -1,11 +1,11 @@
-#include "detector/pacing.hpp"
+#include "base/pacing.hpp"
 
 #include <algorithm>
 #include <ctime>
 
 #include "base/clock.hpp"
 
-namespace penstock::detector {
+namespace penstock {
 namespace {
 
 class MonotonicPaceClock : public PaceClock {
@@ -37,4 +37,4 @@ void Pacer::book(std::uint64_t frame) {
   stats_.late_max_ns = std::max(stats_.late_max_ns, late_ns);
 }
 
-}  // namespace penstock::detector
+}  // namespace penstock

@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 
-namespace penstock::detector {
+namespace penstock {
 
 using Json = nlohmann::json;
 
@@ -50,4 +50,4 @@ class Fields {
   std::set<std::string> known_;
 };
 
-}  // namespace penstock::detector
+}  // namespace penstock

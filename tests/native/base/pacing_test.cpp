@@ -1,10 +1,10 @@
-#include "detector/pacing.hpp"
+#include "base/pacing.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace penstock::detector {
+namespace penstock {
 namespace {
 
 /// Time that passes only when somebody sleeps or says so; each look at it costs a little.
@@ -96,4 +96,4 @@ TEST(Pacer, SchedulesLongSeriesWithoutDrift) {
 }
 
 }  // namespace
-}  // namespace penstock::detector
+}  // namespace penstock

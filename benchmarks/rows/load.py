@@ -1,0 +1,119 @@
+"""The load generator: what it costs by itself, whether it comes in time, and its bandwidth beside fio's."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from measure.blocks import Subject, interleaved
+from measure.context import GIB, Context
+from measure.machine import settle
+from measure.process import BenchmarkError, run_json
+from measure.results import Result, Sample, absolute, beside_best
+from peers import fio
+
+WRITTEN_BYTES = 4 * GIB
+OPERATIONS = 8_000_000
+NS_AT_MOST = 100.0
+JITTER_US_AT_MOST = 100.0
+PACED_SECONDS, PACED_HZ = 10, 1000
+AT_LEAST = 0.97
+
+
+def _run(context: Context, plan: dict[str, Any]) -> dict[str, Any]:
+    path = context.tmpfs / "load-plan.json"
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    answer, _ = run_json([context.program("penstock-load"), "--plan", str(path)])
+    document: dict[str, Any] = answer["document"]
+    if document["problem"]:
+        raise BenchmarkError(f"penstock-load: {document['problem']}")
+    return document
+
+
+def _seconds(phase: dict[str, Any]) -> float:
+    return max(float(thread["done_s"]) for thread in phase["threads"])
+
+
+def _nothing_stored(context: Context, threads: int) -> float:
+    """Nanoseconds of a write of one sector that goes nowhere, each thread's."""
+    settle()
+    bytes_each = context.bytes_of(OPERATIONS) * 512
+    workload = {"kind": "stream", "threads": threads, "thread_bytes": bytes_each, "transfer_bytes": 512}
+    document = _run(context, {"backend": {"kind": "null"}, "workload": {**workload, "read": False}})
+    (phase,) = document["phases"]
+    return _seconds(phase) / (phase["operations"] / threads) * 1e9
+
+
+def _jitter_us(context: Context) -> float:
+    """The 99th percentile of how late the generator comes to frames, from each frame's own times."""
+    settle()
+    frames = PACED_SECONDS * PACED_HZ // (8 if context.quick else 1)
+    workload = {"kind": "frames", "frames": frames, "frame_bytes": 4096, "rate_hz": PACED_HZ}
+    document = _run(context, {"backend": {"kind": "null"}, "workload": {**workload, "buffer_frames": 100}})
+    offered = document["records"]["offered_ns"]
+    late = sorted(time - number * 1_000_000_000 // PACED_HZ for number, time in enumerate(offered))
+    return float(late[len(late) * 99 // 100]) * 1e-3
+
+
+def alone(context: Context) -> list[Result]:
+    """What the generator costs, and how late it is, without any storage."""
+    repetitions = range(context.repetitions)
+    results = [
+        absolute(
+            f"load/operation/{threads}",
+            f"a write of one sector that goes nowhere, with its time recorded; threads: {threads}",
+            [_nothing_stored(context, threads) for _ in repetitions],
+            unit="ns",
+            at_most=NS_AT_MOST,
+        )
+        for threads in (1, 2)
+    ]
+    jitter = absolute(
+        "load/jitter",
+        f"how late the generator comes to a frame at {PACED_HZ} Hz, 99th percentile",
+        [_jitter_us(context) for _ in repetitions],
+        unit="µs",
+        at_most=JITTER_US_AT_MOST,
+    )
+    return [*results, jitter]
+
+
+def _stream(context: Context, folder: Path, total: int, direct: bool) -> Sample:
+    settle()
+    backend = {"kind": "posix", "folder": str(folder), "direct": direct, "sync": "end"}
+    workload = {"kind": "stream", "thread_bytes": total, "transfer_bytes": fio.BLOCK_BYTES, "read": False}
+    document = _run(context, {"backend": backend, "workload": workload})
+    for path in folder.glob("load-*.bin"):
+        path.unlink()
+    return {"bytes_per_s": total / _seconds(document["phases"][0])}
+
+
+def _fio(folder: Path, total: int, direct: bool) -> Sample:
+    settle()
+    return fio.write(folder / "fio", total, engine="psync", depth=1, direct=direct, laid_out=False)
+
+
+def beside_fio(context: Context) -> list[Result]:
+    """One file that grows, in blocks of 8 MiB, to fsync."""
+    total = context.bytes_of(WRITTEN_BYTES)
+    context.need(context.disk, total)
+    results = []
+    for direct in (True, False):
+        how = "direct" if direct else "buffered"
+        subjects: dict[str, Subject] = {
+            "penstock": partial(_stream, context, context.disk, total, direct),
+            "fio": partial(_fio, context.disk, total, direct),
+        }
+        samples = interleaved(f"load {how}", subjects, context.repetitions)
+        results.append(
+            beside_best(
+                f"load/write/{how}",
+                f"one file, 8 MiB a write, {how}, to fsync",
+                samples["penstock"],
+                {"fio": samples["fio"]},
+                at_least=AT_LEAST,
+            )
+        )
+    return results

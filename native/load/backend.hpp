@@ -1,0 +1,64 @@
+/// Where a workload's bytes go. A new back end is one file, and a line in make_backend().
+///
+/// A workload makes files, writes and reads them at offsets, and closes them. It never asks what kind of storage that
+/// is; what the storage made of the plan's wishes goes into the document through describe().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/bytes.hpp"
+#include "base/env.hpp"
+#include "base/fields.hpp"
+#include "base/result.hpp"
+#include "load/plan.hpp"
+
+namespace penstock::load {
+
+/// One thread uses it. Destroying it without close() is for errors.
+class StoredFile {
+ public:
+  virtual ~StoredFile() = default;
+  /// `bytes` begin at a page's boundary; their size and `offset` are multiples of the back end's alignment.
+  virtual Result<void> write(Bytes bytes, std::uint64_t offset) = 0;
+  /// Fewer bytes only at the end of the file.
+  virtual Result<std::size_t> read(MutableBytes into, std::uint64_t offset) = 0;
+  virtual Result<void> sync() = 0;
+  /// Nothing is called afterwards.
+  virtual Result<void> close() = 0;
+};
+
+/// Safe from several threads.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// Times of a plan that are counted from the start, a monotonic time, begin. Called before anything is written, and
+  /// again where another phase begins.
+  virtual void start(std::int64_t start_ns) = 0;
+  /// Of sizes and offsets, in bytes: 1 where any will do.
+  virtual std::uint64_t alignment() const = 0;
+  /// A new file; an error where one of that name is there.
+  virtual Result<std::unique_ptr<StoredFile>> create(const std::string& name) = 0;
+  /// One that was written before, for reading.
+  virtual Result<std::unique_ptr<StoredFile>> open(const std::string& name) = 0;
+  /// How many bytes of a file are in this machine's memory, so that reading them is no reading of storage. What can be
+  /// forgotten of them is forgotten first. Nothing where it is not known.
+  virtual std::optional<std::uint64_t> cached_bytes(const std::string& name) = 0;
+  /// When to sync() is the plan's choice; a back end that has nothing to sync says none.
+  virtual Sync sync() const = 0;
+  /// What came of the plan's wishes, as fields of the document.
+  virtual Json describe() const = 0;
+};
+
+std::shared_ptr<Backend> make_null_backend(const NullPlan& plan);
+/// `env` outlives it.
+std::shared_ptr<Backend> make_posix_backend(const PosixPlan& plan, Env& env);
+
+inline std::shared_ptr<Backend> make_backend(const LoadPlan& plan, Env& env) {
+  if (const auto* posix = std::get_if<PosixPlan>(&plan.backend)) return make_posix_backend(*posix, env);
+  return make_null_backend(std::get<NullPlan>(plan.backend));
+}
+
+}  // namespace penstock::load

@@ -1,0 +1,58 @@
+#include "load/crew.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace penstock::load {
+
+void Crew::start(const char* name, Role role, std::function<void()> work) {
+  const auto number = threads_.size();
+  {
+    std::lock_guard lock(roll_->mutex);
+    roll_->ended.push_back(false);
+  }
+  threads_.emplace_back([name, role, number, roll = roll_, work = std::move(work)]() mutable {
+    begin_thread(name, role);
+    work();
+    work = nullptr;  // what it uses may go before anybody hears of the end
+    std::lock_guard lock(roll->mutex);
+    roll->ended[number] = true;
+    roll->one_ended.notify_all();
+  });
+}
+
+bool Crew::all_ended() const {
+  return std::all_of(roll_->ended.begin(), roll_->ended.end(), [](bool ended) { return ended; });
+}
+
+bool Crew::wait_until(std::int64_t deadline_ns) {
+  std::unique_lock lock(roll_->mutex);
+  while (!all_ended()) {
+    const auto left_ns = deadline_ns - monotonic_ns();
+    if (left_ns <= 0) return false;
+    roll_->one_ended.wait_for(lock, std::chrono::nanoseconds(left_ns));
+  }
+  return true;
+}
+
+unsigned Crew::dismiss() {
+  unsigned behind = 0;
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    std::unique_lock lock(roll_->mutex);
+    const bool ended = roll_->ended[i];
+    lock.unlock();
+    if (ended) {
+      threads_[i].join();
+    } else {
+      threads_[i].detach();
+      ++behind;
+    }
+  }
+  threads_.clear();
+  return behind;
+}
+
+}  // namespace penstock::load

@@ -1,0 +1,43 @@
+/// Threads that may hang in the storage for as long as it likes: whoever waits for them need not.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/threads.hpp"
+
+namespace penstock::load {
+
+/// One thread owns it. What `work` uses has to live as long as the work: a thread that hangs when the crew goes stays
+/// behind.
+class Crew {
+ public:
+  /// `name` has at most 15 characters.
+  void start(const char* name, Role role, std::function<void()> work);
+  /// Waits at most until `deadline_ns`, monotonic; whether all have ended.
+  bool wait_until(std::int64_t deadline_ns);
+  /// Lets go of those that have not ended, and tells how many these are.
+  unsigned dismiss();
+  ~Crew() { dismiss(); }
+  Crew() = default;
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+ private:
+  struct Roll {
+    std::mutex mutex;
+    std::condition_variable one_ended;
+    std::vector<bool> ended;  // guarded by mutex
+  };
+  bool all_ended() const;
+
+  std::shared_ptr<Roll> roll_ = std::make_shared<Roll>();
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace penstock::load

@@ -1,0 +1,73 @@
+#include "load/machine.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace penstock::load {
+namespace {
+
+Json processor_seconds() {
+  static constexpr std::array names = {"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"};
+  std::ifstream file("/proc/stat");
+  std::string label;
+  if (!(file >> label) || label != "cpu") return nullptr;
+  const auto ticks_a_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  auto seconds = Json::object();
+  for (const char* name : names) {
+    double ticks = 0;
+    if (!(file >> ticks)) return nullptr;
+    seconds[name] = ticks / ticks_a_second;
+  }
+  return seconds;
+}
+
+Json memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  auto found = Json::object();
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream fields(line);
+    std::string name;
+    std::uint64_t kibibytes = 0;
+    if (!(fields >> name >> kibibytes)) continue;
+    if (name == "MemTotal:") found["total"] = kibibytes * 1024;
+    if (name == "MemAvailable:") found["available"] = kibibytes * 1024;
+    if (name == "Dirty:") found["dirty"] = kibibytes * 1024;
+    if (name == "Writeback:") found["writeback"] = kibibytes * 1024;
+  }
+  return found;
+}
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+Json own_usage() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return nullptr;
+  return {{"user_s", seconds_of(usage.ru_utime)},
+          {"system_s", seconds_of(usage.ru_stime)},
+          {"involuntary_switches", usage.ru_nivcsw}};
+}
+
+}  // namespace
+
+Json machine_counters() {
+  return {{"processors", ::sysconf(_SC_NPROCESSORS_ONLN)},
+          {"processor_seconds", processor_seconds()},
+          {"own", own_usage()},
+          {"memory_bytes", memory_bytes()}};
+}
+
+std::int64_t waited_for_processor_ns() {
+  std::ifstream file("/proc/thread-self/schedstat");
+  std::int64_t ran_ns = 0, waited_ns = 0;
+  return file >> ran_ns >> waited_ns ? waited_ns : -1;
+}
+
+}  // namespace penstock::load

@@ -1,0 +1,14 @@
+/// What of a file is in this machine's memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace penstock::load {
+
+/// Asks the kernel to forget what of the file is on storage too, and counts the bytes that stay, in whole pages.
+/// Nothing where it does not tell.
+std::optional<std::uint64_t> cached_bytes_after_forgetting(const std::string& path);
+
+}  // namespace penstock::load

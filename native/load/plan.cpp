@@ -1,0 +1,232 @@
+#include "load/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/bytes.hpp"
+
+namespace penstock::load {
+namespace {
+
+constexpr double seconds_of_a_run_max = 30.0 * 86400;
+constexpr std::uint64_t memory_max = std::uint64_t{1} << 36;
+constexpr unsigned threads_max = 256;
+constexpr std::size_t prefix_bytes_max = 100;
+
+template <typename Value>
+using Names = std::array<std::pair<std::string_view, Value>, 3>;
+
+constexpr Names<Sync> sync_names = {{{"none", Sync::none}, {"end", Sync::end}, {"each", Sync::each}}};
+
+std::string_view name(Sync sync) {
+  return std::find_if(sync_names.begin(), sync_names.end(), [sync](const auto& named) { return named.second == sync; })
+      ->first;
+}
+
+std::string_view name(Layout layout) { return layout == Layout::file_a_frame ? "file_a_frame" : "file_a_writer"; }
+
+std::int64_t nanoseconds_of(double seconds) { return static_cast<std::int64_t>(std::llround(seconds * 1e9)); }
+double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+Result<std::int64_t> duration(Fields& fields, const std::string& name, double otherwise_s, double most_s) {
+  PEN_ASSIGN(const auto seconds, fields.number(name, otherwise_s, 0, most_s));
+  return nanoseconds_of(seconds);
+}
+
+Result<NullPlan> read_null(Fields& fields) {
+  NullPlan plan;
+  constexpr double most_s = 3600;
+  PEN_ASSIGN(plan.delay_ns, duration(fields, "delay_s", 0, most_s));
+  PEN_ASSIGN(plan.straggler_every, fields.whole("straggler_every", 0));
+  PEN_ASSIGN(plan.straggler_ns, duration(fields, "straggler_s", 0, most_s));
+  PEN_ASSIGN(plan.freeze_at_ns, duration(fields, "freeze_at_s", 0, most_s));
+  PEN_ASSIGN(plan.freeze_ns, duration(fields, "freeze_s", 0, most_s));
+  return plan;
+}
+
+Result<PosixPlan> read_posix(Fields& fields) {
+  PosixPlan plan;
+  PEN_TRY(fields.require("folder"));
+  PEN_ASSIGN(plan.folder, fields.text("folder", ""));
+  if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
+  PEN_ASSIGN(plan.direct, fields.flag("direct", true));
+  PEN_ASSIGN(const auto text, fields.text("sync", "each"));
+  for (const auto& [known, sync] : sync_names) {
+    if (known != text) continue;
+    plan.sync = sync;
+    return plan;
+  }
+  return fields.wrong("sync", "none, end or each");
+}
+
+Result<void> read_backend(Fields& fields, LoadPlan& plan) {
+  PEN_TRY(fields.require("backend"));
+  PEN_ASSIGN(auto backend, Fields::of(*fields.find("backend"), "backend"));
+  PEN_ASSIGN(const auto kind, backend.text("kind", ""));
+  if (kind == "null") {
+    PEN_ASSIGN(plan.backend, read_null(backend));
+  } else if (kind == "posix") {
+    PEN_ASSIGN(plan.backend, read_posix(backend));
+  } else {
+    return backend.wrong("kind", "null or posix");
+  }
+  return backend.refuse_others();
+}
+
+Result<unsigned> read_threads(Fields& fields, const std::string& name, std::uint64_t bytes_each) {
+  PEN_ASSIGN(const auto threads, fields.whole(name, 1, 1, threads_max));
+  // Each holds what it writes in memory of its own.
+  if (threads * bytes_each > memory_max)
+    return make_error(Errc::invalid_argument, "{} is {}, and each holds {} bytes in memory, more than {} together",
+                      fields.path_of(name), threads, bytes_each, memory_max);
+  return static_cast<unsigned>(threads);
+}
+
+Result<FramesPlan> read_frames(Fields& fields) {
+  FramesPlan plan;
+  PEN_TRY(fields.require("frames"));
+  PEN_ASSIGN(plan.frames, fields.whole("frames", 0, 1, 1'000'000'000));
+  PEN_TRY(fields.require("frame_bytes"));
+  PEN_ASSIGN(plan.frame_bytes, fields.whole("frame_bytes", 0, 1, std::uint64_t{1} << 32));
+  PEN_TRY(fields.require("rate_hz"));
+  PEN_ASSIGN(plan.rate_hz, fields.number("rate_hz", 0, 0, 1e7));
+  if (plan.rate_hz > 0 && static_cast<double>(plan.frames) / plan.rate_hz > seconds_of_a_run_max)
+    return fields.wrong("rate_hz", fmt::format("a rate at which {} frames take at most 30 days", plan.frames));
+  PEN_ASSIGN(plan.writers, read_threads(fields, "writers", align_up(plan.frame_bytes, page_bytes)));
+  PEN_ASSIGN(plan.buffer_frames, fields.whole("buffer_frames", 1, 1, 10'000'000));
+  PEN_ASSIGN(plan.late_after_ns, duration(fields, "late_after_s", 0.01, 3600));
+  PEN_ASSIGN(const auto layout, fields.text("layout", "file_a_frame"));
+  if (layout != "file_a_frame" && layout != "file_a_writer")
+    return fields.wrong("layout", "file_a_frame or file_a_writer");
+  plan.layout = layout == "file_a_frame" ? Layout::file_a_frame : Layout::file_a_writer;
+  PEN_ASSIGN(plan.record, fields.flag("record", true));
+  if (plan.record && plan.frames > recorded_frames_max)
+    return fields.wrong("record", fmt::format("false for more than {} frames", recorded_frames_max));
+  return plan;
+}
+
+Result<StreamPlan> read_stream(Fields& fields) {
+  StreamPlan plan;
+  PEN_TRY(fields.require("transfer_bytes"));
+  PEN_ASSIGN(plan.transfer_bytes, fields.whole("transfer_bytes", 0, 1, std::uint64_t{1} << 30));
+  PEN_TRY(fields.require("thread_bytes"));
+  PEN_ASSIGN(plan.thread_bytes, fields.whole("thread_bytes", 0, plan.transfer_bytes, std::uint64_t{1} << 50));
+  if (plan.thread_bytes % plan.transfer_bytes != 0)
+    return fields.wrong("thread_bytes", fmt::format("a multiple of transfer_bytes, {}", plan.transfer_bytes));
+  PEN_ASSIGN(plan.threads, read_threads(fields, "threads", 2 * align_up(plan.transfer_bytes, page_bytes)));
+  PEN_ASSIGN(plan.read, fields.flag("read", true));
+  PEN_ASSIGN(plan.verify, fields.flag("verify", false));
+  if (plan.verify && !plan.read) return fields.wrong("verify", "false where nothing is read");
+  PEN_ASSIGN(plan.seconds_max, fields.number("seconds_max", 0, 0, seconds_of_a_run_max));
+  return plan;
+}
+
+Result<void> read_workload(Fields& fields, LoadPlan& plan) {
+  PEN_TRY(fields.require("workload"));
+  PEN_ASSIGN(auto workload, Fields::of(*fields.find("workload"), "workload"));
+  PEN_ASSIGN(const auto kind, workload.text("kind", ""));
+  if (kind == "frames") {
+    PEN_ASSIGN(plan.workload, read_frames(workload));
+  } else if (kind == "stream") {
+    PEN_ASSIGN(plan.workload, read_stream(workload));
+  } else {
+    return workload.wrong("kind", "frames or stream");
+  }
+  return workload.refuse_others();
+}
+
+/// What one part of the plan allows only together with another.
+Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
+  const auto* posix = std::get_if<PosixPlan>(&plan.backend);
+  if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
+    if (posix == nullptr && stream->verify)
+      return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
+    if (posix != nullptr && posix->direct && stream->transfer_bytes % page_bytes != 0)
+      return make_error(Errc::invalid_argument,
+                        "workload.transfer_bytes is {}, expected a multiple of {} with backend.direct",
+                        stream->transfer_bytes, page_bytes);
+    return {};
+  }
+  const auto& frames = std::get<FramesPlan>(plan.workload);
+  const auto seconds = frames.rate_hz > 0 ? static_cast<double>(frames.frames) / frames.rate_hz : 0;
+  if (seconds / plan.interval_s > static_cast<double>(intervals_max))
+    return fields.wrong("interval_s", fmt::format("a time that {:.0f} s have at most {} of", seconds, intervals_max));
+  return {};
+}
+
+Json backend_json(const std::variant<NullPlan, PosixPlan>& backend) {
+  if (const auto* posix = std::get_if<PosixPlan>(&backend))
+    return {{"kind", "posix"}, {"folder", posix->folder}, {"direct", posix->direct}, {"sync", name(posix->sync)}};
+  const auto& null = std::get<NullPlan>(backend);
+  return {{"kind", "null"},
+          {"delay_s", seconds_of(null.delay_ns)},
+          {"straggler_every", null.straggler_every},
+          {"straggler_s", seconds_of(null.straggler_ns)},
+          {"freeze_at_s", seconds_of(null.freeze_at_ns)},
+          {"freeze_s", seconds_of(null.freeze_ns)}};
+}
+
+Json workload_json(const std::variant<FramesPlan, StreamPlan>& workload) {
+  if (const auto* frames = std::get_if<FramesPlan>(&workload))
+    return {{"kind", "frames"},
+            {"frames", frames->frames},
+            {"frame_bytes", frames->frame_bytes},
+            {"rate_hz", frames->rate_hz},
+            {"writers", frames->writers},
+            {"buffer_frames", frames->buffer_frames},
+            {"late_after_s", seconds_of(frames->late_after_ns)},
+            {"layout", name(frames->layout)},
+            {"record", frames->record}};
+  const auto& stream = std::get<StreamPlan>(workload);
+  return {{"kind", "stream"},
+          {"threads", stream.threads},
+          {"thread_bytes", stream.thread_bytes},
+          {"transfer_bytes", stream.transfer_bytes},
+          {"read", stream.read},
+          {"verify", stream.verify},
+          {"seconds_max", stream.seconds_max}};
+}
+
+}  // namespace
+
+Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
+  PEN_ASSIGN(const auto document, parse_json(text, "the plan"));
+  PEN_ASSIGN(auto fields, Fields::of(document, ""));
+  LoadPlan plan;
+  PEN_TRY(read_backend(fields, plan));
+  PEN_TRY(read_workload(fields, plan));
+  PEN_ASSIGN(const auto content, fields.text("content", "random"));
+  if (content != "random" && content != "zeros") return fields.wrong("content", "random or zeros");
+  plan.content = content == "random" ? ContentKind::random : ContentKind::zeros;
+  PEN_ASSIGN(plan.seed, fields.whole("seed", plan.seed));
+  PEN_ASSIGN(plan.prefix, fields.text("prefix", "load-"));
+  const bool leaves = plan.prefix.find_first_of(std::string_view("/\0", 2)) != std::string::npos;
+  if (plan.prefix.empty() || plan.prefix.size() > prefix_bytes_max || plan.prefix.front() == '.' || leaves)
+    return fields.wrong("prefix", "the beginning of file names, without '/', not with '.' in front");
+  PEN_ASSIGN(plan.interval_s, fields.number("interval_s", plan.interval_s, 0.001, 3600));
+  PEN_ASSIGN(plan.drain_timeout_s, fields.number("drain_timeout_s", plan.drain_timeout_s, 0, 86400));
+  PEN_ASSIGN(plan.log_level, fields.text("log_level", plan.log_level));
+  PEN_TRY(check_together(fields, plan));
+  PEN_TRY(fields.refuse_others());
+  return plan;
+}
+
+Json LoadPlan::to_json() const {
+  return {{"backend", backend_json(backend)},
+          {"workload", workload_json(workload)},
+          {"content", content == ContentKind::random ? "random" : "zeros"},
+          {"seed", seed},
+          {"prefix", prefix},
+          {"interval_s", interval_s},
+          {"drain_timeout_s", drain_timeout_s},
+          {"log_level", log_level}};
+}
+
+std::string file_name(const LoadPlan& plan, std::uint64_t number) {
+  return fmt::format("{}{:09}.bin", plan.prefix, number);
+}
+
+}  // namespace penstock::load

@@ -1,0 +1,88 @@
+/// What a run does, as its JSON document describes it (docs/reference/load.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/fields.hpp"
+#include "base/result.hpp"
+
+namespace penstock::load {
+
+/// Stores nothing. For the generator's own ceiling; and for tests, as storage that misbehaves by the clock.
+struct NullPlan {
+  std::int64_t delay_ns = 0;          ///< of each write and read
+  std::uint64_t straggler_every = 0;  ///< each so many-th call takes longer; 0: none does
+  std::int64_t straggler_ns = 0;      ///< by this
+  std::int64_t freeze_at_ns = 0;      ///< after the run's start; for the calls in it, time stands still
+  std::int64_t freeze_ns = 0;         ///< for so long; 0: it never does
+};
+
+/// When what was written is forced to storage.
+enum class Sync {
+  none,  ///< never: the page cache may keep it
+  end,   ///< once for each file, when it is complete
+  each   ///< after each write
+};
+
+/// Files through the kernel.
+struct PosixPlan {
+  std::string folder;
+  bool direct = true;  ///< past the page cache where the file system can; the document tells whether it did
+  Sync sync = Sync::each;
+};
+
+/// What bytes are written.
+enum class ContentKind {
+  random,  ///< storage can neither compress nor find any of it again
+  zeros    ///< it can do both
+};
+
+enum class Layout { file_a_frame, file_a_writer };
+
+/// Frames that become due at a rate, whatever became of those before them.
+struct FramesPlan {
+  std::uint64_t frames = 0;
+  std::uint64_t frame_bytes = 0;
+  double rate_hz = 0;  ///< 0: the next one is due as soon as the buffer has room; none is dropped or late then
+  unsigned writers = 1;
+  std::uint64_t buffer_frames = 1;  ///< held at once, those that are being written among them
+  std::int64_t late_after_ns = 0;   ///< a frame is late when it is done more than this after it was due
+  Layout layout = Layout::file_a_frame;
+  bool record = true;  ///< the times of each frame go into the document
+};
+
+/// A sequential write of one file a thread, then a sequential read of each by another thread.
+struct StreamPlan {
+  unsigned threads = 1;
+  std::uint64_t thread_bytes = 0;
+  std::uint64_t transfer_bytes = 0;  ///< of one call; divides thread_bytes
+  bool read = true;
+  bool verify = false;     ///< compare what is read with what was written
+  double seconds_max = 0;  ///< of each phase, which ends early then; 0: no limit
+};
+
+constexpr std::uint64_t recorded_frames_max = 1'000'000;
+constexpr std::uint64_t intervals_max = 10'000;
+
+struct LoadPlan {
+  std::variant<NullPlan, PosixPlan> backend;
+  std::variant<FramesPlan, StreamPlan> workload;
+  ContentKind content = ContentKind::random;
+  std::uint64_t seed = 1;
+  std::string prefix;           ///< files are called PREFIX000000000.bin and so on
+  double interval_s = 1;        ///< of the time series
+  double drain_timeout_s = 60;  ///< for what is under way when nothing new is due
+  std::string log_level = "warning";
+
+  /// Every error names the field and the value.
+  static Result<LoadPlan> from_json(std::string_view text);
+  /// The same plan with all defaults.
+  Json to_json() const;
+};
+
+std::string file_name(const LoadPlan& plan, std::uint64_t number);
+
+}  // namespace penstock::load

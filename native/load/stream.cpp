@@ -1,0 +1,276 @@
+/// Sequential bandwidth: each thread writes a file of its own, then each reads the file of the next one.
+
+#include <algorithm>
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "load/content.hpp"
+#include "load/crew.hpp"
+#include "load/document.hpp"
+#include "load/machine.hpp"
+#include "load/time_series.hpp"
+#include "load/workload.hpp"
+
+namespace penstock::load {
+namespace {
+
+constexpr std::int64_t tick_ns = 200'000'000;
+
+enum class Phase { write, read };
+
+/// One thread in one phase. It is looked at while the thread works, or hangs.
+struct Worker {
+  Worker(Memory memory, std::uint64_t its_file, std::uint64_t its_bytes, const TimeSeries& empty)
+      : block(std::move(memory)), file(its_file), bytes_planned(its_bytes), series(empty) {}
+
+  const Memory block;
+  std::optional<Memory> reference;  ///< what a block should be, where reads are verified
+  const std::uint64_t file;
+  const std::uint64_t bytes_planned;
+
+  std::mutex mutex;
+  // guarded by mutex
+  std::uint64_t bytes = 0;
+  std::uint64_t operations = 0;
+  std::uint64_t mismatches = 0;  ///< blocks that were not what was written
+  std::int64_t done_ns = -1;     ///< since the phase began; synced and closed too
+  std::int64_t waited_for_processor_ns = -1;
+  Times service;
+  TimeSeries series;
+  std::string problem;
+};
+
+/// All threads of one phase. Those that hang keep it alive.
+class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
+ public:
+  PhaseRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, Phase phase, const RunContext& context)
+      : plan_(plan),
+        stream_(std::get<StreamPlan>(plan.workload)),
+        backend_(std::move(backend)),
+        phase_(phase),
+        content_(plan.content, plan.seed),
+        no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
+        ready_(stream_.threads + 1),
+        stop_now_(context.stop.load()) {}
+
+  /// `bytes` of each file: what is there to be written or read.
+  Result<void> prepare(const std::vector<std::uint64_t>& bytes) {
+    for (unsigned i = 0; i < stream_.threads; ++i) {
+      const auto file = phase_ == Phase::write ? i : (i + 1) % stream_.threads;
+      PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));
+      content_.lay(memory.bytes());
+      workers_.push_back(std::make_unique<Worker>(std::move(memory), file, bytes[file], no_series_));
+      if (phase_ == Phase::write || !stream_.verify) continue;
+      PEN_ASSIGN(auto reference, Memory::allocate(stream_.transfer_bytes));
+      content_.lay(reference.bytes());
+      workers_.back()->reference.emplace(std::move(reference));
+    }
+    if (phase_ == Phase::read) cached_bytes_ = cached_now();
+    return {};
+  }
+
+  /// Returns how many threads were left behind.
+  unsigned run(const RunContext& context) {
+    for (auto& worker : workers_)
+      crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
+                  [self = shared_from_this(), &worker] { self->work(*worker); });
+    ready_.count_down();
+    const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
+    auto moved_ns = monotonic_ns();
+    std::uint64_t moved_bytes = 0;
+    while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
+      const auto bytes = tell_progress(context);
+      const auto now_ns = monotonic_ns();
+      if (bytes != moved_bytes) moved_ns = now_ns;
+      moved_bytes = bytes;
+      stop_now_ = stop_now_ || context.stop;
+      if (now_ns - moved_ns > patience_ns) break;
+    }
+    stop_now_ = true;
+    return crew_.dismiss();
+  }
+
+  std::vector<std::uint64_t> bytes_of_files() {
+    std::vector<std::uint64_t> bytes(stream_.threads);
+    for (auto& worker : workers_) {
+      std::lock_guard lock(worker->mutex);
+      bytes[worker->file] = worker->bytes;
+    }
+    return bytes;
+  }
+
+  std::string problem() {
+    for (auto& worker : workers_) {
+      std::lock_guard lock(worker->mutex);
+      if (!worker->problem.empty()) return worker->problem;
+    }
+    return {};
+  }
+
+  Json to_json() {
+    Times service;
+    auto series = no_series_;
+    auto threads = Json::array();
+    std::uint64_t bytes = 0, operations = 0, mismatches = 0;
+    for (auto& worker : workers_) {
+      std::lock_guard lock(worker->mutex);
+      bytes += worker->bytes;
+      operations += worker->operations;
+      mismatches += worker->mismatches;
+      service.add(worker->service);
+      series.add(worker->series);
+      threads.push_back({{"bytes", worker->bytes},
+                         {"done_s", worker->done_ns < 0 ? Json() : Json(seconds_of(worker->done_ns))},
+                         {"waited_ns", worker->waited_for_processor_ns}});
+    }
+    return {{"phase", name()},
+            {"bytes", bytes},
+            {"operations", operations},
+            {"mismatches", phase_ == Phase::read && stream_.verify ? Json(mismatches) : Json()},
+            {"cached_bytes", cached_bytes_ ? Json(*cached_bytes_) : Json()},
+            {"times", {{"service", load::to_json(service)}}},
+            {"threads", std::move(threads)},
+            {"series", series.to_json()}};
+  }
+
+ private:
+  const char* name() const { return phase_ == Phase::write ? "write" : "read"; }
+  std::int64_t now_ns() const { return monotonic_ns() - start_ns_; }
+
+  std::optional<std::uint64_t> cached_now() const {
+    std::uint64_t all = 0;
+    for (unsigned i = 0; i < stream_.threads; ++i) {
+      const auto cached = backend_->cached_bytes(file_name(plan_, i));
+      if (!cached) return std::nullopt;
+      all += *cached;
+    }
+    return all;
+  }
+
+  void work(Worker& worker) {
+    const auto done = transfer(worker);
+    std::lock_guard lock(worker.mutex);
+    if (done.ok()) worker.done_ns = now_ns();
+    worker.waited_for_processor_ns = waited_for_processor_ns();
+    if (done.ok()) return;
+    worker.problem = done.error().message();
+    stop_now_ = true;  // the others' figures would not be of all threads together
+  }
+
+  /// Everyone begins at once: files are opened before, and the last one that is ready sets the start.
+  Result<void> transfer(Worker& worker) {
+    const auto number = file_name(plan_, worker.file);
+    auto file = phase_ == Phase::write ? backend_->create(number) : backend_->open(number);
+    ready_.arrive_and_wait();
+    std::call_once(started_, [this] {
+      start_ns_ = monotonic_ns();
+      backend_->start(start_ns_);
+    });
+    if (!file.ok()) return std::move(file).error();
+    for (std::uint64_t offset = 0; offset < worker.bytes_planned && !ends(); offset += stream_.transfer_bytes)
+      PEN_TRY(phase_ == Phase::write ? write_block(worker, **file, offset) : read_block(worker, **file, offset));
+    if (phase_ == Phase::write && backend_->sync() != Sync::none) PEN_TRY((*file)->sync());
+    return (*file)->close();
+  }
+
+  bool ends() const { return stop_now_ || (stream_.seconds_max > 0 && seconds_of(now_ns()) >= stream_.seconds_max); }
+
+  Result<void> write_block(Worker& worker, StoredFile& file, std::uint64_t offset) {
+    const auto block = worker.block.bytes().first(stream_.transfer_bytes);
+    content_.stamp(block, worker.file, offset);
+    const auto begin_ns = now_ns();
+    PEN_TRY(file.write(block, offset));
+    if (backend_->sync() == Sync::each) PEN_TRY(file.sync());
+    book(worker, begin_ns, now_ns(), false);
+    return {};
+  }
+
+  Result<void> read_block(Worker& worker, StoredFile& file, std::uint64_t offset) {
+    const auto block = worker.block.bytes().first(stream_.transfer_bytes);
+    const auto begin_ns = now_ns();
+    PEN_ASSIGN(const auto bytes, file.read(block, offset));
+    const auto done_ns = now_ns();
+    if (bytes < block.size())
+      return make_error(Errc::truncated, "{} ends at {}, and {} bytes were written", file_name(plan_, worker.file),
+                        offset + bytes, worker.bytes_planned);
+    book(worker, begin_ns, done_ns, worker.reference && differs(worker, offset));
+    return {};
+  }
+
+  bool differs(Worker& worker, std::uint64_t offset) const {
+    const auto expected = worker.reference->bytes().first(stream_.transfer_bytes);
+    content_.stamp(expected, worker.file, offset);
+    return first_difference(worker.block.bytes().first(stream_.transfer_bytes), expected).has_value();
+  }
+
+  void book(Worker& worker, std::int64_t begin_ns, std::int64_t done_ns, bool mismatch) {
+    std::lock_guard lock(worker.mutex);
+    worker.bytes += stream_.transfer_bytes;
+    ++worker.operations;
+    if (mismatch) ++worker.mismatches;
+    worker.service.add(done_ns - begin_ns);
+    auto& interval = worker.series.at(done_ns);
+    ++interval.done;
+    interval.bytes += stream_.transfer_bytes;
+    interval.time_max_ns = std::max(interval.time_max_ns, done_ns - begin_ns);
+  }
+
+  std::uint64_t tell_progress(const RunContext& context) {
+    std::uint64_t bytes = 0, planned = 0;
+    for (auto& worker : workers_) {
+      std::lock_guard lock(worker->mutex);
+      bytes += worker->bytes;
+      planned += worker->bytes_planned;
+    }
+    context.emit("progress", {{"phase", name()}, {"done", bytes}, {"total", planned}});
+    return bytes;
+  }
+
+  const LoadPlan plan_;
+  const StreamPlan stream_;
+  const std::shared_ptr<Backend> backend_;
+  const Phase phase_;
+  const Content content_;
+  const TimeSeries no_series_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::optional<std::uint64_t> cached_bytes_;
+
+  std::latch ready_;
+  std::once_flag started_;
+  std::int64_t start_ns_ = 0;
+  std::atomic<bool> stop_now_;
+  Crew crew_;
+};
+
+/// Adds what a phase found; whether the next one may follow.
+Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& bytes, const RunContext& context,
+                       Measured& measured) {
+  PEN_TRY(phase.prepare(bytes));
+  const auto behind = phase.run(context);
+  measured.fields["phases"].push_back(phase.to_json());
+  measured.problem = phase.problem();
+  measured.left_behind = behind > 0;
+  if (measured.problem.empty() && behind > 0) measured.problem = fmt::format("{} threads hang in the storage", behind);
+  return measured.problem.empty() && !context.stop;
+}
+
+}  // namespace
+
+Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
+  const auto& stream = std::get<StreamPlan>(plan.workload);
+  Measured measured{{{"phases", Json::array()}}, "", false};
+  const auto write = std::make_shared<PhaseRun>(plan, backend, Phase::write, context);
+  const std::vector<std::uint64_t> all(stream.threads, stream.thread_bytes);
+  PEN_ASSIGN(const bool wrote, run_phase(*write, all, context, measured));
+  if (!wrote || !stream.read) return measured;
+  const auto read = std::make_shared<PhaseRun>(plan, std::move(backend), Phase::read, context);
+  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, write->bytes_of_files(), context, measured));
+  return measured;
+}
+
+}  // namespace penstock::load

@@ -1,0 +1,322 @@
+"""What makes a measurement sound: named conditions, each with what was expected and what was found."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy
+
+from penstock.bench.statistics import latencies_ns, quantile_ns
+from penstock.model.load import FramesWorkload, LoadDocument, PosixBackend
+from penstock.model.runs import Bias, Check, CheckOutcome, StreamFigures, Validity
+from penstock.model.units import human_bytes, human_seconds
+
+SHORT_S = 10.0
+FAR_TOO_SHORT_S = 1.0
+# Of a frame's period, or the time itself where the period is short.
+JITTER_SHARE, JITTER_MIN_S = 0.1, 1e-3
+CEILING_FACTOR, CEILING_FACTOR_MIN = 2.0, 1.1
+STEAL_SHARE, STEAL_SHARE_MAX = 0.01, 0.1
+OTHERS_SHARE = 0.2
+WAIT_SHARE = 0.05
+CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
+TOGETHER = 0.8
+STEADY_FACTOR = 2.0
+_FRAMES_FOR_STEADY = 40
+
+
+def validity_of(checks: list[Check]) -> Validity:
+    outcomes = {check.outcome for check in checks}
+    return "invalid" if "failed" in outcomes else "warned" if "warning" in outcomes else "valid"
+
+
+def _graded(value: float, warning_above: float, failed_above: float) -> CheckOutcome:
+    return "failed" if value > failed_above else "warning" if value > warning_above else "ok"
+
+
+def _check(
+    name: str, outcome: CheckOutcome, expected: str, actual: str, bias: Bias = "either", advice: str = ""
+) -> Check:
+    good = outcome == "ok"
+    return Check(
+        name=name, outcome=outcome, expected=expected, actual=actual, bias=bias, advice="" if good else advice
+    )
+
+
+def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_system: bool) -> list[Check]:
+    """Of a frames workload."""
+    workload = document.plan.workload
+    assert isinstance(workload, FramesWorkload)
+    assert document.frames is not None
+    seconds = (document.seconds.completed or document.seconds.last_done or 0.0) if document.seconds else 0.0
+    checks = [
+        check_complete(document),
+        check_storage_was_written(document, document.frames.bytes, memory_file_system),
+        check_content(document),
+        *machine_checks(document, seconds),
+    ]
+    if workload.rate_hz > 0:
+        checks += [
+            check_long_enough(seconds),
+            check_offered_in_time(document, workload),
+            check_ceiling(workload, ceiling_hz),
+            *check_steady(document, workload),
+        ]
+    return checks
+
+
+def stream_checks(
+    document: LoadDocument, figures: list[StreamFigures], memory_file_system: bool
+) -> list[Check]:
+    """Of a stream workload."""
+    written = sum(phase.bytes for phase in figures if phase.phase == "write")
+    seconds = sum(phase.last_done_s or 0.0 for phase in figures)
+    checks = [
+        check_complete(document),
+        check_storage_was_written(document, written, memory_file_system),
+        check_content(document),
+    ]
+    for phase in figures:
+        checks += [
+            check_long_enough(phase.last_done_s or 0.0, phase.phase),
+            *check_together(phase),
+            *(check_read(document, phase, memory_file_system) if phase.phase == "read" else ()),
+        ]
+    return [*checks, *machine_checks(document, seconds)]
+
+
+def check_complete(document: LoadDocument) -> Check:
+    """An interruption leaves sound figures of a shorter run; an error does not."""
+    if document.problem is not None:
+        return _check("complete", "failed", "no error", document.problem, advice="see the error")
+    actual = "it was interrupted" if document.interrupted else "it ran to its end"
+    return _check(
+        "complete",
+        "warning" if document.interrupted else "ok",
+        "it runs to its end",
+        actual,
+        "either",
+        "run again",
+    )
+
+
+def check_long_enough(seconds: float, what: str = "") -> Check:
+    outcome: CheckOutcome = (
+        "failed" if seconds < FAR_TOO_SHORT_S else "warning" if seconds < SHORT_S else "ok"
+    )
+    return _check(
+        f"long enough{f' ({what})' if what else ''}",
+        outcome,
+        f"at least {human_seconds(SHORT_S)}",
+        human_seconds(seconds),
+        "better",
+        "caches of devices and servers take the first seconds: a longer run shows what lies behind them",
+    )
+
+
+def check_storage_was_written(document: LoadDocument, written: int, memory_file_system: bool) -> Check:
+    """Not the page cache: direct, or forced to storage; or at least more than fits into memory."""
+    backend = document.plan.backend
+    name, expected = "storage, not the page cache", "direct I/O, or a sync"
+    if not isinstance(backend, PosixBackend):
+        return _check(name, "ok", expected, "nothing was stored, as asked")
+    if memory_file_system:
+        return _check(name, "ok", expected, "the target is memory")
+    if document.storage.direct:
+        return _check(name, "ok", expected, "direct I/O")
+    memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
+    size = f"{human_bytes(written)} written, {human_bytes(memory)} of memory"
+    if backend.sync == "none":
+        return _check(
+            name,
+            "failed",
+            expected,
+            f"neither; {size}",
+            "better",
+            "leave --buffered away, or use --sync each",
+        )
+    if backend.sync == "end" and written < memory:
+        return _check(
+            name,
+            "warning",
+            expected,
+            f"a sync of complete files only; {size}",
+            "better",
+            "single writes show the page cache: --sync each, or more bytes than memory",
+        )
+    return _check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
+
+
+def check_content(document: LoadDocument) -> Check:
+    random = document.plan.content == "random"
+    return _check(
+        "content as hard as it gets",
+        "ok" if random else "warning",
+        "bytes that storage can neither compress nor find again",
+        document.plan.content,
+        "better",
+        "leave --content zeros away",
+    )
+
+
+def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> Check:
+    """The generator's own stalls: frames that it came to late, whatever storage did."""
+    assert document.times is not None
+    jitter = document.times.jitter
+    allowed_s = max(JITTER_MIN_S, JITTER_SHARE / workload.rate_hz)
+    most_s = jitter.max_ns * 1e-9
+    usual_s = quantile_ns(jitter, 0.999) * 1e-9
+    outcome: CheckOutcome = (
+        "failed" if most_s > workload.late_after_s else "warning" if usual_s > allowed_s else "ok"
+    )
+    return _check(
+        "generator in time",
+        outcome,
+        f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
+        f"99.9 % within {human_seconds(usual_s)}, all within {human_seconds(most_s)}",
+        "worse",
+        "another program held the processor: run it on an idle machine",
+    )
+
+
+def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
+    """Without any storage the generator is well above the rate, or it was what was measured."""
+    name, expected = "generator not the bottleneck", f"{CEILING_FACTOR:g} times the rate without storage"
+    if ceiling_hz is None:
+        return _check(name, "warning", expected, "not measured", "worse", "run again")
+    factor = ceiling_hz / workload.rate_hz
+    outcome: CheckOutcome = (
+        "failed" if factor < CEILING_FACTOR_MIN else "warning" if factor < CEILING_FACTOR else "ok"
+    )
+    return _check(
+        name,
+        outcome,
+        expected,
+        f"{factor:.3g} times ({ceiling_hz:.4g} frames/s)",
+        "worse",
+        "more --writers, or a machine with more cores",
+    )
+
+
+def check_steady(document: LoadDocument, workload: FramesWorkload) -> Iterator[Check]:
+    """Latency in the last quarter is as in the first one: nothing fills up."""
+    if document.records is None or len(document.records.done_ns) < _FRAMES_FOR_STEADY:
+        return
+    quarters = numpy.array_split(latencies_ns(document.records.done_ns, workload.rate_hz), 4)
+    before, after = (
+        float(numpy.median(quarter[quarter >= 0])) * 1e-9 if numpy.any(quarter >= 0) else 0.0
+        for quarter in (quarters[0], quarters[3])
+    )
+    allowed = STEADY_FACTOR * before + 1 / workload.rate_hz
+    yield _check(
+        "steady",
+        "ok" if after <= allowed else "warning",
+        f"a median latency of at most {human_seconds(allowed)} in the last quarter",
+        human_seconds(after),
+        "better",
+        "frames took longer and longer: a longer run shows where that ends",
+    )
+
+
+def check_together(phase: StreamFigures) -> Iterator[Check]:
+    """A thread that ends early leaves the bandwidth to the others."""
+    if not phase.first_done_s or not phase.last_done_s:
+        return
+    share = phase.first_done_s / phase.last_done_s
+    yield _check(
+        f"threads end together ({phase.phase})",
+        "ok" if share >= TOGETHER else "warning",
+        f"the first one after {100 * TOGETHER:.0f} % of the time of the last one",
+        f"{100 * share:.0f} %",
+        "worse",
+        "more bytes for each thread",
+    )
+
+
+def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system: bool) -> Iterator[Check]:
+    if phase.mismatches is not None:
+        yield _check(
+            "read as written",
+            "ok" if phase.mismatches == 0 else "failed",
+            "no block differs",
+            f"{phase.mismatches} blocks differ",
+            "either",
+            "this storage returned other bytes than were written: look into it before anything else",
+        )
+    if memory_file_system or not isinstance(document.plan.backend, PosixBackend):
+        return
+    name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
+    if document.storage.direct:
+        yield _check(name, "ok", expected, "direct I/O")
+    elif phase.cached_share is None:
+        yield _check(name, "warning", expected, "the kernel does not tell", "better", "leave --buffered away")
+    else:
+        outcome = _graded(phase.cached_share, CACHED_SHARE, CACHED_SHARE_MAX)
+        actual = f"{100 * phase.cached_share:.1f} %"
+        yield _check(name, outcome, expected, actual, "better", "leave --buffered away, or use --sync each")
+
+
+@dataclass(frozen=True)
+class _Processors:
+    """Processor-seconds between two looks."""
+
+    all: float
+    steal: float
+    others: float
+
+
+def _processors(document: LoadDocument) -> _Processors | None:
+    before, after = document.machine["before"], document.machine["after"]
+    if not before.get("processor_seconds") or not before.get("own"):
+        return None
+    spent = {
+        name: after["processor_seconds"][name] - seconds
+        for name, seconds in before["processor_seconds"].items()
+    }
+    own = sum(after["own"][name] - before["own"][name] for name in ("user_s", "system_s"))
+    total = sum(spent.values())
+    busy = total - spent["idle"] - spent["iowait"] - spent["steal"]
+    return _Processors(total, spent["steal"], max(0.0, busy - own)) if total > 0 else None
+
+
+def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
+    """Whether the generator had the machine to itself."""
+    spent = _processors(document)
+    if spent is not None:
+        steal = spent.steal / spent.all
+        yield _check(
+            "no steal",
+            _graded(steal, STEAL_SHARE, STEAL_SHARE_MAX),
+            f"at most {100 * STEAL_SHARE:.0f} % of the processors' time",
+            f"{100 * steal:.1f} %",
+            "worse",
+            "other virtual machines took the processors",
+        )
+        others = spent.others / spent.all
+        yield _check(
+            "machine quiet",
+            "ok" if others <= OTHERS_SHARE else "warning",
+            f"others use at most {100 * OTHERS_SHARE:.0f} % of the processors",
+            f"{100 * others:.0f} %",
+            "worse",
+            "stop other programs on this machine, or use another",
+        )
+    yield from _check_waiting(document, seconds)
+
+
+def _check_waiting(document: LoadDocument, seconds: float) -> Iterator[Check]:
+    if document.generator is not None:
+        waits = [document.generator.pacer_waited_ns, *(w.waited_ns for w in document.generator.writers)]
+    else:
+        waits = [thread.waited_ns for phase in document.phases or [] for thread in phase.threads]
+    known = [wait for wait in waits if wait >= 0]
+    if not known or seconds <= 0:
+        return
+    share = max(known) * 1e-9 / seconds
+    yield _check(
+        "processors at hand",
+        "ok" if share <= WAIT_SHARE else "warning",
+        f"no thread waits for a processor more than {100 * WAIT_SHARE:.0f} % of the time",
+        f"{100 * share:.1f} %",
+        "worse",
+        "fewer --writers, or more cores",
+    )

@@ -1,0 +1,55 @@
+"""What the figures of a run depend on, found out where it runs."""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from penstock import __version__
+from penstock.files.storage import find_mount, storage_facts
+from penstock.model.runs import Conditions
+from penstock.programs.locate import checkout
+
+_MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
+
+
+def conditions_of(target: Path) -> Conditions:
+    """Of `target`, a folder, and this machine."""
+    facts, mount, room = storage_facts(target), find_mount(target), os.statvfs(target)
+    return Conditions(
+        host=platform.node(),
+        kernel=platform.release(),
+        processors=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        file_system=facts.kind,
+        mount=facts.mount,
+        mount_source=mount.source if mount else "",
+        mount_options=",".join(f"{name}={value}" if value else name for name, value in mount.options.items())
+        if mount
+        else "",
+        block_bytes=facts.block_bytes,
+        stripe_bytes=facts.stripe_bytes,
+        free_bytes=room.f_bavail * room.f_frsize,
+        versions={"penstock": __version__, "python": platform.python_version(), **_commit()},
+        command=shlex.join(["penstock", *sys.argv[1:]]),
+    )
+
+
+def is_memory(conditions: Conditions) -> bool:
+    """Whether the target's files are in memory, and are meant to be."""
+    return conditions.file_system in _MEMORY_FILE_SYSTEMS
+
+
+def _commit() -> dict[str, str]:
+    """Of the checkout that this package is part of."""
+    root = checkout()
+    if root is None:
+        return {}
+    command = ["git", "-c", "safe.directory=*", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        found = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"commit": found.stdout.strip()}

@@ -1,0 +1,236 @@
+"""The folder that a run works in: made and marked by it, and removed by what its manifest lists.
+
+Nothing is ever written into a folder that was there before, and nothing is removed that the manifest does
+not name: a run that was killed leaves its manifest, and `penstock bench clean` removes what that lists.
+Files are listed before they are made.
+"""
+
+import fcntl
+import os
+import re
+import stat
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from penstock.model.errors import PenstockError, UsageError
+from penstock.model.units import human_bytes
+
+NAME = "penstock-bench-"
+MANIFEST = "penstock-bench.json"
+_UNFINISHED = MANIFEST + ".new"
+_MANIFEST_BYTES_MAX = 1 << 20
+# What stays free: a full file system hurts others.
+RESERVE_SHARE = 0.02
+RESERVE_INODES = 1000
+
+
+class FileSet(BaseModel):
+    """Files called PREFIX000000000.bin up to, and without, number `count`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
+    count: int = Field(ge=0, le=10**9)
+
+    def has(self, name: str) -> bool:
+        match = re.fullmatch(re.escape(self.prefix) + r"([0-9]{9})\.bin", name)
+        return match is not None and int(match[1]) < self.count
+
+
+class Manifest(BaseModel):
+    """What a run may have written into its folder."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["penstock-bench 1"] = "penstock-bench 1"
+    made: str
+    name: str
+    inode: int = Field(description="of the folder: a copy of it is another one")
+    sets: list[FileSet] = []
+
+
+class BenchFolder:
+    """Use as a context manager: leaving it removes what the run wrote, and the folder."""
+
+    def __init__(self, path: Path, manifest: Manifest, keep: bool = False) -> None:
+        """Claims the folder for this process. A UsageError where another one works in it."""
+        self.path = path
+        self._manifest = manifest
+        self._keep = keep
+        self._claim = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.close()
+            raise UsageError(f"a run is working in {path}", "wait for its end, or interrupt it") from error
+        except OSError:
+            pass  # a file system without locks
+
+    def close(self) -> None:
+        """Gives the folder up without removing it."""
+        if self._claim >= 0:
+            os.close(self._claim)
+        self._claim = -1
+
+    @classmethod
+    def make(cls, target: Path, keep: bool = False) -> Self:
+        """A new folder in `target`, which is there; with `keep` it stays, and what is in it."""
+        require_target(target)
+        name = f"{NAME}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
+        path = target.absolute() / name
+        try:
+            path.mkdir(mode=0o700)
+            made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            folder = cls(path, Manifest(made=made, name=name, inode=path.lstat().st_ino), keep)
+            folder._write_manifest()
+        except OSError as error:
+            raise PenstockError(
+                f"no folder can be made in {target}: {error.strerror}",
+                "name a folder that you may write into, on the storage that is to be measured",
+            ) from error
+        return folder
+
+    @classmethod
+    def left_at(cls, path: Path) -> Self:
+        """The folder of a run that did not remove it. A UsageError where it is not certain that it is one."""
+        try:
+            status = path.lstat()
+            with (path / MANIFEST).open("rb") as file:
+                manifest = Manifest.model_validate_json(file.read(_MANIFEST_BYTES_MAX))
+        except (OSError, ValidationError) as error:
+            raise UsageError(
+                f"{path} is no folder of a run: its {MANIFEST} cannot be read",
+                "remove it by hand if it is yours",
+            ) from error
+        marked = (manifest.name, manifest.inode) == (path.name, status.st_ino)
+        if not path.name.startswith(NAME) or not stat.S_ISDIR(status.st_mode) or not marked:
+            raise UsageError(
+                f"{path} is not the folder that its {MANIFEST} was written for",
+                "it was copied or renamed; remove it by hand if it is yours",
+            )
+        return cls(path, manifest)
+
+    def announce(self, files: FileSet) -> None:
+        """To be called before the first of these files is made."""
+        self._manifest.sets.append(files)
+        self._write_manifest()
+
+    def _write_manifest(self) -> None:
+        unfinished = self.path / _UNFINISHED
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(self._manifest.model_dump_json())
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(self.path / MANIFEST)
+
+    def remove(self) -> None:
+        """Removes what is listed, and the folder. A PenstockError names what is not its own."""
+        try:
+            self._remove()
+        except OSError as error:
+            raise PenstockError(
+                f"{self.path} cannot be removed: {error.strerror}",
+                f"when the storage is back: penstock bench clean {self.path.parent}",
+            ) from error
+
+    def _remove(self) -> None:
+        with _Opened(self.path) as opened:
+            opened.remove(self._is_listed)
+            foreign = sorted(set(opened.names()) - {MANIFEST, _UNFINISHED})
+            if foreign:
+                more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+                raise PenstockError(
+                    f"{self.path} stays: {foreign[0]}{more} in it is not of this run",
+                    "move them away, then `penstock bench clean` removes the rest",
+                )
+            opened.remove(lambda name: name in (MANIFEST, _UNFINISHED))
+        self.path.rmdir()
+
+    def _is_listed(self, name: str) -> bool:
+        return any(files.has(name) for files in self._manifest.sets)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self._keep:
+                self.remove()
+        finally:
+            self.close()
+
+
+_Wanted = Callable[[str], bool]
+
+
+class _Opened:
+    """A folder by its descriptor: no link that somebody puts in its place leads elsewhere."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        self._descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def names(self) -> list[str]:
+        with os.scandir(self._descriptor) as entries:
+            return [entry.name for entry in entries]
+
+    def remove(self, wanted: _Wanted) -> int:
+        """Regular files only: a link or a folder of a listed name was put there by somebody else."""
+        removed = 0
+        for name in self.names():
+            if not wanted(name):
+                continue
+            status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                os.unlink(name, dir_fd=self._descriptor)
+                removed += 1
+        return removed
+
+
+def find_left(target: Path) -> Iterator[Path]:
+    """Folders in `target` that are called as those of runs are."""
+    require_target(target)
+    return (path for path in sorted(target.iterdir()) if path.name.startswith(NAME))
+
+
+def require_target(target: Path) -> None:
+    """A UsageError unless `target` is a folder."""
+    if not target.is_dir():
+        what = "is not a folder" if target.exists() else "is not there"
+        raise UsageError(f"the target {target} {what}", "name a folder on the storage that is to be measured")
+
+
+def require_room(target: Path, needed_bytes: int, files: int) -> None:
+    """A PenstockError unless `target` takes so many bytes and files, and a reserve stays free."""
+    room = os.statvfs(target)
+    free = room.f_bavail * room.f_frsize
+    reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
+    if free - reserve < needed_bytes:
+        raise PenstockError(
+            f"the run writes {human_bytes(needed_bytes)}, and {target} has {human_bytes(free)} free, of which"
+            f" {human_bytes(reserve)} are left alone",
+            "a shorter run writes less (--seconds), or choose another target",
+        )
+    # File systems that make inodes as they need them say 0 of 0.
+    if room.f_files and room.f_favail - RESERVE_INODES < files:
+        raise PenstockError(
+            f"the run makes {files} files, and {target} has inodes for {room.f_favail}",
+            "--layout file_a_writer makes one file a writer",
+        )

@@ -1,0 +1,132 @@
+"""A run: one measurement of one workload on one target, with its conditions. One JSON document."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.model.load import LoadDocument
+
+Validity = Literal["valid", "warned", "invalid"]
+CheckOutcome = Literal["ok", "warning", "failed"]
+Bias = Literal["better", "worse", "either"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Check(_Part):
+    """One condition of a sound measurement. A failed one makes the run invalid, a warning makes it warned."""
+
+    name: str
+    outcome: CheckOutcome
+    expected: str
+    actual: str
+    bias: Bias = Field(description="how the figures may look where the condition does not hold")
+    advice: str = ""
+
+
+class Conditions(_Part):
+    """What the figures depend on."""
+
+    host: str
+    kernel: str
+    processors: int
+    memory_bytes: int
+    file_system: str
+    mount: str
+    mount_source: str
+    mount_options: str
+    block_bytes: int
+    stripe_bytes: int = Field(description="0: none, or not known")
+    free_bytes: int
+    versions: dict[str, str]
+    command: str
+
+
+class Percentiles(_Part):
+    """Milliseconds; each is the upper end of its bucket, at most 0.4 % above the value."""
+
+    p50: float
+    p90: float
+    p99: float
+    p999: float
+    max: float
+
+
+class FrameFigures(_Part):
+    """What follows from the document of a frames workload."""
+
+    needed_hz: float = Field(description="0: as fast as it went")
+    needed_bytes_per_s: float
+    carried_bytes_per_s: float = Field(description="written until the last file was synced and closed")
+    due: int
+    written: int
+    dropped: int
+    late: int
+    failed: int
+    unfinished: int
+    lost_share: float = Field(description="of due frames: those that were not written")
+    lost_share_bound_95: float = Field(
+        description="the true share is below this with 95 % confidence, if frames are lost one by one"
+    )
+    latency_ms: Percentiles
+    service_ms: Percentiles
+    jitter_ms: Percentiles
+    stall_s: float
+    recovery_s: float | None = Field(
+        description="after the longest stall, until a frame was in time again; null: none, or it never was"
+    )
+    held_max: int
+
+
+class StreamFigures(_Part):
+    """What follows from a phase of a stream workload."""
+
+    phase: Literal["write", "read"]
+    bytes: int
+    bytes_per_s: float = Field(description="until the last thread was done")
+    first_done_s: float | None
+    last_done_s: float | None
+    service_ms: Percentiles
+    cached_share: float | None = Field(description="of the files, in this machine's memory before the phase")
+    mismatches: int | None
+
+
+class Run(_Part):
+    format: Literal["penstock-run 1"] = "penstock-run 1"
+    workload: Literal["frames", "stream"]
+    target: str
+    conditions: Conditions
+    validity: Validity
+    checks: list[Check]
+    frames: FrameFigures | None = None
+    streams: list[StreamFigures] = []
+    ceiling_hz: float | None = Field(
+        None, description="frames a second that the generator reaches without storage"
+    )
+    document: LoadDocument
+
+
+class Verdict(_Part):
+    """Whether a storage takes a detector."""
+
+    format: Literal["penstock-verdict 1"] = "penstock-verdict 1"
+    detector: str
+    answer: Literal["yes", "no", "cannot tell", "invalid"]
+    reasons: list[str]
+    advice: list[str]
+    needed_bytes_per_s: float
+    measured_bytes_per_s: float | None = Field(description="with the same pattern as fast as it went")
+    margin: float | None = Field(description="measured / needed - 1")
+    detectors: int | None = Field(description="how many such detectors the measured bandwidth is enough for")
+    lost: int
+    due: int
+    lost_share_bound_95: float
+    runs: list[Run] = Field(description="at the detector's rate, then as fast as it goes")
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of a document, as it is written."""
+    schema = model.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,37 @@
+"""Runs the load generator."""
+
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from penstock.model.errors import ExitCode, PenstockError
+from penstock.model.events import LoadProgress, LoadResult
+from penstock.model.load import LoadDocument, LoadPlan
+from penstock.programs.process import LogLine, Program, forwarding_signals
+
+
+def load(
+    plan: LoadPlan, on_progress: Callable[[LoadProgress], None], on_log: LogLine | None = None
+) -> LoadDocument:
+    """Blocks until the run is over; SIGINT and SIGTERM end it early, with what was measured by then.
+
+    What went wrong after the start stands in the document; a PenstockError says why nothing was measured.
+    """
+    result: LoadResult | None = None
+    with Program("penstock-load", plan, on_log=on_log) as program, forwarding_signals(program):
+        for event in program.events():
+            if isinstance(event, LoadResult):
+                result = event
+            elif isinstance(event, LoadProgress):
+                on_progress(event)
+        code = program.wait()
+        program.require_success(code, (0,) if result is None else (0, ExitCode.FAILED))
+    if result is None:
+        raise PenstockError("penstock-load ended without a result", "see its log above")
+    try:
+        return LoadDocument.model_validate(result.document)
+    except ValidationError as error:
+        raise PenstockError(
+            f"penstock-load wrote a document that is not understood: {error.errors()[0]}",
+            "the program and the package differ in version: build both again",
+        ) from error

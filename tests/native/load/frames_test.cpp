@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include "../support/fault_env.hpp"
+#include "load/content.hpp"
+#include "load_fixture.hpp"
+
+namespace penstock::load {
+namespace {
+
+Json frozen_plan(std::uint64_t frames, double rate_hz, std::uint64_t buffer_frames, double freeze_at_s,
+                 double freeze_s) {
+  return {{"backend", {{"kind", "null"}, {"delay_s", 0.001}, {"freeze_at_s", freeze_at_s}, {"freeze_s", freeze_s}}},
+          {"workload",
+           {{"kind", "frames"},
+            {"frames", frames},
+            {"frame_bytes", 1000},
+            {"rate_hz", rate_hz},
+            {"writers", 1},
+            {"buffer_frames", buffer_frames},
+            {"late_after_s", 0.07}}},
+          {"interval_s", 0.25}};
+}
+
+/// What one writer must make of frames that are offered at these times, written by someone else: a buffer with room
+/// for `capacity`, a write of 1 ms, and storage that stands still from `freeze` on.
+struct Truth {
+  std::uint64_t dropped = 0;
+  std::uint64_t late = 0;
+};
+
+Truth truth_of(const std::vector<std::int64_t>& due, std::size_t capacity, std::int64_t freeze_begin,
+               std::int64_t freeze_end, std::int64_t late_after) {
+  Truth truth;
+  std::deque<std::int64_t> ends;  // of frames that are held, in order
+  std::int64_t free_from = 0;
+  for (const auto now : due) {
+    while (!ends.empty() && ends.front() <= now) ends.pop_front();
+    if (ends.size() >= capacity) {
+      ++truth.dropped;
+      continue;
+    }
+    const auto begin = std::max(now, free_from);
+    auto end = begin + millisecond;
+    if (begin < freeze_end && end >= freeze_begin) end += freeze_end - std::max(begin, freeze_begin);
+    free_from = end;
+    ends.push_back(end);
+    if (end - now > late_after) ++truth.late;
+  }
+  return truth;
+}
+
+std::vector<std::int64_t> due_times(std::uint64_t frames, double rate_hz) {
+  std::vector<std::int64_t> due(frames);
+  for (std::uint64_t i = 0; i < frames; ++i) due[i] = std::llround(static_cast<double>(i) * 1e9 / rate_hz);
+  return due;
+}
+
+class Frames : public LoadTest {
+ protected:
+  /// A run that the machine left in peace: no frame was offered so late that another count might be right. The document
+  /// itself says whether it was.
+  Json undisturbed(const Json& plan, std::int64_t allowed_ns) {
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      auto document = document_of(plan);
+      std::int64_t late_ns = document["times"]["jitter"]["max_ns"];
+      late_ns = std::max<std::int64_t>(late_ns, document["generator"]["writers"][0]["waited_ns"]);
+      if (late_ns < allowed_ns) return document;
+    }
+    ADD_FAILURE() << "this machine holds threads up for more than " << allowed_ns << " ns again and again";
+    return {};
+  }
+};
+
+TEST_F(Frames, AFreezeIsReportedExactly) {
+  // 20 Hz; from 0.525 s to 1.525 s storage stands still. Frames 11 to 30 become due meanwhile. Whatever is counted
+  // stays the same where each of these times is 20 ms off.
+  for (const std::uint64_t buffer : {5U, 12U, 100U}) {
+    const auto document = undisturbed(frozen_plan(45, 20, buffer, 0.525, 1), 20 * millisecond);
+    const auto truth = truth_of(due_times(45, 20), buffer, 525 * millisecond, 1525 * millisecond, 70 * millisecond);
+    ASSERT_EQ(truth.dropped, buffer >= 20 ? 0U : 20 - buffer) << "the truth is known by hand, too";
+    const auto& counts = document["frames"];
+    EXPECT_EQ(counts["dropped"], truth.dropped) << buffer;
+    EXPECT_EQ(counts["late"], truth.late) << buffer;
+    EXPECT_EQ(counts["written"], 45 - truth.dropped);
+    EXPECT_EQ(counts["due"], 45);
+    EXPECT_EQ(counts["unfinished"], 0);
+    // Frame 11 was due at 0.55 s, and done when storage came back.
+    EXPECT_NEAR(document["buffer"]["stall_s"].get<double>(), 0.975, 0.02);
+    EXPECT_NEAR(document["times"]["latency"]["max_ns"].get<double>(), 0.976e9, 0.02e9);
+    const auto dropped = document["series"]["dropped"].get<std::vector<std::uint64_t>>();
+    EXPECT_EQ(std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0}), truth.dropped);
+  }
+}
+
+TEST_F(Frames, EachFramesTimesComeInTheirOrderAfterItWasDue) {
+  const auto plan = frozen_plan(40, 100, 40, 0, 0);
+  const auto document = document_of(plan);
+  for (const auto& [name, count] : {std::pair("jitter", 40), std::pair("latency", 40)})
+    EXPECT_EQ(document["times"][name]["count"], count);
+  const auto& records = document["records"];
+  for (std::size_t i = 0; i < 40; ++i) {
+    const auto due = static_cast<std::int64_t>(i) * 10 * millisecond;
+    EXPECT_GE(records["offered_ns"][i].get<std::int64_t>(), due);
+    EXPECT_GE(records["start_ns"][i].get<std::int64_t>(), records["offered_ns"][i].get<std::int64_t>());
+    EXPECT_GE(records["done_ns"][i].get<std::int64_t>(), records["start_ns"][i].get<std::int64_t>() + millisecond);
+  }
+}
+
+TEST_F(Frames, APacerThatHardlySleepsLeavesTheProcessorsToOthers) {
+  const auto document = document_of(frozen_plan(50, 5000, 50, 0, 0));
+  EXPECT_EQ(document["generator"]["pacer_goes_first"], false);
+}
+
+TEST_F(Frames, HistogramsAreThoseOfTheRecords) {
+  auto plan = frozen_plan(300, 500, 20, 0.1, 0.1);
+  plan["backend"]["straggler_every"] = 7;
+  plan["backend"]["straggler_s"] = 0.01;
+  const auto document = document_of(plan);
+  const auto done = document["records"]["done_ns"].get<std::vector<std::int64_t>>();
+  std::vector<std::int64_t> latencies;
+  for (std::size_t i = 0; i < done.size(); ++i)
+    if (done[i] >= 0) latencies.push_back(done[i] - static_cast<std::int64_t>(i) * 2 * millisecond);
+  const auto& histogram = document["times"]["latency"];
+  ASSERT_EQ(histogram["count"], latencies.size());
+  for (const auto& bucket : histogram["buckets"]) {
+    const auto lowest = bucket[0].get<std::int64_t>(), highest = bucket[1].get<std::int64_t>();
+    const auto inside = std::count_if(latencies.begin(), latencies.end(),
+                                      [&](std::int64_t ns) { return ns >= lowest && ns <= highest; });
+    EXPECT_EQ(bucket[2].get<std::int64_t>(), inside);
+    EXPECT_LE(static_cast<double>(highest - lowest), 0.004 * static_cast<double>(highest) + 1);
+  }
+  EXPECT_EQ(histogram["max_ns"], *std::max_element(latencies.begin(), latencies.end()));
+}
+
+Json stored_plan(const std::filesystem::path& folder, const char* layout, const char* sync, bool direct) {
+  return {{"backend", {{"kind", "posix"}, {"folder", folder.string()}, {"direct", direct}, {"sync", sync}}},
+          {"workload",
+           {{"kind", "frames"},
+            {"frames", 20},
+            {"frame_bytes", 10'000},
+            {"rate_hz", 0},
+            {"writers", 3},
+            {"buffer_frames", 4},
+            {"layout", layout}}},
+          {"seed", 5},
+          {"prefix", "frame-"}};
+}
+
+TEST_F(Frames, FilesHoldWhatTheSeedSays) {
+  const auto document = document_of(stored_plan(folder_, "file_a_frame", "none", false));
+  EXPECT_EQ(document["frames"]["written"], 20);
+  EXPECT_EQ(document["frames"]["bytes"], 200'000);
+  const Content content(ContentKind::random, 5);
+  std::vector<std::byte> expected(10'000), stored(10'000);
+  content.lay(expected);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const auto path = folder_ / fmt::format("frame-{:09}.bin", i);
+    ASSERT_EQ(std::filesystem::file_size(path), 10'000U);
+    std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(stored.data()), 10'000);
+    content.stamp(expected, i, 0);
+    EXPECT_EQ(first_difference(stored, expected), std::nullopt) << path;
+  }
+}
+
+TEST_F(Frames, AWriterAppendsItsFramesToOneFileInWholePages) {
+  const auto document = document_of(stored_plan(folder_, "file_a_writer", "end", true));
+  EXPECT_EQ(document["frames"]["stored_bytes_each"], 12'288);
+  EXPECT_EQ(document["frames"]["bytes"], 200'000);
+  std::uintmax_t bytes = 0;
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    bytes += entry.file_size();
+    ++files;
+  }
+  EXPECT_EQ(files, 3U);
+  EXPECT_EQ(bytes, 20U * 12'288);
+}
+
+TEST_F(Frames, EachSyncIsAsked) {
+  for (const auto& [layout, sync, syncs] :
+       {std::tuple("file_a_frame", "each", 20U), std::tuple("file_a_frame", "none", 0U),
+        std::tuple("file_a_writer", "each", 23U), std::tuple("file_a_writer", "end", 3U)}) {
+    testing::FaultEnv env;
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    document_of(stored_plan(folder_, layout, sync, false), env);
+    EXPECT_EQ(env.faults->syncs.load(), syncs) << layout << " " << sync;
+    EXPECT_EQ(env.faults->writes.load(), 20U);
+  }
+}
+
+TEST_F(Frames, AFileThatIsThereIsNotOverwritten) {
+  std::ofstream(folder_ / "frame-000000003.bin") << "somebody's";
+  const auto document = document_of(stored_plan(folder_, "file_a_frame", "none", false));
+  EXPECT_NE(document["problem"].get<std::string>().find("frame-000000003.bin"), std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "frame-000000003.bin"), 10U);
+  EXPECT_GE(document["frames"]["failed"].get<int>(), 1);
+}
+
+TEST_F(Frames, AFullDiskEndsTheRunWithWhatWasMeasured) {
+  testing::FaultEnv env;
+  std::atomic<int> writes{0};
+  env.faults->on_write = [&](auto, auto) -> Result<void> {
+    if (++writes > 7) return make_error(Errc::no_space, "no space left on the device");
+    return {};
+  };
+  const auto document = document_of(stored_plan(folder_, "file_a_frame", "none", false), env);
+  const auto& counts = document["frames"];
+  EXPECT_EQ(counts["written"], 7);
+  EXPECT_LT(counts["due"].get<int>(), 20);
+  EXPECT_EQ(counts["due"].get<int>(), counts["written"].get<int>() + counts["failed"].get<int>());
+  EXPECT_NE(document["problem"].get<std::string>().find("no space"), std::string::npos);
+}
+
+TEST_F(Frames, AFolderThatIsNotThereIsAProblemThatNamesIt) {
+  const auto document = document_of(stored_plan(folder_ / "nowhere", "file_a_frame", "none", false));
+  EXPECT_NE(document["problem"].get<std::string>().find("nowhere"), std::string::npos);
+  EXPECT_EQ(document["frames"]["written"], 0);
+  const auto failed = run(stored_plan(folder_ / "nowhere", "file_a_writer", "none", false));
+  ASSERT_FALSE(failed) << "files of writers are made before anything is measured";
+  EXPECT_EQ(failed.error().code(), Errc::not_found);
+}
+
+TEST_F(Frames, AnInterruptionLeavesWhatWasMeasured) {
+  auto plan = frozen_plan(10'000, 1000, 10, 0, 0);
+  on_progress = [this](const Json& fields) { stop = fields["done"].get<int>() > 0; };
+  const auto document = document_of(plan);
+  const auto& counts = document["frames"];
+  EXPECT_TRUE(document["interrupted"].get<bool>());
+  EXPECT_TRUE(document["problem"].is_null());
+  EXPECT_LT(counts["due"].get<int>(), 10'000);
+  EXPECT_EQ(counts["due"].get<int>(), counts["written"].get<int>() + counts["dropped"].get<int>());
+  EXPECT_EQ(document["records"]["done_ns"].size(), counts["due"].get<std::size_t>());
+}
+
+TEST_F(Frames, StorageThatHangsIsGivenUpAndItsFramesAreUnfinished) {
+  auto plan = frozen_plan(20, 200, 5, 0, 3);
+  plan["drain_timeout_s"] = 0.1;
+  auto outcome = run(plan);
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_TRUE(outcome->left_behind);
+  const auto& counts = outcome->document["frames"];
+  EXPECT_EQ(counts["unfinished"], 5);
+  EXPECT_EQ(counts["dropped"], 15);
+  EXPECT_EQ(counts["written"], 0);
+  EXPECT_NE(outcome->document["problem"].get<std::string>().find("5 frames were not done"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock::load

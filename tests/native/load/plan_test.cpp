@@ -1,0 +1,150 @@
+#include "load/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace penstock::load {
+namespace {
+
+Json frames_plan() {
+  return Json::parse(R"({
+    "backend": {"kind": "posix", "folder": "/data/run", "direct": true, "sync": "each"},
+    "workload": {"kind": "frames", "frames": 1000, "frame_bytes": 1048576, "rate_hz": 100, "writers": 4,
+                 "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer", "record": false},
+    "content": "zeros", "seed": 7, "prefix": "frame-", "interval_s": 0.5, "drain_timeout_s": 5, "log_level": "debug"})");
+}
+
+Json stream_plan() {
+  return Json::parse(R"({
+    "backend": {"kind": "posix", "folder": "/data/run"},
+    "workload": {"kind": "stream", "threads": 2, "thread_bytes": 8388608, "transfer_bytes": 1048576, "verify": true}})");
+}
+
+std::string error_of(const Json& plan) {
+  const auto result = LoadPlan::from_json(plan.dump());
+  return result ? "no error" : result.error().message();
+}
+
+TEST(LoadPlan, ReadsAllOfIt) {
+  const auto plan = LoadPlan::from_json(frames_plan().dump());
+  ASSERT_TRUE(plan) << plan.error().message();
+  const auto& frames = std::get<FramesPlan>(plan->workload);
+  EXPECT_EQ(frames.frames, 1000U);
+  EXPECT_EQ(frames.frame_bytes, 1048576U);
+  EXPECT_EQ(frames.rate_hz, 100);
+  EXPECT_EQ(frames.writers, 4U);
+  EXPECT_EQ(frames.buffer_frames, 100U);
+  EXPECT_EQ(frames.late_after_ns, 500'000'000);
+  EXPECT_EQ(frames.layout, Layout::file_a_writer);
+  EXPECT_FALSE(frames.record);
+  EXPECT_EQ(std::get<PosixPlan>(plan->backend).sync, Sync::each);
+  EXPECT_EQ(plan->content, ContentKind::zeros);
+  EXPECT_EQ(plan->seed, 7U);
+  EXPECT_EQ(file_name(*plan, 42), "frame-000000042.bin");
+}
+
+TEST(LoadPlan, ComesOutAsItWentIn) {
+  for (const auto& given : {frames_plan(), stream_plan()}) {
+    const auto plan = LoadPlan::from_json(given.dump());
+    ASSERT_TRUE(plan) << plan.error().message();
+    const auto written = plan->to_json();
+    EXPECT_EQ(LoadPlan::from_json(written.dump())->to_json(), written);
+    for (const auto& [name, value] : given["workload"].items()) EXPECT_EQ(written["workload"][name], value) << name;
+  }
+  EXPECT_EQ(LoadPlan::from_json(frames_plan().dump())->to_json(), frames_plan());
+}
+
+struct Wrong {
+  const char* where;
+  Json value;
+  const char* message;
+};
+
+TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
+  const Wrong all[] = {
+      {"/backend", nullptr, "backend is missing"},
+      {"/backend", 3, "backend is 3, expected an object"},
+      {"/backend/kind", "tape", "backend.kind is \"tape\", expected null or posix"},
+      {"/backend/folder", "", "backend.folder is \"\", expected a path"},
+      {"/backend/folder", std::string("a\0b", 3), "backend.folder is \"a\\u0000b\", expected a path"},
+      {"/backend/sync", "always", "backend.sync is \"always\", expected none, end or each"},
+      {"/backend/odirect", true, "backend.odirect is not a field that is known here"},
+      {"/workload/kind", "waves", "workload.kind is \"waves\", expected frames or stream"},
+      {"/workload/frames", 0, "workload.frames is 0, expected a whole number from 1 to 1000000000"},
+      {"/workload/frames", -1, "workload.frames is -1, expected a whole number of at least 0"},
+      {"/workload/frames", 1e3, "workload.frames is 1000.0, expected a whole number of at least 0"},
+      {"/workload/frame_bytes", nullptr, "workload.frame_bytes is missing"},
+      {"/workload/frame_bytes", 1ULL << 40,
+       "workload.frame_bytes is 1099511627776, expected a whole number from 1 to "
+       "4294967296"},
+      {"/workload/rate_hz", -1, "workload.rate_hz is -1, expected a number from 0 to 10000000"},
+      {"/workload/rate_hz", 1e-9,
+       "workload.rate_hz is 1e-09, expected a rate at which 1000 frames take at most 30 days"},
+      {"/workload/writers", 257, "workload.writers is 257, expected a whole number from 1 to 256"},
+      {"/workload/buffer_frames", 0, "workload.buffer_frames is 0, expected a whole number from 1 to 10000000"},
+      {"/workload/layout", "heap", "workload.layout is \"heap\", expected file_a_frame or file_a_writer"},
+      {"/content", "noise", "content is \"noise\", expected random or zeros"},
+      {"/prefix", "../up-",
+       "prefix is \"../up-\", expected the beginning of file names, without '/', not with '.' in "
+       "front"},
+      {"/prefix", ".hidden",
+       "prefix is \".hidden\", expected the beginning of file names, without '/', not with '.' in "
+       "front"},
+      {"/interval_s", 0.001, "no error"},
+      {"/interval_s", 0, "interval_s is 0, expected a number from 0.001 to 3600"},
+      {"/surprise", 1, "surprise is not a field that is known here"},
+  };
+  for (const auto& [where, value, message] : all) {
+    auto plan = frames_plan();
+    plan[Json::json_pointer(where)] = value;
+    EXPECT_EQ(error_of(plan), message) << where;
+  }
+}
+
+TEST(LoadPlan, NamesWhatIsWrongWithAStream) {
+  const Wrong all[] = {
+      {"/workload/thread_bytes", 8388609,
+       "workload.thread_bytes is 8388609, expected a multiple of transfer_bytes, 1048576"},
+      {"/workload/transfer_bytes", 1000,
+       "workload.thread_bytes is 8388608, expected a multiple of transfer_bytes, 1000"},
+      {"/workload/read", false, "workload.verify is true, expected false where nothing is read"},
+      {"/workload/seconds_max", "long", "workload.seconds_max is \"long\", expected a number from 0 to 2592000"},
+      {"/backend", {{"kind", "null"}}, "workload.verify is true, expected false with backend.kind null"},
+  };
+  for (const auto& [where, value, message] : all) {
+    auto plan = stream_plan();
+    plan[Json::json_pointer(where)] = value;
+    EXPECT_EQ(error_of(plan), message) << where;
+  }
+  auto plan = stream_plan();
+  plan["workload"]["transfer_bytes"] = 1024;
+  EXPECT_EQ(error_of(plan), "workload.transfer_bytes is 1024, expected a multiple of 4096 with backend.direct");
+}
+
+TEST(LoadPlan, MemoryAndTheTimeSeriesAreBounded) {
+  auto plan = frames_plan();
+  plan["workload"]["frame_bytes"] = 1ULL << 32;
+  plan["workload"]["writers"] = 256;
+  EXPECT_NE(error_of(plan).find("workload.writers is 256, and each holds 4294967296 bytes"), std::string::npos);
+  plan = frames_plan();
+  plan["workload"]["rate_hz"] = 0.01;
+  EXPECT_NE(error_of(plan).find("interval_s is 0.5, expected a time that 100000 s have at most"), std::string::npos);
+  plan = frames_plan();
+  plan["workload"]["frames"] = 2'000'000;
+  plan["workload"]["rate_hz"] = 1000;
+  plan["workload"]["record"] = true;
+  EXPECT_EQ(error_of(plan), "workload.record is true, expected false for more than 1000000 frames");
+}
+
+TEST(LoadPlan, NestingAndNonsenseAreRefused) {
+  const std::string deep(100'000, '[');
+  EXPECT_EQ(LoadPlan::from_json(deep).error().message(), "the plan is nested deeper than 64 levels");
+  EXPECT_EQ(LoadPlan::from_json("{\"a\": \"[[[").error().code(), Errc::malformed);
+  EXPECT_EQ(LoadPlan::from_json("").error().code(), Errc::malformed);
+  EXPECT_EQ(LoadPlan::from_json("[]").error().message(), "the document is [], expected an object");
+  EXPECT_EQ(LoadPlan::from_json(std::string_view("\xff\xfe\0{", 4)).error().code(), Errc::malformed);
+}
+
+}  // namespace
+}  // namespace penstock::load

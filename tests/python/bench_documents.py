@@ -1,0 +1,118 @@
+"""Documents of runs as penstock-load writes them, without running it."""
+
+from typing import Any
+
+from penstock.bench.figures import frame_figures
+from penstock.model.load import LoadDocument
+from penstock.model.runs import Check, Conditions, Run
+
+EMPTY = {"count": 0, "max_ns": 0, "buckets": []}
+SECOND = 10**9
+
+
+def histogram(*values_ns: int) -> dict[str, Any]:
+    ordered = sorted(values_ns)
+    return {"count": len(ordered), "max_ns": ordered[-1], "buckets": [[v, v, 1] for v in ordered]}
+
+
+def machine(**spent: float) -> dict[str, Any]:
+    """Two processors for 30 s, of which so many processor-seconds were spent; the rest is idle."""
+    kinds = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    seconds = dict.fromkeys(kinds, 0.0) | spent
+    seconds["idle"] = 60 - sum(spent.values())
+    memory = {"total": 16 << 30, "available": 8 << 30}
+    before = {
+        "processors": 2,
+        "processor_seconds": dict.fromkeys(kinds, 100.0),
+        "own": {"user_s": 0.0, "system_s": 0.0},
+        "memory_bytes": memory,
+    }
+    after = before | {"processor_seconds": {kind: 100.0 + value for kind, value in seconds.items()}}
+    return {"before": before, "after": after}
+
+
+def frames_document(
+    frames: int = 300, dropped: int = 0, duration_s: float = 30.0, **changes: Any
+) -> LoadDocument:
+    """10 Hz x 1 MB, each frame done 2 ms after it was due."""
+    written = frames - dropped
+    done = [n * SECOND // 10 + 2_000_000 for n in range(written)] + [-2] * dropped
+    document: dict[str, Any] = {
+        "format": "penstock-load 1",
+        "program": "penstock-load",
+        "plan": {
+            "backend": {"kind": "posix", "folder": "/x", "direct": True, "sync": "each"},
+            "workload": {
+                "kind": "frames",
+                "frames": frames,
+                "frame_bytes": 10**6,
+                "rate_hz": 10.0,
+                "late_after_s": 0.1,
+                "buffer_frames": 10,
+            },
+        },
+        "started": "2026-01-01T00:00:00Z",
+        "interrupted": False,
+        "problem": None,
+        "storage": {"direct": True},
+        "machine": machine(),
+        "frames": {
+            "planned": frames,
+            "due": frames,
+            "written": written,
+            "dropped": dropped,
+            "late": 0,
+            "failed": 0,
+            "unfinished": 0,
+            "bytes": written * 10**6,
+            "stored_bytes_each": 1_003_520,
+        },
+        "seconds": {
+            "last_due": duration_s,
+            "first_done": 0.002,
+            "last_done": duration_s,
+            "completed": duration_s,
+        },
+        "buffer": {"held_max": 1, "stall_s": 0.002, "stall_end_s": 0.002},
+        "times": {
+            "latency": histogram(*[2_000_000] * written),
+            "wait": EMPTY,
+            "service": histogram(*[2_000_000] * written),
+            "jitter": histogram(*[10_000] * frames),
+        },
+        "generator": {"pacer_goes_first": True, "pacer_waited_ns": 0, "writers": []},
+        "series": None,
+        "records": {"offered_ns": [0] * frames, "start_ns": [0] * frames, "done_ns": done},
+    }
+    return LoadDocument.model_validate(document | changes)
+
+
+CONDITIONS = Conditions(
+    host="h",
+    kernel="6",
+    processors=2,
+    memory_bytes=16 << 30,
+    file_system="ext4",
+    mount="/",
+    mount_source="/dev/x",
+    mount_options="rw",
+    block_bytes=4096,
+    stripe_bytes=0,
+    free_bytes=1 << 40,
+    versions={},
+    command="",
+)
+
+
+def run_of(document: LoadDocument, checks: list[Check]) -> Run:
+    from penstock.bench.checks import validity_of
+
+    return Run(
+        workload="frames",
+        target="/x",
+        conditions=CONDITIONS,
+        validity=validity_of(checks),
+        checks=checks,
+        frames=frame_figures(document),
+        document=document,
+    )

@@ -1,0 +1,306 @@
+"""`penstock bench` and `penstock verdict` as a user runs them: on memory and on the disk of the tests."""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import psutil
+import pytest
+from conftest import Run as RunCommand
+from jsonschema import Draft202012Validator
+
+from penstock.bench.figures import frame_figures, stream_figures
+from penstock.model.runs import Run, Verdict
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
+FRAMES = ("--frame-size", "100KiB", "--rate", "200", "--frames", "300", "--writers", "2", "--yes", "--json")
+
+
+@pytest.fixture(params=["disk", "memory"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    if request.param == "disk":
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+def valid_run(text: str) -> Run:
+    """Read by the model, and by the schema in the documentation with a validator of others."""
+    schema = json.loads((SCHEMAS / "run.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(json.loads(text))
+    return Run.model_validate_json(text)
+
+
+def test_frames_are_written_counted_and_removed(run: RunCommand, target: Path) -> None:
+    finished = run("bench", "frames", str(target), *FRAMES)
+    assert finished.returncode in (0, 4), finished.stderr  # 4: this machine was too busy for it
+    result = valid_run(finished.stdout)
+    assert result.frames is not None
+    assert result.frames.due == 300
+    assert result.frames.written + result.frames.dropped == 300
+    assert result.document.storage.direct == (result.conditions.file_system != "tmpfs")
+    assert result.ceiling_hz is not None
+    assert result.ceiling_hz > 200
+    assert list(target.iterdir()) == []
+
+
+def test_the_figures_follow_from_the_records(run: RunCommand, target: Path) -> None:
+    """Everything in the summary once more with numpy, from each frame's own times."""
+    result = valid_run(run("bench", "frames", str(target), *FRAMES).stdout)
+    assert result.frames is not None
+    assert result.document.records is not None
+    assert frame_figures(result.document) == result.frames
+    done = numpy.array(result.document.records.done_ns)
+    start = numpy.array(result.document.records.start_ns)
+    due = numpy.arange(len(done)) * 5_000_000
+    kept = done >= 0
+    latency, service = (done - due)[kept], (done - start)[kept]
+    jitter = numpy.array(result.document.records.offered_ns) - due
+    assert result.frames.written == kept.sum()
+    assert result.frames.dropped == (done == -2).sum()
+    assert result.frames.late == (latency > 10_000_000).sum()
+    for found, values in (
+        (result.frames.latency_ms, latency),
+        (result.frames.service_ms, service),
+        (result.frames.jitter_ms, jitter),
+    ):
+        for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)):
+            exact = numpy.quantile(values, share, method="inverted_cdf") * 1e-6
+            assert exact - 1e-9 <= getattr(found, name) <= exact * 1.004 + 1e-6, name
+    stalls = numpy.diff(numpy.sort(done[kept])).max()
+    assert result.frames.stall_s * 1e9 <= max(stalls, latency.max()) + 1
+    series = result.document.series
+    assert series is not None
+    assert sum(series.done) == result.frames.written
+    assert sum(series.due) == 300
+    assert sum(series.bytes) == result.frames.written * 102_400
+
+
+def test_stream_writes_and_reads_what_was_written(run: RunCommand, target: Path) -> None:
+    options = ("--threads", "2", "--size", "16MiB", "--transfer", "1MiB", "--yes", "--json")
+    finished = run("bench", "stream", str(target), *options)
+    result = valid_run(finished.stdout)
+    assert stream_figures(result.document) == result.streams
+    assert [phase.phase for phase in result.streams] == ["write", "read"]
+    for phase, measured in zip(result.streams, result.document.phases or [], strict=True):
+        assert phase.bytes == 32 << 20
+        last = max(thread.done_s or 0 for thread in measured.threads)
+        assert phase.bytes_per_s == pytest.approx((32 << 20) / last)
+    assert result.streams[1].mismatches == 0
+    assert {check.name: check.outcome for check in result.checks}["read as written"] == "ok"
+    # 32 MiB take no second: such figures are marked as not to be used.
+    assert result.validity == "invalid"
+    assert finished.returncode == 4
+    assert list(target.iterdir()) == []
+
+
+def test_buffered_figures_without_a_sync_are_invalid(run: RunCommand, tmp_path: Path) -> None:
+    options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "1.2", "--buffered", "--sync", "none")
+    finished = run("bench", "frames", str(tmp_path), *options, "--yes", "--json")
+    checks = {check.name: check for check in valid_run(finished.stdout).checks}
+    assert checks["storage, not the page cache"].outcome == "failed"
+    assert finished.returncode == 4
+
+
+def test_an_interruption_leaves_a_document_and_nothing_else(tmp_path: Path) -> None:
+    output, target = tmp_path / "run.json", tmp_path / "target"
+    target.mkdir()
+    options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
+    with start("bench", "frames", str(target), *options, "--output", str(output)) as process:
+        wait_for_files(process, target)
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == 1, log
+    result = valid_run(output.read_text(encoding="utf-8"))
+    assert result.document.interrupted
+    assert result.validity != "valid"
+    assert result.frames is not None
+    assert 0 < result.frames.written < 60_000
+    assert list(target.iterdir()) == []
+
+
+def test_a_target_that_disappears_costs_no_figures(tmp_path: Path) -> None:
+    output, target = tmp_path / "run.json", tmp_path / "target"
+    target.mkdir()
+    options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
+    with start("bench", "frames", str(target), *options, "--output", str(output)) as process:
+        wait_for_files(process, target)
+        (folder,) = target.iterdir()
+        folder.rename(tmp_path / "elsewhere")
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "cannot be removed" in log
+    result = valid_run(output.read_text(encoding="utf-8"))
+    assert result.validity == "invalid"
+    assert result.document.problem is not None
+    assert "No such file" in result.document.problem
+    assert result.frames is not None
+    assert result.frames.written > 0
+
+
+def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
+    """A stall that is not the storage's: the run is invalid, not the storage slow."""
+    output, target = tmp_path / "run.json", tmp_path / "target"
+    target.mkdir()
+    options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "3", "--yes")
+    with start("bench", "frames", str(target), *options, "--output", str(output)) as process:
+        wait_for_files(process, target)
+        (generator,) = psutil.Process(process.pid).children()
+        generator.suspend()
+        time.sleep(1)  # the stall itself
+        generator.resume()
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == 4, log
+    result = valid_run(output.read_text(encoding="utf-8"))
+    assert {check.name: check.outcome for check in result.checks}["generator in time"] == "failed"
+    assert result.frames is not None
+    assert result.frames.jitter_ms.max >= 990
+    assert result.frames.latency_ms.max >= 990
+
+
+def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
+    with start("bench", "frames", str(tmp_path), *options) as process:
+        wait_for_files(process, tmp_path)
+        process.kill()
+        process.communicate(timeout=60)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert run("bench", "clean", str(tmp_path)).returncode == 2  # nobody said yes
+    wait_until_alone(tmp_path)
+    cleaned = run("bench", "clean", str(tmp_path), "--yes")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_files(process: "subprocess.Popen[str]", target: Path) -> None:
+    """Until the generator has begun to write; the folder and its manifest are there before."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if any(target.glob("penstock-bench-*/frame-*.bin")):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"no frame was written: {process.communicate(timeout=60)}")
+
+
+def wait_until_alone(target: Path) -> None:
+    """The generator ends with its command, a moment later."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        before = set(target.glob("penstock-bench-*/*"))
+        time.sleep(0.3)
+        if before == set(target.glob("penstock-bench-*/*")):
+            return
+    raise AssertionError("the generator goes on after its command was killed")
+
+
+def test_verdict_of_a_small_detector_on_memory(run: RunCommand) -> None:
+    """A tenth of a megabyte a second: any storage takes that, and the run is too short to be a yes."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        finished = run(
+            "verdict", "custom", folder, "--rows", "64", "--columns", "64", "--rate", "20", "--seconds", "2",
+            "--yes", "--json",
+        )  # fmt: skip
+        verdict = Verdict.model_validate_json(finished.stdout)
+        schema = json.loads((SCHEMAS / "verdict.schema.json").read_text(encoding="utf-8"))
+        Draft202012Validator(schema).validate(json.loads(finished.stdout))
+        assert list(Path(folder).iterdir()) == []
+    assert verdict.needed_bytes_per_s == 64 * 64 * 2 * 20
+    assert verdict.due == 40
+    assert verdict.answer in ("cannot tell", "invalid"), verdict.reasons
+    assert finished.returncode == {"cannot tell": 3, "invalid": 4}[verdict.answer]
+    if verdict.answer == "cannot tell":
+        assert verdict.reasons[0] == "none of 40 frames was lost"
+        assert any("long enough" in reason for reason in verdict.reasons)
+
+
+def test_verdict_of_a_detector_that_is_too_fast(run: RunCommand, tmp_path: Path) -> None:
+    """Twenty thousand files a second, each forced to storage, with room for a hundredth of a second."""
+    finished = run(
+        "verdict", "custom", str(tmp_path), "--rows", "64", "--columns", "64", "--rate", "20000",
+        "--seconds", "2", "--buffer-seconds", "0.01", "--yes", "--json",
+    )  # fmt: skip
+    verdict = Verdict.model_validate_json(finished.stdout)
+    assert verdict.lost > 0
+    assert verdict.answer != "yes"
+    assert finished.returncode == {"no": 1, "cannot tell": 3, "invalid": 4}[verdict.answer]
+    assert any("frames were lost" in reason for reason in verdict.reasons) or verdict.answer == "invalid"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_path: Path) -> None:
+    for arguments in (
+        ("bench", "frames", str(tmp_path), "--frame-size", "1MiB", "--rate", "10"),
+        ("bench", "stream", str(tmp_path), "--size", "64MiB"),
+        ("verdict", "pilatus-6m", str(tmp_path), "--ratio", "8", "--seconds", "2"),
+    ):
+        shown = run(*arguments, "--dry-run")
+        assert shown.returncode == 0, shown.stderr
+        assert "a new folder in" in shown.stderr
+        refused = run(*arguments)
+        assert refused.returncode == 2
+        assert "--yes" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["bench", "frames", "absent", "--frame-size", "1MiB", "--rate", "1"], ["absent", "not there"]),
+        (["bench", "frames", ".", "--frame-size", "huge", "--rate", "1"], ["--frame-size", "huge"]),
+        (["bench", "frames", ".", "--frame-size", "1MiB", "--rate", "0"], ["--rate 0", "--frames"]),
+        (["bench", "frames", ".", "--frame-size", "0", "--rate", "1"], ["frame_bytes", "0"]),
+        (["bench", "stream", ".", "--transfer", "1000", "--yes"], ["--buffered", "4096"]),
+        (["bench", "stream", ".", "--output", "absent/run.json"], ["absent/run.json", "not there"]),
+        (["bench", "clean", "absent"], ["absent", "not there"]),
+        (["verdict", "no-such-detector", "."], ["no-such-detector"]),
+        (["verdict", "custom", ".", "--rows", "8", "--columns", "8"], ["rate", "--rate"]),
+    ],
+)
+def test_bad_input_is_named(
+    arguments: list[str], words: list[str], run: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    finished = run(*arguments)
+    assert finished.returncode == 2, finished.stderr
+    assert all(word in finished.stderr for word in words), finished.stderr
+    assert finished.stdout == ""
+
+
+def test_more_than_fits_is_refused_before_anything_is_written(run: RunCommand, tmp_path: Path) -> None:
+    finished = run("bench", "stream", str(tmp_path), "--size", "1000TiB", "--yes")
+    assert finished.returncode == 1
+    assert "free" in finished.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_document_is_not_overwritten(run: RunCommand, tmp_path: Path) -> None:
+    output = tmp_path / "run.json"
+    output.write_text("mine")
+    finished = run("bench", "stream", str(tmp_path), "--size", "1MiB", "--yes", "--output", str(output))
+    assert finished.returncode == 2
+    assert output.read_text() == "mine"
+
+
+def test_the_schema_refuses_what_the_model_refuses() -> None:
+    schema: dict[str, Any] = json.loads((SCHEMAS / "run.schema.json").read_text(encoding="utf-8"))
+    assert schema["additionalProperties"] is False
+    assert not Draft202012Validator(schema).is_valid({"format": "penstock-run 1"})

@@ -1,0 +1,170 @@
+"""Each condition of a sound measurement, met and not met; and what the verdict makes of runs."""
+
+from typing import Any
+
+import pytest
+from bench_documents import SECOND, frames_document, histogram, machine, run_of
+
+from penstock.bench.checks import check_read, frame_checks, validity_of
+from penstock.bench.verdict import judge
+from penstock.model.load import LoadDocument
+from penstock.model.runs import Check, StreamFigures
+
+
+def outcomes(
+    document: LoadDocument, ceiling_hz: float | None = 1000.0, memory: bool = False
+) -> dict[str, str]:
+    """The checks that are not ok."""
+    checks = frame_checks(document, ceiling_hz, memory)
+    assert all(check.advice for check in checks if check.outcome != "ok")
+    return {check.name: check.outcome for check in checks if check.outcome != "ok"}
+
+
+def test_a_sound_run_passes_all() -> None:
+    checks = frame_checks(frames_document(), 1000.0, False)
+    assert validity_of(checks) == "valid", [check for check in checks if check.outcome != "ok"]
+    assert len({check.name for check in checks}) == len(checks) == 10
+
+
+def plan_of(**changes: Any) -> dict[str, Any]:
+    plan = frames_document().plan.model_dump()
+    plan["backend"] |= changes
+    return {"plan": plan, "storage": {"direct": False}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "outcome"),
+    [
+        ({"problem": "no space"}, "complete", "failed"),
+        ({"interrupted": True}, "complete", "warning"),
+        (
+            {"seconds": {"last_due": 5, "first_done": 0, "last_done": 5, "completed": 5}},
+            "long enough",
+            "warning",
+        ),
+        (
+            {"seconds": {"last_due": 0, "first_done": 0, "last_done": 0.5, "completed": 0.5}},
+            "long enough",
+            "failed",
+        ),
+        (plan_of(sync="none"), "storage, not the page cache", "failed"),
+        (plan_of(sync="end"), "storage, not the page cache", "warning"),
+        ({"machine": machine(steal=3)}, "no steal", "warning"),
+        ({"machine": machine(steal=10)}, "no steal", "failed"),
+        ({"machine": machine(user=20)}, "machine quiet", "warning"),
+        (
+            {"generator": {"pacer_goes_first": True, "pacer_waited_ns": 3 * SECOND, "writers": []}},
+            "processors at hand",
+            "warning",
+        ),
+    ],
+)
+def test_each_condition_is_noticed(changes: dict[str, Any], name: str, outcome: str) -> None:
+    assert outcomes(frames_document(**changes)) == {name: outcome}
+
+
+def test_conditions_of_memory_file_systems_and_direct_io() -> None:
+    assert outcomes(frames_document(**plan_of(sync="none")), memory=True) == {}
+    assert outcomes(frames_document(**plan_of(sync="each"))) == {}
+
+
+def test_content_that_storage_may_compress_is_told() -> None:
+    plan = frames_document().plan.model_dump() | {"content": "zeros"}
+    assert outcomes(frames_document(plan=plan)) == {"content as hard as it gets": "warning"}
+
+
+def test_the_generators_own_stalls_are_its_own() -> None:
+    times = frames_document().times
+    assert times is not None
+    stalled = times.model_dump() | {"jitter": histogram(*[10_000] * 299, 2 * SECOND)}
+    assert outcomes(frames_document(times=stalled)) == {"generator in time": "failed"}
+    slow = times.model_dump() | {"jitter": histogram(*[10_000] * 200, *[20_000_000] * 100)}
+    assert outcomes(frames_document(times=slow)) == {"generator in time": "warning"}
+
+
+@pytest.mark.parametrize(("ceiling", "outcome"), [(None, "warning"), (15.0, "warning"), (10.5, "failed")])
+def test_the_generators_ceiling_has_to_be_above_the_rate(ceiling: float | None, outcome: str) -> None:
+    assert outcomes(frames_document(), ceiling) == {"generator not the bottleneck": outcome}
+
+
+def test_latency_that_rises_to_the_end_is_not_steady() -> None:
+    records = frames_document().records
+    assert records is not None
+    done = [n * SECOND // 10 + n * 2_000_000 for n in range(300)]
+    assert outcomes(frames_document(records=records.model_dump() | {"done_ns": done})) == {
+        "steady": "warning"
+    }
+
+
+@pytest.mark.parametrize(
+    ("direct", "cached", "mismatches", "expected"),
+    [
+        (True, 1.0, 0, ["ok", "ok"]),
+        (False, 0.0, 0, ["ok", "ok"]),
+        (False, 0.05, 0, ["ok", "warning"]),
+        (False, 0.5, 2, ["failed", "failed"]),
+        (False, None, None, ["warning"]),
+    ],
+)
+def test_reads_are_of_storage_and_right(
+    direct: bool, cached: float | None, mismatches: int | None, expected: list[str]
+) -> None:
+    figures = StreamFigures(
+        phase="read",
+        bytes=1,
+        bytes_per_s=1,
+        first_done_s=1,
+        last_done_s=1,
+        service_ms={"p50": 1, "p90": 1, "p99": 1, "p999": 1, "max": 1},
+        cached_share=cached,
+        mismatches=mismatches,
+    )
+    document = frames_document(storage={"direct": direct})
+    assert [check.outcome for check in check_read(document, figures, False)] == expected
+
+
+def check(outcome: str, bias: str) -> Check:
+    return Check.model_validate(
+        {"name": "c", "outcome": outcome, "expected": "e", "actual": "a", "bias": bias, "advice": "do"}
+    )
+
+
+FULL = frames_document(100, duration_s=5.0)  # 100 MB in 5 s: 20 MB/s where 10 are needed
+
+
+@pytest.mark.parametrize(
+    ("dropped", "checks", "answer"),
+    [
+        (0, [], "yes"),
+        (0, [check("warning", "worse")], "yes"),
+        (0, [check("warning", "better")], "cannot tell"),
+        (0, [check("warning", "either")], "cannot tell"),
+        (1, [], "no"),
+        (1, [check("warning", "better")], "no"),
+        (1, [check("warning", "worse")], "cannot tell"),
+        (0, [check("failed", "better")], "invalid"),
+        (1, [check("failed", "worse")], "invalid"),
+    ],
+)
+def test_the_verdict_follows_from_losses_and_checks(dropped: int, checks: list[Check], answer: str) -> None:
+    verdict = judge("X", [run_of(frames_document(dropped=dropped), checks), run_of(FULL, [])])
+    assert verdict.answer == answer
+    assert verdict.lost == dropped
+    assert verdict.reasons
+    assert verdict.advice == (["do"] if checks else [])
+
+
+def test_the_margin_is_what_the_same_pattern_carries_at_most() -> None:
+    verdict = judge("X", [run_of(frames_document(), []), run_of(FULL, [])])
+    assert verdict.needed_bytes_per_s == 10 * 10**6
+    assert verdict.measured_bytes_per_s == 20 * 10**6
+    assert verdict.margin == pytest.approx(1.0)
+    assert verdict.detectors == 2
+    assert verdict.lost_share_bound_95 == pytest.approx(0.00994, rel=1e-3)
+    slow = run_of(frames_document(100, duration_s=20.0), [])
+    assert judge("X", [run_of(frames_document(), []), slow]).answer == "cannot tell"
+    assert judge("X", [run_of(frames_document(), [])]).answer == "cannot tell"
+    doubtful = run_of(FULL, [check("warning", "better")])
+    assert judge("X", [run_of(frames_document(), []), doubtful]).answer == "cannot tell"
+    void = run_of(FULL, [check("failed", "either")])
+    assert judge("X", [run_of(frames_document(), []), void]).measured_bytes_per_s is None

@@ -1,0 +1,196 @@
+"""The folder of a run: what is not its own is never touched, whatever lies there."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from pydantic import ValidationError
+
+from penstock.bench.folder import MANIFEST, NAME, BenchFolder, FileSet, find_left, require_room
+from penstock.model.errors import PenstockError, UsageError
+
+PREFIX = "frame-"
+
+
+def make_files(folder: BenchFolder, count: int) -> list[Path]:
+    folder.announce(FileSet(prefix=PREFIX, count=count))
+    paths = [folder.path / f"{PREFIX}{number:09}.bin" for number in range(count)]
+    for path in paths:
+        path.write_bytes(b"x")
+    return paths
+
+
+def test_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("kept")
+    with BenchFolder.make(tmp_path) as folder:
+        make_files(folder, 5)
+        assert folder.path.parent == tmp_path
+        assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_is_removed_when_the_run_fails_and_stays_when_asked(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), BenchFolder.make(tmp_path):
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with BenchFolder.make(tmp_path, keep=True) as folder:
+        make_files(folder, 2)
+    assert len(list(folder.path.iterdir())) == 3
+
+
+def test_files_are_listed_before_they_are_made(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    folder.announce(FileSet(prefix="a-", count=3))
+    listed = json.loads((folder.path / MANIFEST).read_text())
+    assert listed["sets"] == [{"prefix": "a-", "count": 3}]
+
+
+# Names around those of the set, and anything else that a file system takes.
+NAMES: SearchStrategy[str] = st.one_of(
+    st.from_regex(r"\Aframe-[0-9]{8,10}\.bin\Z"),
+    st.integers(0, 30).map(lambda number: f"frame-{number:09}.bin"),
+    st.sampled_from(["frame-.bin", "frame-000000000.bin.bak", "Frame-000000000.bin", "frame-٠٠٠٠٠٠٠٠٠.bin"]),
+    st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=40),
+).filter(lambda name: name not in (".", "..", MANIFEST, MANIFEST + ".new") and len(os.fsencode(name)) < 200)
+
+
+@given(names=st.sets(NAMES, max_size=12), count=st.integers(0, 20), kinds=st.randoms())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_only_listed_regular_files_are_removed(
+    names: set[str], count: int, kinds: object, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    shutil.rmtree(outside, ignore_errors=True)
+    outside.mkdir()
+    (outside / "precious").write_text("kept")
+    folder = BenchFolder.make(outside)
+    folder.announce(FileSet(prefix=PREFIX, count=count))
+    foreign = set()
+    for name in names:
+        path = folder.path / name
+        kind = kinds.choice(["file", "folder", "link", "link to folder"])  # type: ignore[attr-defined]
+        if kind == "file":
+            path.write_text("text")
+        elif kind == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to(outside / "precious" if kind == "link" else outside)
+        listed = name in {f"{PREFIX}{number:09}.bin" for number in range(count)}
+        if kind != "file" or not listed:
+            foreign.add(name)
+    if foreign:
+        with pytest.raises(PenstockError, match="not of this run"):
+            folder.remove()
+        assert {path.name for path in folder.path.iterdir()} == {*foreign, MANIFEST}
+    else:
+        folder.remove()
+        assert not folder.path.exists()
+    folder.close()
+    assert (outside / "precious").read_text() == "kept"
+
+
+def test_a_folder_that_was_left_is_found_and_cleared(tmp_path: Path) -> None:
+    left = BenchFolder.make(tmp_path)
+    make_files(left, 4)
+    left.close()
+    (tmp_path / "other").mkdir()
+    assert list(find_left(tmp_path)) == [left.path]
+    BenchFolder.left_at(left.path).remove()
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_folder_that_a_run_works_in_is_left_alone(tmp_path: Path) -> None:
+    with BenchFolder.make(tmp_path) as working:
+        with pytest.raises(UsageError, match="a run is working"):
+            BenchFolder.left_at(working.path)
+        assert working.path.exists()
+    kept = BenchFolder.make(tmp_path, keep=True)
+    with kept:
+        pass
+    BenchFolder.left_at(kept.path).remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_only_look_like_one_are_refused(tmp_path: Path) -> None:
+    left = BenchFolder.make(tmp_path)
+    make_files(left, 2)
+    left.close()
+    copied = tmp_path / f"{NAME}copy"
+    shutil.copytree(left.path, copied)
+    renamed = tmp_path / "data"
+    bare = tmp_path / f"{NAME}bare"
+    bare.mkdir()
+    garbled = tmp_path / f"{NAME}garbled"
+    garbled.mkdir()
+    (garbled / MANIFEST).write_text('{"format": "penstock-bench 1", "sets": [{"prefix": "../", "count": 9}]}')
+    linked = tmp_path / f"{NAME}linked"
+    linked.symlink_to(left.path)
+    for path in (copied, bare, garbled, linked):
+        with pytest.raises(UsageError, match=path.name):
+            BenchFolder.left_at(path)
+    left.path.rename(renamed)
+    with pytest.raises(UsageError, match="data"):
+        BenchFolder.left_at(renamed)
+    assert len(list(renamed.iterdir())) == 3
+    assert len(list(copied.iterdir())) == 3
+
+
+@pytest.mark.parametrize("prefix", ["", "-", "../", "a/b-", "A-", ".a-", "a", "a-" * 30])
+def test_sets_have_plain_names(prefix: str) -> None:
+    with pytest.raises(ValidationError):
+        FileSet(prefix=prefix, count=1)
+
+
+def test_a_folder_that_was_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    folder.announce(FileSet(prefix=PREFIX, count=3))
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / f"{PREFIX}000000001.bin").write_text("somebody's")
+    shutil.rmtree(folder.path)
+    folder.path.symlink_to(victim)
+    with pytest.raises(PenstockError, match="cannot be removed"):
+        folder.remove()
+    assert (victim / f"{PREFIX}000000001.bin").read_text() == "somebody's"
+
+
+def test_targets_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not there"):
+        BenchFolder.make(tmp_path / "absent")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is not a folder"):
+        BenchFolder.make(tmp_path / "file")
+    with pytest.raises(PenstockError, match="no folder can be made in /proc"):
+        BenchFolder.make(Path("/proc"))
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    shutil.rmtree(folder.path)
+    with pytest.raises(PenstockError, match="cannot be removed"):
+        folder.remove()
+
+
+def test_room_is_asked_for_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.statvfs(tmp_path)
+    free = real.f_bavail * real.f_frsize
+    with pytest.raises(PenstockError, match="left alone"):
+        require_room(tmp_path, free, 1)
+    require_room(tmp_path, 1 << 20, 1)
+
+    class Few:
+        f_bavail, f_blocks, f_frsize, f_files, f_favail = real.f_bavail, 0, real.f_frsize, 5000, 2000
+
+    monkeypatch.setattr("penstock.bench.folder.os.statvfs", lambda _: Few)
+    require_room(tmp_path, 0, 1000)
+    with pytest.raises(PenstockError, match="inodes for 2000"):
+        require_room(tmp_path, 0, 1001)
+    Few.f_files = Few.f_favail = 0  # a file system that makes them as it needs them
+    require_room(tmp_path, 0, 10**9)
