@@ -117,7 +117,7 @@ def recorder_plan(folder: Path, recording: Recording, port: int) -> dict[str, An
         "folder": str(folder),
         "overwrite": True,
         "sources": [source],
-        "codec": {"encoding": recording.codec, "filters": recording.filters},
+        "codec": {"filters": recording.filters} if recording.filters else {"encoding": recording.codec},
         "chunk": recording.chunk,
         "threads": recording.threads,
         "pool_bytes": recording.pool_bytes,
