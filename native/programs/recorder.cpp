@@ -190,6 +190,7 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   if (started.ok() && config.metrics) started = serve_metrics(config, recorder, watch, events, job.rank(), metrics);
   if (started.ok()) started = start_sources(config, recorder, sources, events, job.rank());
   if (started.ok()) wait_until_told(signals, stop_at_eof && team.leads(), config, recorder);
+  recorder.stop_waiting();
   for (auto& source : sources) source->stop();
   recorder.stop();
   const auto failed = recorder.failed_series(), refused = recorder.refused_series();

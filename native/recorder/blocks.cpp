@@ -88,29 +88,39 @@ std::vector<Blocks::Ref> Blocks::overdue(const Key& opening) const {
     const bool is_far = is_newest && !each->second->again && each->first.second + options_.open_max <= opening.second;
     (is_far ? far_behind : staying).push_back(each->second);
   }
-  if (staying.size() >= options_.open_max) far_behind.push_back(staying.front());
+  if (staying.size() < options_.open_max) return far_behind;
+  // One that lies below all others takes nothing from them as long as each open block finds memory in the end.
+  const bool is_lowest = opening.second < staying.front()->number;
+  const bool has_memory = open_.size() - far_behind.size() + 1 < options_.buffers;
+  if (!is_lowest || !has_memory) far_behind.push_back(staying.front());
   return far_behind;
 }
 
-/// With mutex_ held.
-std::optional<FrameNumber> Blocks::first_lacking(const Block& block) const {
+/// With mutex_ held: of an open block.
+FrameNumber Blocks::last_lacking(const Block& block) const {
   const auto lacks = block.wanted & ~block.joined;
-  if (lacks == 0) return std::nullopt;
-  return FrameNumber{block.number * options_.frames + static_cast<unsigned>(std::countr_zero(lacks))};
+  return FrameNumber{block.number * options_.frames + static_cast<unsigned>(std::bit_width(lacks)) - 1};
 }
 
 std::optional<FrameNumber> Blocks::lacking_before(FrameNumber number, std::uint32_t channel) const {
   const Key key{channel, value(number) / options_.frames};
   std::lock_guard lock(mutex_);
   if (open_.contains(key) || !is_taken(key, std::uint32_t{1} << value(number) % options_.frames)) return std::nullopt;
-  const auto blocks = overdue(key);
-  return blocks.empty() ? std::nullopt : first_lacking(*blocks.front());
+  std::optional<FrameNumber> last;
+  for (const auto& block : overdue(key)) last = std::max(last, std::optional(last_lacking(*block)));
+  // Those below have had their time when the blocks before this one were opened.
+  for (auto behind = options_.open_max; behind < 2 * options_.open_max && behind <= key.second; ++behind) {
+    const Key unopened{channel, key.second - behind};
+    if (!open_.contains(unopened) && !is_closed(unopened))
+      last = std::max(last, std::optional(FrameNumber{(unopened.second + 1) * options_.frames - 1}));
+  }
+  return last;
 }
 
 std::optional<FrameNumber> Blocks::lacking(FrameNumber number, std::uint32_t channel) const {
   std::lock_guard lock(mutex_);
   const auto found = open_.find({channel, value(number) / options_.frames});
-  return found == open_.end() ? std::nullopt : first_lacking(*found->second);
+  return found == open_.end() ? std::nullopt : std::optional(last_lacking(*found->second));
 }
 
 /// With mutex_ held.

@@ -4,7 +4,8 @@
 /// a worker copies it into the block's buffer, and with the last one the block is due: its chunks are encoded and
 /// handed to the store, and its frames settle with the last of these.
 ///
-/// Invariants: of a channel at most `open_max` blocks take frames, none of them `open_max` blocks behind the newest, so
+/// Invariants: of a channel at most `open_max` blocks take frames (and such as open below them, while there is memory
+/// for all), none of them `open_max` blocks behind the newest, so
 /// that one lost frame holds up no more than a few blocks; at most `buffers` blocks have memory, those that
 /// were opened first. A block that has been written takes frames again only if it was lost, and only those that it
 /// had: so of two records for one chunk the earlier one never lacks a frame that the later one has.
@@ -81,9 +82,10 @@ class Blocks {
   /// `out_of_order` where the frame's block was written without it.
   Result<Joined> join(FrameNumber number, std::uint32_t channel);
 
-  /// What the block lacks, its first frame, that would be written without it if this frame joined now.
+  /// The last frame that would be too late if this one joined now: of blocks that would be written without it, or that
+  /// nobody has opened yet and that lie too far behind.
   std::optional<FrameNumber> lacking_before(FrameNumber number, std::uint32_t channel) const;
-  /// What the open block of this frame lacks, its first frame.
+  /// The last frame that the open block of this one lacks.
   std::optional<FrameNumber> lacking(FrameNumber number, std::uint32_t channel) const;
 
   /// Where the task's frame goes; nothing where there is no memory yet: then the task is taken.
@@ -114,7 +116,7 @@ class Blocks {
   static constexpr std::uint64_t closed_a_page = 4096;
 
   std::vector<Ref> overdue(const Key& opening) const;
-  std::optional<FrameNumber> first_lacking(const Block& block) const;
+  FrameNumber last_lacking(const Block& block) const;
   bool is_taken(const Key& key, std::uint32_t bit) const;
   Ref open(const Key& key);
   Ref shut(const Ref& block);

@@ -5,12 +5,17 @@
 #include <bit>
 #include <utility>
 
+#include "base/clock.hpp"
+
 namespace penstock::recorder {
 
 namespace {
 
 /// Of frames; a sender that says more never waits for a single block.
 constexpr std::uint64_t window_max = 1 << 20;
+/// For a client whose connection broke to come back, and of how many that is hoped.
+constexpr std::int64_t gone_patience_ns = 2'000'000'000;
+constexpr std::size_t gone_max = 64;
 
 std::uint32_t bit_of(std::uint32_t part) { return 1u << part; }
 
@@ -166,12 +171,7 @@ void Ledger::add(const LedgerCounts& of_another) {
 std::vector<Ledger::Notice> Ledger::take_notices() {
   std::lock_guard lock(mutex_);
   std::vector<Notice> notices;
-  // Whoever is gone is forgotten: a client that comes back, often perhaps, is another session. Unless somebody may yet
-  // wait for that.
-  std::erase_if(sessions_, [&](const auto& each) {
-    const auto& [session, sent] = each;
-    return session.use_count() == 1 && !(watches_windows_ && sent.may_bring(session, sent.end));
-  });
+  forget_gone();
   for (auto& [session, sent] : sessions_) {
     const auto below = sent.waiting.empty() ? sent.end : sent.waiting.begin()->first;
     if (below <= sent.told) continue;
@@ -202,11 +202,30 @@ bool Ledger::Sent::may_bring(const Session& self, std::uint64_t number) const {
   return end <= number + 1 && vain_end != end && !self->has_ended();
 }
 
-bool Ledger::is_awaited(FrameNumber number, const Session& session) const {
+std::optional<std::uint64_t> Ledger::is_awaited(FrameNumber number, const Session& session) {
   std::lock_guard lock(mutex_);
-  return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& each) {
-    return each.first != session && each.second.may_bring(each.first, value(number));
-  });
+  forget_gone();
+  std::optional<std::uint64_t> come;
+  for (const auto& [other, sent] : sessions_)
+    if (other != session && sent.may_bring(other, value(number))) come = come.value_or(0) + sent.end;
+  return come;
+}
+
+/// With mutex_ held. A client that comes back, often perhaps, is another session each time: whoever is gone is
+/// forgotten, after a while where somebody may wait for it.
+void Ledger::forget_gone() {
+  const auto now = monotonic_ns();
+  std::size_t gone = 0;
+  for (auto each = sessions_.begin(); each != sessions_.end();) {
+    auto& [session, sent] = *each;
+    const bool is_gone = session.use_count() == 1;
+    if (is_gone && sent.gone_ns == 0) sent.gone_ns = now;
+    const bool may_come_back = watches_windows_ && !session->has_ended() && now - sent.gone_ns <= gone_patience_ns;
+    if (is_gone && (!may_come_back || ++gone > gone_max))
+      each = sessions_.erase(each);
+    else
+      ++each;
+  }
 }
 
 void Ledger::await_no_longer(FrameNumber number, const Session& session) {

@@ -100,8 +100,9 @@ class Ledger {
   /// and has put as many frames as it may: the first that is not safe.
   std::optional<Item> held_up_by(const Session& session);
   /// Whether this frame, which `session` will not put any more, may still come of another one: each puts its frames by
-  /// rising number. False where that was waited for in vain.
-  bool is_awaited(FrameNumber number, const Session& session) const;
+  /// rising number. How far those that may bring it have come, all together, so that one sees that they go on; nothing
+  /// where there is none, or it was waited for in vain.
+  std::optional<std::uint64_t> is_awaited(FrameNumber number, const Session& session);
   /// It was waited for, and those that might have brought it put nothing meanwhile.
   void await_no_longer(FrameNumber number, const Session& session);
 
@@ -148,9 +149,11 @@ class Ledger {
     std::deque<std::uint64_t> kept;         ///< put, from `told` on; up to the window, if it counts
     bool has_lost = false;                  ///< since the last call of take_losers()
     std::optional<std::uint64_t> vain_end;  ///< `end` when somebody waited for this session in vain
+    std::int64_t gone_ns = 0;               ///< since when nobody else knows the session, monotonic; 0: somebody does
     bool may_bring(const Session& self, std::uint64_t number) const;
   };
 
+  void forget_gone();
   Entry& entry(std::uint64_t number);
   void settle(const Item& item);
   void take_back(const Item& item);

@@ -91,7 +91,16 @@ bool Recorder::wait_for_limit(std::chrono::milliseconds wait) {
     changed_.wait_for(lock, wait);
     return false;
   }
-  return changed_.wait_for(lock, wait, [&] { return closed_series_ + refused_series_ >= config_.series_limit; });
+  return changed_.wait_for(lock, wait, [&] {
+    // A refused series is no reason to end another one.
+    return closed_series_ >= config_.series_limit ||
+           (closed_series_ + refused_series_ >= config_.series_limit && open_.empty() && opening_.empty());
+  });
+}
+
+void Recorder::stop_waiting() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, open] : open_) open.file->stop_waiting();
 }
 
 std::uint64_t Recorder::refused_series() const {

@@ -45,6 +45,9 @@ class Recorder final : public FrameSink {
   /// Closes every open series with what has come (its file is complete) and ends the threads. The
   /// sources must have been stopped before. In a team it returns when all ranks are here.
   void stop();
+  /// Frames on their way wait for nobody any more, neither for other clients' nor for a file to appear: sources can be
+  /// stopped at once.
+  void stop_waiting();
   /// Asks the whole team to stop: from now on told_to_stop() in every rank.
   void tell_to_stop();
   bool told_to_stop() const { return told_to_stop_; }

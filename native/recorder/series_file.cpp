@@ -226,7 +226,7 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
         path_, name(encoding), blocks_ ? "has several frames" : "is a part of a frame", name(wanted));
   Result<void> opened;
   if (!team_.leads()) {
-    opened = join_once_visible(wanted, columns);
+    opened = join_store(wanted, columns);
   } else if (wanted != codec_.encoding || !columns.empty()) {
     opened = store_->still_named()
                  ? create_store(wanted, columns, true)
@@ -343,11 +343,6 @@ void SeriesFile::damage(FrameNumber number) {
   if (value(number) < end) ledger_.damaged(number);
 }
 
-bool SeriesFile::is_closing() const {
-  std::lock_guard lock(mutex_);
-  return closing_;
-}
-
 void SeriesFile::release_task() {
   std::lock_guard lock(mutex_);
   if (--tasks_ == 0) idle_.notify_all();
@@ -427,6 +422,7 @@ bool SeriesFile::busy() const {
 }
 
 Result<void> SeriesFile::close() {
+  stop_waiting();
   {
     std::unique_lock lock(mutex_);
     closing_ = true;

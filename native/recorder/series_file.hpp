@@ -96,6 +96,8 @@ class SeriesFile final : private store::Listener {
   std::uint64_t window_needed() const;
   /// Of a sender that keeps `frames`; 0: it does not say. `refused` where it could not go on.
   Result<void> check_window(std::uint64_t frames) const;
+  /// Frames on their way wait for no other client's any more, and for no file to appear.
+  void stop_waiting() { waits_ = false; }
   /// Another session wants to hear of this series, as after a lost connection.
   void attach(Session session);
   /// Frames will come of this session.
@@ -168,7 +170,7 @@ class SeriesFile final : private store::Listener {
   Result<void> resume_store(const LeftFile& left, const LeftContents& contents);
   void enter_contents(const LeftContents& contents);
   std::vector<std::vector<unsigned>> filter_values() const;
-  Result<void> join_once_visible(Encoding encoding, const std::vector<MetaColumn>& columns);
+  Result<std::unique_ptr<store::Store>> join_once_visible(const Terms& terms);
   Result<void> join_store(Encoding encoding, const std::vector<MetaColumn>& columns);
   store::StoreOptions store_options() const;
   store::Placement placement() const;
@@ -231,7 +233,6 @@ class SeriesFile final : private store::Listener {
   void settle(std::uint64_t frames);
   void fail(const Error& why);
   void release_task();
-  bool is_closing() const;
   void note_encoding(std::int64_t ns);
 
   void placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) override;
@@ -286,6 +287,7 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> ending_ns_{0};  // when the end message came, monotonic; 0: not yet
   std::atomic<std::int64_t> patience_ns_{0};
   std::atomic<bool> all_ended_{false};
+  std::atomic<bool> waits_{true};
 
   // The indexer's thread only.
   std::unique_ptr<RowBatch> batch_;

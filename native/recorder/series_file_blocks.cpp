@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <thread>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "recorder/series_file.hpp"
@@ -99,12 +100,16 @@ Result<Blocks::Joined> SeriesFile::join_block(const Frame& frame) {
 /// nothing more is received of this one, which is what lets the others catch up.
 void SeriesFile::await_others(const Session& session, const std::function<std::optional<FrameNumber>()>& lacking) {
   if (!session) return;
-  const auto give_up_ns = monotonic_ns() + others_patience_ns;
-  for (auto number = lacking(); number && ledger_.is_awaited(*number, session); number = lacking()) {
-    if (is_closing()) return;
+  std::optional<std::uint64_t> come;
+  auto give_up_ns = monotonic_ns() + others_patience_ns;
+  for (auto number = lacking(); number && waits_; number = lacking()) {
+    const auto now_come = ledger_.is_awaited(*number, session);
+    if (!now_come) return;
+    if (std::exchange(come, now_come) != now_come) give_up_ns = monotonic_ns() + others_patience_ns;
     if (monotonic_ns() > give_up_ns) {
-      spdlog::warn("{}: image {} did not come for {:.0f} s; its chunk is written without it", path_, value(*number),
-                   static_cast<double>(others_patience_ns) * 1e-9);
+      spdlog::warn(
+          "{}: other clients sent nothing for {:.0f} s; chunks that lack their frames, up to image {}, are written",
+          path_, static_cast<double>(others_patience_ns) * 1e-9, value(*number));
       return ledger_.await_no_longer(*number, session);
     }
     std::this_thread::sleep_for(others_poll);

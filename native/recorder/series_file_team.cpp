@@ -23,22 +23,6 @@ bool may_become_visible(Errc code) {
 
 }  // namespace
 
-/// A network file system may show another machine's file late: NFS remembers for up to a minute that there was none,
-/// or what stood there before. The rank's frames wait meanwhile.
-Result<void> SeriesFile::join_once_visible(Encoding encoding, const std::vector<MetaColumn>& columns) {
-  const auto give_up_ns = monotonic_ns() + visible_patience_ns;
-  bool told = false;
-  while (true) {
-    auto joined = join_store(encoding, columns);
-    if (joined.ok() || !may_become_visible(joined.error().code()) || is_closing() || monotonic_ns() > give_up_ns)
-      return joined;
-    if (!std::exchange(told, true))
-      spdlog::warn("{}: {}; tried again for {} s", path_, joined.error().message(),
-                   visible_patience_ns / 1'000'000'000);
-    std::this_thread::sleep_for(visible_poll);
-  }
-}
-
 /// With the lead's terms: by its own first frame, or by one that came to another rank before.
 Result<void> SeriesFile::join_store(Encoding encoding, const std::vector<MetaColumn>& columns) {
   PEN_ASSIGN(const auto answer, team_.ask({{"ask", "terms"},
@@ -53,13 +37,29 @@ Result<void> SeriesFile::join_store(Encoding encoding, const std::vector<MetaCol
         Errc::unsupported,
         "filter plug-ins complete their parameters to {} here and to {} on the lead; install the same ones", own,
         terms.filter_values);
-  PEN_ASSIGN(store_, store::Store::join(env_, path_, layout(store::Placement::log), store_options(), this,
-                                        team_.share(terms.file, terms.base), terms.shared));
+  PEN_ASSIGN(store_, join_once_visible(terms));
   file_ = terms.file;
   team_.enter(file_, store_.get());
   entered_ = true;
   make_writers();
   return {};
+}
+
+/// A network file system may show another machine's file late: NFS remembers for up to a minute that there was none,
+/// or what stood there before. The rank's frames wait meanwhile.
+Result<std::unique_ptr<store::Store>> SeriesFile::join_once_visible(const Terms& terms) {
+  const auto give_up_ns = monotonic_ns() + visible_patience_ns;
+  bool told = false;
+  while (true) {
+    auto joined = store::Store::join(env_, path_, layout(store::Placement::log), store_options(), this,
+                                     team_.share(terms.file, terms.base), terms.shared);
+    if (joined.ok() || !may_become_visible(joined.error().code()) || !waits_ || monotonic_ns() > give_up_ns)
+      return joined;
+    if (!std::exchange(told, true))
+      spdlog::warn("{}: {}; tried again for {} s", path_, joined.error().message(),
+                   visible_patience_ns / 1'000'000'000);
+    std::this_thread::sleep_for(visible_poll);
+  }
 }
 
 Result<Terms> SeriesFile::terms(Encoding encoding, const std::vector<MetaColumn>& columns) {

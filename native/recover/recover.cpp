@@ -329,7 +329,8 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     if (proofs[i] != Proof::whole) {
       const bool read = proofs[i] == Proof::damaged;
       ++report_.damaged;
-      // Beside an index that is whole it was on its way when the recorder died, and nobody was told that it is safe.
+      // Beside an index that is whole it was most likely on its way when the recorder died. (The index comes to storage
+      // up to a flush interval later than an acknowledgement: of such a chunk nothing tells the two cases apart.)
       const bool expected = read && report_.way != Way::rebuild;
       findings_.add({expected ? Level::warning : Level::error, read ? "a chunk is damaged" : "a chunk cannot be read",
                      fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,

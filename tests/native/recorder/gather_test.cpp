@@ -381,6 +381,129 @@ TEST_F(GatherTest, AFrameThatIsTooLateAndFillsTheWindowLetsItsSenderGoOn) {
   finish(*recorder);
 }
 
+TEST_F(GatherTest, AClientThatIsSlowIsWaitedForAsLongAsItGoesOn) {
+  const auto recorder = start();
+  const auto ahead = std::make_shared<Acks>(), behind = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(0), ahead).ok());
+  recorder->expect("s", behind);
+  std::thread fast([&] {
+    for (std::uint64_t n = 0; n < 24; n += 2) EXPECT_TRUE(recorder->put(frame(n, ahead)).ok()) << n;
+  });
+  for (std::uint64_t n = 1; n < 8; n += 2) {
+    std::this_thread::sleep_for(1800ms);  // more than five seconds altogether
+    auto put = recorder->put(frame(n, behind));
+    EXPECT_TRUE(put.ok()) << n << put.error().message();
+  }
+  behind->ended = true;
+  fast.join();
+  finish(*recorder);
+}
+TEST_F(GatherTest, AFrameThatNobodyHasCostsNoOther) {
+  config_.chunk.frames = 8;
+  const auto recorder = start();
+  const auto ahead = std::make_shared<Acks>(), behind = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(0), ahead).ok());
+  recorder->expect("s", behind);
+  std::thread fast([&] {
+    for (std::uint64_t n = 0; n < 64; n += 2) EXPECT_TRUE(recorder->put(frame(n, ahead)).ok()) << n;
+  });
+  std::this_thread::sleep_for(200ms);
+  for (std::uint64_t n = 3; n < 64; n += 2) {  // the detector lost image 1
+    auto put = recorder->put(frame(n, behind));
+    EXPECT_TRUE(put.ok()) << n << ": " << put.error().message();
+    std::this_thread::sleep_for(20ms);
+  }
+  behind->ended = true;
+  fast.join();
+  finish(*recorder);
+}
+TEST_F(GatherTest, FiveClientsOfWhichOneIsAheadLoseNothing) {
+  const auto recorder = start();
+  std::vector<std::shared_ptr<Acks>> all;
+  for (int i = 0; i < 5; ++i) all.push_back(std::make_shared<Acks>());
+  ASSERT_TRUE(recorder->begin(series(200), all[0]).ok());
+  for (auto& each : all) recorder->expect("s", each);
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t c = 0; c < 5; ++c)
+    threads.emplace_back([&, c] {
+      for (std::uint64_t n = c; n < 200; n += 5) {
+        if (c > 0) std::this_thread::sleep_for(20ms);
+        if (!recorder->put(frame(n, all[c])).ok()) ++refused;
+      }
+      all[c]->ended = true;
+    });
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(refused, 0);
+  finish(*recorder);
+}
+TEST_F(GatherTest, ThreeClientsWithLittleMemoryLoseNothing) {
+  config_.chunk.frames = 2;
+  rows = 300;
+  columns = 500;
+  config_.pool_bytes = 64 << 20;  // 8 MiB a series, 4 for blocks
+  const auto recorder = start();
+  std::vector<std::shared_ptr<Acks>> all;
+  for (int i = 0; i < 3; ++i) all.push_back(std::make_shared<Acks>());
+  auto s = series(120);
+  ASSERT_TRUE(recorder->begin(s, all[0]).ok());
+  for (auto& each : all) recorder->expect("s", each);
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t c = 0; c < 3; ++c)
+    threads.emplace_back([&, c] {
+      for (std::uint64_t n = c; n < 120; n += 3) {
+        if (c > 0) std::this_thread::sleep_for(20ms);
+        if (!recorder->put(frame(n, all[c])).ok()) ++refused;
+      }
+      all[c]->ended = true;
+    });
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(refused, 0);
+  finish(*recorder);
+}
+TEST_F(GatherTest, ABlockThatOpensLateTakesNothingFromThoseAbove) {
+  const auto recorder = start();
+  const auto a = std::make_shared<Acks>(), c = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(0), a).ok());
+  recorder->expect("s", c);
+  for (std::uint64_t n = 4; n < 20; n += 2) ASSERT_TRUE(recorder->put(frame(n, a)).ok());
+  for (std::uint64_t n : {0, 1, 2, 3, 5, 7, 9, 11}) {
+    auto put = recorder->put(frame(n, c));
+    EXPECT_TRUE(put.ok()) << n << ": " << put.error().message();
+  }
+  finish(*recorder);
+}
+TEST_F(GatherTest, AClientThatCameBackWaitsNotLongForItself) {
+  const auto recorder = start();
+  auto first = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(0), nullptr).ok());
+  recorder->expect("s", first);
+  for (std::uint64_t n = 0; n < 6; ++n) ASSERT_TRUE(recorder->put(frame(n, first)).ok());
+  first.reset();
+  std::this_thread::sleep_for(300ms);
+  const auto again = std::make_shared<Acks>();
+  recorder->expect("s", again);
+  const auto before = monotonic_ns();
+  for (std::uint64_t n = 4; n < 100; ++n) {
+    if (n == 9) continue;
+    ASSERT_TRUE(recorder->put(frame(n, again)).ok());
+  }
+  EXPECT_LT(monotonic_ns() - before, 4'000'000'000);
+  finish(*recorder);
+}
+TEST_F(GatherTest, ARefusedSeriesEndsNoOther) {
+  const auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(100), nullptr).ok());
+  for (std::uint64_t n = 0; n < 10; ++n) ASSERT_TRUE(recorder->put(frame(n)).ok());
+  auto other = series(10);
+  other.unique_id = "t";
+  other.frame.shape = {30000, 30000};
+  EXPECT_FALSE(recorder->begin(other, nullptr).ok());
+  EXPECT_FALSE(recorder->wait_for_limit(0s)) << "the recorder ends in the midst of s";
+  recorder->stop();
+}
+
 TEST_F(GatherTest, AWindowOfTooFewFramesIsRefusedWithTheNumberNeeded) {
   const auto recorder = start();
   auto small = series(40);
