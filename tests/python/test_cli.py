@@ -54,7 +54,7 @@ def test_names_of_options_are_whole_on_a_narrow_terminal(name: str, monkeypatch:
         for text in [*option.opts, *option.secondary_opts]:
             assert re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", shown), f"{text}\n{shown}"
     commands = invoke("--help").output
-    assert re.search(rf"^  {name} +[A-Z].*[.]$", commands, flags=re.MULTILINE), "in one line, and whole"
+    assert re.search(rf"^  {name} +[A-Z].*[.?]$", commands, flags=re.MULTILINE), "in one line, and whole"
 
 
 def test_version_and_bare_call() -> None:
