@@ -247,6 +247,7 @@ void Recorder::note_refusal(const std::string& unique_id, const Error& why) {
     if (refused_names_.size() >= closed_names_max) refused_names_.clear();
     refused_names_.insert(unique_id);
     ++refused_series_;
+    if (!may_tell()) return;
   }
   events_.emit("series_refused",
                {{"series_unique_id", unique_id}, {"code", name(why.code())}, {"message", why.message()}});
@@ -384,16 +385,22 @@ std::uint64_t Recorder::window_needed(const std::string& series_unique_id) {
   return series ? series->window_needed() : 0;
 }
 
+/// With mutex_ held: whether a refusal goes into the log and to whoever listens. All are counted, but a flood fills
+/// neither.
+bool Recorder::may_tell() {
+  const auto now = monotonic_ns();
+  if (now - reject_window_ns_ > 1'000'000'000) {
+    reject_window_ns_ = now;
+    rejects_in_window_ = 0;
+  }
+  return ++rejects_in_window_ <= rejects_a_second;
+}
+
 void Recorder::reject(std::string_view source, const Error& why) {
   ++rejected_;
   {
     std::lock_guard lock(mutex_);
-    const auto now = monotonic_ns();
-    if (now - reject_window_ns_ > 1'000'000'000) {
-      reject_window_ns_ = now;
-      rejects_in_window_ = 0;
-    }
-    if (++rejects_in_window_ > rejects_a_second) return;  // counted, but a flood does not fill the log
+    if (!may_tell()) return;
   }
   spdlog::warn("{}: {}", source, why.message());
   events_.emit("rejected", {{"source", source}, {"code", name(why.code())}, {"message", why.message()}});

@@ -116,6 +116,7 @@ class Recorder final : public FrameSink {
   std::shared_ptr<SeriesFile> adopt_from_lead(const std::string& series_unique_id, std::chrono::nanoseconds patience);
   std::shared_ptr<SeriesFile> wait_for_start(const std::string& series_unique_id, std::chrono::nanoseconds patience);
   Result<void> settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file);
+  bool may_tell();
   void note_refusal(const std::string& unique_id, const Error& why);
   void release(const std::string& unique_id);
   Result<void> tell_of_session(const Series& series);
