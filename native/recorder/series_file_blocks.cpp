@@ -117,7 +117,7 @@ void SeriesFile::await_others(const Session& session, const std::function<std::o
 }
 
 Blocks::Ref SeriesFile::block_waited_for(const Session& session) {
-  if (!blocks_) return nullptr;
+  if (!blocks_ || !ledger_.held_up_by(session)) return nullptr;
   await_others(session, [&] {
     const auto item = ledger_.held_up_by(session);
     return item ? blocks_->lacking(item->number, item->part) : std::nullopt;

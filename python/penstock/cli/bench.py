@@ -108,7 +108,7 @@ def _finish(run: Run, output: Path | None, json: bool) -> None:
     "frames",
     epilog=examples(
         "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
-        "penstock bench frames /data --frame-size 512KiB --rate 0 --seconds 10 --yes",
+        "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
     ),
 )
 @reports_errors

@@ -90,6 +90,27 @@ class GatherTest : public RecorderFixture {
     return frame;
   }
 
+  /// Clients that put every nth frame, in threads of their own; the first one does not pause. How many
+  /// frames were refused.
+  static int deal_among(Recorder& recorder, std::uint64_t clients, std::uint64_t frames) {
+    std::vector<std::shared_ptr<Acks>> sessions;
+    for (std::uint64_t c = 0; c < clients; ++c) sessions.push_back(std::make_shared<Acks>());
+    EXPECT_TRUE(recorder.begin(series(frames), sessions[0]).ok());
+    for (auto& session : sessions) recorder.expect("s", session);
+    std::atomic<int> refused{0};
+    std::vector<std::thread> threads;
+    for (std::uint64_t c = 0; c < clients; ++c)
+      threads.emplace_back([&, c] {
+        for (std::uint64_t n = c; n < frames; n += clients) {
+          if (c > 0) std::this_thread::sleep_for(20ms);
+          if (!recorder.put(frame(n, sessions[c])).ok()) ++refused;
+        }
+        sessions[c]->ended = true;
+      });
+    for (auto& thread : threads) thread.join();
+    return refused;
+  }
+
   static void finish(Recorder& recorder) {
     EXPECT_TRUE(recorder.end({1, "s"}).ok());
     EXPECT_TRUE(recorder.wait_for_limit(20s));
@@ -398,6 +419,7 @@ TEST_F(GatherTest, AClientThatIsSlowIsWaitedForAsLongAsItGoesOn) {
   fast.join();
   finish(*recorder);
 }
+
 TEST_F(GatherTest, AFrameThatNobodyHasCostsNoOther) {
   config_.chunk.frames = 8;
   const auto recorder = start();
@@ -417,51 +439,25 @@ TEST_F(GatherTest, AFrameThatNobodyHasCostsNoOther) {
   fast.join();
   finish(*recorder);
 }
+
 TEST_F(GatherTest, FiveClientsOfWhichOneIsAheadLoseNothing) {
   const auto recorder = start();
-  std::vector<std::shared_ptr<Acks>> all;
-  for (int i = 0; i < 5; ++i) all.push_back(std::make_shared<Acks>());
-  ASSERT_TRUE(recorder->begin(series(200), all[0]).ok());
-  for (auto& each : all) recorder->expect("s", each);
-  std::atomic<int> refused{0};
-  std::vector<std::thread> threads;
-  for (std::uint64_t c = 0; c < 5; ++c)
-    threads.emplace_back([&, c] {
-      for (std::uint64_t n = c; n < 200; n += 5) {
-        if (c > 0) std::this_thread::sleep_for(20ms);
-        if (!recorder->put(frame(n, all[c])).ok()) ++refused;
-      }
-      all[c]->ended = true;
-    });
-  for (auto& each : threads) each.join();
-  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(deal_among(*recorder, 5, 200), 0);
   finish(*recorder);
+  expect_pixels(200);
 }
+
 TEST_F(GatherTest, ThreeClientsWithLittleMemoryLoseNothing) {
   config_.chunk.frames = 2;
   rows = 300;
   columns = 500;
-  config_.pool_bytes = 64 << 20;  // 8 MiB a series, 4 for blocks
+  config_.pool_bytes = 64 << 20;  // two blocks may be open
   const auto recorder = start();
-  std::vector<std::shared_ptr<Acks>> all;
-  for (int i = 0; i < 3; ++i) all.push_back(std::make_shared<Acks>());
-  auto s = series(120);
-  ASSERT_TRUE(recorder->begin(s, all[0]).ok());
-  for (auto& each : all) recorder->expect("s", each);
-  std::atomic<int> refused{0};
-  std::vector<std::thread> threads;
-  for (std::uint64_t c = 0; c < 3; ++c)
-    threads.emplace_back([&, c] {
-      for (std::uint64_t n = c; n < 120; n += 3) {
-        if (c > 0) std::this_thread::sleep_for(20ms);
-        if (!recorder->put(frame(n, all[c])).ok()) ++refused;
-      }
-      all[c]->ended = true;
-    });
-  for (auto& each : threads) each.join();
-  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(deal_among(*recorder, 3, 120), 0);
   finish(*recorder);
+  expect_pixels(120);
 }
+
 TEST_F(GatherTest, ABlockThatOpensLateTakesNothingFromThoseAbove) {
   const auto recorder = start();
   const auto a = std::make_shared<Acks>(), c = std::make_shared<Acks>();
@@ -474,6 +470,7 @@ TEST_F(GatherTest, ABlockThatOpensLateTakesNothingFromThoseAbove) {
   }
   finish(*recorder);
 }
+
 TEST_F(GatherTest, AClientThatCameBackWaitsNotLongForItself) {
   const auto recorder = start();
   auto first = std::make_shared<Acks>();
@@ -492,6 +489,7 @@ TEST_F(GatherTest, AClientThatCameBackWaitsNotLongForItself) {
   EXPECT_LT(monotonic_ns() - before, 4'000'000'000);
   finish(*recorder);
 }
+
 TEST_F(GatherTest, ARefusedSeriesEndsNoOther) {
   const auto recorder = start();
   ASSERT_TRUE(recorder->begin(series(100), nullptr).ok());
