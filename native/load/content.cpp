@@ -1,5 +1,7 @@
 #include "load/content.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -19,6 +21,16 @@ Result<Memory> Memory::allocate(std::size_t bytes) {
   auto* data = static_cast<std::byte*>(std::aligned_alloc(page_bytes, size));
   if (data == nullptr) return make_error(Errc::out_of_memory, "{} bytes of memory for a block are not to be had", size);
   return Memory(data, size);
+}
+
+Result<void> check_memory(std::uint64_t bytes) {
+  const auto pages = ::sysconf(_SC_PHYS_PAGES);
+  const auto memory = pages > 0 ? static_cast<std::uint64_t>(pages * ::sysconf(_SC_PAGESIZE)) : bytes * 2;
+  if (bytes <= memory / 2) return {};
+  return make_error(Errc::out_of_memory,
+                    "the threads' blocks take {} bytes together, more than half of this machine's {}; fewer threads or "
+                    "smaller blocks need less",
+                    bytes, memory);
 }
 
 void Content::lay(MutableBytes block) const {

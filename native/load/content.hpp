@@ -36,6 +36,10 @@ class Memory {
   std::size_t size_;
 };
 
+/// An error where blocks of so many bytes together would take more than half of this machine's memory: they are
+/// touched, and the kernel gives what it does not have.
+Result<void> check_memory(std::uint64_t bytes);
+
 /// Safe from several threads.
 class Content {
  public:

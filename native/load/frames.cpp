@@ -124,6 +124,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   /// Everything that takes memory or makes files before the clock starts.
   Result<void> prepare() {
+    PEN_TRY(check_memory(frames_.writers * stored_bytes_));
     if (frames_.record) records_ = std::vector<FrameRecord>(frames_.frames);
     for (unsigned i = 0; i < frames_.writers; ++i) {
       PEN_ASSIGN(auto memory, Memory::allocate(stored_bytes_));

@@ -60,6 +60,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// `bytes` of each file: what is there to be written or read.
   Result<void> prepare(const std::vector<std::uint64_t>& bytes) {
+    PEN_TRY(check_memory((stream_.verify ? 2 : 1) * stream_.threads * stream_.transfer_bytes));
     for (unsigned i = 0; i < stream_.threads; ++i) {
       const auto file = phase_ == Phase::write ? i : (i + 1) % stream_.threads;
       PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));

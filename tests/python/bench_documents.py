@@ -32,10 +32,10 @@ def machine(**spent: float) -> dict[str, Any]:
 
 
 def frames_document(
-    frames: int = 300, dropped: int = 0, duration_s: float = 30.0, **changes: Any
+    due: int = 300, dropped: int = 0, duration_s: float = 30.0, **changes: Any
 ) -> LoadDocument:
     """10 Hz x 1 MB, each frame done 2 ms after it was due."""
-    written = frames - dropped
+    written = due - dropped
     done = [n * SECOND // 10 + 2_000_000 for n in range(written)] + [-2] * dropped
     document: dict[str, Any] = {
         "format": "penstock-load 1",
@@ -44,7 +44,7 @@ def frames_document(
             "backend": {"kind": "posix", "folder": "/x", "direct": True, "sync": "each"},
             "workload": {
                 "kind": "frames",
-                "frames": frames,
+                "frames": due,
                 "frame_bytes": 10**6,
                 "rate_hz": 10.0,
                 "late_after_s": 0.1,
@@ -57,8 +57,8 @@ def frames_document(
         "storage": {"direct": True},
         "machine": machine(),
         "frames": {
-            "planned": frames,
-            "due": frames,
+            "planned": due,
+            "due": due,
             "written": written,
             "dropped": dropped,
             "late": 0,
@@ -78,11 +78,11 @@ def frames_document(
             "latency": histogram(*[2_000_000] * written),
             "wait": EMPTY,
             "service": histogram(*[2_000_000] * written),
-            "jitter": histogram(*[10_000] * frames),
+            "jitter": histogram(*[10_000] * due),
         },
         "generator": {"pacer_goes_first": True, "pacer_waited_ns": 0, "writers": []},
         "series": None,
-        "records": {"offered_ns": [0] * frames, "start_ns": [0] * frames, "done_ns": done},
+        "records": {"offered_ns": [0] * due, "start_ns": [0] * due, "done_ns": done},
     }
     return LoadDocument.model_validate(document | changes)
 

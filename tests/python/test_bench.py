@@ -1,6 +1,7 @@
 """`penstock bench` and `penstock verdict` as a user runs them: on memory and on the disk of the tests."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from typing import Any
 import numpy
 import psutil
 import pytest
+from bench_documents import frames_document
 from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
 
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.model.runs import Run, Verdict
+from penstock.programs.load import load
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 FRAMES = ("--frame-size", "100KiB", "--rate", "200", "--frames", "300", "--writers", "2", "--yes", "--json")
@@ -144,6 +147,25 @@ def test_a_target_that_disappears_costs_no_figures(tmp_path: Path) -> None:
     assert "No such file" in result.document.problem
     assert result.frames is not None
     assert result.frames.written > 0
+
+
+def test_a_generator_that_cannot_end_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose threads hang in the storage: it has told its result, and stays."""
+    document = frames_document().model_dump(mode="json")
+    (tmp_path / "result.json").write_text(json.dumps({"event": "result", "document": document}) + "\n")
+    program = tmp_path / "penstock-load"
+    program.write_text(
+        f"#!/bin/sh\necho $$ > {tmp_path}/pid\ntrap '' TERM\ncat {tmp_path}/result.json\nwhile :; do sleep 1; done\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))
+    monkeypatch.setattr("penstock.programs.load._ENDS_WITHIN_S", 0.5)
+    try:
+        assert load(frames_document().plan, lambda _: None) == frames_document()
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:

@@ -123,6 +123,19 @@ def test_reads_are_of_storage_and_right(
     assert [check.outcome for check in check_read(document, figures, False)] == expected
 
 
+def test_storage_that_hangs_is_a_no_and_no_error() -> None:
+    counts = frames_document(dropped=10).frames
+    assert counts is not None
+    hung = frames_document(
+        dropped=10,
+        problem="5 frames were not done 60 s after the last one was due",
+        frames=counts.model_dump() | {"unfinished": 5, "written": 285},
+    )
+    assert outcomes(hung) == {"complete": "warning"}
+    verdict = judge("X", [run_of(hung, frame_checks(hung, 1000.0, False))])
+    assert (verdict.answer, verdict.lost) == ("no", 15)
+
+
 def check(outcome: str, bias: str) -> Check:
     return Check.model_validate(
         {"name": "c", "outcome": outcome, "expected": "e", "actual": "a", "bias": bias, "advice": "do"}
@@ -166,5 +179,9 @@ def test_the_margin_is_what_the_same_pattern_carries_at_most() -> None:
     assert judge("X", [run_of(frames_document(), [])]).answer == "cannot tell"
     doubtful = run_of(FULL, [check("warning", "better")])
     assert judge("X", [run_of(frames_document(), []), doubtful]).answer == "cannot tell"
+    near = run_of(frames_document(), []).model_copy(update={"ceiling_hz": 39.0})  # FULL went at 20 Hz
+    far = run_of(frames_document(), []).model_copy(update={"ceiling_hz": 41.0})
+    assert "at least" in judge("X", [near, run_of(FULL, [])]).advice[0]
+    assert judge("X", [far, run_of(FULL, [])]).advice == []
     void = run_of(FULL, [check("failed", "either")])
     assert judge("X", [run_of(frames_document(), []), void]).measured_bytes_per_s is None

@@ -85,7 +85,18 @@ def stream_checks(
 
 
 def check_complete(document: LoadDocument) -> Check:
-    """An interruption leaves sound figures of a shorter run; an error does not."""
+    """An interruption leaves sound figures of a shorter run, and storage that hangs is what was looked for; an
+    error leaves none."""
+    counts = document.frames
+    if document.problem is not None and counts is not None and counts.unfinished and not counts.failed:
+        return _check(
+            "complete",
+            "warning",
+            "it runs to its end",
+            document.problem,
+            "better",
+            "the storage did not answer: look into its servers, devices and logs",
+        )
     if document.problem is not None:
         return _check("complete", "failed", "no error", document.problem, advice="see the error")
     actual = "it was interrupted" if document.interrupted else "it ran to its end"

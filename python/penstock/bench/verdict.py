@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Literal
 
+from penstock.bench.checks import CEILING_FACTOR
 from penstock.bench.folder import BenchFolder
 from penstock.bench.run import FramesRequest, Telling, run_frames
 from penstock.model.catalogue import Detector
@@ -52,11 +53,14 @@ def judge(detector: str, runs: list[Run]) -> Verdict:
     margin = measured / figures.needed_bytes_per_s - 1 if measured else None
     answer, reasons = _answer(at_rate, full, margin)
     wanting = [check for run in runs for check in run.checks if check.outcome != "ok"]
+    advice = [check.advice for check in wanting if check.advice]
+    if full is not None and _generator_limited(full, at_rate.ceiling_hz):
+        advice.append("what was measured is near what the generator can do: the storage carries at least that")
     return Verdict(
         detector=detector,
         answer=answer,
         reasons=reasons,
-        advice=list(dict.fromkeys(check.advice for check in wanting if check.advice)),
+        advice=list(dict.fromkeys(advice)),
         needed_bytes_per_s=figures.needed_bytes_per_s,
         measured_bytes_per_s=measured,
         margin=margin,
@@ -66,6 +70,14 @@ def judge(detector: str, runs: list[Run]) -> Verdict:
         lost_share_bound_95=figures.lost_share_bound_95,
         runs=runs,
     )
+
+
+def _generator_limited(full: Run, ceiling_hz: float | None) -> bool:
+    """Frames went nearly as fast as they do without any storage."""
+    seconds = full.document.seconds.completed if full.document.seconds else None
+    if full.frames is None or not seconds or ceiling_hz is None:
+        return False
+    return full.frames.written / seconds * CEILING_FACTOR > ceiling_hz
 
 
 _Answer = tuple[Literal["yes", "no", "cannot tell", "invalid"], list[str]]

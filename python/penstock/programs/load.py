@@ -10,6 +10,19 @@ from penstock.model.load import LoadDocument, LoadPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
 
+# After its last word. Threads that hang in the storage keep a process from ending, whatever it does.
+_ENDS_WITHIN_S = 10.0
+
+
+def _wait_for(program: Program, result: LoadResult | None) -> None:
+    try:
+        code = program.wait(None if result is None else _ENDS_WITHIN_S)
+    except TimeoutError:
+        program.leave()
+        return
+    program.require_success(code, (0,) if result is None else (0, ExitCode.FAILED))
+
+
 def load(
     plan: LoadPlan, on_progress: Callable[[LoadProgress], None], on_log: LogLine | None = None
 ) -> LoadDocument:
@@ -22,10 +35,10 @@ def load(
         for event in program.events():
             if isinstance(event, LoadResult):
                 result = event
-            elif isinstance(event, LoadProgress):
+                break
+            if isinstance(event, LoadProgress):
                 on_progress(event)
-        code = program.wait()
-        program.require_success(code, (0,) if result is None else (0, ExitCode.FAILED))
+        _wait_for(program, result)
     if result is None:
         raise PenstockError("penstock-load ended without a result", "see its log above")
     try:

@@ -80,6 +80,7 @@ class Program:
         self.failure: str | None = None
         self._on_log = on_log
         self._patience_s = patience_s
+        self._is_left = False
         self._is_job = ranks is not None
         path: Path = find_program(name)
         self._plan_file: Path | None = None
@@ -222,13 +223,18 @@ class Program:
                 self._process.kill()
         return self.wait()
 
+    def leave(self) -> None:
+        """Nobody waits for it any more: it has said all, and the kernel lets it end when the storage answers."""
+        self._is_left = True
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop(self._patience_s)
+        if not self._is_left:
+            self.stop(self._patience_s)
 
 
 @contextlib.contextmanager

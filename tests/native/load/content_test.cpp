@@ -1,6 +1,7 @@
 #include "load/content.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <set>
@@ -62,6 +63,12 @@ TEST(Content, ADifferenceIsFoundWhereverItIs) {
 TEST(Content, ZerosAreZeros) {
   const auto block = block_of(Content(ContentKind::zeros, 1), 5000, 3, 0);
   EXPECT_EQ(block, std::vector<std::byte>(5000));
+}
+
+TEST(Memory, BlocksLeaveHalfOfItToOthers) {
+  const auto all = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE));
+  EXPECT_TRUE(check_memory(all / 2).ok());
+  EXPECT_EQ(check_memory(all / 2 + 1).error().code(), Errc::out_of_memory);
 }
 
 TEST(Memory, IsPageAlignedAndWholePages) {
