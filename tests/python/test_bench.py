@@ -157,7 +157,8 @@ def test_a_generator_that_cannot_end_is_not_waited_for(
     (tmp_path / "result.json").write_text(json.dumps({"event": "result", "document": document}) + "\n")
     program = tmp_path / "penstock-load"
     program.write_text(
-        f"#!/bin/sh\necho $$ > {tmp_path}/pid\ntrap '' TERM\ncat {tmp_path}/result.json\nwhile :; do sleep 1; done\n"
+        f"#!/bin/sh\necho $$ > {tmp_path}/pid\ntrap '' TERM\ncat {tmp_path}/result.json\n"
+        "while :; do sleep 1; done\n"
     )
     program.chmod(0o755)
     monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))

@@ -85,8 +85,10 @@ def stream_checks(
 
 
 def check_complete(document: LoadDocument) -> Check:
-    """An interruption leaves sound figures of a shorter run, and storage that hangs is what was looked for; an
-    error leaves none."""
+    """An interruption leaves sound figures of a shorter run, storage that hangs is what was looked for.
+
+    An error leaves no figures.
+    """
     counts = document.frames
     if document.problem is not None and counts is not None and counts.unfinished and not counts.failed:
         return _check(

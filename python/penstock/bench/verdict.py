@@ -55,7 +55,9 @@ def judge(detector: str, runs: list[Run]) -> Verdict:
     wanting = [check for run in runs for check in run.checks if check.outcome != "ok"]
     advice = [check.advice for check in wanting if check.advice]
     if full is not None and _generator_limited(full, at_rate.ceiling_hz):
-        advice.append("what was measured is near what the generator can do: the storage carries at least that")
+        advice.append(
+            "what was measured is near what the generator can do: the storage carries at least that"
+        )
     return Verdict(
         detector=detector,
         answer=answer,

@@ -9,7 +9,6 @@ from penstock.model.events import LoadProgress, LoadResult
 from penstock.model.load import LoadDocument, LoadPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
-
 # After its last word. Threads that hang in the storage keep a process from ending, whatever it does.
 _ENDS_WITHIN_S = 10.0
 

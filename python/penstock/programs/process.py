@@ -224,7 +224,7 @@ class Program:
         return self.wait()
 
     def leave(self) -> None:
-        """Nobody waits for it any more: it has said all, and the kernel lets it end when the storage answers."""
+        """Nobody waits for it any more: it has said all; the kernel ends it when the storage answers."""
         self._is_left = True
 
     def __enter__(self) -> Self:
