@@ -143,8 +143,9 @@ def receive(
     """The receiver listens now; its last event and the sample."""
     receiver_before, detector_before = receiver.cpu_seconds(), detector.cpu_seconds()
     start = detector.wait_for("series_start", START_TIMEOUT_S)
-    sent = detector.wait_for("series_end")
+    # A receiver that broke ends at once; its detector would wait for it.
     end = receiver.wait_for("series_end")
+    sent = detector.wait_for("series_end")
     receiver_cpu = receiver.cpu_seconds() - receiver_before
     if inspect:
         inspect()

@@ -137,6 +137,8 @@ def store_all(
 def record(socket: zmq.Socket[bytes], job: dict[str, Any]) -> dict[str, Any]:
     shape = (job["rows"], job["columns"])
     filters: dict[str, Any] = {} if job["mode"] == "raw" else job["filter"] or dict(hdf5plugin.Bitshuffle())
+    if "compression_opts" in filters:  # JSON has no tuples, and h5py takes nothing else
+        filters["compression_opts"] = tuple(filters["compression_opts"])
     with h5py.File(job["path"], "w", libver=("v110", "v110")) as file:
         dataset = file.create_dataset(
             "/entry/data/data",
