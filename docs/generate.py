@@ -20,6 +20,7 @@ from penstock.model.configuration import ChannelFilter, Codec, Configuration, Me
 from penstock.model.load import FramesWorkload, LoadPlan, NullBackend, PosixBackend, StreamWorkload
 from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
 from penstock.model.runs import Run, Verdict, schema_of
+from penstock.model.sizing import Sizing
 from penstock.model.units import format_size
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -259,6 +260,7 @@ PAGES = {
     "configuration.md": configuration_page,
     "load.md": load_page,
     "run.schema.json": lambda: schema_page(Run),
+    "sizing.schema.json": lambda: schema_page(Sizing),
     "verdict.schema.json": lambda: schema_page(Verdict),
 }
 
