@@ -24,6 +24,7 @@ COMMANDS = (
     "recover",
     "verdict",
     "plan",
+    "describe",
     "demo",
 )
 

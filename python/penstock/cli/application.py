@@ -10,6 +10,7 @@ from penstock.cli.bench import bench_application
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
 from penstock.cli.demo import demo_command
+from penstock.cli.describe import describe_command
 from penstock.cli.detectors import detectors_command
 from penstock.cli.filters import filters_command
 from penstock.cli.info import info_command
@@ -107,6 +108,15 @@ application.command(
         "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
     ),
 )(verdict_command)
+application.command(
+    "describe",
+    short_help="The data sheet of a storage and of this machine.",
+    epilog=examples(
+        "penstock describe /data",
+        "penstock describe /data --markdown data-sheet.md",
+        "penstock describe /data --measure --devices --dry-run",
+    ),
+)(describe_command)
 application.command(
     "plan",
     short_help="What detectors need before storage is bought.",
