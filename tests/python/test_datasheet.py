@@ -1,6 +1,7 @@
 """Data sheets of made-up machines: copies of /proc and /sys in the documented forms, and of tools."""
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from penstock.files.storage import Mount
 from penstock.model.datasheet import DataSheet, Fact, FactGroup
 from penstock.model.storage import StorageFacts
 from penstock.report.datasheet import sheet_markdown
+from penstock.report.sections import Section, sections_markdown
 
 PCI = "/sys/devices/pci0000:80"
 NVME = f"{PCI}/0000:81:00.0"
@@ -89,7 +91,8 @@ def server_files() -> dict[str, str]:
         "/sys/devices/system/node/node1/meminfo": "Node 1 MemTotal: 131928168 kB\n",
         "/sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet\n",
         "/proc/self/cgroup": "0::/a/b\n",
-        "/sys/fs/cgroup/a/b/memory.max": "max\n",
+        "/sys/fs/cgroup/memory.max": "max\n",
+        "/sys/fs/cgroup/a/b/memory.max": "17179869184\n",
         "/sys/fs/cgroup/a/memory.max": "8589934592\n",
         "/sys/fs/cgroup/a/b/cpu.max": "50000 100000\n",
         "/sys/fs/cgroup/a/io.max": "259:0 rbps=max wbps=104857600 riops=max wiops=max\n",
@@ -414,6 +417,21 @@ def test_devices_that_file_systems_name(tmp_path: Path) -> None:
         assert numbers == []
         assert why
     assert device_numbers(system, replace(mounted(tmp_path, "xfs"), mount=None))[0] == []
+
+
+def test_a_model_cannot_steer_a_terminal(server: System) -> None:
+    (server.root / NVME.lstrip("/") / "nvme/nvme0/model").write_text("a\x1b[2J\nb\0c", encoding="utf-8")
+    drive = next(device for device in stack(server, ["253:1"]) if device.name == "nvme0n1")
+    assert device_group(server, drive).value("model") == "a?[2J b?c"
+
+
+@given(st.text(alphabet="ab |\\\n<`*_#[", max_size=20), st.text(max_size=20))
+def test_no_text_breaks_a_table_of_markdown(name: str, value: str) -> None:
+    text = sections_markdown("t", [Section(name, ("", "value"), [(name, value)], [value])])
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table) == 3
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3 for line in table), text
+    assert len(re.findall(r"^#", text, flags=re.MULTILINE)) == 2
 
 
 @settings(max_examples=25, deadline=None)

@@ -13,6 +13,7 @@ from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
+from penstock.bench import device_read
 from penstock.bench.device_read import read_device
 from penstock.cli import application
 from penstock.model.datasheet import DataSheet
@@ -198,12 +199,22 @@ def test_a_device_is_read_to_its_end_or_its_bound(loop_device: tuple[Path, str],
     assert (tmp_path / "image").read_bytes() == before
 
 
-def test_a_device_that_may_be_read_alone_suffices(loop_device: tuple[Path, str]) -> None:
-    """The kernel refuses a file that was opened for writing on a read-only device."""
-    device, number = loop_device
-    subprocess.run(["blockdev", "--setro", str(device)], check=True)
-    assert read_device(device, number, 60, 1 << 40).bytes == 20 * MIB
-    subprocess.run(["blockdev", "--setrw", str(device)], check=True)
+def test_a_device_is_opened_for_reading_alone(
+    loop_device: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel tells of the open file; the page cache is not used either."""
+    seen: list[int] = []
+    read = device_read._read
+
+    def look(handle: int, *bounds: float) -> device_read.DeviceRead:
+        lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").splitlines()
+        seen.extend(int(line.split()[1], 8) for line in lines if line.startswith("flags:"))
+        return read(handle, bounds[0], int(bounds[1]))
+
+    monkeypatch.setattr(device_read, "_read", look)
+    assert read_device(*loop_device, 60, 8 * MIB).bytes == 8 * MIB
+    assert [flags & os.O_ACCMODE for flags in seen] == [os.O_RDONLY]
+    assert seen[0] & os.O_DIRECT
 
 
 def test_only_the_device_that_is_meant_is_read(loop_device: tuple[Path, str], tmp_path: Path) -> None:

@@ -56,6 +56,11 @@ class System:
 Parse = Callable[[str], Value | None]
 
 
+def _line(text: str) -> str:
+    """One line that a terminal shows as it is: models and mount points are anybody's bytes."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+
+
 class Facts:
     """Gathers the facts of a group."""
 
@@ -70,16 +75,18 @@ class Facts:
             return
         value = parse(seen.text)
         if value is None or value == "":
-            said = " ".join(seen.text.split())[:80]
+            said = _line(seen.text)[:80]
             self.unknown(name, seen.source, f"it says {said!r}" if said else "it is empty")
             return
         self.know(name, value, seen.source, "" if isinstance(value, str) else unit)
 
     def know(self, name: str, value: Value, source: str, unit: Unit = "") -> None:
-        self._facts.append(Fact(name=name, value=value, unit=unit, source=source))
+        shown = _line(value) if isinstance(value, str) else value
+        self._facts.append(Fact(name=name, value=shown, unit=unit, source=_line(source)))
 
     def unknown(self, name: str, source: str, why: str) -> None:
-        self._facts.append(Fact(name=name, value=None, source=source, unknown=why or "nothing was said"))
+        why = _line(why) or "nothing was said"
+        self._facts.append(Fact(name=name, value=None, source=_line(source), unknown=why))
 
     def group(self) -> FactGroup:
         return FactGroup(key=self._key, title=self._title, facts=self._facts)
