@@ -27,7 +27,7 @@ def plan_command(
     detectors: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DETECTOR]...",
+            metavar="DETECTOR",
             help="NAME, COUNTxNAME or COUNTxNAME@HZ: names from `penstock detectors`, or custom with --rows,"
             " --columns, --type.",
         ),
