@@ -358,6 +358,11 @@ def test_nfs_from_its_mount_statistics(tmp_path: Path) -> None:
             {"mmlsfs": " -B  4194304  Block size\n", "mmlsconfig": "pagepool 16G\n"},
             {"page pool": "pagepool 16G"},
         ),
+        (
+            "fuse.glusterfs",
+            {"gluster": "Volume Name: data\nType: Distributed-Replicate\nNumber of Bricks: 2 x 3 = 6\n"},
+            {"type": "Distributed-Replicate", "number of bricks": "2 x 3 = 6"},
+        ),
         ("beegfs", {"beegfs-ctl": "+ Chunksize: 512K\n"}, {"pattern": "+ Chunksize: 512K"}),
         (
             "btrfs",
@@ -386,6 +391,17 @@ def test_tools_of_other_file_systems(
     refused = sheet_of(target, system).group("details")
     assert refused is not None
     assert all("exit code 3" in fact.unknown for fact in refused.facts)
+
+
+def test_ceph_is_asked_in_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = make_tree(tmp_path / "root", {}, {})
+    without = fact(sheet_of(mounted(tmp_path, "ceph"), system), "details", "layout")
+    assert without.unknown, "this folder is on no CephFS"
+    layout = b"stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=data"
+    monkeypatch.setattr(os, "getxattr", lambda _folder, name: layout if name.endswith("layout") else b"0")
+    found = fact(sheet_of(mounted(tmp_path, "ceph"), system), "details", "layout")
+    assert found.value == layout.decode()
+    assert found.source == "the attribute ceph.dir.layout"
 
 
 def test_limits_of_the_first_version_of_control_groups(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from penstock.files.sheet.devices import BlockDevice, device_group, stack
 from penstock.files.sheet.file_system import (
     Target,
-    detail_group,
     device_numbers,
     file_system_group,
     target_of,
 )
 from penstock.files.sheet.hints import hints_of
+from penstock.files.sheet.kinds import detail_group
 from penstock.files.sheet.machine import kernel_group, limits_group, processor_group
 from penstock.files.sheet.network import interface_groups, placement_group
 from penstock.files.sheet.system import Facts, System
