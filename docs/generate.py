@@ -17,9 +17,11 @@ from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
+from penstock.model.datasheet import DataSheet
 from penstock.model.load import FramesWorkload, LoadPlan, NullBackend, PosixBackend, StreamWorkload
 from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
 from penstock.model.runs import Run, Verdict, schema_of
+from penstock.model.sizing import Sizing
 from penstock.model.units import format_size
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -258,7 +260,9 @@ PAGES = {
     "cli.md": cli_page,
     "configuration.md": configuration_page,
     "load.md": load_page,
+    "datasheet.schema.json": lambda: schema_page(DataSheet),
     "run.schema.json": lambda: schema_page(Run),
+    "sizing.schema.json": lambda: schema_page(Sizing),
     "verdict.schema.json": lambda: schema_page(Verdict),
 }
 

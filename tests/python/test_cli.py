@@ -23,6 +23,8 @@ COMMANDS = (
     "check",
     "recover",
     "verdict",
+    "plan",
+    "describe",
     "demo",
 )
 

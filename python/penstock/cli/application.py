@@ -10,9 +10,11 @@ from penstock.cli.bench import bench_application
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
 from penstock.cli.demo import demo_command
+from penstock.cli.describe import describe_command
 from penstock.cli.detectors import detectors_command
 from penstock.cli.filters import filters_command
 from penstock.cli.info import info_command
+from penstock.cli.plan import plan_command
 from penstock.cli.record import record_command
 from penstock.cli.recover import recover_command
 from penstock.cli.simulate import simulate_command
@@ -106,6 +108,24 @@ application.command(
         "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
     ),
 )(verdict_command)
+application.command(
+    "describe",
+    short_help="The data sheet of a storage and of this machine.",
+    epilog=examples(
+        "penstock describe /data",
+        "penstock describe /data --markdown data-sheet.md",
+        "penstock describe /data --measure --devices --dry-run",
+    ),
+)(describe_command)
+application.command(
+    "plan",
+    short_help="What detectors need before storage is bought.",
+    epilog=examples(
+        "penstock plan 2xeiger2-16m pilatus-6m --ratio 8 --duty 0.3 --retention 90",
+        "penstock plan eiger2-16m@100 --measure --block nvme-server-example",
+        "penstock plan --write 1TB/s --capacity 100PB --block test-brick-gen2 --headroom 0 --fill 1",
+    ),
+)(plan_command)
 application.add_typer(bench_application, name="bench")
 application.command(
     "demo",

@@ -83,11 +83,11 @@ def telling(view: ProgressView) -> Telling:
     return Telling(lambda event: show_load(view, event), view.say)
 
 
-def check_output(path: Path | None) -> None:
+def check_output(path: Path | None, option: str = "--output") -> None:
     """Before anything is measured: a UsageError where the document could not be written."""
     if path is not None and (path.exists() or not path.absolute().parent.is_dir()):
         what = "is there already" if path.exists() else "is in a folder that is not there"
-        raise UsageError(f"--output {path} {what}", "name a new file")
+        raise UsageError(f"{option} {path} {what}", "name a new file")
 
 
 def _finish(run: Run, output: Path | None, json: bool) -> None:

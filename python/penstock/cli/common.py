@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from penstock.model.errors import ExitCode, PenstockError, UsageError
-from penstock.model.units import parse_size
+from penstock.model.units import parse_bandwidth, parse_size
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,6 +74,17 @@ def size_option(text: str, name: str) -> int:
         return parse_size(text)
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from error
+
+
+def bandwidth_option(text: str, name: str) -> float:
+    """The bytes a second of an option such as --link 25Gb/s."""
+    try:
+        found = parse_bandwidth(text)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from error
+    if not found:
+        raise UsageError(f"{name}: {text} carries nothing", "give more than 0")
+    return found
 
 
 def examples(*lines: str) -> str:

@@ -5,12 +5,11 @@ Never fails and never hangs: a tool that is not there, or does not answer, is th
 
 import fcntl
 import os
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.files.tools import Seen, ask
 from penstock.model.storage import (
     StorageFacts,
     Striping,
@@ -22,10 +21,8 @@ from penstock.model.storage import (
     parse_xfs_geometry,
 )
 
-TOOL_SECONDS = 5.0
 _XFS_GEOMETRY_BYTES = 112
 _XFS_IOC_FSGEOMETRY_V1 = 2 << 30 | _XFS_GEOMETRY_BYTES << 16 | ord("X") << 8 | 100
-_GPFS_TOOLS = "/usr/lpp/mmfs/bin"
 
 
 @dataclass(frozen=True)
@@ -91,32 +88,13 @@ def _unescape(text: str) -> str:
     return text
 
 
-def _answer_of(tool: str, *arguments: str) -> str | None:
-    program = shutil.which(tool) or shutil.which(tool, path=_GPFS_TOOLS)
-    if program is None:
-        return None
-    try:
-        finished = subprocess.run(
-            [program, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TOOL_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return finished.stdout if finished.returncode == 0 else None
-
-
-def _parsed(by: str, answer: str | None, parse: Callable[[str], Striping | None]) -> Finding:
-    striping = parse(answer) if answer is not None else None
+def _parsed(by: str, answer: Seen, parse: Callable[[str], Striping | None]) -> Finding:
+    striping = parse(answer.text) if answer.text is not None else None
     return (striping, by) if striping is not None else None
 
 
 def _lustre(folder: Path, _mount: Mount) -> Finding:
-    found = _parsed("lfs getstripe", _answer_of("lfs", "getstripe", "-d", str(folder)), parse_lfs_getstripe)
+    found = _parsed("lfs getstripe", ask("lfs", "getstripe", "-d", str(folder)), parse_lfs_getstripe)
     if found is not None:
         return found
     try:
@@ -127,11 +105,11 @@ def _lustre(folder: Path, _mount: Mount) -> Finding:
 
 
 def _gpfs(_folder: Path, mount: Mount) -> Finding:
-    return _parsed("mmlsfs", _answer_of("mmlsfs", mount.source, "-B"), parse_mmlsfs)
+    return _parsed("mmlsfs", ask("mmlsfs", mount.source, "-B"), parse_mmlsfs)
 
 
 def _beegfs(folder: Path, _mount: Mount) -> Finding:
-    return _parsed("beegfs-ctl", _answer_of("beegfs-ctl", "--getentryinfo", str(folder)), parse_beegfs_entry)
+    return _parsed("beegfs-ctl", ask("beegfs-ctl", "--getentryinfo", str(folder)), parse_beegfs_entry)
 
 
 def _xfs(folder: Path, mount: Mount) -> Finding:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from penstock.model.access import Chunk, Geometry, Pattern, Reading, reading
 from penstock.model.configuration import Configuration
 from penstock.model.plans import GIB, ChunkPlan, CodecPlan, Encoding, StorePlan
-from penstock.model.storage import StorageFacts, describe_facts, settle_store
+from penstock.model.storage import NETWORK_KINDS, StorageFacts, describe_facts, settle_store
 from penstock.model.units import format_size, human_bytes
 
 # Orders of magnitude; only their relations choose a chunk. A request to storage costs as much time as a
@@ -17,19 +17,6 @@ _REQUEST_BYTES_LOCAL = 100_000
 _REQUEST_BYTES_REMOTE = 1_000_000
 # A chunk is expanded at some 2 GB/s while storage gives about 1 GB/s.
 _EXPANDING = 0.5
-_REMOTE = {
-    "nfs",
-    "nfs4",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "fhgfs",
-    "ceph",
-    "cifs",
-    "smb3",
-    "glusterfs",
-    "fuse.glusterfs",
-}
 # Below it a chunk's share of the index and of a segment's header, and the codec's loss at its ends, are felt.
 _CHUNK_BYTES_MIN = 64 * 1024
 # What the one indexer takes without being felt.
@@ -179,7 +166,7 @@ def _weigh(
     expanding: float,
 ) -> list[Choice]:
     """The cheapest first; `expanding` a byte costs so many bytes read from storage."""
-    request = _REQUEST_BYTES_REMOTE if storage.kind in _REMOTE else _REQUEST_BYTES_LOCAL
+    request = _REQUEST_BYTES_REMOTE if storage.kind in NETWORK_KINDS else _REQUEST_BYTES_LOCAL
     readings = [[reading(pattern, chunk, geometry) for pattern in patterns] for chunk in chunks]
 
     def spent(one: Reading) -> float:

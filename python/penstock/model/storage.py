@@ -12,6 +12,22 @@ from penstock.model.plans import GIB, KIB, MIB, TIB, StorePlan
 from penstock.model.units import format_size
 
 PAGE = 4096
+# Of file systems whose devices are behind a network, as the kernel names them.
+NETWORK_KINDS = (
+    "nfs",
+    "nfs4",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "fhgfs",
+    "ceph",
+    "fuse.ceph-fuse",
+    "glusterfs",
+    "fuse.glusterfs",
+    "cifs",
+    "smb3",
+    "afs",
+)
 # Beyond this a default would cost more memory for segments than it brings.
 SEGMENT_MAX = 64 * MIB
 _LUSTRE_V1, _LUSTRE_V3 = 0x0BD10BD0, 0x0BD30BD0

@@ -4,12 +4,19 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
+BANDWIDTH_MAX = 1e18
 _SIZE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[kKMGTP]i?B|B)?")
 _DECIMAL = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _BINARY = {"KiB": 2**10, "kiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
 _UNITS = _DECIMAL | _BINARY
+_BANDWIDTH = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+)/s")
+_BITS = {
+    prefix + name: 10**power
+    for prefix, power in (("k", 3), ("M", 6), ("G", 9), ("T", 12))
+    for name in ("b", "bit")
+}
 
 
 def parse_size(text: str) -> int:
@@ -26,6 +33,23 @@ def parse_size(text: str) -> int:
     if count != int(count):
         raise ValueError(f'"{text}" is {count.normalize():f} bytes; a size is a whole number of bytes')
     return int(count)
+
+
+def parse_bandwidth(text: str) -> float:
+    """Bytes a second of "250 MB/s", "1.5 GiB/s" or, in bits, "100 Gb/s" or "100 Gbit/s".
+
+    A ValueError says what is allowed.
+    """
+    match = _BANDWIDTH.fullmatch(text.strip())
+    unit = match["unit"] if match else ""
+    if match is None or unit not in _UNITS | _BITS:
+        raise ValueError(
+            f'"{text}" is not a bandwidth; write for example 250 MB/s, 1.5 GiB/s, or 100 Gb/s for bits'
+        )
+    value = float(match["number"]) * (_UNITS[unit] if unit in _UNITS else _BITS[unit] / 8)
+    if not value <= BANDWIDTH_MAX:
+        raise ValueError(f'"{text}" is too large: bandwidths are at most {BANDWIDTH_MAX:g} B/s')
+    return value
 
 
 def format_size(count: int) -> str:
@@ -71,6 +95,19 @@ Size = Annotated[
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}], "description": "size"}),
 ]
 """A number of bytes; text with a unit is understood."""
+
+
+def _bandwidth(value: Any) -> Any:
+    return parse_bandwidth(value) if isinstance(value, str) else value
+
+
+Bandwidth = Annotated[
+    float,
+    BeforeValidator(_bandwidth),
+    Field(gt=0, le=BANDWIDTH_MAX, allow_inf_nan=False),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "description": "bytes a second"}),
+]
+"""Bytes a second; text with a unit is understood."""
 
 
 def split_address(text: str, default_port: int) -> tuple[str, int]:

@@ -40,10 +40,18 @@ def find_program(name: str, environment: Mapping[str, str] = os.environ) -> Path
 
 def detectors_folder() -> Path:
     """The folder of the catalogue."""
+    return _carried("detectors", "the catalogue of detectors")
+
+
+def blocks_folder() -> Path:
+    """The folder of the building blocks."""
+    return _carried("blocks", "the folder of building blocks")
+
+
+def _carried(name: str, what: str) -> Path:
+    """A folder of an installed package, or of the checkout."""
     root = checkout()
-    for folder in [_PACKAGE / "detectors", *([root / "detectors"] if root else [])]:
+    for folder in [_PACKAGE / name, *([root / name] if root else [])]:
         if folder.is_dir():
             return folder
-    raise PenstockError(
-        "the catalogue of detectors is not there", "install the package again, or work in a checkout"
-    )
+    raise PenstockError(f"{what} is not there", "install the package again, or work in a checkout")

@@ -1,0 +1,194 @@
+"""What on a data sheet costs speed or trust: few things, each with a reason and a remedy."""
+
+from collections.abc import Iterator
+
+from penstock.model.datasheet import DataSheet, FactGroup, Hint
+from penstock.model.units import human_bytes
+
+_DIRTY_BYTES = 8 << 30
+_FULL_SHARE = 0.9
+_FILES_SHARE = 0.95
+_SLOW_CLOCKS = ("acpi_pm", "hpet", "jiffies", "refined-jiffies", "pit")
+_FAST_LINK_MB_S = 10_000
+_JUMBO_BYTES = 4000
+_NFS_WRITE_BYTES = 1 << 20
+_STRIPE_CACHE_PAGES = 4096
+_PLACING = "docs/how-to/place-threads-and-memory.md"
+
+
+def hints_of(sheet: DataSheet) -> list[Hint]:
+    return [
+        *_file_system(sheet),
+        *(hint for group in sheet.of_kind("device") for hint in _device(group)),
+        *_kernel(sheet),
+        *_limits(sheet),
+        *_network(sheet),
+    ]
+
+
+def _number(group: FactGroup | None, name: str) -> float | None:
+    value = group.value(name) if group is not None else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _text(group: FactGroup | None, name: str) -> str:
+    value = group.value(name) if group is not None else None
+    return value if isinstance(value, str) else ""
+
+
+def _file_system(sheet: DataSheet) -> Iterator[Hint]:
+    group, details = sheet.group("file system"), sheet.group("details")
+    if "ro" in _text(group, "mount options").split(","):
+        yield Hint(
+            what="it is mounted read-only",
+            why="nothing can be recorded here",
+            remedy="mount it with rw; after errors look into the kernel's log first",
+        )
+    for free, total, share, what in (
+        ("free", "size", _FULL_SHARE, "full"),
+        ("free inodes", "inodes", _FILES_SHARE, "out of inodes"),
+    ):
+        whole, left = _number(group, total), _number(group, free)
+        if whole and left is not None and left / whole < 1 - share:
+            yield Hint(
+                what=f"it is nearly {what}: {100 * left / whole:.1f} % are left",
+                why="file systems look longer for free places and break files up when they fill",
+                remedy="free some, or plan with `penstock plan --fill`",
+            )
+    wsize = _number(details, "largest write")
+    if wsize is not None and wsize < _NFS_WRITE_BYTES:
+        yield Hint(
+            what=f"NFS writes at most {human_bytes(wsize)} at once",
+            why="each is a call to the server, and the largest that most servers take is 1 MiB",
+            remedy="mount with wsize=1048576 and rsize=1048576, if the server allows that",
+        )
+    if _text(details, "soft") or (details is not None and details.value("soft") is True):
+        yield Hint(
+            what="NFS is mounted soft",
+            why="a server that does not answer for a while makes writes fail, and frames are lost",
+            remedy="mount with hard",
+        )
+
+
+def _device(group: FactGroup) -> Iterator[Hint]:
+    name = group.key.partition(" ")[2]
+    action = _text(group, "md sync action")
+    if action not in ("", "idle", "frozen"):
+        yield Hint(
+            what=f"{name} is busy with itself ({action})",
+            why="a rebuild or a check takes bandwidth from everything else",
+            remedy=f"wait for its end (/proc/mdstat), or bound it with /sys/block/{name}/md/sync_speed_max",
+        )
+    if _number(group, "md missing devices"):
+        yield Hint(
+            what=f"{name} lacks {_number(group, 'md missing devices'):.0f} of its devices",
+            why="reads of what was on them are computed from the others, and the next failure may lose data",
+            remedy="replace the devices; measure again when the array is whole",
+        )
+    cache = _number(group, "md stripe cache, pages a device")
+    if cache is not None and cache < _STRIPE_CACHE_PAGES:
+        yield Hint(
+            what=f"the stripe cache of {name} has {cache:.0f} pages a device",
+            why="parity RAID gathers whole rows in it; where it is small, writes read old data first",
+            remedy=f"echo 8192 > /sys/block/{name}/md/stripe_cache_size (4 KiB a page and device)",
+        )
+    cached = _text(group, "write cache") != "write through"
+    if group.value("rotational") is True and _text(group, "kind") == "disk" and not cached:
+        yield Hint(
+            what=f"the write cache of {name} is off",
+            why="a disk then waits for its platter with each write",
+            remedy="hdparm -W 1 turns it on; what is in it is lost when the power fails",
+        )
+    link, best = _text(group, "link"), _text(group, "link at best")
+    if link and best and link != best:
+        yield Hint(
+            what=f"{name} is linked with {link} where it can {best}",
+            why="the slot, a riser or a cable gives less bandwidth than the drive takes",
+            remedy="put it into a slot of its own width and generation",
+        )
+
+
+def _kernel(sheet: DataSheet) -> Iterator[Hint]:
+    kernel, processors = sheet.group("kernel"), sheet.group("processors")
+    memory, ratio = _number(processors, "memory"), _number(kernel, "vm.dirty_ratio")
+    if memory and ratio and not _number(kernel, "vm.dirty_bytes") and memory * ratio / 100 > _DIRTY_BYTES:
+        yield Hint(
+            what=f"up to {human_bytes(memory * ratio / 100)} may be dirty in the page cache"
+            f" (vm.dirty_ratio {ratio:.0f} %)",
+            why="who writes through the page cache runs ahead of the storage, and then stalls for long",
+            remedy="sysctl vm.dirty_bytes=2147483648 vm.dirty_background_bytes=536870912",
+        )
+    if _text(processors, "governor") == "powersave" and "pstate" not in _text(processors, "frequency driver"):
+        yield Hint(
+            what="the processors' governor is powersave",
+            why="the lowest frequency compresses and receives slowest",
+            remedy="cpupower frequency-set --governor performance",
+        )
+    if _number(kernel, "kernel.numa_balancing") and processors is not None and _nodes(processors) > 1:
+        yield Hint(
+            what="the kernel moves memory between NUMA nodes by itself",
+            why="page faults that it makes for that come into a recorder's way",
+            remedy=f"sysctl kernel.numa_balancing=0, and place threads ({_PLACING})",
+        )
+    if _text(kernel, "clock source") in _SLOW_CLOCKS:
+        yield Hint(
+            what=f"the clock source is {_text(kernel, 'clock source')}",
+            why="reading it takes a system call of a microsecond and more, several times for each frame",
+            remedy="find out from the kernel's log why it does not use tsc",
+        )
+
+
+def _nodes(processors: FactGroup) -> int:
+    return sum(
+        fact.name.startswith("NUMA node") and fact.name.endswith("memory") for fact in processors.facts
+    )
+
+
+def _limits(sheet: DataSheet) -> Iterator[Hint]:
+    limits, processors = sheet.group("limits"), sheet.group("processors")
+    for name, total in (("memory limit", "memory"), ("processors limit", "threads")):
+        limit, there = _number(limits, name), _number(processors, total)
+        if limit is not None and there and limit < there:
+            shown = human_bytes(limit) if total == "memory" else f"{limit:g} of {there:g}"
+            yield Hint(
+                what=f"a cgroup limits {total if total == 'memory' else 'the processors'}: {shown}",
+                why="the page cache counts towards memory, and a group that is out of time stands still",
+                remedy="record and measure outside of it, or raise the limit",
+            )
+    if _text(limits, "I/O limit") not in ("", "none"):
+        yield Hint(
+            what=f"a cgroup limits I/O: {_text(limits, 'I/O limit')[:60]}",
+            why="what is measured is the limit and not the storage",
+            remedy="record and measure outside of it, or raise the limit",
+        )
+
+
+def _network(sheet: DataSheet) -> Iterator[Hint]:
+    for group in sheet.of_kind("interface"):
+        name = group.key.partition(" ")[2]
+        speed, mtu = _number(group, "speed"), _number(group, "MTU")
+        if speed is not None and mtu is not None and speed >= _FAST_LINK_MB_S and mtu < _JUMBO_BYTES:
+            yield Hint(
+                what=f"{name} has {speed / 1000:g} Gb/s and an MTU of {mtu:.0f}",
+                why="each packet costs the processor about the same, whatever its size",
+                remedy=f"ip link set {name} mtu 9000, on all machines and switches of that network",
+            )
+    placement = sheet.group("placement")
+    if placement is None:
+        return
+    nodes: dict[str, dict[str, set[float]]] = {"interface": {}, "drive": {}}
+    for fact in placement.facts:
+        kind, _, name = fact.name.partition(" ")
+        if isinstance(fact.value, int) and (kind == "interface" or name.startswith("nvme")):
+            nodes[kind].setdefault("at", set()).add(fact.value)
+    interfaces, drives = nodes["interface"].get("at", set()), nodes["drive"].get("at", set())
+    if interfaces and drives and not interfaces & drives:
+        yield Hint(
+            what=f"interfaces are at NUMA node {_listed(interfaces)}, NVMe drives at {_listed(drives)}",
+            why="every byte crosses the link between sockets",
+            remedy=f"move a card to the other socket's slots, or place threads ({_PLACING})",
+        )
+
+
+def _listed(numbers: set[float]) -> str:
+    return ", ".join(f"{number:g}" for number in sorted(numbers))

@@ -1,0 +1,273 @@
+"""Building blocks of a storage: what one carries and holds, and how many a need takes.
+
+A block is drives and the stages that every byte passes on its way to them: controllers, servers, network.
+Stages stand in a row, so the slowest one is the block's bandwidth.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from penstock.model.errors import UsageError
+from penstock.model.plans import Plan
+from penstock.model.units import Bandwidth, Size
+from penstock.model.yaml_file import read_yaml
+
+PAGE = "blocks/README.md"
+DRIVES = "drives"
+MEASURED = "the measured block"
+_REDUNDANCY = re.compile(r"([1-9][0-9]{0,2})\+([0-9]{1,3})")
+# A sum of parts that is the need to within the last digits is enough.
+_ROUNDING = 1e-9
+_COUNT_MAX = 10**6
+
+
+class Redundancy(BaseModel):
+    """For so much data so much parity, or so many copies: 8+2 is RAID 6 over ten drives, 1+1 two copies."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: int = Field(1, ge=1, le=999)
+    parity: int = Field(0, ge=0, le=999)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Of "8+2" or "none". A ValueError says what is allowed."""
+        match = _REDUNDANCY.fullmatch(text.strip())
+        if match is None and text.strip() != "none":
+            raise ValueError(f'"{text}" is no redundancy; write DATA+PARITY, as 8+2, or none')
+        return cls() if match is None else cls(data=int(match[1]), parity=int(match[2]))
+
+    @property
+    def factor(self) -> float:
+        """Bytes that are stored for each byte of data."""
+        return (self.data + self.parity) / self.data
+
+    def __str__(self) -> str:
+        return f"{self.data}+{self.parity}" if self.parity else "none"
+
+
+def _redundancy(value: Any) -> Any:
+    return Redundancy.parse(value) if isinstance(value, str) else value
+
+
+class Stage(Plan):
+    """What every byte passes: so many equal parts side by side."""
+
+    name: str = Field(pattern=r"^\S(.{0,78}\S)?$")
+    count: int = Field(1, ge=1, le=_COUNT_MAX)
+    bandwidth: Bandwidth = Field(description="of one, in the direction of a write")
+    read_bandwidth: Bandwidth | None = Field(None, description="of one; as `bandwidth` where it is left out")
+    efficiency: float = Field(
+        1.0, gt=0, le=1, allow_inf_nan=False, description="share of the bandwidth that is to be had"
+    )
+    carries: Literal["data", "stored"] = Field(
+        "data", description="whether parity and copies pass it too when data is written"
+    )
+    duplex: Literal["half", "full"] = Field(
+        "half", description="full: reading and writing do not share the bandwidth, as in a network"
+    )
+
+
+class Drives(Plan):
+    """The drives of a block; parity and copies are written to them, too."""
+
+    count: int = Field(ge=1, le=_COUNT_MAX)
+    spares: int = Field(0, ge=0, le=_COUNT_MAX, description="of them, that hold nothing until one fails")
+    bandwidth: Bandwidth = Field(description="of one, writing")
+    read_bandwidth: Bandwidth | None = Field(None, description="of one; as `bandwidth` where it is left out")
+    capacity: Size = Field(gt=0, lt=2**60, description="of one")
+
+    @model_validator(mode="after")
+    def _some_work(self) -> Self:
+        if self.spares >= self.count:
+            raise ValueError(f"spares is {self.spares} of {self.count} drives; none would be left to work")
+        return self
+
+
+class Block(Plan):
+    """A building block, as a YAML file of blocks/ describes it."""
+
+    name: str = Field(pattern=r"^\S(.{0,198}\S)?$")
+    description: str = ""
+    source: str = Field("", description="where the numbers are from")
+    drives: Drives
+    redundancy: Annotated[Redundancy, BeforeValidator(_redundancy)] = Field(
+        Redundancy(), description="of the drives: 8+2, 1+1 for two copies, or none"
+    )
+    stages: list[Stage] = Field(default_factory=list, max_length=32, description="in front of the drives")
+    price: float | None = Field(None, ge=0, le=1e12, allow_inf_nan=False, description="of one block")
+    currency: str = Field("", max_length=12)
+
+    @field_validator("stages")
+    @classmethod
+    def _distinct(cls, stages: list[Stage]) -> list[Stage]:
+        names = [DRIVES, *(stage.name for stage in stages)]
+        double = next((name for name in names if names.count(name) > 1), None)
+        if double is not None:
+            raise ValueError(f'two stages are called "{double}"; the drives are called {DRIVES}')
+        return stages
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Need(_Part):
+    """What storage has to carry at once, and to hold: data, without parity and copies."""
+
+    write_bytes_per_s: float = Field(ge=0)
+    read_bytes_per_s: float = Field(ge=0)
+    capacity_bytes: float = Field(ge=0)
+
+
+class MeasuredBandwidth(_Part):
+    """What was measured of a block, in the place of what is computed."""
+
+    write_bytes_per_s: float = Field(gt=0)
+    read_bytes_per_s: float | None = Field(description="null: not measured, and taken as writing")
+    source: str
+    validity: Literal["valid", "warned"]
+
+
+class StageFigures(_Part):
+    """Data that passes a stage of one block."""
+
+    name: str
+    count: int
+    write_bytes_per_s: float
+    read_bytes_per_s: float
+    duplex: Literal["half", "full"]
+    blocks: float = Field(description="that the need would take if there were no other stage")
+
+
+class BlockFigures(_Part):
+    """One block, and how many the need takes."""
+
+    name: str
+    source: str
+    redundancy: str
+    write_bytes_per_s: float = Field(description="of data")
+    read_bytes_per_s: float
+    write_bottleneck: str
+    read_bottleneck: str
+    drives_bytes_per_s: float = Field(description="sum of all drives, writing, before redundancy")
+    efficiency: float = Field(description="data written for the sum of all drives")
+    raw_capacity_bytes: int = Field(description="of all drives, spares among them")
+    capacity_bytes: float = Field(description="of data")
+    stages: list[StageFigures]
+    measured: MeasuredBandwidth | None = Field(description="in the place of the stages' bandwidth")
+    for_throughput: float
+    for_capacity: float
+    blocks: int
+    decides: Literal["throughput", "capacity", "both", "nothing"]
+    throughput_bottleneck: str = Field(description="the stage that decides how many the throughput takes")
+    price: float | None = Field(description="of all blocks")
+    currency: str
+
+
+def figures_of(
+    block: Block, need: Need, redundancy: Redundancy | None = None, measured: MeasuredBandwidth | None = None
+) -> BlockFigures:
+    """`redundancy` and `measured` take the place of the block's own."""
+    used = block.redundancy if redundancy is None else redundancy
+    stages = [_stage(stage, used, need) for stage in _all_stages(block)]
+    write = min(stages, key=lambda stage: stage.write_bytes_per_s)
+    read = min(stages, key=lambda stage: stage.read_bytes_per_s)
+    deciding = [_measured_stage(measured, need)] if measured is not None else stages
+    tightest = max(deciding, key=lambda stage: stage.blocks)
+    drives = block.drives
+    capacity = (drives.count - drives.spares) * drives.capacity / used.factor
+    throughput, room = tightest.blocks, need.capacity_bytes / capacity
+    count = max(whole(throughput), whole(room))
+    carried = write.write_bytes_per_s if measured is None else measured.write_bytes_per_s
+    all_drives = drives.count * drives.bandwidth
+    return BlockFigures(
+        name=block.name,
+        source=block.source,
+        redundancy=str(used),
+        write_bytes_per_s=carried,
+        read_bytes_per_s=read.read_bytes_per_s if measured is None else deciding[0].read_bytes_per_s,
+        write_bottleneck=write.name,
+        read_bottleneck=read.name,
+        drives_bytes_per_s=all_drives,
+        efficiency=carried / all_drives,
+        raw_capacity_bytes=drives.count * drives.capacity,
+        capacity_bytes=capacity,
+        stages=stages,
+        measured=measured,
+        for_throughput=throughput,
+        for_capacity=room,
+        blocks=count,
+        decides=_decides(throughput, room),
+        throughput_bottleneck=tightest.name,
+        price=None if block.price is None else block.price * count,
+        currency=block.currency,
+    )
+
+
+def whole(number: float) -> int:
+    """So many whole things; what is only rounding takes no further one."""
+    return math.ceil(number * (1 - _ROUNDING))
+
+
+def _decides(throughput: float, room: float) -> Literal["throughput", "capacity", "both", "nothing"]:
+    if whole(throughput) == whole(room):
+        return "both" if throughput or room else "nothing"
+    return "throughput" if throughput > room else "capacity"
+
+
+def _all_stages(block: Block) -> Sequence[Stage]:
+    drives = block.drives
+    working = Stage(
+        name=DRIVES,
+        count=drives.count - drives.spares,
+        bandwidth=drives.bandwidth,
+        read_bandwidth=drives.read_bandwidth,
+        carries="stored",
+    )
+    return [working, *block.stages]
+
+
+def _stage(stage: Stage, redundancy: Redundancy, need: Need) -> StageFigures:
+    each = stage.count * stage.efficiency
+    write = each * stage.bandwidth / (redundancy.factor if stage.carries == "stored" else 1.0)
+    read = each * (stage.bandwidth if stage.read_bandwidth is None else stage.read_bandwidth)
+    return _figures(stage.name, stage.count, write, read, stage.duplex, need)
+
+
+def _measured_stage(measured: MeasuredBandwidth, need: Need) -> StageFigures:
+    write = measured.write_bytes_per_s
+    read = write if measured.read_bytes_per_s is None else measured.read_bytes_per_s
+    return _figures(MEASURED, 1, write, read, "half", need)
+
+
+def _figures(
+    name: str, count: int, write: float, read: float, duplex: Literal["half", "full"], need: Need
+) -> StageFigures:
+    shares = (need.write_bytes_per_s / write, need.read_bytes_per_s / read)
+    return StageFigures(
+        name=name,
+        count=count,
+        write_bytes_per_s=write,
+        read_bytes_per_s=read,
+        duplex=duplex,
+        blocks=max(shares) if duplex == "full" else sum(shares),
+    )
+
+
+def find_block(name: str, folder: Path) -> Block:
+    """Of a YAML file, or of the name of one in `folder`. A UsageError names what is wrong in it."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") or path.is_file():
+        return read_yaml(path, Block, PAGE)
+    known = sorted(file.stem for file in folder.glob("*.yaml"))
+    if name not in known:
+        raise UsageError(
+            f'there is no block "{name}"', f"known are {', '.join(known)}; or name a YAML file as in {PAGE}"
+        )
+    return read_yaml(folder / f"{name}.yaml", Block, PAGE)

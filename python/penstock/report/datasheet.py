@@ -1,0 +1,66 @@
+"""A data sheet for people: on the terminal, or as Markdown."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from penstock.bench.local_speed import SpeedRequest
+from penstock.model.datasheet import DataSheet, Fact, LocalSpeed
+from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
+from penstock.report.sections import Section, sections_markdown, sections_view
+from penstock.report.tables import fact_table
+
+_EXACT_BYTES_MAX = 1 << 30
+
+
+def sheet_view(sheet: DataSheet) -> RenderableType:
+    return sections_view(_sections(sheet, sources=False))
+
+
+def sheet_markdown(sheet: DataSheet) -> str:
+    return sections_markdown(f"Data sheet of {sheet.path} on {sheet.host}", _sections(sheet, sources=True))
+
+
+def speed_plan_view(request: SpeedRequest, target: str, seconds: float, devices: list[str]) -> Table:
+    """What would be measured."""
+    rows = {
+        "target": f"a new folder in {target}, removed afterwards",
+        "sequential": f"{human_bytes(request.stream.thread_bytes)} written and read, or"
+        f" {human_seconds(seconds)} of each",
+        "files": f"{request.creates.files} of {human_bytes(request.creates.frame_bytes)} created",
+        "devices read": ", ".join(devices),
+    }
+    return fact_table(rows)
+
+
+def _sections(sheet: DataSheet, sources: bool) -> Iterator[Section]:
+    yield Section("Sheet", ("", ""), [("path", sheet.path), ("host", sheet.host), ("made", sheet.made)])
+    for group in sheet.groups:
+        header: Sequence[str] = ("", "value", "from") if sources else ("", "")
+        rows: list[Sequence[str]] = [
+            [fact.name, _value(fact), fact.source][: len(header)] for fact in group.facts
+        ]
+        yield Section(group.title, header, rows)
+    if sheet.speeds:
+        header = ("measured", "", "how", "", "doubts")
+        yield Section("Measured, briefly", header, [_speed(speed) for speed in sheet.speeds])
+    lines = [f"{hint.what}. Why it matters: {hint.why}. What to do: {hint.remedy}" for hint in sheet.hints]
+    yield Section("Hints", ("",), lines=lines or ["nothing was found that costs speed"])
+
+
+def _value(fact: Fact) -> str:
+    if fact.value is None:
+        return f"unknown: {fact.unknown}"
+    if isinstance(fact.value, bool):
+        return "yes" if fact.value else "no"
+    if fact.unit == "B" and isinstance(fact.value, int):
+        # Blocks and stripes are powers of two that matter to the byte; capacities are not.
+        return format_size(fact.value) if abs(fact.value) < _EXACT_BYTES_MAX else human_bytes(fact.value)
+    shown = f"{fact.value:g}" if isinstance(fact.value, float) else str(fact.value)
+    return f"{shown} {fact.unit}".rstrip()
+
+
+def _speed(speed: LocalSpeed) -> tuple[str, ...]:
+    value = human_rate(speed.value) if speed.unit == "B/s" else f"{speed.value:.3g} a second"
+    return speed.what, value, speed.how, speed.validity, "; ".join(speed.doubts)

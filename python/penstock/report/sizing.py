@@ -1,0 +1,145 @@
+"""A sizing for people: tables on the terminal, or Markdown."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
+from penstock.model.blocks import BlockFigures
+from penstock.model.sizing import Assumptions, DetectorNeed, Sizing
+from penstock.model.units import human_bytes, human_rate
+from penstock.report.sections import Section, sections_markdown, sections_view
+
+
+def sizing_view(sizing: Sizing) -> RenderableType:
+    return sections_view(_sections(sizing))
+
+
+def sizing_markdown(sizing: Sizing) -> str:
+    return sections_markdown("What is needed", _sections(sizing))
+
+
+def _sections(sizing: Sizing) -> Iterator[Section]:
+    if sizing.detectors:
+        header = ("detector", "", "rate", "frame", "raw", "ratio", "stored", "cores")
+        rows = [_detector_row(each) for each in sizing.detectors]
+        lines = dict.fromkeys(line for each in sizing.detectors for line in _codec_lines(each))
+        yield Section("Detectors, at their peak", header, rows, list(lines))
+    yield Section("Needed", ("", "at the peak", "on average"), _need_rows(sizing))
+    yield Section(
+        "Links, with headroom",
+        ("port", "from the detectors", "to the storage"),
+        [
+            (f"{link.bytes_per_s * 8e-9:g} Gb/s", str(link.in_ports), str(link.out_ports))
+            for link in sizing.links
+        ],
+    )
+    for block in sizing.blocks:
+        yield from _block_sections(block)
+    yield Section("Assumptions", ("", ""), list(_assumption_rows(sizing.assumptions)))
+    if sizing.notes:
+        yield Section("Notes", ("",), lines=sizing.notes)
+
+
+def _detector_row(need: DetectorNeed) -> tuple[str, ...]:
+    compression = need.compression
+    cores = "not known" if need.cores is None else f"{need.cores:.3g}"
+    return (
+        need.detector,
+        f"x {need.count}",
+        f"{need.rate_hz:g} Hz",
+        human_bytes(need.frame_bytes),
+        human_rate(need.raw_bytes_per_s),
+        f"{compression.ratio:.3g}",
+        human_rate(need.stored_bytes_per_s),
+        cores,
+    )
+
+
+def _codec_lines(need: DetectorNeed) -> Iterator[str]:
+    compression = need.compression
+    if compression.encoding == "none":
+        return
+    yield f"ratio {compression.ratio:.3g}: {compression.ratio_from}"
+    if compression.speed_bytes_per_s is not None:
+        yield f"a core compresses {human_rate(compression.speed_bytes_per_s)}: {compression.speed_from}"
+
+
+def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
+    need, servers = sizing.need, sizing.servers
+    cores = "not known" if sizing.cores is None else str(sizing.cores)
+    for_cores = "not known" if servers.for_cores is None else str(servers.for_cores)
+    rows = [
+        ("detectors give", human_rate(sizing.raw_bytes_per_s), human_rate(sizing.average_raw_bytes_per_s)),
+        ("stored", human_rate(sizing.stored_bytes_per_s), human_rate(sizing.average_stored_bytes_per_s)),
+        ("storage writes, with headroom", human_rate(need.write_bytes_per_s), ""),
+        ("storage reads, with headroom", human_rate(need.read_bytes_per_s), ""),
+        ("capacity", human_bytes(need.capacity_bytes), ""),
+    ]
+    if sizing.detectors:
+        parts = f"{servers.servers} (cores: {for_cores}, network: {servers.for_network})"
+        rows += [
+            ("cores that compress, with headroom", cores, ""),
+            ("recorders' servers, with headroom", parts, ""),
+        ]
+    if sizing.raw_capacity_bytes > need.capacity_bytes:
+        rows.insert(5, ("capacity of the drives", human_bytes(sizing.raw_capacity_bytes), ""))
+    return [row for row in rows if not row[1].startswith("0 B")]
+
+
+def _block_sections(block: BlockFigures) -> Iterator[Section]:
+    header = ("stage", "", "writes", "reads", "blocks by itself")
+    rows = [
+        (
+            stage.name,
+            f"x {stage.count}",
+            human_rate(stage.write_bytes_per_s),
+            human_rate(stage.read_bytes_per_s),
+            f"{stage.blocks:.4g}",
+        )
+        for stage in block.stages
+    ]
+    share = f"{100 * block.efficiency:.0f} % of {human_rate(block.drives_bytes_per_s)}, the sum of its drives"
+    bottleneck = f"; the bottleneck is {block.write_bottleneck}"
+    if block.measured is not None:
+        share += f"; measured: {block.measured.source}, {block.measured.validity}"
+        bottleneck = f"; {block.write_bottleneck} would be the bottleneck as computed"
+    lines = [
+        f"a block writes {human_rate(block.write_bytes_per_s)} ({share}){bottleneck}",
+        f"it reads {human_rate(block.read_bytes_per_s)}",
+        f"it holds {human_bytes(block.capacity_bytes)} of data"
+        f" ({human_bytes(block.raw_capacity_bytes)} of drives, redundancy {block.redundancy})",
+        f"for the throughput {block.for_throughput:.4g} blocks, for the capacity {block.for_capacity:.4g}",
+        f"{block.blocks} blocks: {_decision(block)}",
+    ]
+    if block.price is not None:
+        lines.append(f"price of the blocks: {block.price:,.0f} {block.currency}".rstrip())
+    if block.source:
+        lines.append(f"numbers from: {block.source}")
+    yield Section(f"Block: {block.name}", header, rows, lines)
+
+
+def _decision(block: BlockFigures) -> str:
+    return {
+        "throughput": f"the throughput decides, through {block.throughput_bottleneck}",
+        "capacity": "the capacity decides",
+        "both": "throughput and capacity take as many",
+        "nothing": "nothing is needed",
+    }[block.decides]
+
+
+def _assumption_rows(assumed: Assumptions) -> Iterator[tuple[str, str]]:
+    yield "with frames", f"{100 * assumed.duty:g} % of the time (--duty)"
+    yield "headroom", f"{100 * assumed.headroom:g} % beyond the peak (--headroom)"
+    yield "kept for", f"{assumed.retention_days:g} days (--retention)"
+    yield "filled to", f"{100 * assumed.fill:g} % (--fill)"
+    if assumed.write_bytes_per_s:
+        yield "also written", f"{human_rate(assumed.write_bytes_per_s)} (--write)"
+    if assumed.capacity_bytes:
+        yield "also held", f"{human_bytes(assumed.capacity_bytes)} (--capacity)"
+    yield "read meanwhile", f"{assumed.read_factor:g} times what is written (--read-factor)"
+    yield "compresses", f"the {assumed.compresses} (--compresses)"
+    yield "links give", f"{100 * assumed.link_efficiency:g} % of their speed (--link-efficiency)"
+    server = f"{assumed.server_cores} cores, {human_rate(assumed.server_bandwidth)} of network"
+    yield "a recorder's server", f"{server} (--server-cores, --server-bandwidth)"
+    if assumed.redundancy is not None:
+        yield "redundancy", f"{assumed.redundancy} (--redundancy)"
