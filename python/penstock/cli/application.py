@@ -103,6 +103,8 @@ application.command(
     short_help="Can this storage take this detector?",
     epilog=examples(
         "penstock verdict pilatus-6m /data",
+        "penstock verdict pilatus-6m /data --quick --yes",
+        "penstock verdict pilatus-6m /data --soak 600 --output verdict.json",
         "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
     ),
 )(verdict_command)
