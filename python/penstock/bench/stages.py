@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.bench.checks import SHORT_S
-from penstock.bench.folder import BenchFolder, room_for_frames
+from penstock.bench.folder import BenchFolder, require_room, room_for_frames
 from penstock.bench.holds import FRAMES_MIN, outcome_of
 from penstock.bench.run import FramesRequest, Telling, run_frames
 from penstock.bench.search import STEPS_MAX, Bracket, limits_of, search
@@ -88,6 +88,7 @@ class FolderPlace:
     telling: Telling
 
     def run(self, request: FramesRequest, prefix: str) -> Run:
+        require_room(self.folder.path, request.bytes, request.files)
         return run_frames(request, self.folder, prefix, self.telling)
 
     def clear(self) -> None:

@@ -58,11 +58,14 @@ class GrowingDocument:
                 self._path.open("x").close()
                 self._is_ours = True
             with unfinished.open("x", encoding="utf-8") as file:
-                file.write(document.model_dump_json() + "\n")
-            unfinished.replace(self._path)
+                try:
+                    file.write(document.model_dump_json() + "\n")
+                    file.flush()
+                    unfinished.replace(self._path)
+                except BaseException:
+                    unfinished.unlink(missing_ok=True)
+                    raise
         except OSError as error:
-            if not isinstance(error, FileExistsError):
-                unfinished.unlink(missing_ok=True)
             raise PenstockError(
                 f"{self._path} cannot be written: {error.strerror}", "name another file"
             ) from error
