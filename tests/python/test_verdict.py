@@ -89,10 +89,10 @@ def test_verdict_of_a_detector_that_is_too_fast(run: RunCommand, tmp_path: Path)
 def test_an_interruption_leaves_what_was_measured_and_nothing_else(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    target, output = tmp_path / "target", tmp_path / "verdict.json"
+    target, output, page = tmp_path / "target", tmp_path / "verdict.json", tmp_path / "verdict.html"
     target.mkdir()
     options = ("--seconds", "600", "--yes")
-    files = ("--output", str(output))
+    files = ("--output", str(output), "--report", str(page))
     with start("verdict", "custom", str(target), *SMALL, *options, *files) as process:
         wait_for_files(process, target, "rate-")
         process.send_signal(number)
@@ -103,6 +103,7 @@ def test_an_interruption_leaves_what_was_measured_and_nothing_else(
     assert process.returncode in (1, 3, 4)
     assert [step.kind for step in verdict.steps] == ["rate"]
     assert 0 < verdict.due < 12_000 or verdict.answer == "invalid"
+    assert "Incomplete" in page.read_text(encoding="utf-8")
     assert list(target.iterdir()) == []
 
 
@@ -156,7 +157,10 @@ def test_a_step_that_does_not_fit_is_refused_before_anything_is_written(
     [
         (["no-such-detector", "."], ["no-such-detector"]),
         (["custom", ".", "--rows", "8", "--columns", "8"], ["rate", "--rate"]),
+        (["pilatus-6m", ".", "--report", "mine.html"], ["mine.html", "there already"]),
         (["pilatus-6m", ".", "--output", "mine.html"], ["mine.html", "there already"]),
+        (["pilatus-6m", ".", "--report", "absent/a.html"], ["absent/a.html", "not there"]),
+        (["pilatus-6m", ".", "--report", "a.html", "--output", "a.html"], ["--report", "--output"]),
         (["pilatus-6m", ".", "--search-to", "1"], ["--search-to"]),
     ],
 )

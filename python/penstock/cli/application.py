@@ -15,6 +15,7 @@ from penstock.cli.filters import filters_command
 from penstock.cli.info import info_command
 from penstock.cli.record import record_command
 from penstock.cli.recover import recover_command
+from penstock.cli.report import report_command
 from penstock.cli.simulate import simulate_command
 from penstock.cli.verdict import verdict_command
 
@@ -104,10 +105,18 @@ application.command(
     epilog=examples(
         "penstock verdict pilatus-6m /data",
         "penstock verdict pilatus-6m /data --quick --yes",
-        "penstock verdict pilatus-6m /data --soak 600 --output verdict.json",
+        "penstock verdict pilatus-6m /data --soak 600 --output verdict.json --report verdict.html",
         "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
     ),
 )(verdict_command)
+application.command(
+    "report",
+    short_help="A page with tables and plots from documents of measurements.",
+    epilog=examples(
+        "penstock report verdict.json --output verdict.html",
+        "penstock report run.json campaign.json --output report.html --markdown report.md --csv report.csv",
+    ),
+)(report_command)
 application.add_typer(bench_application, name="bench")
 application.command(
     "demo",

@@ -29,7 +29,10 @@ from penstock.cli.bench import (
 )
 from penstock.cli.common import ending_like_ctrl_c, err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.report import ReportFile, require_new
 from penstock.files.documents import GrowingDocument
+from penstock.files.space import write_document
+from penstock.model.catalogue import CUSTOM, Detector
 from penstock.model.errors import UsageError
 from penstock.model.runs import Step, Verdict
 from penstock.report.progress import ProgressView
@@ -88,6 +91,7 @@ def verdict_command(
     columns: CustomColumns = None,
     type_: CustomType = None,
     output: Output = None,
+    report: ReportFile = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     json: Json = False,
@@ -108,7 +112,7 @@ def verdict_command(
         frame_bytes, rate_hz, seconds, writers, buffer_seconds, late_after, layout, access
     )
     request = VerdictRequest(
-        detector=chosen.name,
+        detector=_name_of(chosen),
         at_rate=at_rate,
         late_limit_s=late_limit_s(at_rate, late_after),
         search_s=0.0 if quick else search_time,
@@ -117,6 +121,9 @@ def verdict_command(
     )
     require_target(target)
     check_output(output)
+    require_new(report, "--report")
+    if report is not None and output is not None and report.absolute() == output.absolute():
+        raise UsageError(f"--report and --output both name {report}", "name different files")
     err().print(verdict_plan_view(request, conditions_of(target), str(target), fits_hz(request, target)))
     for step in request.always:
         require_room(target, step.bytes, step.files)
@@ -124,14 +131,24 @@ def verdict_command(
         return
     may_go_on(yes)
     with BenchFolder.make(target) as folder:
-        verdict = _measure(request, folder, output)
+        document = GrowingDocument(output) if output is not None else None
+        verdict = _measure(request, folder, document)
         _show(verdict, json)
+        if document is not None:
+            document.write(verdict)
+        if report is not None:
+            _write_report(report, verdict, output)
     raise typer.Exit(int(EXIT_CODES[verdict.answer]))
 
 
-def _measure(request: VerdictRequest, folder: BenchFolder, output: Path | None) -> Verdict:
+def _name_of(detector: Detector) -> str:
+    if detector.name != CUSTOM:
+        return detector.name
+    return f"custom detector of {detector.rows} x {detector.columns} {detector.type}"
+
+
+def _measure(request: VerdictRequest, folder: BenchFolder, document: GrowingDocument | None) -> Verdict:
     """The document is written after each step, so that it is there whatever happens."""
-    document = GrowingDocument(output) if output is not None else None
     with ProgressView(err()) as view:
 
         def on_step(step: Step, so_far: Verdict) -> None:
@@ -140,10 +157,16 @@ def _measure(request: VerdictRequest, folder: BenchFolder, output: Path | None) 
                 document.write(so_far)
 
         with ending_like_ctrl_c():
-            verdict = measure(request, FolderPlace(folder, telling(view)), on_step)
-    if document is not None:
-        document.write(verdict)
-    return verdict
+            return measure(request, FolderPlace(folder, telling(view)), on_step)
+
+
+def _write_report(path: Path, verdict: Verdict, output: Path | None) -> None:
+    # Loading what draws takes as long as the rest of a command.
+    from penstock.report.write import report_texts  # noqa: PLC0415
+
+    source = str(output) if output is not None else "a verdict that was not kept"
+    for file, text in report_texts({source: verdict}, path, None, None):
+        write_document(file, text.rstrip("\n"))
 
 
 def _show(verdict: Verdict, json: bool) -> None:

@@ -80,7 +80,15 @@ def bracket_line(search: Search) -> str:
     held = f"{search.held_hz:.4g} Hz held" if search.held_hz is not None else "no rate held"
     if search.not_held_hz is not None:
         return f"{held}, {search.not_held_hz:.4g} Hz did not"
-    return f"{held}, nothing higher was tried"
+    if search.ended == "top":
+        return f"{held}, nothing higher was tried"
+    return f"{held}, of higher rates no run was sound"
+
+
+def is_at_least(verdict: Verdict) -> bool:
+    """Nothing that was tried was too much."""
+    search = verdict.search
+    return search is not None and search.held_hz is not None and search.not_held_hz is None
 
 
 def verdict_rows(verdict: Verdict) -> dict[str, str]:
@@ -88,12 +96,14 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
     rows = {"needed": f"{human_rate(verdict.needed_bytes_per_s)} ({verdict.needed_hz:g} Hz)"}
     if verdict.measured_bytes_per_s is not None and verdict.margin is not None:
         how = "as fast as it goes" if verdict.search is None else "at the highest rate that held"
-        rows["measured"] = f"{human_rate(verdict.measured_bytes_per_s)} {how}"
+        least = "at least " if is_at_least(verdict) else ""
+        rows["measured"] = f"{least}{human_rate(verdict.measured_bytes_per_s)} {how}"
     if verdict.search is not None:
         rows["bracket"] = bracket_line(verdict.search)
     if verdict.margin is not None:
-        rows["margin"] = f"{100 * verdict.margin:+.0f} %"
-        rows["such detectors"] = str(verdict.detectors)
+        more = " or more" if is_at_least(verdict) else ""
+        rows["margin"] = f"{100 * verdict.margin:+.0f} %{more}"
+        rows["such detectors"] = f"{verdict.detectors}{more}"
     rows["lost"] = f"{verdict.lost} of {verdict.due} at the detector's rate; {bound_text(verdict)}"
     return rows
 
