@@ -1,5 +1,6 @@
 """Pages as one HTML file that needs nothing beside it."""
 
+import functools
 from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,8 +15,9 @@ def _shown(value: object) -> object:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def html_of(pages: Sequence[Page]) -> str:
-    environment = Environment(
+@functools.cache
+def _environment() -> Environment:
+    return Environment(
         loader=PackageLoader("penstock.report"),
         autoescape=True,
         finalize=_shown,
@@ -23,5 +25,8 @@ def html_of(pages: Sequence[Page]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def html_of(pages: Sequence[Page]) -> str:
     title = pages[0].title if len(pages) == 1 else f"{len(pages)} documents"
-    return environment.get_template("report.html.j2").render(pages=pages, title=title)
+    return _environment().get_template("report.html.j2").render(pages=pages, title=title)
