@@ -21,7 +21,9 @@ from ports import free_ports
 from penstock.programs.locate import find_program
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-BLOCK = re.compile(r"(?P<not_run><!-- not run: [^\n]*-->\n)?```(?P<kind>console|sh)\n(?P<text>.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"(?P<not_run><!-- not run: [^\n]*-->\n)?```(?P<kind>console|sh)\n(?P<text>.*?)```", re.DOTALL
+)
 SMALL = "custom --rows 64 --columns 96 --type uint16"
 WAIT_S = 60
 

@@ -142,6 +142,14 @@ def test_the_plan_shows_what_will_be_written_and_writes_nothing(run: RunCommand,
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_search_is_limited_by_the_space_that_there_is(run: RunCommand, tmp_path: Path) -> None:
+    """Ten thousand times 100 MB/s, for ten seconds: nobody has ten petabytes free."""
+    options = ("--rows", "1000", "--columns", "1000", "--rate", "50", "--search-to", "10000")
+    shown = run("verdict", "custom", str(tmp_path), *options, "--seconds", "1", "--soak", "1", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "for the space that is free" in shown.stderr
+
+
 @pytest.mark.parametrize("longest", ["--seconds", "--soak"])
 def test_a_step_that_does_not_fit_is_refused_before_anything_is_written(
     longest: str, run: RunCommand, tmp_path: Path
@@ -162,6 +170,7 @@ def test_a_step_that_does_not_fit_is_refused_before_anything_is_written(
         (["pilatus-6m", ".", "--report", "absent/a.html"], ["absent/a.html", "not there"]),
         (["pilatus-6m", ".", "--report", "a.html", "--output", "a.html"], ["--report", "--output"]),
         (["pilatus-6m", ".", "--search-to", "1"], ["--search-to"]),
+        (["pilatus-6m", ".", "--rate", "1e6", "--soak", "2000000"], ["frames", "2000000000000"]),
     ],
 )
 def test_bad_input_is_named(

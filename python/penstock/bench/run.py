@@ -33,6 +33,7 @@ from penstock.programs.process import LogLine
 _CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
 # Storage whose files are whole pages, with direct I/O.
 _PAGE = 4096
+RATE_MAX_HZ = 1e7
 _INTERVALS = 500
 _INTERVAL_MIN_S = 0.1
 
@@ -54,7 +55,7 @@ class FramesRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     frame_bytes: int = Field(ge=1, le=4 << 30)
-    rate_hz: float = Field(ge=0, le=1e7)
+    rate_hz: float = Field(ge=0, le=RATE_MAX_HZ)
     seconds: float = Field(gt=0, le=30 * 86400)
     frames: int = Field(ge=1, le=10**9)
     writers: int = Field(ge=1, le=256)
@@ -83,8 +84,15 @@ class FramesRequest(BaseModel):
         return self.model_copy(update={"rate_hz": 0.0, "frames": frames})
 
     def at(self, rate_hz: float, frames: int) -> "FramesRequest":
-        """The same pattern at another rate: a buffer of as many frames, and the same limit for late ones."""
-        return self.model_copy(update={"rate_hz": rate_hz, "frames": frames, "seconds": frames / rate_hz})
+        """The same pattern at another rate: a buffer of as many frames, and the same limit for late ones.
+
+        A UsageError names the value that is not possible.
+        """
+        changes = {"rate_hz": rate_hz, "frames": frames, "seconds": frames / rate_hz}
+        try:
+            return FramesRequest.model_validate(self.model_dump() | changes)
+        except ValidationError as error:
+            raise _usage(error) from error
 
 
 def frames_request(

@@ -12,7 +12,7 @@ from typing import Protocol
 from penstock.bench.checks import SHORT_S
 from penstock.bench.folder import BenchFolder, require_room, room_for_frames
 from penstock.bench.holds import FRAMES_MIN, outcome_of
-from penstock.bench.run import FramesRequest, Telling, run_frames
+from penstock.bench.run import RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.bench.search import STEPS_MAX, Bracket, limits_of, search
 from penstock.bench.verdict import Measured, judge
 from penstock.model.errors import PenstockError
@@ -170,7 +170,7 @@ class _Course:
             at_rate.rate_hz,
             full_hz,
             request.times_max,
-            self.place.fits_hz(request),
+            min(self.place.fits_hz(request), RATE_MAX_HZ),
             request.search_s,
             lambda rate_hz: request.search_step(rate_hz).seconds,
         )

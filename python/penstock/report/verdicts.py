@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.run import FramesRequest
+from penstock.bench.run import RATE_MAX_HZ, FramesRequest
 from penstock.bench.stages import VerdictRequest
 from penstock.model.runs import Conditions, Search, Step, Verdict
 from penstock.model.units import human_bytes, human_rate, human_seconds
@@ -47,7 +47,7 @@ def _planned(step: FramesRequest, how: str) -> str:
 
 def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
     asked_hz = request.times_max * request.at_rate.rate_hz
-    top_hz = min(asked_hz, fits_hz)
+    top_hz = min(asked_hz, fits_hz, RATE_MAX_HZ)
     limit = f"up to {top_hz:.4g} Hz" + (", for the space that is free" if fits_hz < asked_hz else "")
     if top_hz <= 0:
         return "none: no step of it has room"
