@@ -3,8 +3,10 @@
 from typing import Any
 
 from penstock.bench.figures import frame_figures
+from penstock.bench.holds import outcome_of
+from penstock.bench.verdict import Measured, judge
 from penstock.model.load import LoadDocument
-from penstock.model.runs import Check, Conditions, Run
+from penstock.model.runs import Check, Conditions, Run, Search, Step, StepKind, Verdict
 
 EMPTY = {"count": 0, "max_ns": 0, "buckets": []}
 SECOND = 10**9
@@ -35,8 +37,16 @@ def frames_document(
     due: int = 300, dropped: int = 0, duration_s: float = 30.0, **changes: Any
 ) -> LoadDocument:
     """10 Hz x 1 MB, each frame done 2 ms after it was due."""
+    return paced_document(10.0, due, dropped, duration_s, **changes)
+
+
+def paced_document(
+    rate_hz: float, due: int, dropped: int = 0, duration_s: float = 30.0, **changes: Any
+) -> LoadDocument:
+    """As `frames_document`, at another rate; 0: as fast as it went."""
     written = due - dropped
-    done = [n * SECOND // 10 + 2_000_000 for n in range(written)] + [-2] * dropped
+    period_ns = SECOND / rate_hz if rate_hz else duration_s * SECOND / due
+    done = [int(n * period_ns) + 2_000_000 for n in range(written)] + [-2] * dropped
     document: dict[str, Any] = {
         "format": "penstock-load 1",
         "program": "penstock-load",
@@ -46,7 +56,7 @@ def frames_document(
                 "kind": "frames",
                 "frames": due,
                 "frame_bytes": 10**6,
-                "rate_hz": 10.0,
+                "rate_hz": rate_hz,
                 "late_after_s": 0.1,
                 "buffer_frames": 10,
             },
@@ -116,3 +126,40 @@ def run_of(document: LoadDocument, checks: list[Check]) -> Run:
         frames=frame_figures(document),
         document=document,
     )
+
+
+def step_of(kind: StepKind, document: LoadDocument, *checks: Check, late_limit_s: float = 0.5) -> Step:
+    run = run_of(document, list(checks))
+    outcome, shortcomings = outcome_of(run, late_limit_s)
+    rate_hz = run.frames.needed_hz if run.frames else 0.0
+    return Step(kind=kind, rate_hz=rate_hz, outcome=outcome, shortcomings=shortcomings, run=run)
+
+
+def verdict_of(
+    *steps: Step, search: Search | None = None, problem: str | None = None, detector: str = "X"
+) -> Verdict:
+    """Of a detector of 10 Hz x 1 MB."""
+    return judge(
+        Measured(
+            detector=detector,
+            needed_hz=10.0,
+            frame_bytes=10**6,
+            late_limit_s=0.5,
+            searches=search is not None,
+            steps=steps,
+            search=search,
+            problem=problem,
+        )
+    )
+
+
+def searched(held_hz: float | None = 20.0, not_held_hz: float | None = 21.0, **changes: Any) -> Search:
+    found: dict[str, Any] = {
+        "held_hz": held_hz,
+        "not_held_hz": not_held_hz,
+        "full_speed_hz": 22.0,
+        "top_hz": 100.0,
+        "top_reason": "asked",
+        "ended": "narrow",
+    }
+    return Search.model_validate(found | changes)

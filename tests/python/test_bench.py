@@ -1,4 +1,4 @@
-"""`penstock bench` and `penstock verdict` as a user runs them: on memory and on the disk of the tests."""
+"""`penstock bench` as a user runs it: on memory and on the disk of the tests."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
 
 from penstock.bench.figures import frame_figures, stream_figures
-from penstock.model.runs import Run, Verdict
+from penstock.model.runs import Run
 from penstock.programs.load import load
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -214,11 +214,11 @@ def start(*arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-def wait_for_files(process: "subprocess.Popen[str]", target: Path) -> None:
+def wait_for_files(process: "subprocess.Popen[str]", target: Path, prefix: str = "frame-") -> None:
     """Until the generator has begun to write; the folder and its manifest are there before."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        if any(target.glob("penstock-bench-*/frame-*.bin")):
+        if any(target.glob(f"penstock-bench-*/{prefix}*.bin")):
             return
         time.sleep(0.02)
     raise AssertionError(f"no frame was written: {process.communicate(timeout=60)}")
@@ -235,45 +235,10 @@ def wait_until_alone(target: Path) -> None:
     raise AssertionError("the generator goes on after its command was killed")
 
 
-def test_verdict_of_a_small_detector_on_memory(run: RunCommand) -> None:
-    """A tenth of a megabyte a second: any storage takes that, and the run is too short to be a yes."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        finished = run(
-            "verdict", "custom", folder, "--rows", "64", "--columns", "64", "--rate", "20", "--seconds", "2",
-            "--yes", "--json",
-        )  # fmt: skip
-        verdict = Verdict.model_validate_json(finished.stdout)
-        schema = json.loads((SCHEMAS / "verdict.schema.json").read_text(encoding="utf-8"))
-        Draft202012Validator(schema).validate(json.loads(finished.stdout))
-        assert list(Path(folder).iterdir()) == []
-    assert verdict.needed_bytes_per_s == 64 * 64 * 2 * 20
-    assert verdict.due == 40
-    assert verdict.answer in ("cannot tell", "invalid"), verdict.reasons
-    assert finished.returncode == {"cannot tell": 3, "invalid": 4}[verdict.answer]
-    if verdict.answer == "cannot tell":
-        assert verdict.reasons[0] == "none of 40 frames was lost"
-        assert any("long enough" in reason for reason in verdict.reasons)
-
-
-def test_verdict_of_a_detector_that_is_too_fast(run: RunCommand, tmp_path: Path) -> None:
-    """Twenty thousand files a second, each forced to storage, with room for a hundredth of a second."""
-    finished = run(
-        "verdict", "custom", str(tmp_path), "--rows", "64", "--columns", "64", "--rate", "20000",
-        "--seconds", "2", "--buffer-seconds", "0.01", "--yes", "--json",
-    )  # fmt: skip
-    verdict = Verdict.model_validate_json(finished.stdout)
-    assert verdict.lost > 0
-    assert verdict.answer != "yes"
-    assert finished.returncode == {"no": 1, "cannot tell": 3, "invalid": 4}[verdict.answer]
-    assert any("frames were lost" in reason for reason in verdict.reasons) or verdict.answer == "invalid"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_path: Path) -> None:
     for arguments in (
         ("bench", "frames", str(tmp_path), "--frame-size", "1MiB", "--rate", "10"),
         ("bench", "stream", str(tmp_path), "--size", "64MiB"),
-        ("verdict", "pilatus-6m", str(tmp_path), "--ratio", "8", "--seconds", "2"),
     ):
         shown = run(*arguments, "--dry-run")
         assert shown.returncode == 0, shown.stderr
@@ -294,8 +259,6 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         (["bench", "stream", ".", "--transfer", "1000", "--yes"], ["--buffered", "4096"]),
         (["bench", "stream", ".", "--output", "absent/run.json"], ["absent/run.json", "not there"]),
         (["bench", "clean", "absent"], ["absent", "not there"]),
-        (["verdict", "no-such-detector", "."], ["no-such-detector"]),
-        (["verdict", "custom", ".", "--rows", "8", "--columns", "8"], ["rate", "--rate"]),
     ],
 )
 def test_bad_input_is_named(

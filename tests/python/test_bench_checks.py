@@ -1,14 +1,13 @@
-"""Each condition of a sound measurement, met and not met; and what the verdict makes of runs."""
+"""Each condition of a sound measurement, met and not met."""
 
 from typing import Any
 
 import pytest
-from bench_documents import SECOND, frames_document, histogram, machine, run_of
+from bench_documents import SECOND, frames_document, histogram, machine, step_of, verdict_of
 
 from penstock.bench.checks import check_read, frame_checks, validity_of
-from penstock.bench.verdict import judge
 from penstock.model.load import LoadDocument
-from penstock.model.runs import Check, StreamFigures
+from penstock.model.runs import StreamFigures
 
 
 def outcomes(
@@ -132,56 +131,5 @@ def test_storage_that_hangs_is_a_no_and_no_error() -> None:
         frames=counts.model_dump() | {"unfinished": 5, "written": 285},
     )
     assert outcomes(hung) == {"complete": "warning"}
-    verdict = judge("X", [run_of(hung, frame_checks(hung, 1000.0, False))])
+    verdict = verdict_of(step_of("rate", hung, *frame_checks(hung, 1000.0, False)), problem=hung.problem)
     assert (verdict.answer, verdict.lost) == ("no", 15)
-
-
-def check(outcome: str, bias: str) -> Check:
-    return Check.model_validate(
-        {"name": "c", "outcome": outcome, "expected": "e", "actual": "a", "bias": bias, "advice": "do"}
-    )
-
-
-FULL = frames_document(100, duration_s=5.0)  # 100 MB in 5 s: 20 MB/s where 10 are needed
-
-
-@pytest.mark.parametrize(
-    ("dropped", "checks", "answer"),
-    [
-        (0, [], "yes"),
-        (0, [check("warning", "worse")], "yes"),
-        (0, [check("warning", "better")], "cannot tell"),
-        (0, [check("warning", "either")], "cannot tell"),
-        (1, [], "no"),
-        (1, [check("warning", "better")], "no"),
-        (1, [check("warning", "worse")], "cannot tell"),
-        (0, [check("failed", "better")], "invalid"),
-        (1, [check("failed", "worse")], "invalid"),
-    ],
-)
-def test_the_verdict_follows_from_losses_and_checks(dropped: int, checks: list[Check], answer: str) -> None:
-    verdict = judge("X", [run_of(frames_document(dropped=dropped), checks), run_of(FULL, [])])
-    assert verdict.answer == answer
-    assert verdict.lost == dropped
-    assert verdict.reasons
-    assert verdict.advice == (["do"] if checks else [])
-
-
-def test_the_margin_is_what_the_same_pattern_carries_at_most() -> None:
-    verdict = judge("X", [run_of(frames_document(), []), run_of(FULL, [])])
-    assert verdict.needed_bytes_per_s == 10 * 10**6
-    assert verdict.measured_bytes_per_s == 20 * 10**6
-    assert verdict.margin == pytest.approx(1.0)
-    assert verdict.detectors == 2
-    assert verdict.lost_share_bound_95 == pytest.approx(0.00994, rel=1e-3)
-    slow = run_of(frames_document(100, duration_s=20.0), [])
-    assert judge("X", [run_of(frames_document(), []), slow]).answer == "cannot tell"
-    assert judge("X", [run_of(frames_document(), [])]).answer == "cannot tell"
-    doubtful = run_of(FULL, [check("warning", "better")])
-    assert judge("X", [run_of(frames_document(), []), doubtful]).answer == "cannot tell"
-    near = run_of(frames_document(), []).model_copy(update={"ceiling_hz": 39.0})  # FULL went at 20 Hz
-    far = run_of(frames_document(), []).model_copy(update={"ceiling_hz": 41.0})
-    assert "at least" in judge("X", [near, run_of(FULL, [])]).advice[0]
-    assert judge("X", [far, run_of(FULL, [])]).advice == []
-    void = run_of(FULL, [check("failed", "either")])
-    assert judge("X", [run_of(frames_document(), []), void]).measured_bytes_per_s is None

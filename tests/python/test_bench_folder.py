@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from pydantic import ValidationError
 
-from penstock.bench.folder import MANIFEST, NAME, BenchFolder, FileSet, find_left, require_room
+from penstock.bench.folder import (
+    MANIFEST,
+    NAME,
+    BenchFolder,
+    FileSet,
+    find_left,
+    require_room,
+    room_for_frames,
+)
 from penstock.model.errors import PenstockError, UsageError
 
 PREFIX = "frame-"
@@ -32,6 +40,21 @@ def test_leaves_nothing_behind(tmp_path: Path) -> None:
         assert folder.path.parent == tmp_path
         assert folder.path.stat().st_mode & 0o777 == 0o700
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_files_of_a_finished_step_make_room_for_the_next(tmp_path: Path) -> None:
+    with BenchFolder.make(tmp_path) as folder:
+        paths = make_files(folder, 5)
+        foreign = folder.path / "frame-mine.bin"
+        foreign.write_text("kept")
+        folder.clear()
+        assert not any(path.exists() for path in paths)
+        assert {path.name for path in folder.path.iterdir()} == {MANIFEST, foreign.name}
+        make_files(folder, 3)
+        foreign.unlink()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(PenstockError, match="cannot be removed"):
+        folder.clear()
 
 
 def test_is_removed_when_the_run_fails_and_stays_when_asked(tmp_path: Path) -> None:
@@ -194,3 +217,22 @@ def test_room_is_asked_for_before_anything_is_written(
         require_room(tmp_path, 0, 1001)
     Few.f_files = Few.f_favail = 0  # a file system that makes them as it needs them
     require_room(tmp_path, 0, 10**9)
+
+
+@given(
+    blocks=st.integers(0, 10**7),
+    stored=st.integers(1, 10**7),
+    inodes=st.integers(1000, 10**5),
+    files=st.booleans(),
+)
+def test_the_frames_that_have_room_fit_and_one_more_does_not(
+    blocks: int, stored: int, inodes: int, files: bool
+) -> None:
+    room = os.statvfs_result((4096, 4096, 10**7, blocks, blocks, 10**6, inodes, inodes, 0, 255))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.bench.folder.os.statvfs", lambda _: room)
+        frames = room_for_frames(Path(), stored, files)
+        if frames:
+            require_room(Path(), frames * stored, frames if files else 0)
+        with pytest.raises(PenstockError):
+            require_room(Path(), (frames + 1) * stored, frames + 1 if files else 0)

@@ -21,7 +21,9 @@ from ports import free_ports
 from penstock.programs.locate import find_program
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-BLOCK = re.compile(r"(?P<not_run><!-- not run: .*-->\n)?```(?P<kind>console|sh)\n(?P<text>.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"(?P<not_run><!-- not run: [^\n]*-->\n)?```(?P<kind>console|sh)\n(?P<text>.*?)```", re.DOTALL
+)
 SMALL = "custom --rows 64 --columns 96 --type uint16"
 WAIT_S = 60
 
@@ -84,6 +86,14 @@ PAGES = [
     for page in sorted((DOCS / kind).glob("*.md"))
     if script_of(page, 0)
 ]
+
+
+def test_a_block_that_is_not_run_hides_no_other(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    block = "```console\n$ {}\n```\n"
+    not_run = "<!-- not run: it waits -->\n"
+    page.write_text(not_run + block.format("one") + block.format("two") + not_run + block.format("three"))
+    assert script_of(page, 0) == "two"
 
 
 def bash(script: str, folder: Path, **more: str) -> None:

@@ -139,6 +139,17 @@ class BenchFolder:
                 f"when the storage is back: penstock bench clean {self.path.parent}",
             ) from error
 
+    def clear(self) -> None:
+        """Removes the files that are listed; the folder stays, for more."""
+        try:
+            with _Opened(self.path) as opened:
+                opened.remove(self._is_listed)
+        except OSError as error:
+            raise PenstockError(
+                f"files in {self.path} cannot be removed: {error.strerror}",
+                f"when the storage is back: penstock bench clean {self.path.parent}",
+            ) from error
+
     def _remove(self) -> None:
         with _Opened(self.path) as opened:
             opened.remove(self._is_listed)
@@ -215,6 +226,14 @@ def require_target(target: Path) -> None:
     if not target.is_dir():
         what = "is not a folder" if target.exists() else "is not there"
         raise UsageError(f"the target {target} {what}", "name a folder on the storage that is to be measured")
+
+
+def room_for_frames(target: Path, stored_bytes: int, file_a_frame: bool) -> int:
+    """How many frames `target` takes, with a reserve left free."""
+    room = os.statvfs(target)
+    free = room.f_bavail * room.f_frsize - int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
+    frames = max(0, free // stored_bytes)
+    return min(frames, max(0, room.f_favail - RESERVE_INODES)) if file_a_frame and room.f_files else frames
 
 
 def require_room(target: Path, needed_bytes: int, files: int) -> None:

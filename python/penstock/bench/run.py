@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,6 +33,7 @@ from penstock.programs.process import LogLine
 _CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
 # Storage whose files are whole pages, with direct I/O.
 _PAGE = 4096
+RATE_MAX_HZ = 1e7
 _INTERVALS = 500
 _INTERVAL_MIN_S = 0.1
 
@@ -53,7 +55,7 @@ class FramesRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     frame_bytes: int = Field(ge=1, le=4 << 30)
-    rate_hz: float = Field(ge=0, le=1e7)
+    rate_hz: float = Field(ge=0, le=RATE_MAX_HZ)
     seconds: float = Field(gt=0, le=30 * 86400)
     frames: int = Field(ge=1, le=10**9)
     writers: int = Field(ge=1, le=256)
@@ -63,10 +65,15 @@ class FramesRequest(BaseModel):
     access: Access
 
     @property
+    def stored_bytes_each(self) -> int:
+        """That a frame takes in a file."""
+        page = _PAGE if self.access.direct else 1
+        return -(-self.frame_bytes // page) * page
+
+    @property
     def bytes(self) -> int:
         """That files take."""
-        page = _PAGE if self.access.direct else 1
-        return self.frames * (-(-self.frame_bytes // page) * page)
+        return self.frames * self.stored_bytes_each
 
     @property
     def files(self) -> int:
@@ -75,6 +82,17 @@ class FramesRequest(BaseModel):
     def as_fast_as_it_goes(self, frames: int) -> "FramesRequest":
         """The same pattern without a rate."""
         return self.model_copy(update={"rate_hz": 0.0, "frames": frames})
+
+    def at(self, rate_hz: float, frames: int) -> "FramesRequest":
+        """The same pattern at another rate: a buffer of as many frames, and the same limit for late ones.
+
+        A UsageError names the value that is not possible.
+        """
+        changes = {"rate_hz": rate_hz, "frames": frames, "seconds": frames / rate_hz}
+        try:
+            return FramesRequest.model_validate(self.model_dump() | changes)
+        except ValidationError as error:
+            raise _usage(error) from error
 
 
 def frames_request(
@@ -180,15 +198,22 @@ def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
 
 def run_frames(request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling) -> Run:
     """The run in `folder`. With a rate, the generator's ceiling is measured first."""
-    ceiling_hz = measure_ceiling(request, telling) if request.rate_hz else None
     folder.announce(FileSet(prefix=prefix, count=request.files))
     backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
-    conditions = conditions_of(folder.path)
+    return run_frames_on(backend, request, folder.path, prefix, telling)
+
+
+def run_frames_on(
+    backend: PosixBackend | NullBackend, request: FramesRequest, place: Path, prefix: str, telling: Telling
+) -> Run:
+    """The run on any back end. The conditions are those of the folder `place`."""
+    ceiling_hz = measure_ceiling(request, telling) if request.rate_hz else None
+    conditions = conditions_of(place)
     document = load(frames_plan(request, backend, prefix), telling.progress, telling.log)
     checks = frame_checks(document, ceiling_hz, is_memory(conditions))
     return Run(
         workload="frames",
-        target=str(folder.path.parent),
+        target=str(place.parent),
         conditions=conditions,
         validity=validity_of(checks),
         checks=checks,

@@ -1,23 +1,14 @@
-"""Can this storage take this detector?
-
-Measured in two runs: at the detector's own rate, which tells whether frames are lost, and then the same
-pattern as fast as it goes, which tells how much is left. `judge` looks at nothing but the runs.
-"""
+"""Can this storage take this detector? `judge` looks at nothing but what was measured."""
 
 import math
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from penstock.bench.checks import CEILING_FACTOR
-from penstock.bench.folder import BenchFolder
-from penstock.bench.run import FramesRequest, Telling, run_frames
-from penstock.model.catalogue import Detector
+from penstock.bench.search import WIDTH
+from penstock.bench.statistics import share_bound
 from penstock.model.errors import ExitCode
-from penstock.model.runs import Bias, Check, Run, Verdict
-
-# Of the frames of the run at the detector's rate.
-_FULL_SPEED_SHARE = 3
-_FULL_SPEED_FRAMES_MIN = 20
+from penstock.model.runs import Answer, Bias, Check, Run, Search, Step, Verdict
 
 EXIT_CODES = {
     "yes": ExitCode.FINE,
@@ -27,51 +18,98 @@ EXIT_CODES = {
 }
 
 
-def full_speed_request(request: FramesRequest) -> FramesRequest:
-    """What follows the run at the detector's rate."""
-    return request.as_fast_as_it_goes(max(_FULL_SPEED_FRAMES_MIN, request.frames // _FULL_SPEED_SHARE))
+@dataclass(frozen=True)
+class Measured:
+    """All that a verdict follows from. The first of `steps` is at the detector's rate."""
+
+    detector: str
+    needed_hz: float
+    frame_bytes: int
+    late_limit_s: float
+    searches: bool
+    """whether a search was asked for; without one the run as fast as it went tells what is left"""
+    steps: Sequence[Step]
+    search: Search | None = None
+    problem: str | None = None
+
+    @property
+    def needed_bytes_per_s(self) -> float:
+        return self.needed_hz * self.frame_bytes
+
+    def sound(self, *kinds: str) -> list[Step]:
+        return [step for step in self.steps if step.kind in kinds and step.outcome != "invalid"]
+
+    @property
+    def full_speed(self) -> Step | None:
+        """The run as fast as it went."""
+        return next((step for step in self.steps if step.kind == "full speed"), None)
+
+    @property
+    def full_speed_bytes_per_s(self) -> float | None:
+        full = self.full_speed
+        if full is None or full.run.frames is None or full.outcome == "invalid":
+            return None
+        return full.run.frames.carried_bytes_per_s
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """What the storage carries at most, as far as that was measured."""
+        if not self.searches:
+            return self.full_speed_bytes_per_s
+        held_hz = self.search.held_hz if self.search is not None else None
+        return None if held_hz is None else held_hz * self.frame_bytes
 
 
-def measure(detector: Detector, request: FramesRequest, folder: BenchFolder, telling: Telling) -> Verdict:
-    """Both runs; the second one is left out where the first was cut short."""
-    at_rate = run_frames(request, folder, "rate-", telling)
-    cut_short = at_rate.document.interrupted or at_rate.document.problem is not None
-    runs = [at_rate]
-    if not cut_short:
-        runs.append(run_frames(full_speed_request(request), folder, "full-", telling))
-    return judge(detector.name, runs)
-
-
-def judge(detector: str, runs: list[Run]) -> Verdict:
-    """`runs`: at the detector's rate, and as fast as it goes where that was measured."""
-    at_rate, full = runs[0], runs[1] if len(runs) > 1 else None
-    figures = at_rate.frames
-    assert figures is not None
-    measured = full.frames.carried_bytes_per_s if full is not None and full.frames is not None else None
-    if full is not None and full.validity == "invalid":
-        measured = None
-    margin = measured / figures.needed_bytes_per_s - 1 if measured else None
-    answer, reasons = _answer(at_rate, full, margin)
-    wanting = [check for run in runs for check in run.checks if check.outcome != "ok"]
-    advice = [check.advice for check in wanting if check.advice]
-    if full is not None and _generator_limited(full, at_rate.ceiling_hz):
-        advice.append(
-            "what was measured is near what the generator can do: the storage carries at least that"
-        )
+def judge(measured: Measured) -> Verdict:
+    needed, found = measured.needed_bytes_per_s, measured.bytes_per_s
+    margin = None if found is None else found / needed - 1
+    due, lost = _counts(measured.sound("rate", "soak"))
+    answer, reasons = _answer(measured, margin, lost)
     return Verdict(
-        detector=detector,
+        detector=measured.detector,
         answer=answer,
         reasons=reasons,
-        advice=list(dict.fromkeys(advice)),
-        needed_bytes_per_s=figures.needed_bytes_per_s,
-        measured_bytes_per_s=measured,
+        advice=list(dict.fromkeys(_advice(measured))),
+        problem=measured.problem,
+        needed_hz=measured.needed_hz,
+        needed_bytes_per_s=needed,
+        late_limit_s=measured.late_limit_s,
+        measured_bytes_per_s=found,
         margin=margin,
-        detectors=math.floor(measured / figures.needed_bytes_per_s) if measured else None,
-        lost=figures.due - figures.written,
-        due=figures.due,
-        lost_share_bound_95=figures.lost_share_bound_95,
-        runs=runs,
+        # A rate that is a multiple, but for rounding, counts as one.
+        detectors=None if found is None else math.floor(found / needed * (1 + 1e-9)),
+        lost=lost,
+        due=due,
+        lost_share_bound_95=share_bound(lost, due) if due else 1.0,
+        search=measured.search,
+        steps=list(measured.steps),
     )
+
+
+def _counts(steps: Iterable[Step]) -> tuple[int, int]:
+    """Frames due, and lost."""
+    figures = [step.run.frames for step in steps if step.run.frames is not None]
+    due = sum(each.due for each in figures)
+    return due, due - sum(each.written for each in figures)
+
+
+def _advice(measured: Measured) -> Iterator[str]:
+    for step in measured.steps:
+        yield from (check.advice for check in step.run.checks if check.outcome != "ok" and check.advice)
+    full = measured.full_speed
+    at_rate = measured.sound("rate")
+    if full is not None and at_rate and _generator_limited(full.run, at_rate[0].run.ceiling_hz):
+        yield "what was measured is near what the generator can do: the storage carries at least that"
+    search = measured.search
+    if search is None:
+        return
+    if search.ended == "top":
+        why = "with more free space" if search.top_reason == "space" else "with a larger --search-to"
+        yield f"the highest rate that was tried held: the storage may carry more, which shows {why}"
+    elif search.ended in ("time", "steps"):
+        yield "the search ended before its bracket was narrow: more --search-time narrows it"
+    elif search.ended == "invalid":
+        yield "the search ended at a rate whose runs were invalid: the storage carries at least what held"
 
 
 def _generator_limited(full: Run, ceiling_hz: float | None) -> bool:
@@ -82,36 +120,57 @@ def _generator_limited(full: Run, ceiling_hz: float | None) -> bool:
     return full.frames.written / seconds * CEILING_FACTOR > ceiling_hz
 
 
-_Answer = tuple[Literal["yes", "no", "cannot tell", "invalid"], list[str]]
-
-
-def _answer(run: Run, full: Run | None, margin: float | None) -> _Answer:
+def _answer(measured: Measured, margin: float | None, lost: int) -> tuple[Answer, list[str]]:
     """What a condition may have made too good is no yes; what it may have made too bad is no no."""
-    assert run.frames is not None
-    failed = [check for check in run.checks if check.outcome == "failed"]
-    if failed:
-        return "invalid", [_sentence(check) for check in failed]
-    lost = run.frames.due - run.frames.written
+    at_rate = measured.sound("rate", "soak")
+    if not at_rate:
+        void = [step.shortcomings for step in measured.steps if step.kind == "rate"]
+        return "invalid", void[-1] if void else ["nothing was measured at the detector's rate"]
     if lost > 0:
-        found = (
-            f"{lost} of {run.frames.due} frames were lost ({run.frames.dropped} because the buffer was full)"
-        )
-        doubts = list(_doubts(run, "worse"))
-        return ("cannot tell", [found, *doubts]) if doubts else ("no", [found])
-    found = f"none of {run.frames.due} frames was lost"
-    doubts = [*_doubts(run, "better"), *(_doubts(full, "better") if full else ()), *_margin_doubts(margin)]
-    return ("cannot tell", [found, *doubts]) if doubts else ("yes", [found])
+        losers = [step for step in at_rate if _counts([step])[1]]
+        found = [f"{_name(step)}: {step.shortcomings[0]}" for step in losers]
+        doubts = [doubt for step in losers for doubt in _doubts(step.run, "worse")]
+        return ("cannot tell", [*found, *doubts]) if doubts else ("no", found)
+    found = [f"{_name(step)}: none of {_counts([step])[0]} frames was lost" for step in at_rate]
+    doubts = list(dict.fromkeys(_yes_doubts(measured, margin)))
+    return ("cannot tell", [*found, *doubts]) if doubts else ("yes", found)
+
+
+def _name(step: Step) -> str:
+    return "soak" if step.kind == "soak" else "at the detector's rate"
+
+
+def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[str]:
+    """Why a storage that lost nothing may be too weak all the same."""
+    if measured.problem is not None:
+        yield f"it is incomplete: {measured.problem}"
+    for step in measured.sound("rate", "soak"):
+        yield from _doubts(step.run, "better")
+        yield from (f"{_name(step)}: {shortcoming}" for shortcoming in step.shortcomings)
+    full = measured.full_speed
+    if not measured.searches and full is not None:
+        yield from _doubts(full.run, "better")
+    voids = [step for step in measured.steps if step.kind == "soak" and step.outcome == "invalid"]
+    if voids and not measured.sound("soak"):
+        yield f"the soak is invalid: {'; '.join(voids[-1].shortcomings)}"
+    full_bytes_per_s = measured.full_speed_bytes_per_s
+    if margin is None:
+        yield "how much the storage carries at most was not measured"
+    elif full_bytes_per_s is not None and full_bytes_per_s < measured.needed_bytes_per_s:
+        yield "as fast as it goes, the storage carried less than the detector needs"
+    yield from _chance(measured)
+
+
+def _chance(measured: Measured) -> Iterator[str]:
+    """A rate near the limit holds by chance."""
+    failed_hz = measured.search.not_held_hz if measured.search is not None else None
+    if failed_hz is not None and measured.needed_hz < failed_hz < measured.needed_hz * (1 + WIDTH):
+        percent = 100 * (failed_hz / measured.needed_hz - 1)
+        yield f"a rate that is only {percent:.1f} % higher did not hold: that this one did may be chance"
 
 
 def _doubts(run: Run, bias: Bias) -> Iterator[str]:
     return (_sentence(c) for c in run.checks if c.outcome == "warning" and c.bias in (bias, "either"))
-
-
-def _margin_doubts(margin: float | None) -> Iterator[str]:
-    if margin is None:
-        yield "how much the storage carries at most was not measured"
-    elif margin < 0:
-        yield "as fast as it goes, the storage carried less than the detector needs"
 
 
 def _sentence(check: Check) -> str:

@@ -17,6 +17,7 @@ from penstock.cli.info import info_command
 from penstock.cli.plan import plan_command
 from penstock.cli.record import record_command
 from penstock.cli.recover import recover_command
+from penstock.cli.report import report_command
 from penstock.cli.simulate import simulate_command
 from penstock.cli.verdict import verdict_command
 
@@ -105,6 +106,8 @@ application.command(
     short_help="Can this storage take this detector?",
     epilog=examples(
         "penstock verdict pilatus-6m /data",
+        "penstock verdict pilatus-6m /data --quick --yes",
+        "penstock verdict pilatus-6m /data --soak 600 --output verdict.json --report verdict.html",
         "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
     ),
 )(verdict_command)
@@ -126,6 +129,14 @@ application.command(
         "penstock plan --write 1TB/s --capacity 100PB --block test-brick-gen2 --headroom 0 --fill 1",
     ),
 )(plan_command)
+application.command(
+    "report",
+    short_help="A page with tables and plots from documents of measurements.",
+    epilog=examples(
+        "penstock report verdict.json --output verdict.html",
+        "penstock report run.json campaign.json --output report.html --markdown report.md --csv report.csv",
+    ),
+)(report_command)
 application.add_typer(bench_application, name="bench")
 application.command(
     "demo",

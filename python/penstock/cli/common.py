@@ -1,9 +1,11 @@
 """What all commands share: consoles, errors, JSON output."""
 
+import contextlib
 import functools
 import json
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
@@ -66,6 +68,20 @@ def print_json_line(value: BaseModel) -> None:
     """One JSON document on one line, at once, for machines that follow."""
     sys.stdout.write(value.model_dump_json() + "\n")
     sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def ending_like_ctrl_c() -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt, as SIGINT does. For the main thread."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def size_option(text: str, name: str) -> int:

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from penstock.bench.conditions import conditions_of
 from penstock.bench.folder import BenchFolder, require_room, require_target
 from penstock.bench.run import Access, frames_request
-from penstock.bench.verdict import EXIT_CODES, full_speed_request, measure
+from penstock.bench.stages import FolderPlace, VerdictRequest, fits_hz, late_limit_s, measure
+from penstock.bench.verdict import EXIT_CODES
 from penstock.cli.bench import (
     Buffered,
     BufferSeconds,
@@ -25,13 +27,17 @@ from penstock.cli.bench import (
     may_go_on,
     telling,
 )
-from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli.common import ending_like_ctrl_c, err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.report import ReportFile, require_new
+from penstock.files.documents import GrowingDocument
 from penstock.files.space import write_document
+from penstock.model.catalogue import CUSTOM, Detector
 from penstock.model.errors import UsageError
-from penstock.model.runs import Verdict
+from penstock.model.runs import Step, Verdict
 from penstock.report.progress import ProgressView
-from penstock.report.runs import checks_table, frames_plan_view, verdict_view
+from penstock.report.runs import checks_table
+from penstock.report.verdicts import step_line, verdict_plan_view, verdict_view
 
 
 @reports_errors
@@ -41,7 +47,31 @@ def verdict_command(
         typer.Argument(help="A name from `penstock detectors`, or `custom` with --rows, --columns, --type."),
     ],
     target: Target,
-    seconds: Annotated[float, typer.Option(min=1, help="How long frames become due.")] = 30.0,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="How long frames become due in the first run.")
+    ] = 30.0,
+    soak: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=30 * 86400,
+            metavar="SECONDS",
+            help="The last run, which has to confirm: so long at the detector's rate; 0: none.",
+        ),
+    ] = 60.0,
+    search_time: Annotated[
+        float,
+        typer.Option(
+            min=0, max=86400, metavar="SECONDS", help="For the search for the highest rate; 0: no search."
+        ),
+    ] = 180.0,
+    search_to: Annotated[
+        float,
+        typer.Option(min=1.1, max=1e4, metavar="FACTOR", help="Search up to so many times the rate."),
+    ] = 10.0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="No search and no soak: the first two runs alone.")
+    ] = False,
     rate: Annotated[
         float | None,
         typer.Option(min=1e-3, max=1e7, metavar="HZ", help="Frames a second. [default: the detector's own]"),
@@ -61,14 +91,16 @@ def verdict_command(
     columns: CustomColumns = None,
     type_: CustomType = None,
     output: Output = None,
+    report: ReportFile = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Can this storage take this detector? Measures it at the detector's own rate and frame size.
 
-    Frames become due and wait for nobody. Then the same pattern is written as fast as it goes, for the
-    margin. Exit code 0: yes; 1: no, or the run failed; 3: cannot tell; 4: the measurement is invalid.
+    Frames become due and wait for nobody. Then the same pattern is written as fast as it goes, the highest
+    rate that holds is searched for, and a soak at the detector's rate confirms the answer.
+    Exit code 0: yes; 1: no, or the run failed; 3: cannot tell; 4: the measurement is invalid.
     """
     chosen = choose_detector("verdict", detector, rows, columns, type_)
     rate_hz = chosen.rate_hz if rate is None else rate
@@ -76,30 +108,72 @@ def verdict_command(
         raise UsageError(f"the rate of {chosen.name} is not known", "give one with --rate")
     access = Access(direct=not buffered, sync=sync, seed=seed)
     frame_bytes = max(1, round(chosen.frame_bytes / ratio))
-    request = frames_request(
+    at_rate = frames_request(
         frame_bytes, rate_hz, seconds, writers, buffer_seconds, late_after, layout, access
     )
-    full = full_speed_request(request)
+    request = VerdictRequest(
+        detector=_name_of(chosen),
+        at_rate=at_rate,
+        late_limit_s=late_limit_s(at_rate, late_after),
+        search_s=0.0 if quick else search_time,
+        times_max=search_to,
+        soak_s=0.0 if quick else soak,
+    )
     require_target(target)
     check_output(output)
-    err().print(frames_plan_view(request, str(target), full))
-    require_room(target, request.bytes + full.bytes, request.files + full.files)
+    require_new(report, "--report")
+    if report is not None and output is not None and report.absolute() == output.absolute():
+        raise UsageError(f"--report and --output both name {report}", "name different files")
+    err().print(verdict_plan_view(request, conditions_of(target), str(target), fits_hz(request, target)))
+    for step in request.always:
+        require_room(target, step.bytes, step.files)
     if dry_run:
         return
     may_go_on(yes)
     with BenchFolder.make(target) as folder:
-        with ProgressView(err()) as view:
-            verdict = measure(chosen, request, folder, telling(view))
-        _show(verdict, output, json)
+        document = GrowingDocument(output) if output is not None else None
+        verdict = _measure(request, folder, document)
+        _show(verdict, json)
+        if document is not None:
+            document.write(verdict)
+        if report is not None:
+            _write_report(report, verdict, output)
     raise typer.Exit(int(EXIT_CODES[verdict.answer]))
 
 
-def _show(verdict: Verdict, output: Path | None, json: bool) -> None:
-    if output is not None:
-        write_document(output, verdict.model_dump_json())
+def _name_of(detector: Detector) -> str:
+    if detector.name != CUSTOM:
+        return detector.name
+    return f"custom detector of {detector.rows} x {detector.columns} {detector.type}"
+
+
+def _measure(request: VerdictRequest, folder: BenchFolder, document: GrowingDocument | None) -> Verdict:
+    """The document is written after each step, so that it is there whatever happens."""
+    with ProgressView(err()) as view:
+
+        def on_step(step: Step, so_far: Verdict) -> None:
+            view.say(step_line(step))
+            if document is not None:
+                document.write(so_far)
+
+        with ending_like_ctrl_c():
+            return measure(request, FolderPlace(folder, telling(view)), on_step)
+
+
+def _write_report(path: Path, verdict: Verdict, output: Path | None) -> None:
+    # Loading what draws takes as long as the rest of a command.
+    from penstock.report.write import report_texts  # noqa: PLC0415
+
+    source = str(output) if output is not None else "a verdict that was not kept"
+    for file, text in report_texts({source: verdict}, path, None, None):
+        write_document(file, text.rstrip("\n"))
+
+
+def _show(verdict: Verdict, json: bool) -> None:
+    """While the folder is there still: where that cannot be removed, what was measured is not lost."""
     if json:
         print_json(verdict)
     else:
-        out().print(checks_table(verdict.runs[0].checks))
+        out().print(checks_table(verdict.steps[-1].run.checks))
         out().print()
         out().print(verdict_view(verdict))

@@ -12,7 +12,7 @@ Bias = Literal["better", "worse", "either"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Check(_Part):
@@ -108,22 +108,58 @@ class Run(_Part):
     document: LoadDocument
 
 
+Answer = Literal["yes", "no", "cannot tell", "invalid"]
+StepKind = Literal["rate", "full speed", "search", "soak"]
+StepOutcome = Literal["held", "not held", "invalid", "measured"]
+SearchEnd = Literal["narrow", "top", "bottom", "steps", "time", "invalid", "cut short"]
+TopReason = Literal["asked", "space"]
+
+
+class Step(_Part):
+    """A run of a verdict, and what it says about its rate."""
+
+    kind: StepKind
+    rate_hz: float = Field(ge=0, description="0: as fast as it went")
+    outcome: StepOutcome = Field(description="measured: of the run as fast as it went, which has no rate")
+    shortcomings: list[str] = Field(description="why the rate did not hold, or the run is invalid")
+    run: Run
+
+
+class Search(_Part):
+    """Between which rates the highest one lies that holds. Each end is a single run."""
+
+    held_hz: float | None = Field(description="the highest rate that held; null: none that was tried")
+    not_held_hz: float | None = Field(description="the lowest rate that did not; null: none that was tried")
+    full_speed_hz: float | None = Field(description="frames a second as fast as it went")
+    top_hz: float = Field(description="nothing higher would have been tried")
+    top_reason: TopReason
+    ended: SearchEnd = Field(
+        description="narrow: the ends are near each other; top, bottom: nothing is left to try"
+    )
+
+
 class Verdict(_Part):
     """Whether a storage takes a detector."""
 
     format: Literal["penstock-verdict 1"] = "penstock-verdict 1"
     detector: str
-    answer: Literal["yes", "no", "cannot tell", "invalid"]
+    answer: Answer
     reasons: list[str]
     advice: list[str]
+    problem: str | None = Field(description="what ended it before its time; null: it is complete")
+    needed_hz: float = Field(gt=0)
     needed_bytes_per_s: float
-    measured_bytes_per_s: float | None = Field(description="with the same pattern as fast as it went")
+    late_limit_s: float = Field(description="a rate does not hold where a frame took longer")
+    measured_bytes_per_s: float | None = Field(
+        description="at the highest rate that held; without a search, as fast as it went"
+    )
     margin: float | None = Field(description="measured / needed - 1")
     detectors: int | None = Field(description="how many such detectors the measured bandwidth is enough for")
-    lost: int
+    lost: int = Field(description="in all valid and warned runs at the detector's rate, as due")
     due: int
     lost_share_bound_95: float
-    runs: list[Run] = Field(description="at the detector's rate, then as fast as it goes")
+    search: Search | None = Field(description="null: there was none")
+    steps: list[Step] = Field(description="in the order in which they were made")
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs and verdicts for people."""
+"""Runs for people."""
 
 from collections.abc import Iterable
 
@@ -9,30 +9,33 @@ from rich.text import Text
 
 from penstock.bench.run import FramesRequest
 from penstock.model.load import StreamWorkload
-from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures, Verdict
+from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.tables import fact_table
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "bold red"}
-_ANSWER_STYLE = {"yes": "bold green", "no": "bold red", "cannot tell": "bold yellow", "invalid": "bold red"}
 
 
-def frames_plan_view(request: FramesRequest, target: str, more: FramesRequest | None = None) -> Table:
+def frames_plan_view(request: FramesRequest, target: str) -> Table:
     """What will be done, before it is."""
-    files = request.files + (more.files if more else 0)
-    size = request.bytes + (more.bytes if more else 0)
-    access = "past the page cache" if request.access.direct else "through the page cache"
-    layout = request.layout.replace("_", " ")
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
         "frames": f"{request.frames} of {human_bytes(request.frame_bytes)}, {_rate_text(request)}",
-        "files": f"{files}, {human_bytes(size)} together",
-        "takes": _duration_text(request, more),
+        "files": f"{request.files}, {human_bytes(request.bytes)} together",
+        "takes": _duration_text(request),
+    }
+    return fact_table(rows | pattern_rows(request))
+
+
+def pattern_rows(request: FramesRequest) -> dict[str, str]:
+    """How frames are written."""
+    access = "past the page cache" if request.access.direct else "through the page cache"
+    layout = request.layout.replace("_", " ")
+    return {
         "writers": f"{request.writers}, {layout}, {access}, sync: {request.access.sync}",
         "buffer": f"{request.buffer_frames} frames; late after {human_seconds(request.late_after_s)}",
     }
-    return fact_table(rows)
 
 
 def _rate_text(request: FramesRequest) -> str:
@@ -41,11 +44,10 @@ def _rate_text(request: FramesRequest) -> str:
     return f"{request.rate_hz:g} Hz, {human_rate(request.rate_hz * request.frame_bytes)}"
 
 
-def _duration_text(request: FramesRequest, more: FramesRequest | None) -> str:
-    if not request.rate_hz:
-        return "as long as the storage needs"
-    after = f", then {more.frames} frames as fast as it goes" if more else ""
-    return f"{human_seconds(request.frames / request.rate_hz)}{after}"
+def _duration_text(request: FramesRequest) -> str:
+    return (
+        human_seconds(request.frames / request.rate_hz) if request.rate_hz else "as long as the storage needs"
+    )
 
 
 def stream_plan_view(workload: StreamWorkload, target: str) -> Table:
@@ -122,18 +124,3 @@ def checks_table(checks: Iterable[Check]) -> Table:
         outcome = Text(check.outcome, style=_STYLE[check.outcome])
         table.add_row(escape(check.name), outcome, escape(check.expected), escape(check.actual))
     return table
-
-
-def verdict_view(verdict: Verdict) -> RenderableType:
-    rows = {"needed": human_rate(verdict.needed_bytes_per_s)}
-    if verdict.measured_bytes_per_s is not None and verdict.margin is not None:
-        rows["measured"] = f"{human_rate(verdict.measured_bytes_per_s)} as fast as it goes"
-        rows["margin"] = f"{100 * verdict.margin:+.0f} %"
-        rows["such detectors"] = str(verdict.detectors)
-    rows["lost"] = f"{verdict.lost} of {verdict.due}, below {verdict.lost_share_bound_95:.2g} at 95 %"
-    answer = Text.assemble(
-        f"Can it take a {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
-    )
-    reasons = [Text(f"- {reason}") for reason in verdict.reasons]
-    advice = [Text(f"what to do: {line}") for line in verdict.advice]
-    return Group(fact_table(rows), Text(), answer, *reasons, *advice)

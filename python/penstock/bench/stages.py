@@ -1,0 +1,229 @@
+"""Measures what a verdict needs: at the detector's rate, as fast as it goes, the search, the soak.
+
+Whatever ends it before its time, what was measured until then is in the verdict.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from penstock.bench.checks import SHORT_S
+from penstock.bench.folder import BenchFolder, require_room, room_for_frames
+from penstock.bench.holds import FRAMES_MIN, outcome_of
+from penstock.bench.run import RATE_MAX_HZ, FramesRequest, Telling, run_frames
+from penstock.bench.search import STEPS_MAX, Bracket, limits_of, search
+from penstock.bench.verdict import Measured, judge
+from penstock.model.errors import PenstockError
+from penstock.model.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
+
+# Of the frames of the run at the detector's rate.
+_FULL_SPEED_SHARE = 3
+_FULL_SPEED_FRAMES_MIN = 20
+GOES_ON = "the measurement had not ended when this was written"
+
+
+def late_limit_s(at_rate: FramesRequest, asked_s: float | None) -> float:
+    """Of a rate that holds: half of what the buffer takes at the detector's rate, or what was asked for."""
+    if asked_s is not None:
+        return asked_s
+    return max(at_rate.late_after_s, at_rate.buffer_frames / at_rate.rate_hz / 2)
+
+
+@dataclass(frozen=True)
+class VerdictRequest:
+    """What a verdict is asked for. Times are seconds; 0 leaves the search or the soak out."""
+
+    detector: str
+    at_rate: FramesRequest
+    late_limit_s: float
+    search_s: float
+    times_max: float
+    """the search tries at most so many times the detector's rate"""
+    soak_s: float
+    step_s: float = SHORT_S
+    """of the search, at least"""
+
+    @property
+    def full_speed(self) -> FramesRequest:
+        frames = max(_FULL_SPEED_FRAMES_MIN, self.at_rate.frames // _FULL_SPEED_SHARE)
+        return self.at_rate.as_fast_as_it_goes(frames)
+
+    @property
+    def soak(self) -> FramesRequest | None:
+        if not self.soak_s:
+            return None
+        return self.at_rate.at(self.at_rate.rate_hz, math.ceil(self.soak_s * self.at_rate.rate_hz))
+
+    def search_step(self, rate_hz: float) -> FramesRequest:
+        """So long that its checks can be made."""
+        return self.at_rate.at(rate_hz, max(FRAMES_MIN, math.ceil(self.step_s * rate_hz) + 1))
+
+    @property
+    def always(self) -> list[FramesRequest]:
+        """The steps that are made in any case."""
+        return [step for step in (self.at_rate, self.full_speed, self.soak) if step is not None]
+
+    @property
+    def search_steps_max(self) -> int:
+        return STEPS_MAX if self.search_s else 0
+
+
+class Place(Protocol):
+    """Where runs are made, one after the other."""
+
+    def run(self, request: FramesRequest, prefix: str) -> Run: ...
+
+    def clear(self) -> None:
+        """Removes what runs left."""
+
+    def fits_hz(self, request: VerdictRequest) -> float:
+        """The highest rate whose step of the search has room."""
+
+
+@dataclass(frozen=True)
+class FolderPlace:
+    folder: BenchFolder
+    telling: Telling
+
+    def run(self, request: FramesRequest, prefix: str) -> Run:
+        require_room(self.folder.path, request.bytes, request.files)
+        return run_frames(request, self.folder, prefix, self.telling)
+
+    def clear(self) -> None:
+        self.folder.clear()
+
+    def fits_hz(self, request: VerdictRequest) -> float:
+        return fits_hz(request, self.folder.path)
+
+
+def fits_hz(request: VerdictRequest, target: Path) -> float:
+    """The highest rate whose step of the search has room in `target`."""
+    at_rate = request.at_rate
+    frames = room_for_frames(target, at_rate.stored_bytes_each, at_rate.layout == "file_a_frame")
+    return max(0, frames - 1) / request.step_s if frames > FRAMES_MIN else 0.0
+
+
+class _EndedError(Exception):
+    """The measurement cannot go on."""
+
+
+@dataclass
+class _Course:
+    """The steps so far."""
+
+    request: VerdictRequest
+    place: Place
+    on_step: Callable[[Step, Verdict], None]
+    steps: list[Step] = field(default_factory=list)
+    search: Search | None = None
+
+    def verdict(self, problem: str | None) -> Verdict:
+        return judge(
+            Measured(
+                detector=self.request.detector,
+                needed_hz=self.request.at_rate.rate_hz,
+                frame_bytes=self.request.at_rate.frame_bytes,
+                late_limit_s=self.request.late_limit_s,
+                searches=self.request.search_s > 0,
+                steps=self.steps,
+                search=self.search,
+                problem=problem,
+            )
+        )
+
+    def take(self, kind: StepKind, asked: FramesRequest) -> Step:
+        prefix = f"{kind.replace(' ', '-')}-{len(self.steps) + 1}-"
+        run = self.place.run(asked, prefix)
+        outcome, shortcomings = outcome_of(run, self.request.late_limit_s)
+        step = Step(kind=kind, rate_hz=asked.rate_hz, outcome=outcome, shortcomings=shortcomings, run=run)
+        self.steps.append(step)
+        self.on_step(step, self.verdict(GOES_ON))
+        if run.document.interrupted:
+            raise _EndedError("it was interrupted")
+        if run.document.problem is not None:
+            raise _EndedError(run.document.problem)
+        self.place.clear()
+        return step
+
+    def take_sound(self, kind: StepKind, asked: FramesRequest) -> Step:
+        """An invalid step is made again once."""
+        step = self.take(kind, asked)
+        return self.take(kind, asked) if step.outcome == "invalid" else step
+
+    def take_all(self) -> None:
+        at_rate = self.take_sound("rate", self.request.at_rate)
+        if at_rate.outcome == "invalid":
+            return
+        full = self.take("full speed", self.request.full_speed)
+        if self.request.search_s:
+            self.take_search(at_rate, full)
+        lost = at_rate.run.frames is not None and at_rate.run.frames.written < at_rate.run.frames.due
+        if self.request.soak is not None and not lost:
+            self.take_sound("soak", self.request.soak)
+
+    def take_search(self, at_rate: Step, full: Step) -> None:
+        request = self.request
+        full_hz = _rate_of(full) if full.outcome != "invalid" else None
+        limits, top_reason = limits_of(
+            at_rate.rate_hz,
+            full_hz,
+            request.times_max,
+            min(self.place.fits_hz(request), RATE_MAX_HZ),
+            request.search_s,
+            lambda rate_hz: request.search_step(rate_hz).seconds,
+        )
+
+        def note(bracket: Bracket, ended: str) -> None:
+            self.search = Search(
+                held_hz=bracket.held_hz,
+                not_held_hz=bracket.not_held_hz,
+                full_speed_hz=full_hz,
+                top_hz=limits.top_hz,
+                top_reason=top_reason,
+                ended=ended,
+            )
+
+        bracket = Bracket().with_outcome(at_rate.rate_hz, at_rate.outcome == "held")
+        note(bracket, "cut short")
+
+        def outcome_at(rate_hz: float) -> StepOutcome | None:
+            nonlocal bracket
+            outcome = self.take("search", request.search_step(rate_hz)).outcome
+            if outcome != "invalid":
+                bracket = bracket.with_outcome(rate_hz, outcome == "held")
+                note(bracket, "cut short")
+            return outcome
+
+        note(*search(outcome_at, bracket, limits))
+
+
+def _rate_of(step: Step) -> float | None:
+    """Frames a second of the run as fast as it went."""
+    figures, frame_bytes = step.run.frames, getattr(step.run.document.plan.workload, "frame_bytes", 0)
+    if figures is None or not figures.carried_bytes_per_s or not frame_bytes:
+        return None
+    return figures.carried_bytes_per_s / frame_bytes
+
+
+def measure(request: VerdictRequest, place: Place, on_step: Callable[[Step, Verdict], None]) -> Verdict:
+    """`on_step` hears of each step, with the verdict as far as it is known then.
+
+    A PenstockError or a KeyboardInterrupt only where nothing was measured.
+    """
+    course = _Course(request, place, on_step)
+    problem: str | None = None
+    try:
+        course.take_all()
+    except _EndedError as ended:
+        problem = str(ended)
+    except KeyboardInterrupt:
+        if not course.steps:
+            raise
+        problem = "it was interrupted"
+    except PenstockError as error:
+        if not course.steps:
+            raise
+        problem = error.message
+    return course.verdict(problem)

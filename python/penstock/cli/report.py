@@ -1,0 +1,61 @@
+"""`penstock report`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.common import err, reports_errors
+from penstock.files.documents import Document, read_document
+from penstock.files.space import write_document
+from penstock.model.errors import UsageError
+
+ReportFile = Annotated[
+    Path | None, typer.Option("--report", help="Write a page about it into this file (HTML).")
+]
+
+
+def require_new(path: Path | None, option: str) -> None:
+    """Before anything is done: a UsageError where the file could not be written."""
+    if path is None:
+        return
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{option} {path} is there already", "name a new file")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{option} {path} is in a folder that is not there", "name a new file")
+
+
+@reports_errors
+def report_command(
+    documents: Annotated[
+        list[Path],
+        typer.Argument(help="Documents of runs, verdicts and campaigns, which other commands wrote."),
+    ],
+    output: Annotated[Path | None, typer.Option(help="Write one HTML page that needs no other file.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the same as Markdown, without plots.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the values as CSV, a line for each run and value.")
+    ] = None,
+) -> None:
+    """Make a page with tables and plots from documents of runs, verdicts and campaigns.
+
+    Nothing is measured. Figures of invalid runs are marked wherever they stand, and so are documents of
+    measurements that were interrupted.
+    """
+    wanted = {"--output": output, "--markdown": markdown, "--csv": csv}
+    if not any(wanted.values()):
+        raise UsageError(
+            "nothing says what is to be written", "add --output report.html, --markdown or --csv"
+        )
+    for option, path in wanted.items():
+        require_new(path, option)
+    named = [path.absolute() for path in wanted.values() if path is not None]
+    if len(set(named)) < len(named):
+        raise UsageError("two of --output, --markdown and --csv name one file", "name different files")
+    # Loading what draws takes as long as the rest of a command.
+    from penstock.report.write import report_texts  # noqa: PLC0415
+
+    read: dict[str, Document] = {str(path): read_document(path) for path in documents}
+    for path, text in report_texts(read, output, markdown, csv):
+        write_document(path, text.rstrip("\n"))
+        err().print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,167 @@
+"""The page of a campaign: the values of each case, block by block, their median, and how sure that is."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from matplotlib.figure import Figure
+
+from penstock.bench.intervals import Interval, median_interval
+from penstock.bench.values import Value, values_of
+from penstock.model.campaigns import Campaign
+from penstock.report.page import Banner, Block, Cell, Facts, Page, Picture, Section, Table
+from penstock.report.parts import checks_block, conditions_block, pattern_block, value_text
+from penstock.report.printable import printable
+from penstock.report.svg import COLOURS, picture
+from penstock.report.verdicts import storage_line
+
+_SCALES = {"B/s": (1e-6, "MB/s"), "share": (100.0, "%")}
+_PLOTTED_CASES_MAX = 60
+
+
+@dataclass
+class _Points:
+    """Of one value of one case. Those of invalid runs are shown, and count for nothing."""
+
+    sound: list[float] = field(default_factory=list)
+    void: list[float] = field(default_factory=list)
+
+    def interval(self, seed: int) -> Interval | None:
+        return median_interval(self.sound, seed) if self.sound else None
+
+
+_Table = dict[str, dict[str, _Points]]
+
+
+def campaign_page(campaign: Campaign, source: str) -> Page:
+    points, kinds = _points_of(campaign)
+    runs = [each.run for each in campaign.runs]
+    sections = [Section("Values", [*_cases_block(campaign), _values_table(campaign, points, kinds)])]
+    plots: list[Block] = [_plot(campaign, name, points[name], kind) for name, kind in kinds.items()]
+    sections.append(Section("Plots", plots))
+    sections += _checks_sections(campaign)
+    if runs:
+        conditions = conditions_block([run.conditions for run in runs])
+        sections.append(Section("Conditions", [pattern_block(runs[0]), conditions]))
+    storage = storage_line(runs[0].conditions) if runs else "no run was made"
+    return Page(
+        title=campaign.title or campaign.name,
+        answer="",
+        answer_state="",
+        subtitle=f"{campaign.name}: {len(campaign.cases)} cases in {campaign.blocks} blocks,"
+        f" seed {campaign.seed}; {storage}",
+        source=source,
+        banners=_banners(campaign),
+        sections=sections,
+    )
+
+
+def _cases_block(campaign: Campaign) -> list[Block]:
+    """What makes the cases differ, where that is told."""
+    told = {
+        case.name: ", ".join(f"{name} {value}" for name, value in case.parameters.items())
+        for case in campaign.cases
+        if case.parameters
+    }
+    return [Facts(told)] if told else []
+
+
+def _banners(campaign: Campaign) -> list[Banner]:
+    banners = []
+    planned = campaign.blocks * len(campaign.cases)
+    if not campaign.complete:
+        banners.append(Banner("warning", f"Incomplete: {len(campaign.runs)} of {planned} runs were made."))
+    void = sum(each.run.validity == "invalid" for each in campaign.runs)
+    if void:
+        text = f"{void} of {len(campaign.runs)} runs are invalid. They are marked, and count in no median."
+        banners.append(Banner("void", text))
+    return banners
+
+
+def _points_of(campaign: Campaign) -> tuple[_Table, dict[str, Value]]:
+    """By the name of the value and then of the case; and a value of each name, for its unit."""
+    points: _Table = defaultdict(lambda: defaultdict(_Points))
+    kinds: dict[str, Value] = {}
+    for each in campaign.runs:
+        for name, value in values_of(each.run).items():
+            kinds.setdefault(name, value)
+            place = points[name][each.case]
+            (place.void if each.run.validity == "invalid" else place.sound).append(value.value)
+    return points, kinds
+
+
+def _values_table(campaign: Campaign, points: _Table, kinds: dict[str, Value]) -> Table:
+    columns = ["case", "value", "median", "95 % interval", "runs", "each block", "better is"]
+    rows = []
+    for case in campaign.cases:
+        for name, kind in kinds.items():
+            found = points[name].get(case.name)
+            if found is not None:
+                rows.append(_value_row(case.name, name, kind, found, campaign.seed))
+    caption = "Medians of the blocks that are not invalid, with the bootstrap interval of the median"
+    return Table(caption, columns, rows)
+
+
+def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> list[Cell]:
+    interval = found.interval(seed)
+    blocks = ", ".join(value_text(value, kind.unit) for value in found.sound[:20])
+    void = ", ".join(value_text(value, kind.unit) for value in found.void[:20])
+    if interval is None:
+        middle, between = Cell(void, "void", is_narrow=True), Cell("all runs are invalid", "bad")
+    else:
+        middle = Cell(value_text(interval.middle, kind.unit), is_narrow=True)
+        ends = f"{value_text(interval.low, kind.unit)} to {value_text(interval.high, kind.unit)}"
+        between = Cell(ends if len(found.sound) > 1 else "a single run has none", is_narrow=True)
+    count = f"{len(found.sound)}" + (f", {len(found.void)} invalid" if found.void else "")
+    return [Cell(case), Cell(name), middle, between, Cell(count), Cell(blocks), Cell(kind.better)]
+
+
+def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value) -> Picture:
+    scale, unit = _SCALES.get(kind.unit, (1.0, kind.unit))
+    shown = [case.name for case in campaign.cases if case.name in cases][:_PLOTTED_CASES_MAX]
+    intervals = {case: cases[case].interval(campaign.seed) for case in shown}
+    known = {case: found.middle for case, found in intervals.items() if found is not None}
+    told = [f"{case[:60]}: {value_text(middle, kind.unit)}" for case, middle in known.items()]
+    medians = "; ".join(told[:20]) or "no sound run"
+    more = f" The first {len(shown)} cases." if len(shown) < len(cases) else ""
+    description = f"Medians of {name}: {medians}. {kind.better.capitalize()} is better.{more}"
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for place, case in enumerate(shown):
+            for values, colour, marker in (
+                (cases[case].sound, "first", "o"),
+                (cases[case].void, "void", "x"),
+            ):
+                offsets = [place + 0.02 * (n - (len(values) - 1) / 2) for n in range(len(values))]
+                scaled = [value * scale for value in values]
+                axes.scatter(scaled, offsets, s=18, marker=marker, color=COLOURS[colour], alpha=0.7, zorder=2)
+            interval = intervals[case]
+            if interval is not None:
+                low, middle, high = (v * scale for v in (interval.low, interval.middle, interval.high))
+                axes.plot([low, high], [place + 0.22] * 2, color=COLOURS["text"], linewidth=2)
+                axes.plot([middle], [place + 0.22], marker="|", markersize=11, color=COLOURS["text"])
+        axes.set_yticks(range(len(shown)), [printable(case, 60) for case in shown])
+        axes.set(xlabel=f"{name}, {unit}", ylim=(len(shown) - 0.4, -0.6))
+        axes.set_xlim(left=0)
+        axes.annotate(
+            "dots: blocks; crosses: invalid; bar: median and 95 % interval",
+            (1.0, 1.02),
+            xycoords="axes fraction",
+            ha="right",
+            fontsize=8,
+        )
+
+    return picture(name, description, draw, 1.4 + 0.45 * len(shown))
+
+
+def _checks_sections(campaign: Campaign) -> list[Section]:
+    """What was not as it should be."""
+    sections = []
+    for each in campaign.runs:
+        checks = [check for check in each.run.checks if check.outcome != "ok"]
+        if checks:
+            void = each.run.validity == "invalid"
+            sections.append(
+                Section(f"Checks: {each.case}, block {each.block + 1}", [checks_block(checks)], void)
+            )
+    return sections

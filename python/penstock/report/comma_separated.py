@@ -1,0 +1,88 @@
+"""Values of documents as CSV: one line for each run and value."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+from penstock.bench.values import values_of
+from penstock.files.documents import Document
+from penstock.model.campaigns import Campaign
+from penstock.model.runs import Run, Verdict
+from penstock.report.printable import printable
+
+COLUMNS = (
+    "document",
+    "kind",
+    "name",
+    "part",
+    "block",
+    "rate_hz",
+    "outcome",
+    "validity",
+    "incomplete",
+    "value",
+    "number",
+    "unit",
+    "better",
+    "started",
+    "target",
+    "host",
+    "file_system",
+)
+
+
+def csv_of(documents: dict[str, Document]) -> str:
+    """By the name of the file that each was read from. Numbers are exact, in the unit beside them."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for source, document in documents.items():
+        writer.writerows([_plain(source), *map(_plain, line)] for line in _lines(document))
+    return written.getvalue()
+
+
+def _plain(value: str | float | int | bool) -> str | float | int:
+    """Spreadsheets take a text that begins with one of these marks for a formula."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+
+
+_Line = list[str | float | int | bool]
+
+
+def _lines(document: Document) -> Iterator[_Line]:
+    match document:
+        case Run():
+            yield from _run_lines(["run", document.workload, "", "", _rate_of(document), ""], document)
+        case Verdict():
+            for step in document.steps:
+                place: _Line = ["verdict", document.detector, step.kind, "", step.rate_hz, step.outcome]
+                yield from _run_lines(place, step.run, document.problem is not None)
+        case Campaign():
+            for each in document.runs:
+                place = ["campaign", document.name, each.case, each.block, _rate_of(each.run), ""]
+                yield from _run_lines(place, each.run, not document.complete)
+
+
+def _rate_of(run: Run) -> float:
+    return run.frames.needed_hz if run.frames is not None else 0.0
+
+
+def _run_lines(place: _Line, run: Run, incomplete: bool = False) -> Iterator[_Line]:
+    incomplete = incomplete or run.document.interrupted or run.document.problem is not None
+    where = [run.document.started, run.target, run.conditions.host, run.conditions.file_system]
+    for name, value in values_of(run).items():
+        yield [
+            *place,
+            run.validity,
+            incomplete,
+            name,
+            value.value,
+            value.unit,
+            value.better,
+            *where,
+        ]

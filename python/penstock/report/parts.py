@@ -1,0 +1,164 @@
+"""Parts that the pages of runs, verdicts and campaigns share."""
+
+from collections.abc import Iterable, Sequence
+
+from penstock.model.load import FramesWorkload, PosixBackend
+from penstock.model.runs import Check, Conditions, FrameFigures, Run, StreamFigures, Validity
+from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.page import Banner, Block, Cell, Facts, Section, State, Table
+from penstock.report.plots import latency_plot, series_plot
+
+VALIDITY_STATE: dict[Validity, State] = {"valid": "good", "warned": "warning", "invalid": "bad"}
+_OUTCOME_STATE: dict[str, State] = {"ok": "good", "warning": "warning", "failed": "bad"}
+_DIFFERENT_MAX = 3
+
+
+def milliseconds(value: float) -> str:
+    return human_seconds(value * 1e-3)
+
+
+def value_text(value: float, unit: str) -> str:
+    """A value of `values_of` for people."""
+    match unit:
+        case "B/s":
+            return human_rate(value)
+        case "ms":
+            return milliseconds(value)
+        case "s":
+            return human_seconds(value)
+        case "share":
+            return f"{100 * value:.3g} %"
+        case _:
+            return f"{value:.4g} {unit}"
+
+
+def checks_block(checks: Iterable[Check]) -> Table:
+    rows = [
+        [
+            Cell(check.name),
+            Cell(check.outcome, _OUTCOME_STATE[check.outcome]),
+            Cell(check.expected),
+            Cell(check.actual),
+            Cell(check.advice),
+        ]
+        for check in checks
+    ]
+    columns = ["check", "outcome", "expected", "found", "what to do"]
+    return Table("What makes the figures sound, or does not", columns, rows)
+
+
+def conditions_block(conditions: Sequence[Conditions]) -> Facts:
+    """Where runs differ, up to three of what they have."""
+    told = [_conditions_rows(each) for each in conditions]
+    rows = {}
+    for name in told[0] if told else ():
+        different = list(dict.fromkeys(each[name] for each in told))
+        more = f" and {len(different) - _DIFFERENT_MAX} more" if len(different) > _DIFFERENT_MAX else ""
+        rows[name] = "; ".join(different[:_DIFFERENT_MAX]) + more
+    return Facts({name: value for name, value in rows.items() if value})
+
+
+def _conditions_rows(conditions: Conditions) -> dict[str, str]:
+    layout = f"blocks of {human_bytes(conditions.block_bytes)}"
+    if conditions.stripe_bytes:
+        layout += f", stripes of {human_bytes(conditions.stripe_bytes)}"
+    return {
+        "host": conditions.host,
+        "kernel": conditions.kernel,
+        "processors": str(conditions.processors),
+        "memory": human_bytes(conditions.memory_bytes),
+        "file system": f"{conditions.file_system}, {layout}",
+        "mounted": f"{conditions.mount_source} on {conditions.mount}",
+        "mount options": conditions.mount_options,
+        "versions": ", ".join(f"{name} {version}" for name, version in conditions.versions.items()),
+        "command": conditions.command,
+    }
+
+
+def pattern_block(run: Run) -> Facts:
+    """What was written, and how."""
+    plan = run.document.plan
+    rows = {"target": run.target, "began": run.document.started}
+    if isinstance(plan.backend, PosixBackend):
+        access = "past the page cache" if run.document.storage.direct else "through the page cache"
+        rows["access"] = f"{access}, sync: {plan.backend.sync}"
+    else:
+        rows["access"] = f"no storage: null, {human_seconds(plan.backend.delay_s)} a call"
+    rows["content"] = f"{plan.content}, seed {plan.seed}"
+    if isinstance(plan.workload, FramesWorkload):
+        load = plan.workload
+        rows["frames"] = f"{human_bytes(load.frame_bytes)} each, {load.layout.replace('_', ' ')}"
+        rows["writers"] = str(load.writers)
+        rows["buffer"] = f"{load.buffer_frames} frames"
+        rows["late after"] = human_seconds(load.late_after_s)
+    else:
+        rows["transfers"] = f"{human_bytes(plan.workload.transfer_bytes)}, {plan.workload.threads} threads"
+    return Facts(rows)
+
+
+def run_banners(run: Run, what: str = "This run") -> list[Banner]:
+    banners = []
+    if run.document.interrupted or run.document.problem is not None:
+        why = run.document.problem or "it was interrupted"
+        banners.append(Banner("warning", f"Incomplete: {why}. The figures are of what was measured by then."))
+    if run.validity == "invalid":
+        failed = ", ".join(check.name for check in run.checks if check.outcome == "failed")
+        text = f"{what} is invalid ({failed}). Its figures are not the storage's, and are not to be used."
+        banners.append(Banner("void", text))
+    return banners
+
+
+def figures_block(run: Run) -> Facts:
+    rows = _frame_rows(run.frames) if run.frames is not None else {}
+    for phase in run.streams:
+        rows |= _stream_rows(phase)
+    return Facts(rows, "void" if run.validity == "invalid" else "")
+
+
+def _frame_rows(figures: FrameFigures) -> dict[str, str]:
+    latency = figures.latency_ms
+    rows = {"carried": human_rate(figures.carried_bytes_per_s)}
+    if figures.needed_hz:
+        rows["needed"] = f"{human_rate(figures.needed_bytes_per_s)} ({figures.needed_hz:g} Hz)"
+        rows["lost"] = (
+            f"{figures.due - figures.written} of {figures.due}; a share below"
+            f" {figures.lost_share_bound_95:.2g} with 95 % confidence, if frames are lost one by one"
+        )
+    rows["dropped, failed, unfinished"] = f"{figures.dropped}, {figures.failed}, {figures.unfinished}"
+    rows["late"] = f"{figures.late} of {figures.due}"
+    for name, values in (
+        ("from due to done", latency),
+        ("the write alone", figures.service_ms),
+        ("generator's jitter", figures.jitter_ms),
+    ):
+        shown = (("half", values.p50), ("99 %", values.p99), ("99.9 %", values.p999), ("all", values.max))
+        rows[name] = ", ".join(f"{share} within {milliseconds(value)}" for share, value in shown)
+    rows["longest stall"] = human_seconds(figures.stall_s)
+    if figures.recovery_s is not None:
+        rows["recovered after"] = human_seconds(figures.recovery_s)
+    rows["buffer held"] = f"{figures.held_max} frames at most"
+    return rows
+
+
+def _stream_rows(figures: StreamFigures) -> dict[str, str]:
+    name: str = figures.phase
+    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_bytes(figures.bytes)})"}
+    if figures.first_done_s is not None and figures.last_done_s is not None:
+        rows[f"{name}: first and last done"] = (
+            f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"
+        )
+    if figures.cached_share is not None:
+        rows[f"{name}: in memory before"] = f"{100 * figures.cached_share:.1f} %"
+    if figures.mismatches is not None:
+        rows[f"{name}: wrong blocks"] = str(figures.mismatches)
+    return rows
+
+
+def plots_of(run: Run, name: str, late_limit_s: float | None = None) -> list[Block]:
+    found = (latency_plot(run, name, late_limit_s), series_plot(run, name, late_limit_s))
+    return [plot for plot in found if plot is not None]
+
+
+def run_section(run: Run, title: str, late_limit_s: float | None = None) -> Section:
+    blocks = [figures_block(run), *plots_of(run, title, late_limit_s)]
+    return Section(title, blocks, run.validity == "invalid")

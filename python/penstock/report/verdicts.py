@@ -1,0 +1,124 @@
+"""Verdicts for people, on a terminal."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from penstock.bench.run import RATE_MAX_HZ, FramesRequest
+from penstock.bench.stages import VerdictRequest
+from penstock.model.runs import Conditions, Search, Step, Verdict
+from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.runs import pattern_rows
+from penstock.report.tables import fact_table
+
+_ANSWER_STYLE = {"yes": "bold green", "no": "bold red", "cannot tell": "bold yellow", "invalid": "bold red"}
+STEP_NAMES = {
+    "rate": "at the detector's rate",
+    "full speed": "as fast as it goes",
+    "search": "search",
+    "soak": "soak",
+}
+
+
+def verdict_plan_view(request: VerdictRequest, conditions: Conditions, target: str, fits_hz: float) -> Table:
+    """What the storage is, and what will be done, before it is."""
+    at_rate = request.at_rate
+    rate = f"{at_rate.rate_hz:g} Hz, {human_rate(at_rate.rate_hz * at_rate.frame_bytes)}"
+    rows = {
+        "storage": storage_line(conditions),
+        "free": human_bytes(conditions.free_bytes),
+        "target": f"a new folder in {target}, removed afterwards",
+        "detector": f"{request.detector}: frames of {human_bytes(at_rate.frame_bytes)}, {rate}",
+    }
+    rows["first"] = _planned(at_rate, human_seconds(at_rate.frames / at_rate.rate_hz))
+    rows["then"] = _planned(request.full_speed, "as fast as it goes")
+    if request.search_s:
+        rows["search"] = _planned_search(request, fits_hz)
+    if request.soak is not None:
+        rows["soak"] = _planned(request.soak, f"{human_seconds(request.soak_s)} at the detector's rate")
+    seconds = at_rate.frames / at_rate.rate_hz + request.search_s + request.soak_s
+    rows["takes"] = f"at most about {human_seconds(seconds)}, and as long as the storage needs to catch up"
+    return fact_table(rows | pattern_rows(at_rate))
+
+
+def _planned(step: FramesRequest, how: str) -> str:
+    return f"{step.frames} frames, {how}; {step.files} files, {human_bytes(step.bytes)}"
+
+
+def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
+    asked_hz = request.times_max * request.at_rate.rate_hz
+    top_hz = min(asked_hz, fits_hz, RATE_MAX_HZ)
+    limit = f"up to {top_hz:.4g} Hz" + (", for the space that is free" if fits_hz < asked_hz else "")
+    if top_hz <= 0:
+        return "none: no step of it has room"
+    largest = request.search_step(top_hz)
+    return (
+        f"{limit}; at most {request.search_steps_max} steps of {human_seconds(request.step_s)} or more within"
+        f" {human_seconds(request.search_s)}, each of at most {human_bytes(largest.bytes)} and removed before"
+        " the next"
+    )
+
+
+def storage_line(conditions: Conditions) -> str:
+    """ "ext4 on /data, from /dev/sda1"."""
+    source = f", from {conditions.mount_source}" if conditions.mount_source else ""
+    return f"{conditions.file_system} on {conditions.mount}{source}"
+
+
+def step_line(step: Step) -> str:
+    """ "search at 81.3 Hz: not held: 3 of 813 frames were lost"."""
+    rate = f" at {step.rate_hz:.4g} Hz" if step.kind == "search" else ""
+    figures = step.run.frames
+    carried = human_rate(figures.carried_bytes_per_s) if figures is not None else "no figures"
+    what = carried if step.outcome == "measured" else step.outcome
+    why = f": {'; '.join(step.shortcomings)}" if step.shortcomings else ""
+    return f"{STEP_NAMES[step.kind]}{rate}: {what}{why}"
+
+
+def bracket_line(search: Search) -> str:
+    """ "81.3 Hz held, 84.9 Hz did not"."""
+    held = f"{search.held_hz:.4g} Hz held" if search.held_hz is not None else "no rate held"
+    if search.not_held_hz is not None:
+        return f"{held}, {search.not_held_hz:.4g} Hz did not"
+    if search.ended == "top":
+        return f"{held}, nothing higher was tried"
+    return f"{held}, of higher rates no run was sound"
+
+
+def is_at_least(verdict: Verdict) -> bool:
+    """Nothing that was tried was too much."""
+    search = verdict.search
+    return search is not None and search.held_hz is not None and search.not_held_hz is None
+
+
+def verdict_rows(verdict: Verdict) -> dict[str, str]:
+    """The figures of a verdict."""
+    rows = {"needed": f"{human_rate(verdict.needed_bytes_per_s)} ({verdict.needed_hz:g} Hz)"}
+    if verdict.measured_bytes_per_s is not None and verdict.margin is not None:
+        how = "as fast as it goes" if verdict.search is None else "at the highest rate that held"
+        least = "at least " if is_at_least(verdict) else ""
+        rows["measured"] = f"{least}{human_rate(verdict.measured_bytes_per_s)} {how}"
+    if verdict.search is not None:
+        rows["bracket"] = bracket_line(verdict.search)
+    if verdict.margin is not None:
+        more = " or more" if is_at_least(verdict) else ""
+        rows["margin"] = f"{100 * verdict.margin:+.0f} %{more}"
+        rows["such detectors"] = f"{verdict.detectors}{more}"
+    rows["lost"] = f"{verdict.lost} of {verdict.due} at the detector's rate; {bound_text(verdict)}"
+    return rows
+
+
+def bound_text(verdict: Verdict) -> str:
+    return (
+        f"a share below {verdict.lost_share_bound_95:.2g} with 95 % confidence, if frames are lost one by one"
+    )
+
+
+def verdict_view(verdict: Verdict) -> RenderableType:
+    answer = Text.assemble(
+        f"Can it take a {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
+    )
+    incomplete = [] if verdict.problem is None else [Text(f"INCOMPLETE: {verdict.problem}", style="bold red")]
+    reasons = [Text(f"- {reason}") for reason in verdict.reasons]
+    advice = [Text(f"what to do: {line}") for line in verdict.advice]
+    return Group(fact_table(verdict_rows(verdict)), Text(), *incomplete, answer, *reasons, *advice)

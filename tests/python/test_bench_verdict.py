@@ -1,0 +1,187 @@
+"""What a verdict makes of the runs that it has."""
+
+from typing import Any
+
+import pytest
+from bench_documents import SECOND, frames_document, histogram, paced_document, searched, step_of, verdict_of
+
+from penstock.bench.holds import backlog_growth, outcome_of
+from penstock.model.load import LoadDocument
+from penstock.model.runs import Check, Step
+
+
+def check(outcome: str, bias: str) -> Check:
+    return Check.model_validate(
+        {"name": "c", "outcome": outcome, "expected": "e", "actual": "a", "bias": bias, "advice": "do"}
+    )
+
+
+def at_rate(dropped: int = 0, *checks: Check, **changes: Any) -> Step:
+    return step_of("rate", frames_document(dropped=dropped, **changes), *checks)
+
+
+def soak(dropped: int = 0, *checks: Check, **changes: Any) -> Step:
+    return step_of("soak", frames_document(dropped=dropped, **changes), *checks)
+
+
+def full_speed(*checks: Check, duration_s: float = 5.0, ceiling_hz: float | None = None) -> Step:
+    """100 MB in 5 s: 20 MB/s, where 10 are needed."""
+    return step_of("full speed", paced_document(0.0, 100, duration_s=duration_s), *checks)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "checks", "answer"),
+    [
+        (0, [], "yes"),
+        (0, [check("warning", "worse")], "yes"),
+        (0, [check("warning", "better")], "cannot tell"),
+        (0, [check("warning", "either")], "cannot tell"),
+        (1, [], "no"),
+        (1, [check("warning", "better")], "no"),
+        (1, [check("warning", "worse")], "cannot tell"),
+        (0, [check("failed", "better")], "invalid"),
+        (1, [check("failed", "worse")], "invalid"),
+    ],
+)
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_answer_follows_from_losses_and_checks(
+    dropped: int, checks: list[Check], answer: str, quick: bool
+) -> None:
+    steps = [at_rate(dropped, *checks), full_speed()]
+    verdict = verdict_of(*steps) if quick else verdict_of(*steps, soak(), search=searched())
+    assert verdict.reasons
+    assert verdict.advice == (["do"] if checks else [])
+    if answer == "invalid":
+        assert quick == (verdict.answer == "invalid")  # otherwise there is a soak that counts
+        assert verdict.lost == 0
+        return
+    assert verdict.answer == answer
+    assert verdict.lost == dropped
+
+
+def test_without_a_search_the_margin_is_what_the_pattern_carries_as_fast_as_it_goes() -> None:
+    verdict = verdict_of(at_rate(), full_speed())
+    assert verdict.needed_bytes_per_s == 10 * 10**6
+    assert verdict.measured_bytes_per_s == 20 * 10**6
+    assert verdict.margin == pytest.approx(1.0)
+    assert verdict.detectors == 2
+    assert verdict.lost_share_bound_95 == pytest.approx(0.00994, rel=1e-3)
+    assert verdict_of(at_rate(), full_speed(duration_s=20.0)).answer == "cannot tell"
+    assert verdict_of(at_rate()).answer == "cannot tell"
+    assert verdict_of(at_rate(), full_speed(check("warning", "better"))).answer == "cannot tell"
+    void = verdict_of(at_rate(), full_speed(check("failed", "either")))
+    assert void.measured_bytes_per_s is None
+
+
+def test_a_generator_that_is_not_much_faster_is_told() -> None:
+    def advised(ceiling_hz: float) -> list[str]:
+        step = at_rate()
+        near = step.model_copy(update={"run": step.run.model_copy(update={"ceiling_hz": ceiling_hz})})
+        return verdict_of(near, full_speed()).advice  # it went at 20 Hz
+
+    assert "at least" in advised(39.0)[0]
+    assert advised(41.0) == []
+
+
+def test_with_a_search_the_margin_is_of_the_highest_rate_that_held() -> None:
+    verdict = verdict_of(at_rate(), full_speed(), soak(), search=searched(held_hz=30.0, not_held_hz=31.0))
+    assert verdict.answer == "yes"
+    assert verdict.measured_bytes_per_s == 30 * 10**6
+    assert verdict.margin == pytest.approx(2.0)
+    assert verdict.detectors == 3
+    assert (verdict.due, verdict.lost) == (600, 0)
+    assert verdict.lost_share_bound_95 == pytest.approx(0.00498, rel=1e-2)
+
+
+def test_a_soak_that_loses_frames_is_a_no_whatever_held_before() -> None:
+    verdict = verdict_of(at_rate(), full_speed(), soak(3), search=searched())
+    assert verdict.answer == "no"
+    assert verdict.reasons == ["soak: 3 of 300 frames were lost (3 because the buffer was full)"]
+    assert (verdict.due, verdict.lost) == (600, 3)
+    doubtful = verdict_of(at_rate(), full_speed(), soak(3, check("warning", "worse")), search=searched())
+    assert doubtful.answer == "cannot tell"
+
+
+def test_a_soak_that_is_invalid_confirms_nothing() -> None:
+    void = soak(0, check("failed", "worse"))
+    verdict = verdict_of(at_rate(), full_speed(), void, void, search=searched())
+    assert verdict.answer == "cannot tell"
+    assert any("the soak is invalid" in reason for reason in verdict.reasons)
+    assert verdict_of(at_rate(), full_speed(), void, soak(), search=searched()).answer == "yes"
+
+
+def test_what_was_cut_short_is_no_yes_and_may_be_a_no() -> None:
+    verdict = verdict_of(at_rate(), problem="it was interrupted", search=searched(ended="cut short"))
+    assert (verdict.answer, verdict.problem) == ("cannot tell", "it was interrupted")
+    assert any("interrupted" in reason for reason in verdict.reasons)
+    assert verdict_of(at_rate(1), problem="it was interrupted").answer == "no"
+
+
+def test_a_rate_close_above_that_did_not_hold_makes_a_yes_doubtful() -> None:
+    near = verdict_of(at_rate(), full_speed(), soak(), search=searched(held_hz=10.0, not_held_hz=10.3))
+    assert near.answer == "cannot tell"
+    assert any("3.0 % higher" in reason for reason in near.reasons)
+    far = verdict_of(at_rate(), full_speed(), soak(), search=searched(held_hz=10.0, not_held_hz=10.6))
+    assert far.answer == "yes"
+    assert far.detectors == 1
+
+
+@pytest.mark.parametrize("ended", ["top", "time", "steps", "invalid"])
+def test_a_search_that_did_not_end_by_itself_says_what_would_help(ended: str) -> None:
+    verdict = verdict_of(at_rate(), full_speed(), soak(), search=searched(ended=ended))
+    assert verdict.answer == "yes"
+    assert len(verdict.advice) == 1
+
+
+def test_a_rate_that_lost_nothing_and_did_not_hold_is_no_yes() -> None:
+    for document in (slower_and_slower(0.05), with_latency_ns(2 * SECOND)):
+        verdict = verdict_of(step_of("rate", document), full_speed(), soak(), search=searched(5.0, 10.0))
+        assert verdict.answer == "cannot tell"
+        assert verdict.lost == 0
+        assert verdict.margin == pytest.approx(-0.5)
+        assert verdict.detectors == 0
+
+
+def slower_and_slower(share: float) -> LoadDocument:
+    """Storage that carries so much less than comes."""
+    records = frames_document().records
+    assert records is not None
+    done = [int(n * SECOND / 10 * (1 + share)) + 2_000_000 for n in range(300)]
+    return frames_document(records=records.model_dump() | {"done_ns": done})
+
+
+def with_latency_ns(most_ns: int) -> LoadDocument:
+    times = frames_document().times
+    assert times is not None
+    return frames_document(times=times.model_dump() | {"latency": histogram(*[2_000_000] * 299, most_ns)})
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.0, "held"), (0.005, "held"), (0.02, "not held")])
+def test_a_backlog_that_grows_is_no_rate_that_holds(share: float, outcome: str) -> None:
+    document = slower_and_slower(share)
+    assert backlog_growth(document) == pytest.approx(share, abs=1e-6)
+    step = step_of("rate", document)
+    assert step.outcome == outcome
+    assert [("grew by 2.0 %" in each) for each in step.shortcomings] == [True] * (outcome == "not held")
+
+
+def test_a_backlog_is_told_without_the_times_of_frames_too() -> None:
+    seconds = 60
+    columns = {name: [10] * seconds for name in ("due", "done", "bytes", "late", "dropped", "time_max_ns")}
+
+    def with_held(held: list[int]) -> LoadDocument:
+        series = {"interval_s": 1.0, **columns, "held_max": held}
+        return frames_document(records=None, series=series)
+
+    assert backlog_growth(with_held([3] * seconds)) == 0
+    # Half of what comes stays: 5 frames a second more in the buffer, half a second's worth.
+    assert backlog_growth(with_held([5 * n for n in range(seconds)])) == pytest.approx(0.5)
+    assert backlog_growth(frames_document(records=None)) is None
+
+
+def test_a_frame_that_comes_too_late_is_no_rate_that_holds() -> None:
+    run = step_of("rate", with_latency_ns(600_000_000)).run
+    assert outcome_of(run, 0.7) == ("held", [])
+    outcome, shortcomings = outcome_of(run, 0.5)
+    assert outcome == "not held"
+    assert "600 ms" in shortcomings[0]
