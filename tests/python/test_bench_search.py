@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.bench.run import Access, FramesRequest, Telling, frames_request, run_frames_on
@@ -23,6 +23,8 @@ def limits(full_hz: float | None, needed_hz: float = 10.0, times: float = 10.0) 
 
 
 @given(capacity=st.floats(0.5, 2000), optimism=st.floats(0.5, 3.0))
+@example(capacity=30.0, optimism=0.6)
+@example(capacity=12.0, optimism=0.5)
 def test_the_capacity_is_in_the_bracket(capacity: float, optimism: float) -> None:
     """Whatever it is, and whatever the rate as fast as it goes made believe."""
     tried: list[float] = []

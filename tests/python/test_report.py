@@ -69,7 +69,7 @@ def test_a_verdict_says_what_matters() -> None:
 
 def test_a_stall_is_told_beside_the_plot_that_shows_it() -> None:
     html = html_of([page_of(DOCUMENTS["run"], "x.json")])
-    assert "the longest stall was 2 s" in Parsed(html).words
+    assert "the longest stall (shaded) was 2 s" in Parsed(html).words
     (series,) = (svg for svg in svgs_of(html) if "buffer" in "".join(svg.itertext()))
     assert "red: 20 frames dropped" in "".join(series.itertext())
 

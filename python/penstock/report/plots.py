@@ -137,10 +137,11 @@ def series_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pictu
     series, workload = document.series, document.plan.workload
     if series is None or figures is None or not isinstance(workload, FramesWorkload) or not _fits(series):
         return None
-    stall = f"the longest stall was {human_seconds(figures.stall_s)}"
+    stall = f"the longest stall (shaded) was {human_seconds(figures.stall_s)}"
     description = (
         f"{figures.written} of {figures.due} frames were written and {figures.dropped} dropped;"
         f" the buffer held at most {figures.held_max} of {workload.buffer_frames} frames; {stall}."
+        " Dashed: what is needed."
     )
     return picture(
         f"What happened when: {name}",
