@@ -120,7 +120,7 @@ class Assumptions(_Part):
     redundancy: Redundancy | None = Field(None, description="null: that of the blocks")
 
     @model_validator(mode="after")
-    def _reads_what_is_written(self) -> Self:
+    def _distinct_speeds(self) -> Self:
         if len(set(self.link_speeds)) < len(self.link_speeds):
             raise ValueError("link_speeds has a speed twice")
         return self
