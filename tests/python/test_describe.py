@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from penstock.bench import device_read
 from penstock.bench.device_read import read_device
+from penstock.bench.local_speed import measure_device
 from penstock.cli import application
 from penstock.model.datasheet import DataSheet
 from penstock.model.errors import PenstockError
@@ -166,7 +167,7 @@ def test_speeds_are_measured_with_their_doubts(run: RunCommand, tmp_path: Path) 
     assert finished.returncode == 0, finished.stderr
     speeds = {speed.what: speed for speed in valid_sheet(finished.stdout).speeds}
     assert set(speeds) == {"sequential write", "sequential read", "files created"}
-    assert all(speed.value > 0 for speed in speeds.values())
+    assert all(speed.value is not None and speed.value > 0 for speed in speeds.values())
     # 16 MiB take no second, and that is said.
     assert any("long enough (write)" in doubt for doubt in speeds["sequential write"].doubts)
     assert not any("(read)" in doubt for doubt in speeds["sequential write"].doubts)
@@ -215,6 +216,19 @@ def test_a_device_is_opened_for_reading_alone(
     assert read_device(*loop_device, 60, 8 * MIB).bytes == 8 * MIB
     assert [flags & os.O_ACCMODE for flags in seen] == [os.O_RDONLY]
     assert seen[0] & os.O_DIRECT
+
+
+def test_a_device_that_cannot_be_read_has_a_reason_in_the_sheet(
+    loop_device: tuple[Path, str], tmp_path: Path
+) -> None:
+    device, number = loop_device
+    read = measure_device(device, number, 60)
+    assert read.value is not None
+    assert read.value > 0
+    assert "21 MB" in read.how
+    absent = measure_device(tmp_path / "absent", number, 60)
+    assert (absent.value, absent.validity) == (None, "invalid")
+    assert "No such file" in absent.doubts[0]
 
 
 def test_only_the_device_that_is_meant_is_read(loop_device: tuple[Path, str], tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ from bench_documents import frames_document, run_of
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
+from penstock.bench import codec_speed
 from penstock.bench.checks import validity_of
 from penstock.bench.verdict import judge
 from penstock.cli import application
 from penstock.model.campaigns import Campaign, Case, CaseRun
+from penstock.model.catalogue import custom_detector
 from penstock.model.runs import Check, Run
-from penstock.model.sizing import Sizing
+from penstock.model.sizing import CodecMeasurement, Sizing
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reference" / "sizing.schema.json"
 BRICK = ("--write", "1TB/s", "--capacity", "100PB", "--headroom", "0", "--fill", "1", "--retention", "0")
@@ -227,6 +229,28 @@ def test_the_recorder_measures_what_a_core_compresses(programs: dict[str, Path])
     assert found.cores is not None
     assert found.cores == -(-found.raw_bytes_per_s * 1.2 // compression.speed_bytes_per_s)
     assert any("simulated" in note for note in found.notes)
+
+
+def test_a_speed_from_a_busy_machine_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured_beside(share: float) -> str:
+        found = CodecMeasurement(
+            encoding="bslz4",
+            images="frames",
+            ratio=8,
+            bytes_per_s=1e9,
+            frames=1,
+            raw_bytes=1,
+            processor="p",
+            simulated=True,
+            others_share=share,
+        )
+        monkeypatch.setattr(codec_speed, "measure_codec", lambda *_: found)
+        detector = custom_detector(8, 8, None)
+        (compression,) = codec_speed.compressions([detector], "bslz4", None, None, True, [], lambda _: None)
+        return compression.speed_doubt
+
+    assert measured_beside(0.05) == ""
+    assert "70 % of the processors" in measured_beside(0.7)
 
 
 def test_images_are_measured_in_the_place_of_simulated_frames(

@@ -81,6 +81,11 @@ def test_simulated_ratios_are_said_to_be() -> None:
     assert not any("simulated" in note for note in size([wanted(encoding="bslz4")], Assumptions()).notes)
 
 
+def test_a_doubtful_speed_is_said_once() -> None:
+    doubtful = wanted(encoding="bslz4", speed_bytes_per_s=1e9, speed_doubt="the machine was busy")
+    assert size([doubtful, doubtful], Assumptions()).notes.count("the machine was busy") == 1
+
+
 def test_redundancy_without_a_block_is_added_to_the_drives() -> None:
     found = size([wanted()], Assumptions(redundancy=Redundancy(data=8, parity=2)))
     assert found.raw_capacity_bytes == pytest.approx(1.25 * found.need.capacity_bytes)

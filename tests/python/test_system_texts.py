@@ -14,9 +14,11 @@ from penstock.model import system_texts
 from penstock.model.system_texts import (
     NfsMount,
     Processors,
+    ProcessorTime,
     Quota,
     format_cpu_list,
     mitigations_word,
+    others_share,
     parse_cgroup,
     parse_chosen,
     parse_cpu_list,
@@ -27,6 +29,7 @@ from penstock.model.system_texts import (
     parse_mountstats,
     parse_number,
     parse_pcie,
+    parse_processor_time,
     parse_properties,
     parse_quota,
     parse_xfs_info,
@@ -174,6 +177,19 @@ def test_links_of_drives() -> None:
         assert parse_pcie(speed, width) is None
 
 
+def test_what_others_had_of_the_processors() -> None:
+    before = parse_processor_time("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2\n")
+    assert before == ProcessorTime(1000, 850)
+    after = ProcessorTime(1200, 950)  # 200 ticks later, of which 100 were idle
+    assert others_share(before, after, 40) == pytest.approx(0.3)
+    assert others_share(before, after, 0) == pytest.approx(0.5)
+    assert others_share(before, after, 500) == 0.0
+    assert others_share(before, before, 0) == 0.0
+    assert parse_processor_time("cpu  100 0 50 800 50 0 0 20 7 7\n") == ProcessorTime(1020, 850)
+    for text in ("", "cpu0 1 2 3 4 5", "cpu a b c d e f"):
+        assert parse_processor_time(text) is None
+
+
 def test_the_chosen_one() -> None:
     assert parse_chosen("mq-deadline [none] kyber\n") == "none"
     assert parse_chosen("none\n") == "none"
@@ -213,6 +229,7 @@ PARSERS: list[Callable[[str], Any]] = [
     parse_cpuinfo,
     lambda text: parse_mountstats(text, "/data"),
     parse_xfs_info,
+    parse_processor_time,
     parse_properties,
     parse_quota,
     parse_cgroup,

@@ -1,13 +1,16 @@
 """How fast one thread of the recorder compresses, and how much: tried with the recorder itself."""
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.bench.checks import OTHERS_SHARE
 from penstock.files.replay import Replay, replay_file
 from penstock.files.sheet.machine import processor_name
+from penstock.files.sheet.system import System
 from penstock.files.space import require_space
 from penstock.model.catalogue import Detector, replayed_detector
 from penstock.model.configuration import Codec, Configuration, TcpSource
@@ -15,6 +18,7 @@ from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event, Listening
 from penstock.model.plans import GIB, MIB, Encoding, TcpTarget
 from penstock.model.sizing import CodecMeasurement, Compression
+from penstock.model.system_texts import ProcessorTime, others_share, parse_processor_time
 from penstock.model.units import split_address
 from penstock.programs.process import LogLine
 from penstock.programs.record import record
@@ -63,7 +67,9 @@ def measure_codec(
                 plan = detector_plan(detector, simulation, TcpTarget(host=host, port=port), images)
                 simulate(plan, lambda _: None, log)
 
+        others = _Others()
         recording = record(configuration.plan({}), send, log)
+        others_had = others.share()
     seconds = sum(series.stage_seconds.get("compress", 0.0) for series in recording.ended)
     raw, stored = (sum(getattr(s, name) for s in recording.ended) for name in ("raw_bytes", "stored_bytes"))
     if recording.problems or not (seconds > 0 and stored > 0):
@@ -80,7 +86,25 @@ def measure_codec(
         raw_bytes=raw,
         processor=processor,
         simulated=images is None,
+        others_share=others_had,
     )
+
+
+class _Others:
+    """What other programs took of the processors since this was made; our own are ended by then."""
+
+    def __init__(self) -> None:
+        self._before, self._own_s = self._look()
+
+    def share(self) -> float:
+        after, own_s = self._look()
+        if self._before is None or after is None:
+            return 0.0
+        return others_share(self._before, after, (own_s - self._own_s) * os.sysconf("SC_CLK_TCK"))
+
+    @staticmethod
+    def _look() -> tuple[ProcessorTime | None, float]:
+        return parse_processor_time(System().text("/proc/stat")), sum(os.times()[:4])
 
 
 def compressions(
@@ -140,4 +164,9 @@ def _compression(
             "speed_bytes_per_s": found.bytes_per_s,
             "speed_from": f"{encoding} in the recorder, {found.images}, on {found.processor}",
         }
+        if found.others_share > OTHERS_SHARE:
+            values["speed_doubt"] = (
+                f"others had {100 * found.others_share:.0f} % of the processors while the codec was measured:"
+                " a core compresses faster than that, measure again on an idle machine"
+            )
     return Compression.model_validate(values)

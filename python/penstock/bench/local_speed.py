@@ -17,6 +17,7 @@ from penstock.bench.run import (
     stream_workload,
 )
 from penstock.model.datasheet import LocalSpeed
+from penstock.model.errors import PenstockError
 from penstock.model.load import StreamWorkload
 from penstock.model.runs import Check, Run
 from penstock.model.units import human_bytes, human_seconds
@@ -60,6 +61,8 @@ def speed_request(target: Path, size_bytes: int, files: int, seconds_max: float)
 def measure_speeds(target: Path, request: SpeedRequest, telling: Telling) -> list[LocalSpeed]:
     with BenchFolder.make(target) as folder:
         stream = run_stream(request.stream, Access(sync="end"), folder, telling)
+        if stream.document.interrupted or stream.document.problem is not None:
+            return _stream_speeds(stream)
         creates = run_frames(request.creates, folder, "create-", telling)
     return [*_stream_speeds(stream), *_create_speed(creates)]
 
@@ -71,7 +74,8 @@ def _stream_speeds(run: Run) -> list[LocalSpeed]:
             what=f"sequential {phase.phase}",
             value=phase.bytes_per_s,
             unit="B/s",
-            how=f"one thread, {human_bytes(phase.bytes)} in transfers of 8 MiB, {access}, until it is synced",
+            how=f"one thread, {human_bytes(phase.bytes)} in transfers of 8 MiB, {access}"
+            + (", until it is synced" if phase.phase == "write" else ""),
             **_soundness([check for check in run.checks if _is_about(check, phase.phase)]),
         )
         for phase in run.streams
@@ -107,11 +111,16 @@ def _soundness(checks: Sequence[Check]) -> dict[str, object]:
 
 
 def measure_device(path: Path, number: str, seconds_max: float) -> LocalSpeed:
-    """Reads it; nothing is written. A PenstockError says why it cannot be read."""
-    found = read_device(path, number, seconds_max, _DEVICE_BYTES_MAX)
+    """Reads it; nothing is written. One that cannot be read has no value, and the reason."""
+    what = f"{path} read"
+    try:
+        found = read_device(path, number, seconds_max, _DEVICE_BYTES_MAX)
+    except PenstockError as error:
+        why = f"{error.message}; {error.remedy}"
+        return LocalSpeed(what=what, value=None, unit="B/s", validity="invalid", how="", doubts=[why])
     short = found.seconds < 1
     return LocalSpeed(
-        what=f"{path} read",
+        what=what,
         value=found.bytes / found.seconds if found.seconds else 0.0,
         unit="B/s",
         validity="warned" if short else "valid",

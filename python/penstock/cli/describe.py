@@ -14,7 +14,7 @@ from penstock.files.sheet.sheet import data_sheet, drives_below
 from penstock.files.sheet.system import System
 from penstock.files.space import write_document
 from penstock.model.datasheet import LocalSpeed
-from penstock.model.errors import PenstockError, UsageError
+from penstock.model.errors import UsageError
 from penstock.report.datasheet import sheet_markdown, sheet_view, speed_plan_view
 from penstock.report.progress import ProgressView
 
@@ -59,7 +59,7 @@ def describe_command(
             may_go_on(yes)
             with ProgressView(err()) as view:
                 speeds = measure_speeds(path, request, telling(view))
-                speeds += _device_speeds(nodes, seconds, view)
+            speeds += [measure_device(Path(node), number, seconds) for node, number in nodes.items()]
     if dry_run:
         return
     sheet = data_sheet(path).model_copy(update={"speeds": speeds})
@@ -76,13 +76,3 @@ def _nodes(path: Path) -> dict[str, str]:
     system = System()
     found = {device_node(system, drive): drive.number for drive in drives_below(path)}
     return {node: number for node, number in found.items() if node}
-
-
-def _device_speeds(nodes: dict[str, str], seconds: float, view: ProgressView) -> list[LocalSpeed]:
-    speeds = []
-    for node, number in nodes.items():
-        try:
-            speeds.append(measure_device(Path(node), number, seconds))
-        except PenstockError as error:
-            view.say(f"{error.message}; {error.remedy}")
-    return speeds

@@ -45,7 +45,7 @@ class LocalSpeed(_Part):
     """What was measured with --measure."""
 
     what: str
-    value: float
+    value: float | None = Field(description="null: it could not be measured")
     unit: Literal["B/s", "1/s"]
     validity: Validity
     how: str

@@ -64,6 +64,7 @@ class CodecMeasurement(_Part):
     raw_bytes: int
     processor: str
     simulated: bool
+    others_share: float = Field(description="of the processors, that others had meanwhile")
 
 
 class Compression(_Part):
@@ -74,6 +75,7 @@ class Compression(_Part):
     ratio_from: str = "nothing compresses"
     speed_bytes_per_s: float | None = Field(None, description="raw, of a core")
     speed_from: str = ""
+    speed_doubt: str = Field("", description="why the measured speed may be too low")
     simulated: bool = Field(False, description="measured on frames of the simulator")
 
 
@@ -118,7 +120,7 @@ class Assumptions(_Part):
     redundancy: Redundancy | None = Field(None, description="null: that of the blocks")
 
     @model_validator(mode="after")
-    def _reads_what_is_written(self) -> Self:
+    def _distinct_speeds(self) -> Self:
         if len(set(self.link_speeds)) < len(self.link_speeds):
             raise ValueError("link_speeds has a speed twice")
         return self
@@ -256,6 +258,7 @@ def _notes(detectors: Sequence[DetectorNeed], assumptions: Assumptions, blocks: 
         notes.append(
             "how fast a core compresses is not known: --measure finds it out, --codec-speed states it"
         )
+    notes += dict.fromkeys(each.compression.speed_doubt for each in detectors if each.compression.speed_doubt)
     if any(each.compression.simulated for each in detectors):
         notes.append(
             "the ratio is that of simulated frames: real ones compress otherwise, --images measures it"

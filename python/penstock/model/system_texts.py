@@ -100,6 +100,31 @@ def parse_cpuinfo(text: str) -> Processors:
 
 
 @dataclass(frozen=True)
+class ProcessorTime:
+    """Of all processors together since the start, in ticks of the clock."""
+
+    all: int
+    idle: int
+
+
+def parse_processor_time(text: str) -> ProcessorTime | None:
+    """The first line of /proc/stat. Guests' time is in the user's already."""
+    words = text.partition("\n")[0].split()
+    numbers = [parse_number(word) for word in words[1:9]]
+    if words[:1] != ["cpu"] or len(numbers) < 5 or None in numbers:
+        return None
+    known = [number or 0 for number in numbers]
+    return ProcessorTime(sum(known), known[3] + known[4])
+
+
+def others_share(before: ProcessorTime, after: ProcessorTime, own_ticks: float) -> float:
+    """The share of the processors that everybody else had between two looks, other virtual machines too."""
+    passed = after.all - before.all
+    busy = passed - (after.idle - before.idle)
+    return min(1.0, max(0.0, (busy - own_ticks) / passed)) if passed > 0 else 0.0
+
+
+@dataclass(frozen=True)
 class NfsMount:
     server: str
     version: str

@@ -62,5 +62,7 @@ def _value(fact: Fact) -> str:
 
 
 def _speed(speed: LocalSpeed) -> tuple[str, ...]:
-    value = human_rate(speed.value) if speed.unit == "B/s" else f"{speed.value:.3g} a second"
+    if speed.value is None:
+        return speed.what, "not measured", speed.how, "", "; ".join(speed.doubts)
+    value = human_rate(speed.value) if speed.unit == "B/s" else f"{speed.value:,.0f} a second"
     return speed.what, value, speed.how, speed.validity, "; ".join(speed.doubts)
