@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_documents import frames_document, run_of
+from bench_documents import frames_document, run_of, searched, step_of, verdict_of
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
 from penstock.bench import codec_speed
 from penstock.bench.checks import validity_of
-from penstock.bench.verdict import judge
 from penstock.cli import application
 from penstock.model.campaigns import Campaign, Case, CaseRun
 from penstock.model.catalogue import custom_detector
@@ -160,8 +159,9 @@ def measured(tmp_path: Path, document: Any, *more: str) -> Result:
 
 
 def test_a_verdict_takes_the_place_of_the_computed_bandwidth(tmp_path: Path) -> None:
-    """The run at the detector's rate tells only what was asked for: it does not count."""
-    result = measured(tmp_path, judge("any", [at_rate(), fast_run(15.0)]))
+    """The highest rate that held, 20 Hz of 1 MB; how fast it went while it was waited for does not count."""
+    steps = [step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
+    result = measured(tmp_path, verdict_of(*steps, search=searched(held_hz=20.0)))
     assert result.exit_code == 0, result.stderr
     (block,) = Sizing.model_validate_json(result.stdout).blocks
     assert block.write_bytes_per_s == pytest.approx(20e6)

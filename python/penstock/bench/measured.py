@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -12,7 +13,7 @@ from penstock.bench.values import values_of
 from penstock.model.blocks import MeasuredBandwidth
 from penstock.model.campaigns import Campaign
 from penstock.model.errors import ExitCode, PenstockError, UsageError
-from penstock.model.runs import Run, Verdict
+from penstock.model.runs import Run, Validity, Verdict
 
 _BYTES_MAX = 1 << 30
 _KINDS: dict[str, type[BaseModel]] = {
@@ -23,22 +24,22 @@ _KINDS: dict[str, type[BaseModel]] = {
 
 
 def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
-    """The median over the runs that were as fast as it goes, in documents of runs, verdicts and campaigns.
+    """The median over the runs that were as fast as it goes, and over what verdicts found.
 
-    Runs at a detector's rate tell what was asked for and not what is possible; they are left out. A
-    UsageError names a document that has no such run; a PenstockError (INVALID) one whose run is invalid.
+    Of a verdict that is the highest rate that held, or how fast it went where none was searched for. Runs at
+    a detector's rate tell what was asked for and not what is possible; they are left out. A UsageError names
+    a document that has nothing else; a PenstockError (INVALID) one whose figures are invalid.
     """
-    runs = [(path, run) for path in paths for run in _runs_in(path)]
-    for path, run in runs:
-        if run.validity == "invalid":
+    found = [each for path in paths for each in _found_in(path)]
+    for each in found:
+        if each.validity == "invalid":
             raise PenstockError(
-                f"{path} has an invalid run: its figures are not the storage's",
+                f"{each.path} is invalid: its figures are not the storage's",
                 "its table of checks says why; measure again",
                 ExitCode.INVALID,
             )
-    found = [values_of(run) for _, run in runs]
-    writes = [values[name].value for values in found for name in ("carried", "write") if name in values]
-    reads = [values["read"].value for values in found if "read" in values]
+    writes = [each.write_bytes_per_s for each in found]
+    reads = [each.read_bytes_per_s for each in found if each.read_bytes_per_s is not None]
     if not all(math.isfinite(value) and value > 0 for value in (*writes, *reads)):
         raise UsageError(
             f"{', '.join(map(str, paths))}: a run carried nothing", "measure again, or leave it out"
@@ -49,18 +50,25 @@ def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
         source=f"median of {len(writes)} runs in " + ", ".join(path.name for path in paths)
         if len(writes) > 1
         else paths[0].name,
-        validity="warned" if any(run.validity == "warned" for _, run in runs) else "valid",
+        validity="warned" if any(each.validity == "warned" for each in found) else "valid",
     )
 
 
-def _runs_in(path: Path) -> list[Run]:
-    """Those as fast as it goes."""
+@dataclass(frozen=True)
+class _Found:
+    path: Path
+    validity: Validity
+    write_bytes_per_s: float
+    read_bytes_per_s: float | None
+
+
+def _found_in(path: Path) -> list[_Found]:
     document = _read(path)
+    if isinstance(document, Verdict):
+        return [_of_verdict(path, document)]
     runs: list[Run] = []
     if isinstance(document, Run):
         runs = [document]
-    elif isinstance(document, Verdict):
-        runs = document.runs
     elif isinstance(document, Campaign):
         if len(document.cases) != 1:
             raise UsageError(
@@ -69,13 +77,27 @@ def _runs_in(path: Path) -> list[Run]:
             )
         runs = [each.run for each in document.runs]
     fast = [run for run in runs if run.frames is None or run.frames.needed_hz == 0]
-    fast = [run for run in fast if {"carried", "write"} & values_of(run).keys()]
-    if not fast:
+    found = [(run, values_of(run)) for run in fast]
+    writing = [
+        _Found(path, run.validity, values[name].value, values["read"].value if "read" in values else None)
+        for run, values in found
+        for name in ("carried", "write")
+        if name in values
+    ]
+    if not writing:
         raise UsageError(
             f"{path} has no run that was as fast as it goes",
-            "`penstock verdict` makes one after that at the rate; so does `penstock bench frames --rate 0`",
+            "`penstock bench frames --rate 0` makes one; `penstock verdict` finds the highest rate",
         )
-    return fast
+    return writing
+
+
+def _of_verdict(path: Path, verdict: Verdict) -> _Found:
+    if verdict.measured_bytes_per_s is None and verdict.answer != "invalid":
+        raise UsageError(f"{path} does not say what the storage carries", "measure again")
+    warned = any(step.run.validity == "warned" for step in verdict.steps)
+    validity: Validity = "invalid" if verdict.answer == "invalid" else "warned" if warned else "valid"
+    return _Found(path, validity, verdict.measured_bytes_per_s or 0.0, None)
 
 
 def _read(path: Path) -> BaseModel:
