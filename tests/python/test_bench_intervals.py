@@ -30,7 +30,7 @@ def test_few_values_have_their_range_and_say_how_sure_it_is(count: int, confiden
 @pytest.mark.parametrize("count", [6, 9, 14, 20, 29])
 def test_order_statistics_hold_the_median_by_sums_of_binomials(count: int) -> None:
     def held(k: int) -> float:
-        return 1 - 2 * sum(math.comb(count, i) for i in range(k)) / 2**count
+        return 1 - 2 * sum(math.comb(count, i) for i in range(k)) / float(2**count)
 
     k = max(k for k in range(1, count // 2 + 1) if held(k) >= 0.95)
     found = median_interval([float(each) for each in range(1, count + 1)])
@@ -92,7 +92,7 @@ def test_differences_are_students_and_welchs() -> None:
 
 def test_what_blocks_share_cancels() -> None:
     mood = numpy.array([1.0, 5, 2, 9, 4, 7])
-    found = difference_in_blocks(mood, mood + [0.1, 0.12, 0.09, 0.1, 0.11, 0.1])
+    found = difference_in_blocks(mood, mood + numpy.array([0.1, 0.12, 0.09, 0.1, 0.11, 0.1]))
     assert found is not None
     assert found.p_value() < 1e-4
     apart = difference_apart(mood, mood + 0.1)

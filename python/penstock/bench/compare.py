@@ -275,7 +275,7 @@ def _answer(rows: list[ValueComparison], threshold: float) -> Answer:
 
 def _notes(rows: list[ValueComparison]) -> list[str]:
     notes = []
-    if any(row.design == "apart" and not row.reason for row in rows):
+    if any(row.design == "apart" and row.p_value is not None for row in rows):
         notes.append(
             "the sets were not measured in turn: whatever else changed in between looks like a difference"
         )

@@ -1,5 +1,6 @@
 """What few repetitions say: medians with intervals, and differences with what could have been seen."""
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,11 +39,11 @@ def median_interval(
     is no value, or one is not finite.
     """
     sample = _finite(values)
-    # Loading it takes as long as the rest of a command: those that compare nothing do without.
-    from scipy import stats  # noqa: PLC0415
-
     middle = float(numpy.median(sample))
     if len(sample) >= BOOTSTRAP_VALUES_MIN:
+        # Loading it takes as long as the rest of a command: those that compare nothing do without.
+        from scipy import stats  # noqa: PLC0415
+
         found = stats.bootstrap(
             (sample,),
             numpy.median,
@@ -55,8 +56,19 @@ def median_interval(
     whole = 1 - 2.0 ** (1 - len(sample))
     if whole < confidence:
         return Interval(float(sample.min()), middle, float(sample.max()), whole)
-    found = stats.quantile_test(sample, q=middle, p=0.5).confidence_interval(confidence)
-    return Interval(float(found.low), middle, float(found.high), confidence)
+    low, high = _ranks(len(sample), confidence)
+    ordered = numpy.sort(sample)
+    return Interval(float(ordered[low]), middle, float(ordered[high]), confidence)
+
+
+@functools.cache
+def _ranks(count: int, confidence: float) -> tuple[int, int]:
+    """Of the order statistics that hold the median; from 0. They do not depend on the values."""
+    from scipy import stats  # noqa: PLC0415
+
+    places = numpy.arange(count)
+    found = stats.quantile_test(places, q=0, p=0.5).confidence_interval(confidence)
+    return int(found.low), int(found.high)
 
 
 def _finite(values: Sequence[float] | Values) -> Values:
