@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
+from penstock.model.comparisons import Comparison, Trend
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
 from penstock.model.load import FramesWorkload, LoadPlan, NullBackend, PosixBackend, StreamWorkload
 from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
@@ -260,6 +261,8 @@ PAGES = {
     "load.md": load_page,
     "run.schema.json": lambda: schema_page(Run),
     "verdict.schema.json": lambda: schema_page(Verdict),
+    "comparison.schema.json": lambda: schema_page(Comparison),
+    "trend.schema.json": lambda: schema_page(Trend),
 }
 
 
