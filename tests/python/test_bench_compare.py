@@ -78,6 +78,15 @@ def test_a_fifth_is_found_in_six_blocks_of_five_percent_noise() -> None:
     assert found >= 0.95 * trials
 
 
+def test_what_blocks_share_does_not_hide_a_difference() -> None:
+    """The machine's mood changes by a third from block to block, and B is 5 % slower in each."""
+    mood = 1e9 * numpy.array([1.0, 0.6, 1.4, 0.8, 1.3, 0.7])
+    jitter = numpy.random.default_rng(23).lognormal(0, 0.005, BLOCKS)
+    base, other = set_of("A", PLACES[0], carried=mood), set_of("B", PLACES[1], carried=0.95 * mood * jitter)
+    (row,) = compare(base, other).values
+    assert (row.outcome, row.design) == ("worse", "in blocks")
+
+
 def test_a_drift_through_sets_that_were_not_made_in_turn_is_told() -> None:
     places = list(range(12))
     falling: Numbers = 1e9 * numpy.exp(

@@ -96,7 +96,8 @@ def test_cases_of_campaigns(tmp_path: Path) -> None:
 
 def test_runs_of_a_campaign_are_paired_by_their_block(tmp_path: Path) -> None:
     """Also where one of a block is invalid: its partner is left out, and not paired with a neighbour."""
-    campaign = campaign_of({"ssd": [1e7] * 5, "nfs": [2e7] * 5})
+    mood = [1e7, 5e7, 2e7, 9e7, 4e7]
+    campaign = campaign_of({"ssd": mood, "nfs": [2 * each for each in mood]})
     bad = Check(name="c", outcome="failed", expected="e", actual="a", bias="either", advice="do")
     broken = campaign.runs[5].model_copy(
         update={"run": campaign.runs[5].run.model_copy(update={"validity": "invalid", "checks": [bad]})}
@@ -108,6 +109,8 @@ def test_runs_of_a_campaign_are_paired_by_their_block(tmp_path: Path) -> None:
     comparison = valid_document(found.stdout, "comparison")
     assert isinstance(comparison, Comparison)
     assert comparison.values[0].pairs == 4
+    assert comparison.values[0].low == pytest.approx(2)
+    assert comparison.values[0].high == pytest.approx(2)
     assert (comparison.other.runs, comparison.other.invalid) == (4, 1)
 
 

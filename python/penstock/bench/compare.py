@@ -109,8 +109,13 @@ class _Sides:
 
     @property
     def slope(self) -> Difference | None:
-        """What the sets share: the machine's drift."""
-        return common_slope(self.numbers, self.places)
+        """What both sets follow through time, and has to be taken out.
+
+        In blocks it cancels, but for what a run is later than its partner where B always came second; only
+        there, and where it is sure, it is worth what taking it out costs.
+        """
+        slope = common_slope(self.numbers, self.places)
+        return None if slope and self.in_blocks and slope.p_value() >= _ALPHA else slope
 
     @property
     def distance(self) -> float:
