@@ -159,6 +159,7 @@ def test_recovery_is_the_first_frame_in_time_after_the_stall(document: LoadDocum
         if 0 <= done - due <= 20_000_000 and done > buffer.stall_end_s * 1e9
     ]
     assert figures.recovery_s == pytest.approx(min(in_time) * 1e-9 - buffer.stall_end_s)
+    assert figures.recovery_s is not None
     assert figures.recovery_s > 0
 
 
@@ -186,6 +187,7 @@ def test_bandwidth_is_bytes_over_the_time_to_the_last_sync(document: LoadDocumen
     frames, figures, seconds = Frames(document), frame_figures(document), document.seconds
     assert seconds is not None
     assert seconds.completed is not None
+    assert seconds.last_done is not None
     assert seconds.first_done == pytest.approx(frames.done[frames.written].min() * 1e-9)
     assert seconds.last_done == pytest.approx(frames.done.max() * 1e-9)
     assert seconds.completed >= seconds.last_done

@@ -33,12 +33,12 @@ def valid_document(text: str, kind: str) -> Comparison | Trend:
     return (Comparison if kind == "comparison" else Trend).model_validate_json(text)
 
 
-def folder_of(path: Path, factor: float, first: int, **conditions: object) -> Path:
+def folder_of(path: Path, factor: float, first: int, kernel: str = "6") -> Path:
     """Six runs, every other minute."""
     path.mkdir()
     numbers = numpy.random.default_rng(first)
     for block in range(6):
-        run = run_at(first + 2 * block, factor * 1e7 * numbers.lognormal(0, 0.01), **conditions)
+        run = run_at(first + 2 * block, factor * 1e7 * numbers.lognormal(0, 0.01), kernel=kernel)
         (path / f"{block}.json").write_text(run.model_dump_json())
     return path
 
