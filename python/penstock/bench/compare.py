@@ -58,7 +58,7 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
         base=base.facts,
         other=other.facts,
         threshold=threshold,
-        answer=_answer(rows, threshold),
+        answer=_answer(rows, threshold) if matched else "invalid",
         conditions=differences("", all_first, all_second, lambda run: run.conditions),
         parameters=parameters,
         notes=notes + _notes(rows),
@@ -268,18 +268,16 @@ def _outcome(row: _Row, difference: Difference, p_adjusted: float, margin: float
 
 def _answer(rows: list[ValueComparison], threshold: float) -> Answer:
     """With a threshold, what may be worse by more than that is an open question; without one it is not."""
-    if not rows:
-        return "invalid"
     if any(row.outcome == "worse" for row in rows):
         return "worse"
     open_ = [row for row in rows if row.outcome == "indistinguishable"]
-    if any(row.reason or (threshold and row.scale == "ratio") for row in open_):
+    if not rows or any(row.reason or (threshold and row.scale == "ratio") for row in open_):
         return "cannot tell"
     return "nothing worse"
 
 
 def _notes(rows: list[ValueComparison]) -> list[str]:
-    notes = []
+    notes = [] if rows else ["there is no value that all runs of both sets have"]
     if any(row.design == "apart" and row.p_value is not None for row in rows):
         notes.append(
             "the sets were not measured in turn: whatever else changed in between looks like a difference"

@@ -40,7 +40,7 @@ def comparison_view(comparison: Comparison) -> RenderableType:
     differing = [*comparison.conditions, *comparison.parameters]
     same = Text("All known conditions are the same.")
     parts += [_differences_table(differing) if differing else same, Text()]
-    parts += [_values_table(comparison.values), Text()]
+    parts += [_values_table(comparison.values), Text()] if comparison.values else []
     parts += [Text(f"- {note}") for note in comparison.notes]
     parts += [Text(f"- {text}") for text in dict.fromkeys(_reasons(comparison.values))]
     words = {"worse": "B is worse", "nothing worse": "nothing is worse in B"}
