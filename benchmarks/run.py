@@ -28,6 +28,7 @@ from measure.report import markdown
 from measure.results import Result
 from rows import (
     codec,
+    compare,
     filters,
     gathered,
     integrity,
@@ -68,6 +69,8 @@ ROWS: dict[str, Row] = {
     "memory": memory.bounded,
     "load": load.alone,
     "load-disk": load.beside_fio,
+    "compare": compare.simulated,
+    "compare-real": compare.real,
 }
 
 

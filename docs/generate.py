@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
+from penstock.model.comparisons import Comparison, Trend
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
 from penstock.model.datasheet import DataSheet
 from penstock.model.load import FramesWorkload, LoadPlan, NullBackend, PosixBackend, StreamWorkload
@@ -264,6 +265,8 @@ PAGES = {
     "run.schema.json": lambda: schema_page(Run),
     "sizing.schema.json": lambda: schema_page(Sizing),
     "verdict.schema.json": lambda: schema_page(Verdict),
+    "comparison.schema.json": lambda: schema_page(Comparison),
+    "trend.schema.json": lambda: schema_page(Trend),
 }
 
 

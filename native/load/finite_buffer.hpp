@@ -68,7 +68,8 @@ class FiniteBuffer {
       std::lock_guard lock(mutex_);
       note_stall(now_ns);
       --levels_.held;
-      waiting_since_ns_ = now_ns;
+      // A thread may lose its processor on the way here: then another's later moment is known already.
+      waiting_since_ns_ = std::max(waiting_since_ns_, now_ns);
     }
     room_.notify_one();
   }

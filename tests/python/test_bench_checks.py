@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from bench_documents import SECOND, frames_document, histogram, machine, step_of, verdict_of
 
-from penstock.bench.checks import check_read, frame_checks, validity_of
-from penstock.model.load import LoadDocument
+from penstock.bench.checks import check_read, check_steady_phase, frame_checks, validity_of
+from penstock.model.load import LoadDocument, StreamPhase
 from penstock.model.runs import StreamFigures
 
 
@@ -22,7 +22,7 @@ def outcomes(
 def test_a_sound_run_passes_all() -> None:
     checks = frame_checks(frames_document(), 1000.0, False)
     assert validity_of(checks) == "valid", [check for check in checks if check.outcome != "ok"]
-    assert len({check.name for check in checks}) == len(checks) == 10
+    assert len({check.name for check in checks}) == len(checks) == 11
 
 
 def plan_of(**changes: Any) -> dict[str, Any]:
@@ -91,8 +91,49 @@ def test_latency_that_rises_to_the_end_is_not_steady() -> None:
     assert records is not None
     done = [n * SECOND // 10 + n * 2_000_000 for n in range(300)]
     assert outcomes(frames_document(records=records.model_dump() | {"done_ns": done})) == {
-        "steady": "warning"
+        "steady latency": "warning"
     }
+
+
+@pytest.mark.parametrize("rate_hz", [0.0, 10.0])
+def test_bandwidth_that_falls_half_way_is_not_steady(rate_hz: float) -> None:
+    document = frames_document()
+    assert document.records is not None
+    plan = document.plan.model_dump()
+    plan["workload"]["rate_hz"] = rate_hz
+    periods = [0.1] * 150 + [0.1 / 0.7] * 150
+    done = [int(sum(periods[: n + 1]) * SECOND) for n in range(300)]
+    found = outcomes(frames_document(plan=plan, records=document.records.model_dump() | {"done_ns": done}))
+    assert found["steady bandwidth"] == "warning"
+    assert set(found) <= {"steady bandwidth", "steady latency"}
+
+
+def stream_phase(bytes_each: list[int]) -> StreamPhase:
+    columns = dict.fromkeys(
+        ("due", "dropped", "done", "late", "held_max", "time_max_ns"), [0] * len(bytes_each)
+    )
+    return StreamPhase.model_validate(
+        {
+            "phase": "write",
+            "bytes": sum(bytes_each),
+            "operations": 1,
+            "mismatches": None,
+            "cached_bytes": None,
+            "times": {"service": histogram(1)},
+            "threads": [],
+            "series": {"interval_s": 0.5, "bytes": bytes_each, **columns},
+        }
+    )
+
+
+def test_a_stream_that_falls_is_not_steady() -> None:
+    even = [1000 + n % 7 for n in range(60)]
+    (check,) = check_steady_phase(stream_phase([*even, 0]))  # the last interval is not whole
+    assert check.outcome == "ok"
+    (check,) = check_steady_phase(stream_phase([*even[:30], *(7 * n // 10 for n in even[30:]), 0]))
+    assert (check.name, check.outcome, check.bias) == ("steady bandwidth (write)", "warning", "better")
+    assert "-30" in check.actual
+    assert list(check_steady_phase(stream_phase(even[:40]))) == []
 
 
 @pytest.mark.parametrize(

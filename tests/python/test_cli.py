@@ -25,6 +25,7 @@ COMMANDS = (
     "verdict",
     "plan",
     "describe",
+    "compare",
     "demo",
 )
 

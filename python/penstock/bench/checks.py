@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy
 
 from penstock.bench.statistics import latencies_ns, quantile_ns
-from penstock.model.load import FramesWorkload, LoadDocument, PosixBackend
+from penstock.bench.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
+from penstock.model.load import FramesWorkload, LoadDocument, PosixBackend, StreamPhase
 from penstock.model.runs import Bias, Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_seconds
 
@@ -20,8 +21,8 @@ OTHERS_SHARE = 0.2
 WAIT_SHARE = 0.05
 CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
 TOGETHER = 0.8
-STEADY_FACTOR = 2.0
-_FRAMES_FOR_STEADY = 40
+# Of a frame's period.
+LATENCY_SHARE = 0.05
 
 
 def validity_of(checks: list[Check]) -> Validity:
@@ -59,9 +60,8 @@ def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_s
             check_long_enough(seconds),
             check_offered_in_time(document, workload),
             check_ceiling(workload, ceiling_hz),
-            *check_steady(document, workload),
         ]
-    return checks
+    return [*checks, *check_steady(document, workload)]
 
 
 def stream_checks(
@@ -81,6 +81,8 @@ def stream_checks(
             *check_together(phase),
             *(check_read(document, phase, memory_file_system) if phase.phase == "read" else ()),
         ]
+    for measured in document.phases or []:
+        checks += check_steady_phase(measured)
     return [*checks, *machine_checks(document, seconds)]
 
 
@@ -211,22 +213,39 @@ def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
 
 
 def check_steady(document: LoadDocument, workload: FramesWorkload) -> Iterator[Check]:
-    """Latency in the last quarter is as in the first one: nothing fills up."""
-    if document.records is None or len(document.records.done_ns) < _FRAMES_FOR_STEADY:
+    """What was carried and, at a rate, latency are the same from begin to end: nothing fills or warms up."""
+    if document.records is None:
         return
-    quarters = numpy.array_split(latencies_ns(document.records.done_ns, workload.rate_hz), 4)
-    before, after = (
-        float(numpy.median(quarter[quarter >= 0])) * 1e-9 if numpy.any(quarter >= 0) else 0.0
-        for quarter in (quarters[0], quarters[3])
-    )
-    allowed = STEADY_FACTOR * before + 1 / workload.rate_hz
-    yield _check(
-        "steady",
-        "ok" if after <= allowed else "warning",
-        f"a median latency of at most {human_seconds(allowed)} in the last quarter",
-        human_seconds(after),
-        "better",
-        "frames took longer and longer: a longer run shows where that ends",
+    done = numpy.asarray(document.records.done_ns, dtype=numpy.float64)
+    moved = bandwidth_movement(done[done >= 0])
+    if moved is not None:
+        yield _steady("bandwidth", moved, moved.moved, "better" if moved.change < 0 else "worse")
+    if workload.rate_hz == 0:
+        return
+    latencies = latencies_ns(document.records.done_ns, workload.rate_hz)
+    moved = movement_of(numpy.array(latencies[latencies >= 0] * 1e-9, dtype=numpy.float64))
+    if moved is not None:
+        # Beside the time that a frame has, microseconds are nothing, however sure they are.
+        matters = abs(moved.after - moved.before) > LATENCY_SHARE / workload.rate_hz
+        yield _steady("latency", moved, moved.moved and matters, "better" if moved.change > 0 else "worse")
+
+
+def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
+    """By the bytes of the intervals that are whole: the last one has what came after it, too."""
+    moved = movement_of(numpy.asarray(phase.series.bytes[:-1], dtype=numpy.float64))
+    if moved is not None:
+        bias: Bias = "better" if moved.change < 0 else "worse"
+        yield _steady(f"bandwidth ({phase.phase})", moved, moved.moved, bias)
+
+
+def _steady(what: str, found: Movement, moved: bool, bias: Bias) -> Check:
+    return _check(
+        f"steady {what}",
+        "warning" if moved else "ok",
+        f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by",
+        f"{100 * found.change:+.3g} % at the end",
+        bias,
+        "steady state was not reached: a longer run shows where that ends",
     )
 
 

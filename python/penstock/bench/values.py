@@ -1,20 +1,25 @@
 """The single values of a run, by name, for whoever compares runs or puts them into tables and plots."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.model.runs import Run
+from penstock.model.runs import FrameFigures, Run
 
 Unit = Literal["B/s", "1/s", "ms", "s", "share"]
 
 
 @dataclass(frozen=True)
 class Value:
-    """`better` is the direction in which a storage is better."""
+    """`better` is the direction in which a storage is better.
+
+    `error` is what a single run leaves open because it counts and rounds: a standard deviation, in `unit`.
+    """
 
     value: float
     unit: Unit
     better: Literal["higher", "lower"]
+    error: float = 0.0
 
 
 def values_of(run: Run) -> dict[str, Value]:
@@ -24,11 +29,23 @@ def values_of(run: Run) -> dict[str, Value]:
         frames = run.frames
         values["carried"] = Value(frames.carried_bytes_per_s, "B/s", "higher")
         if frames.needed_hz:
-            values["lost"] = Value(frames.lost_share, "share", "lower")
-            values["late"] = Value(frames.late / max(1, frames.due), "share", "lower")
-        values["latency p50"] = Value(frames.latency_ms.p50, "ms", "lower")
-        values["latency p99"] = Value(frames.latency_ms.p99, "ms", "lower")
+            values["lost"] = _share(frames, frames.due - frames.written)
+            values["late"] = _share(frames, frames.late)
+        values["latency p50"] = _duration(frames.latency_ms.p50)
+        values["latency p99"] = _duration(frames.latency_ms.p99)
         values["stall"] = Value(frames.stall_s, "s", "lower")
     for phase in run.streams:
         values[phase.phase] = Value(phase.bytes_per_s, "B/s", "higher")
     return values
+
+
+def _share(frames: FrameFigures, hits: int) -> Value:
+    """One hit and one miss more than were seen: none of 100 is no certainty."""
+    due = max(1, frames.due)
+    share = (hits + 1) / (due + 2)
+    return Value(hits / due, "share", "lower", math.sqrt(share * (1 - share) / due))
+
+
+def _duration(milliseconds: float) -> Value:
+    """A bucket of the histogram is 0.4 % wide, and any place in it as probable as another."""
+    return Value(milliseconds, "ms", "lower", 0.004 * milliseconds / math.sqrt(12))

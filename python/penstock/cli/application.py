@@ -9,6 +9,7 @@ from penstock.cli.advise import advise_command
 from penstock.cli.bench import bench_application
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
+from penstock.cli.compare import compare_command
 from penstock.cli.demo import demo_command
 from penstock.cli.describe import describe_command
 from penstock.cli.detectors import detectors_command
@@ -138,6 +139,16 @@ application.command(
     ),
 )(report_command)
 application.add_typer(bench_application, name="bench")
+application.command(
+    "compare",
+    short_help="Is this storage better or worse than before?",
+    epilog=examples(
+        "penstock compare before.json after.json --threshold 5%",
+        "penstock compare runs/ssd runs/nfs --json",
+        "penstock compare campaign.json --base-case ssd --case nfs",
+        "penstock compare --trend nightly/",
+    ),
+)(compare_command)
 application.command(
     "demo",
     short_help="Record a simulated detector, and check every pixel.",

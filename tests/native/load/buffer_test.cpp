@@ -36,6 +36,20 @@ TEST(FiniteBuffer, AStallIsTimeInWhichSomethingWaitedAndNothingWasDone) {
   EXPECT_EQ(buffer.levels(1400).stall_ns, 300) << "frame 2 still waits";
 }
 
+TEST(FiniteBuffer, AWriterThatComesLateToTellMakesNoStallLonger) {
+  FiniteBuffer buffer(10);
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    buffer.admit({number, 0, 0});
+    buffer.take();
+  }
+  buffer.release(100);
+  buffer.release(190);
+  buffer.release(120);  // done before the one that was told of first
+  buffer.release(260);
+  EXPECT_EQ(buffer.levels(260).stall_ns, 100);
+  EXPECT_EQ(buffer.levels(260).stall_end_ns, 100);
+}
+
 TEST(FiniteBuffer, ClosingLetsWhoeverTakesGoOnceItIsEmpty) {
   FiniteBuffer buffer(4);
   buffer.admit({7, 0, 0});

@@ -1,0 +1,248 @@
+"""Sets of runs out of documents and folders, for whoever compares them."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from penstock.bench.values import Value, values_of
+from penstock.model.campaigns import Campaign
+from penstock.model.comparisons import Difference, SetFacts
+from penstock.model.errors import UsageError
+from penstock.model.runs import Run, Validity, Verdict
+from penstock.model.units import human_bytes
+
+_DOCUMENT_BYTES_MAX = 4 << 30
+_FOLDER_DOCUMENTS_MAX = 10_000
+_DOCUMENT: TypeAdapter[Run | Verdict | Campaign] = TypeAdapter(
+    Annotated[Run | Verdict | Campaign, Field(discriminator="format")]
+)
+# What says how a run is told of and kept, and not what is measured.
+_NOT_MEASURED = {"record", "folder"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run without what makes its document large."""
+
+    case: str
+    block: int | None  # of its campaign
+    document: str
+    started: datetime
+    host: str
+    validity: Validity
+    values: dict[str, Value]
+    parameters: dict[str, str]  # of the workload
+    conditions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunSet:
+    """What one argument of the command stands for. `runs` are in the order of their start."""
+
+    name: str
+    runs: list[Measured]
+
+    @property
+    def valid(self) -> list[Measured]:
+        return [run for run in self.runs if run.validity != "invalid"]
+
+    @property
+    def cases(self) -> dict[str, list[Measured]]:
+        """Runs that are not invalid, by case; a case without such a run is not there."""
+        found: dict[str, list[Measured]] = defaultdict(list)
+        for run in self.valid:
+            found[run.case].append(run)
+        return dict(found)
+
+    def only(self, case: str) -> "RunSet":
+        """Its runs of one case. A UsageError lists the cases where there is no such one."""
+        there = sorted({run.case for run in self.runs})
+        if case not in there:
+            raise UsageError(f'{self.name} has no case "{case}"', f"its cases are: {', '.join(there)}")
+        return RunSet(self.name, [run for run in self.runs if run.case == case])
+
+    @property
+    def facts(self) -> SetFacts:
+        valid = self.valid
+        times = [run.started.isoformat() for run in valid]
+        return SetFacts(
+            name=self.name,
+            runs=len(valid),
+            warned=sum(run.validity == "warned" for run in valid),
+            invalid=len(self.runs) - len(valid),
+            first=min(times, default=""),
+            last=max(times, default=""),
+        )
+
+
+def read_sets(paths: Iterable[Path]) -> list[RunSet]:
+    """Each path is a document, or a folder of which all *.json are read.
+
+    A UsageError names the file that is none, and why. Runs that no campaign named have the same name in
+    all sets where their parameters are the same.
+    """
+    return _named([_read_set(path) for path in paths])
+
+
+def _read_set(path: Path) -> RunSet:
+    documents = documents_in(path) if path.is_dir() else [path]
+    runs = sorted((run for each in documents for run in _runs_of(each)), key=lambda run: run.started)
+    if not runs:
+        raise UsageError(f"{path} has no run in it", "a campaign that was stopped at once has none")
+    refuse_doubles(runs)
+    return RunSet(str(path), runs)
+
+
+def documents_in(folder: Path) -> list[Path]:
+    """All *.json of a folder, by name; a UsageError where there is none."""
+    found = sorted(folder.glob("*.json"))
+    if not found:
+        raise UsageError(
+            f"there is no document (*.json) in {folder}", "`penstock bench … --output` writes one"
+        )
+    if len(found) > _FOLDER_DOCUMENTS_MAX:
+        raise UsageError(
+            f"{folder} has {len(found)} documents; {_FOLDER_DOCUMENTS_MAX} are possible",
+            "give a folder with fewer",
+        )
+    return found
+
+
+def refuse_doubles(runs: Iterable[Measured]) -> None:
+    """A run that is there twice would make its set look surer than it is, or both sets alike."""
+    seen: dict[tuple[str, datetime, str], str] = {}
+    for run in runs:
+        key = (run.host, run.started, run.case)
+        if key in seen:
+            raise UsageError(
+                f"the run of {run.started.isoformat()} on {run.host} is there twice: "
+                f"in {seen[key]} and in {run.document}",
+                "take one of the two away",
+            )
+        seen[key] = run.document
+
+
+def _runs_of(path: Path) -> Iterator[Measured]:
+    document = _read(path)
+    match document:
+        case Run():
+            yield _measured(path, document, None, None)
+        case Verdict():
+            # The rates of a search are others each time.
+            for step in document.steps:
+                if step.kind != "search":
+                    yield _measured(path, step.run, step.kind, None)
+        case Campaign():
+            for made in document.runs:
+                yield _measured(path, made.run, made.case, made.block)
+
+
+def _read(path: Path) -> Run | Verdict | Campaign:
+    kinds = "a run, a verdict or a campaign, as --output writes them"
+    try:
+        size = path.stat().st_size
+        if size > _DOCUMENT_BYTES_MAX:
+            raise UsageError(f"{path} has {human_bytes(size)}; that is no document", f"give {kinds}")
+        text = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "check the path") from error
+    try:
+        return _DOCUMENT.validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"{path} is no document of a measurement: {': '.join(filter(None, (where, first['msg'])))}",
+            f"give {kinds}",
+        ) from error
+
+
+def _measured(path: Path, run: Run, case: str | None, block: int | None) -> Measured:
+    parameters = _parameters(run)
+    try:
+        started = datetime.fromisoformat(run.document.started)
+        if started.tzinfo is None:
+            raise ValueError("it has no time zone")
+        values = values_of(run)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"{path}: the run of {run.document.started!r} is not possible: {error}", "run again"
+        ) from error
+    for name, value in values.items():
+        if not 0 <= value.value < float("inf"):
+            raise UsageError(f"{path}: {name} is {value.value}, which is not possible", "run again")
+    return Measured(
+        case=case or "",
+        block=block,
+        document=str(path),
+        started=started,
+        host=run.conditions.host,
+        validity=run.validity,
+        values=values,
+        parameters=parameters,
+        conditions=_conditions(run),
+    )
+
+
+def _named(sets: list[RunSet]) -> list[RunSet]:
+    """Runs without a name get one of their workload and those parameters that are not the same in all."""
+    nameless = [run.parameters for set_ in sets for run in set_.runs if not run.case]
+    names = {name: None for parameters in nameless for name in parameters if name != "kind"}
+    telling = [name for name in names if len({parameters.get(name) for parameters in nameless}) > 1]
+
+    def name_of(parameters: dict[str, str]) -> str:
+        stated = [f"{name} {parameters[name]}" for name in telling if name in parameters]
+        return ", ".join([parameters["kind"], *stated])
+
+    return [
+        RunSet(
+            set_.name, [run if run.case else replace(run, case=name_of(run.parameters)) for run in set_.runs]
+        )
+        for set_ in sets
+    ]
+
+
+def _parameters(run: Run) -> dict[str, str]:
+    plan = run.document.plan
+    stated = plan.workload.model_dump(exclude=_NOT_MEASURED) | {"content": plan.content}
+    return {name: _text(value) for name, value in stated.items()}
+
+
+def _conditions(run: Run) -> dict[str, str]:
+    """That may be the reason of a difference. The command is not among them: its parts are."""
+    stated = run.conditions.model_dump(exclude={"free_bytes", "command", "versions"})
+    stated["target"] = run.target
+    for name, value in run.conditions.versions.items():
+        stated[f"version of {name}"] = value
+    for name, value in run.document.plan.backend.model_dump(exclude=_NOT_MEASURED).items():
+        stated["back end" if name == "kind" else f"back end: {name}"] = value
+    return {name.replace("_", " "): _text(value) for name, value in stated.items()}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def differences(
+    case: str,
+    base: Sequence[Measured],
+    other: Sequence[Measured],
+    facts: Callable[[Measured], dict[str, str]],
+) -> list[Difference]:
+    """Facts that are not the same in both; `case` stands in each."""
+    names = {name: None for run in (*base, *other) for name in facts(run)}
+    found = []
+    for name in names:
+        first, second = (
+            " / ".join(sorted({facts(run).get(name, "") for run in runs})) for runs in (base, other)
+        )
+        if first != second:
+            found.append(Difference(case=case, name=name, base=first, other=second))
+    return found

@@ -1,0 +1,204 @@
+"""Comparisons and trends for people."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from penstock.model.comparisons import (
+    Change,
+    Comparison,
+    Difference,
+    Middle,
+    SetFacts,
+    Trend,
+    TrendRow,
+    ValueComparison,
+)
+from penstock.model.units import human_rate, human_seconds
+from penstock.report.tables import fact_table
+
+_OUTCOME_STYLE = {"better": "green", "worse": "bold red", "same": "green", "indistinguishable": ""}
+_ANSWER_STYLE = {
+    "nothing worse": "bold green",
+    "worse": "bold red",
+    "cannot tell": "bold yellow",
+    "invalid": "bold red",
+}
+_MOVEMENT_STYLE = {"steady": "green", "cannot tell": "yellow"}
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def comparison_view(comparison: Comparison) -> RenderableType:
+    """What differs around the sets comes first: it is often the reason."""
+    parts: list[RenderableType] = [
+        fact_table({"A": _set_text(comparison.base), "B": _set_text(comparison.other)}),
+        Text(),
+    ]
+    differing = [*comparison.conditions, *comparison.parameters]
+    same = Text("All known conditions are the same.")
+    parts += [_differences_table(differing) if differing else same, Text()]
+    parts += [_values_table(comparison.values), Text()] if comparison.values else []
+    parts += [Text(f"- {note}") for note in comparison.notes]
+    parts += [Text(f"- {text}") for text in dict.fromkeys(_reasons(comparison.values))]
+    words = {"worse": "B is worse", "nothing worse": "nothing is worse in B"}
+    answer = Text(words.get(comparison.answer, comparison.answer), style=_ANSWER_STYLE[comparison.answer])
+    return Group(*parts, answer)
+
+
+def _reasons(values: Sequence[ValueComparison]) -> list[str]:
+    return [f"indistinguishable: {row.reason}" for row in values if row.reason]
+
+
+def _set_text(facts: SetFacts) -> str:
+    text = f"{facts.name}: {_count(facts.runs, 'run')}"
+    text += f", {facts.warned} of them warned" if facts.warned else ""
+    text += f", {_count(facts.invalid, 'invalid run')} left out" if facts.invalid else ""
+    return f"{text}, from {facts.first} to {facts.last}" if facts.runs else text
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _differences_table(found: Sequence[Difference]) -> Table:
+    table = _table("differs", "A", "B")
+    for each in found:
+        name = f"{each.case}: {each.name}" if each.case else each.name
+        table.add_row(escape(name), escape(each.base) or "-", escape(each.other) or "-")
+    return table
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    return table
+
+
+def _values_table(values: Sequence[ValueComparison]) -> Table:
+    table = _table("case", "value", "A", "B", "change", "outcome")
+    for row in values:
+        table.add_row(
+            escape(row.case),
+            row.value,
+            middle_text(row.base, row.unit),
+            middle_text(row.other, row.unit),
+            _effect_text(row),
+            _outcome_text(row),
+        )
+    return table
+
+
+def _outcome_text(row: ValueComparison) -> Text:
+    text = Text(row.outcome, style=_OUTCOME_STYLE[row.outcome])
+    if row.detectable is not None:
+        text.append(f"\nseen from {_size(row.detectable, row.unit, row.scale)}", style="not bold default")
+    return text
+
+
+def middle_text(middle: Middle, unit: str) -> str:
+    """The median, and below it the interval with the number of runs."""
+    text = value_text(middle.median, unit)
+    if middle.runs == 1:
+        return f"{text}\nn = 1"
+    low, high = value_text(middle.low, unit), value_text(middle.high, unit)
+    return f"{text}\n{low} to {high}\nn = {middle.runs}"
+
+
+def value_text(value: float, unit: str) -> str:
+    match unit:
+        case "B/s":
+            return human_rate(value)
+        case "ms" | "s":
+            return human_seconds(value * (1e-3 if unit == "ms" else 1))
+        case "share":
+            return f"{100 * value:.3g} %"
+        case _:
+            return f"{value:.4g} {unit}"
+
+
+def _effect_text(row: ValueComparison) -> str:
+    """As changes, which are read sooner than ratios: "+3.1 %", and below it "-0.4 % to +6.8 %"."""
+    one = 1.0 if row.scale == "ratio" else 0.0
+    text = _size(row.effect - one, row.unit, row.scale, "+")
+    if row.low is None or row.high is None:
+        return text
+    low, high = (_size(each - one, row.unit, row.scale, "+") for each in (row.low, row.high))
+    return f"{text}\n{low} to {high}"
+
+
+def _size(change: float, unit: str, scale: str, sign: str = "") -> str:
+    change = round(change, 9)
+    if scale == "ratio":
+        return f"{100 * change:{sign}.3g} %"
+    if unit == "share":
+        return f"{100 * change:{sign}.3g} points"
+    return f"{'-' if change < 0 else sign}{value_text(abs(change), unit)}"
+
+
+def trend_view(trend: Trend) -> RenderableType:
+    """The movements first, then each value's medians."""
+    parts: list[RenderableType] = [_documents_table(trend.documents), Text()]
+    if trend.conditions:
+        parts += [_changes_table(trend.conditions), Text()]
+    parts += [_movements_table(trend.rows), Text(), _points_table(trend.rows), Text()]
+    parts += [Text(f"- {note}") for note in trend.notes]
+    return Group(*parts, Text(trend.answer, style=_ANSWER_STYLE[trend.answer]))
+
+
+def _documents_table(documents: Sequence[SetFacts]) -> Table:
+    table = _table("document", "from", "runs", "invalid")
+    for each in documents:
+        table.add_row(escape(each.name), each.first, str(each.runs), str(each.invalid))
+    return table
+
+
+def _changes_table(changes: Sequence[Change]) -> Table:
+    table = _table("changed at", "what", "before", "after")
+    for each in changes:
+        table.add_row(escape(each.document), escape(each.name), escape(each.before), escape(each.after))
+    return table
+
+
+def _movements_table(rows: Sequence[TrendRow]) -> Table:
+    table = _table("case", "value", "", "a document", "movement")
+    for row in rows:
+        movement = row.movement + (f" at {', '.join(row.jumped_at)}" if row.jumped_at else "")
+        slope = ""
+        if row.slope is not None and row.slope_low is not None and row.slope_high is not None:
+            low, high = (_size(each, row.unit, row.scale, "+") for each in (row.slope_low, row.slope_high))
+            slope = f"{_size(row.slope, row.unit, row.scale, '+')} ({low} to {high})"
+        table.add_row(
+            escape(row.case),
+            row.value,
+            sparkline([point.middle.median for point in row.points]),
+            slope,
+            Text(movement, style=_MOVEMENT_STYLE.get(row.movement, "bold yellow")),
+        )
+    return table
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """From the lowest to the highest value, whatever these are."""
+    low, high = min(values), max(values)
+    if low == high:
+        return _BARS[0] * len(values)
+    return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
+
+
+def _points_table(rows: Sequence[TrendRow]) -> Table:
+    table = _table("case", "value", "document", "median", "from those before")
+    for row in rows:
+        for number, point in enumerate(row.points):
+            jump = "" if point.jump is None else _size(point.jump, row.unit, row.scale, "+")
+            table.add_row(
+                escape(row.case) if number == 0 else "",
+                row.value if number == 0 else "",
+                escape(point.document),
+                middle_text(point.middle, row.unit),
+                Text(f"{jump} jumped" if point.jumped else jump, style="bold" if point.jumped else ""),
+            )
+    return table

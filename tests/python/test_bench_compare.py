@@ -1,0 +1,238 @@
+"""Two sets of runs: what is called better, worse, the same or nothing of these, by simulation and by hand."""
+
+from collections.abc import Callable
+
+import numpy
+import pytest
+from comparable import Numbers, measured, set_of
+from scipy.signal import lfilter
+
+from penstock.bench.compare import compare
+from penstock.bench.sets import RunSet
+from penstock.model.comparisons import Comparison
+from penstock.model.errors import UsageError
+
+Noise = Callable[[numpy.random.Generator, int], Numbers]
+
+
+def autocorrelated(numbers: numpy.random.Generator, count: int) -> Numbers:
+    """Each as the one before it by half."""
+    return numpy.asarray(lfilter([1], [1, -0.5], numbers.normal(0, 0.05, count + 50))[50:])
+
+
+NOISES: dict[str, Noise] = {
+    "normal": lambda numbers, n: numbers.normal(0, 0.05, n),
+    "skewed": lambda numbers, n: numbers.lognormal(0, 1, n) * 0.05,
+    "heavy tails": lambda numbers, n: 0.05 * numbers.standard_t(2, n),
+    "two levels": lambda numbers, n: 0.1 * numbers.integers(0, 2, n) + numbers.normal(0, 0.002, n),
+    "drift": lambda numbers, n: 0.03 * numpy.arange(n) + numbers.normal(0, 0.05, n),
+    "autocorrelated": autocorrelated,
+}
+BLOCKS = 6
+PLACES = (range(0, 12, 2), range(1, 13, 2))
+
+
+def two_sets(
+    numbers: numpy.random.Generator, noise: Noise, in_turn: bool, change: float = 1.0, blocks: int = BLOCKS
+) -> tuple[RunSet, RunSet]:
+    """Of one system, in a bandwidth and a latency; `change` is the factor of B's bandwidth."""
+    line = numpy.arange(2 * blocks)
+    first = 2 * numpy.arange(blocks) + numbers.integers(0, 2, blocks) if in_turn else line[:blocks]
+    second = numpy.setdiff1d(line, first)
+    carried, latency = (numpy.exp(noise(numbers, 2 * blocks)) for _ in range(2))
+    base = set_of("A", first.tolist(), carried=1e9 * carried[first], latency=5 * latency[first])
+    other = set_of("B", second.tolist(), carried=1e9 * change * carried[second], latency=5 * latency[second])
+    return base, other
+
+
+def outcomes(comparison: Comparison) -> dict[str, str]:
+    return {row.value: row.outcome for row in comparison.values}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_same_system_in_turn_is_called_different_in_one_of_twenty_at_most(noise: str) -> None:
+    """1020 trials over all kinds of noise; three standard deviations above a twentieth are no chance."""
+    numbers, trials = numpy.random.default_rng([20, *noise.encode()]), 170
+    alarms = 0
+    for _ in range(trials):
+        found = compare(*two_sets(numbers, NOISES[noise], in_turn=True))
+        alarms += any(outcome != "indistinguishable" for outcome in outcomes(found).values())
+    assert alarms <= trials * 0.05 + 3 * (trials * 0.05 * 0.95) ** 0.5
+
+
+@pytest.mark.parametrize("noise", ["normal", "skewed", "heavy tails", "two levels", "drift"])
+def test_the_same_system_one_set_after_the_other_is_neither(noise: str) -> None:
+    numbers, trials = numpy.random.default_rng([21, *noise.encode()]), 170
+    alarms = 0
+    for _ in range(trials):
+        found = compare(*two_sets(numbers, NOISES[noise], in_turn=False))
+        alarms += any(outcome != "indistinguishable" for outcome in outcomes(found).values())
+    assert alarms <= trials * 0.05 + 3 * (trials * 0.05 * 0.95) ** 0.5
+
+
+def test_runs_that_hang_together_want_to_be_measured_in_turn() -> None:
+    """Of sets apart the runs' own scatter says too little: told in the documentation as 11 of 100."""
+    numbers, trials, alarms = numpy.random.default_rng(24), 300, 0
+    for _ in range(trials):
+        base, other = two_sets(numbers, NOISES["autocorrelated"], in_turn=False)
+        alarms += outcomes(compare(base, other))["carried"] != "indistinguishable"
+    assert alarms <= trials * 0.11 + 3 * (trials * 0.11 * 0.89) ** 0.5
+
+
+def test_a_fifth_is_found_in_six_blocks_of_five_percent_noise() -> None:
+    numbers, trials, found = numpy.random.default_rng(22), 200, 0
+    for _ in range(trials):
+        base, other = two_sets(numbers, NOISES["normal"], in_turn=True, change=1 / 1.2)
+        found += outcomes(compare(base, other))["carried"] == "worse"
+    assert found >= 0.95 * trials
+
+
+def test_what_blocks_share_does_not_hide_a_difference() -> None:
+    """The machine's mood changes by a third from block to block, and B is 5 % slower in each."""
+    mood = 1e9 * numpy.array([1.0, 0.6, 1.4, 0.8, 1.3, 0.7])
+    jitter = numpy.random.default_rng(23).lognormal(0, 0.005, BLOCKS)
+    base, other = set_of("A", PLACES[0], carried=mood), set_of("B", PLACES[1], carried=0.95 * mood * jitter)
+    (row,) = compare(base, other).values
+    assert (row.outcome, row.design) == ("worse", "in blocks")
+
+
+def test_a_drift_through_sets_that_were_not_made_in_turn_is_told() -> None:
+    places = list(range(12))
+    falling: Numbers = 1e9 * numpy.exp(
+        numpy.arange(12) * numpy.log(0.95) + numpy.random.default_rng(1).normal(0, 0.01, 12)
+    )
+    base, other = set_of("A", places[:6], carried=falling[:6]), set_of("B", places[6:], carried=falling[6:])
+    found = compare(base, other)
+    (row,) = found.values
+    assert (row.outcome, row.design) == ("indistinguishable", "apart")
+    assert row.drift == pytest.approx(-0.05, abs=0.01)
+    assert "drift" in row.reason
+    assert found.answer == "cannot tell"
+    assert any("not measured in turn" in note for note in found.notes)
+    assert any("carried drifts by -5" in note for note in found.notes)
+    base, other = (set_of("AB"[k], PLACES[k], carried=falling[k::2]) for k in (0, 1))
+    found = compare(base, other)
+    assert (found.values[0].drift, found.values[0].design, found.answer) == (
+        None,
+        "in blocks",
+        "nothing worse",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "threshold", "outcome", "answer"),
+    [
+        (1.0, 0.0, "indistinguishable", "nothing worse"),
+        (1.0, 0.05, "same", "nothing worse"),
+        (1.0, 0.001, "indistinguishable", "cannot tell"),
+        (0.9, 0.0, "worse", "worse"),
+        (0.9, 0.05, "worse", "worse"),
+        (0.97, 0.0, "worse", "worse"),
+        (0.97, 0.05, "same", "nothing worse"),
+        (1.1, 0.05, "better", "nothing worse"),
+    ],
+)
+def test_what_is_below_the_threshold_does_not_matter(
+    change: float, threshold: float, outcome: str, answer: str
+) -> None:
+    jitter = numpy.array([1.003, 0.998, 1.001, 0.997, 1.002, 0.999])
+    base = set_of("A", range(0, 12, 2), carried=1e9 * jitter)
+    other = set_of("B", range(1, 13, 2), carried=1e9 * change * jitter[::-1])
+    found = compare(base, other, threshold)
+    (row,) = found.values
+    assert (row.outcome, found.answer) == (outcome, answer)
+    assert row.low is not None
+    assert row.high is not None
+    assert row.low < row.effect < row.high
+    assert row.effect == pytest.approx(change, rel=0.01)
+
+
+def test_lower_is_better_for_a_latency() -> None:
+    jitter = numpy.array([1.003, 0.998, 1.001, 0.997])
+    base = set_of("A", range(0, 8, 2), latency=jitter)
+    other = set_of("B", range(1, 9, 2), latency=2 * jitter)
+    assert outcomes(compare(base, other)) == {"latency": "worse"}
+    assert outcomes(compare(other, base)) == {"latency": "better"}
+
+
+def test_one_run_each_says_nothing_about_noise() -> None:
+    found = compare(set_of("A", [0], carried=[2e9]), set_of("B", [1], carried=[1e9]))
+    (row,) = found.values
+    assert row.reason == "one run each says nothing about noise"
+    assert row.effect == pytest.approx(0.5)
+    assert (row.low, row.high, row.detectable) == (None, None, None)
+    assert found.answer == "cannot tell"
+    assert (
+        "2 and 3 runs"
+        in compare(set_of("A", [0, 1], carried=[1, 2]), set_of("B", [2, 3, 4], carried=[1, 2, 3]))
+        .values[0]
+        .reason
+    )
+
+
+def test_many_values_are_one_family() -> None:
+    """A change that is found alone is not found among ten others, which have ten chances to stray."""
+    numbers = numpy.random.default_rng(6)
+    jitter = numbers.normal(0, 0.02, (11, 2, 6))
+    alone = {"value": numpy.exp(jitter[0])}
+    alone["value"][1] *= 1.045
+    many = alone | {f"value{n}": numpy.exp(jitter[n]) for n in range(1, 11)}
+    sets = []
+    for values in (alone, many):
+        base, other = (
+            set_of("AB"[k], PLACES[k], **{name: both[k] for name, both in values.items()}) for k in (0, 1)
+        )
+        sets.append(compare(base, other))
+    first, second = (found.values[0] for found in sets)
+    assert first.p_value == second.p_value
+    assert (first.outcome, second.outcome) == ("better", "indistinguishable")
+    assert first.detectable is not None
+    assert second.detectable is not None
+    assert second.detectable > first.detectable
+
+
+def test_runs_that_are_invalid_are_left_out_and_counted() -> None:
+    base, other = (set_of(name, range(k, 8 + k, 2), carried=[1e9] * 4) for k, name in enumerate("AB"))
+    bad = measured(20, {"carried": 1.0}, "B", validity="invalid")
+    found = compare(base, RunSet("B", [*other.runs, bad]))
+    assert (found.other.runs, found.other.invalid) == (4, 1)
+    assert found.values[0].other.median == 1e9
+    nothing = compare(base, RunSet("B", [bad]))
+    assert (nothing.answer, nothing.values) == ("invalid", [])
+
+
+def test_conditions_that_differ_are_listed_and_parameters_refused() -> None:
+    base = RunSet("A", [measured(n, {"carried": 1e9}, "A") for n in range(3)])
+    kernel = {"conditions": {"kernel": "7"}}
+    other = RunSet("B", [measured(n, {"carried": 1e9}, "B", **kernel) for n in range(3, 6)])
+    (differs,) = compare(base, other).conditions
+    assert (differs.name, differs.base, differs.other) == ("kernel", "6", "7")
+    larger = {"parameters": {"kind": "frames", "frame_bytes": "2"}}
+    other = RunSet("B", [measured(n, {"carried": 1e9}, "B", **larger) for n in range(3, 6)])
+    with pytest.raises(UsageError, match="frame_bytes is 1 and 2") as error:
+        compare(base, other)
+    assert "--force" in error.value.remedy
+    assert [each.name for each in compare(base, other, force=True).parameters] == ["frame_bytes"]
+
+
+def test_sets_without_a_common_value_cannot_be_told_apart() -> None:
+    found = compare(set_of("A", [0], carried=[1]), set_of("B", [1], latency=[1]))
+    assert (found.answer, found.values) == ("cannot tell", [])
+    assert found.notes == ["there is no value that all runs of both sets have"]
+
+
+def test_the_same_run_in_both_sets_is_refused() -> None:
+    base = set_of("A", range(3), carried=[1, 2, 3])
+    with pytest.raises(UsageError, match="twice"):
+        compare(base, base)
+
+
+def test_values_that_may_be_zero_are_compared_by_difference() -> None:
+    first, second = [0, 3, 4, 7, 8, 11], [1, 2, 5, 6, 9, 10]  # as A B B A: a drift cancels
+    jitter = [0.0, 1.0, 0.0, 2.0, 1.0, 0.0]
+    found = compare(set_of("A", first, carried=jitter), set_of("B", second, carried=jitter))
+    assert found.values[0].scale == "difference"
+    assert found.values[0].effect == pytest.approx(0)
+    found = compare(set_of("A", first, carried=jitter), set_of("B", second, carried=[9.0] * 6))
+    assert found.values[0].outcome == "better"
+    assert found.values[0].effect == pytest.approx(9 - 4 / 6)

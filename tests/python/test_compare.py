@@ -1,0 +1,232 @@
+"""`penstock compare` as a user runs it, on documents in files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy
+import pytest
+from bench_documents import paced_document, searched, step_of, verdict_of
+from comparable import campaign_of, run_at
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner, Result
+
+from penstock.bench.sets import read_sets
+from penstock.cli import application
+from penstock.model.comparisons import Comparison, Trend
+from penstock.model.errors import UsageError
+from penstock.model.runs import Check, StepKind
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
+
+
+def compare(*arguments: object) -> Result:
+    return CliRunner().invoke(
+        application, ["compare", *(str(each) for each in arguments)], catch_exceptions=False
+    )
+
+
+def valid_document(text: str, kind: str) -> Comparison | Trend:
+    schema = json.loads((SCHEMAS / f"{kind}.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(json.loads(text))
+    return (Comparison if kind == "comparison" else Trend).model_validate_json(text)
+
+
+def folder_of(path: Path, factor: float, first: int, kernel: str = "6") -> Path:
+    """Six runs, every other minute."""
+    path.mkdir()
+    numbers = numpy.random.default_rng(first)
+    for block in range(6):
+        run = run_at(first + 2 * block, factor * 1e7 * numbers.lognormal(0, 0.01), kernel=kernel)
+        (path / f"{block}.json").write_text(run.model_dump_json())
+    return path
+
+
+def test_folders_of_runs_that_were_made_in_turn(tmp_path: Path) -> None:
+    before, after = folder_of(tmp_path / "a", 1, 0), folder_of(tmp_path / "b", 0.9, 1, kernel="7")
+    found = compare(before, after, "--json")
+    assert found.exit_code == 1, found.output
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    (row,) = (row for row in comparison.values if row.value == "carried")
+    assert (row.outcome, row.design, row.pairs) == ("worse", "in blocks", 6)
+    assert row.effect == pytest.approx(0.9, rel=0.02)
+    assert [each.name for each in comparison.conditions] == ["kernel"]
+    shown = compare(before, after)
+    assert "B is worse" in shown.stdout
+    assert shown.stdout.index("kernel") < shown.stdout.index("carried")
+    assert compare(after, before).exit_code == 0
+    assert compare(before, after, "--threshold", "20%").exit_code == 0
+    assert compare(before, after, "--threshold", "9%").exit_code in (1, 3)
+
+
+def test_two_single_runs_cannot_tell(tmp_path: Path) -> None:
+    for name, place in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text(run_at(place, 1e7 * (1 + place)).model_dump_json())
+    found = compare(tmp_path / "a", tmp_path / "b")
+    assert found.exit_code == 3
+    assert "one run each says nothing about noise" in " ".join(found.stdout.split())
+    assert "+100 %" in found.stdout
+
+
+def test_cases_of_campaigns(tmp_path: Path) -> None:
+    noise = numpy.random.default_rng(2).normal(0, 0.01, (4, 6))
+    ssd, nfs, ssd_2, nfs_2 = (1e7 * numpy.exp(row) for row in noise)
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    first.write_text(campaign_of({"ssd": ssd, "nfs": nfs / 2}).model_dump_json())
+    second.write_text(campaign_of({"ssd": ssd_2, "nfs": nfs_2}, start=1000).model_dump_json())
+    both = valid_document(compare(first, second, "--json").stdout, "comparison")
+    assert isinstance(both, Comparison)
+    carried = {row.case: row for row in both.values if row.value == "carried"}
+    assert {case: row.outcome for case, row in carried.items()} == {
+        "ssd": "indistinguishable",
+        "nfs": "better",
+    }
+    assert {row.design for row in carried.values()} == {"apart"}
+    one = valid_document(compare(first, "--base-case", "ssd", "--case", "nfs", "--json").stdout, "comparison")
+    assert isinstance(one, Comparison)
+    assert (one.values[0].case, one.values[0].outcome) == ("ssd / nfs", "worse")
+    assert (one.values[0].design, one.values[0].pairs) == ("in blocks", 6)
+    assert {row.case for row in both.values} == {"ssd", "nfs"}
+    refused = compare(first, second, "--case", "tape")
+    assert refused.exit_code == 2
+    assert "ssd" in refused.output
+
+
+def test_runs_of_a_campaign_are_paired_by_their_block(tmp_path: Path) -> None:
+    """Also where one of a block is invalid: its partner is left out, and not paired with a neighbour."""
+    mood = [1e7, 5e7, 2e7, 9e7, 4e7]
+    campaign = campaign_of({"ssd": mood, "nfs": [2 * each for each in mood]})
+    bad = Check(name="c", outcome="failed", expected="e", actual="a", bias="either", advice="do")
+    broken = campaign.runs[5].model_copy(
+        update={"run": campaign.runs[5].run.model_copy(update={"validity": "invalid", "checks": [bad]})}
+    )
+    runs = [*campaign.runs[:5], broken, *campaign.runs[6:]]
+    path = tmp_path / "c.json"
+    path.write_text(campaign.model_copy(update={"runs": runs}).model_dump_json())
+    found = compare(path, "--base-case", "ssd", "--case", "nfs", "--json")
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    assert comparison.values[0].pairs == 4
+    assert comparison.values[0].low == pytest.approx(2)
+    assert comparison.values[0].high == pytest.approx(2)
+    assert (comparison.other.runs, comparison.other.invalid) == (4, 1)
+
+
+def test_a_verdict_has_cases_of_all_that_is_the_same_in_each(tmp_path: Path) -> None:
+    at = [paced_document(rate, 300, started=f"2026-01-0{day}T00:00:00Z") for day, rate in enumerate(
+        (10.0, 0.0, 17.0, 10.0), start=1)]  # fmt: skip
+    kinds: tuple[StepKind, ...] = ("rate", "full speed", "search", "soak")
+    steps = [step_of(kind, document) for kind, document in zip(kinds, at, strict=True)]
+    path = tmp_path / "verdict.json"
+    path.write_text(verdict_of(*steps, search=searched()).model_dump_json())
+    (found,) = read_sets([path])
+    assert list(found.cases) == ["rate", "full speed", "soak"]
+
+
+def test_other_parameters_are_refused_unless_that_is_meant(tmp_path: Path) -> None:
+    for name, place in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text(run_at(place, frame_bytes=10 ** (5 + place)).model_dump_json())
+    refused = compare(tmp_path / "a", tmp_path / "b")
+    assert refused.exit_code == 2
+    assert "frame_bytes is 100000 and 1000000" in refused.output
+    assert "--force" in refused.output
+    assert compare(tmp_path / "a", tmp_path / "b", "--force").exit_code == 3
+
+
+def test_a_set_without_a_valid_run_is_invalid(tmp_path: Path) -> None:
+    bad = Check(name="c", outcome="failed", expected="e", actual="a", bias="either", advice="do")
+    (tmp_path / "a").write_text(run_at(0, checks=[bad]).model_dump_json())
+    (tmp_path / "b").write_text(run_at(1).model_dump_json())
+    found = compare(tmp_path / "a", tmp_path / "b")
+    assert found.exit_code == 4
+    assert "1 invalid run left out" in found.stdout
+
+
+def test_a_trend_of_a_folder(tmp_path: Path) -> None:
+    nights = tmp_path / "nights"
+    nights.mkdir()
+    numbers = numpy.random.default_rng(5)
+    for night in range(10):
+        level = 1e7 * (0.5 if night > 6 else 1) * numbers.lognormal(0, 0.01)
+        (nights / f"{night}.json").write_text(run_at(1440 * night, level).model_dump_json())
+    found = compare("--trend", nights, "--json")
+    assert found.exit_code == 1
+    trend = valid_document(found.stdout, "trend")
+    assert isinstance(trend, Trend)
+    (row,) = (row for row in trend.rows if row.value == "carried")
+    assert (row.movement, row.jumped_at) == ("jumped", [str(nights / "7.json")])
+    assert "███████▁▁▁" in compare("--trend", nights).stdout
+
+
+def test_the_document_is_written_into_a_new_file_only(tmp_path: Path) -> None:
+    before, after = folder_of(tmp_path / "a", 1, 0), folder_of(tmp_path / "b", 1, 1)
+    output = tmp_path / "c.json"
+    assert compare(before, after, "--output", output).exit_code == 0
+    valid_document(output.read_text(encoding="utf-8"), "comparison")
+    written = output.read_bytes()
+    assert compare(before, after, "--output", output).exit_code == 2
+    assert output.read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read"),
+        ("", "no document of a measurement"),
+        ("{}", "no document of a measurement"),
+        ('{"format": "penstock-run 2"}', "no document of a measurement"),
+        ('{"format": "penstock-run 1", "workload": "frames"}', "no document of a measurement"),
+        ("\x00\xff", "no document of a measurement"),
+    ],
+)
+def test_files_that_are_no_documents_are_named(tmp_path: Path, content: str | None, words: str) -> None:
+    path = tmp_path / "it.json"
+    if content is not None:
+        path.write_text(content, encoding="latin-1")
+    with pytest.raises(UsageError, match=words) as error:
+        read_sets([path])
+    assert "it.json" in error.value.message
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("carried_bytes_per_s", float("nan")), ("stall_s", -1.0), ("carried_bytes_per_s", 1e400)],
+)
+def test_impossible_values_are_refused(tmp_path: Path, field: str, value: float) -> None:
+    document = run_at(0).model_dump()
+    document["frames"][field] = value
+    path = tmp_path / "it.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(UsageError, match="not possible|finite number"):
+        read_sets([path])
+
+
+def test_times_without_a_zone_and_runs_that_are_there_twice_are_refused(tmp_path: Path) -> None:
+    run = run_at(0)
+    (tmp_path / "a.json").write_text(run.model_dump_json())
+    shutil.copy(tmp_path / "a.json", tmp_path / "b.json")
+    with pytest.raises(UsageError, match="there twice"):
+        read_sets([tmp_path])
+    local = run.model_copy(
+        update={"document": run.document.model_copy(update={"started": "2026-01-01T00:00"})}
+    )
+    (tmp_path / "a.json").write_text(local.model_dump_json())
+    with pytest.raises(UsageError, match="time zone"):
+        read_sets([tmp_path / "a.json"])
+
+
+@pytest.mark.parametrize("threshold", ["5", "abc", "-5%", "nan%", "1e3%", "101%"])
+def test_thresholds_are_shares(tmp_path: Path, threshold: str) -> None:
+    found = compare(tmp_path / "a", tmp_path / "b", f"--threshold={threshold}")
+    assert found.exit_code == 2
+    assert "write for example 5%" in found.output
+
+
+def test_arguments_that_do_not_fit_together(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    path = tmp_path / "a.json"
+    path.write_text(run_at(0).model_dump_json())
+    for arguments in ([path], [path] * 3, ["--trend", path, "--threshold", "5%"], [tmp_path / "empty", path]):
+        assert compare(*arguments).exit_code == 2
