@@ -165,9 +165,10 @@ def test_recovery_is_the_first_frame_in_time_after_the_stall(document: LoadDocum
         for due, done in zip(frames.due, frames.done, strict=True)
         if 0 <= done - due <= 20_000_000 and done > buffer.stall_end_s * 1e9
     ]
+    if not in_time:  # a machine that was busy to the end
+        assert figures.recovery_s is None
+        return
     assert figures.recovery_s == pytest.approx(min(in_time) * 1e-9 - buffer.stall_end_s)
-    assert figures.recovery_s is not None
-    assert figures.recovery_s > 0
 
 
 def test_each_interval_of_the_series_is_that_of_the_records(document: LoadDocument) -> None:
