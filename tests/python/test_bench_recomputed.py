@@ -19,8 +19,6 @@ from penstock.programs.load import load
 
 Times = numpy.typing.NDArray[numpy.int64]
 FRAME_BYTES = 20_000
-# Between a moment and the lock that tells the buffer of it, a thread may lose its processor.
-LOCK_S = 0.02
 
 
 def plan_of(backend: NullBackend | PosixBackend, **workload: object) -> LoadPlan:
@@ -136,12 +134,21 @@ def stalls_of(frames: Frames) -> Iterator[tuple[float, float]]:
 
 
 def test_the_longest_stall_is_that_of_a_plain_loop(document: LoadDocument) -> None:
-    buffer = document.buffer
+    """To the nanosecond where no thread loses its processor between a moment and the buffer's lock.
+
+    Where one does, a frame that was done meanwhile is told of too late, and the stall is longer: by one
+    frame of each writer at most. It begins and ends when frames were offered or done all the same.
+    """
+    frames, buffer = Frames(document), document.buffer
     assert buffer is not None
-    longest, end = max(stalls_of(Frames(document)))
-    assert buffer.stall_s == pytest.approx(longest * 1e-9, abs=LOCK_S)
+    end = round(buffer.stall_end_s * 1e9)
+    begin = end - round(buffer.stall_s * 1e9)
+    dones = frames.done[frames.written]
+    assert end in dones
+    assert begin in dones or begin in frames.offered
+    assert end - begin >= max(length for length, _ in stalls_of(frames))
+    assert ((dones > begin) & (dones < end)).sum() <= frames.workload.writers
     if isinstance(document.plan.backend, NullBackend):
-        assert buffer.stall_end_s == pytest.approx(end * 1e-9, abs=LOCK_S)
         assert buffer.stall_s >= 0.4
     assert frame_figures(document).stall_s == buffer.stall_s
 
@@ -158,9 +165,10 @@ def test_recovery_is_the_first_frame_in_time_after_the_stall(document: LoadDocum
         for due, done in zip(frames.due, frames.done, strict=True)
         if 0 <= done - due <= 20_000_000 and done > buffer.stall_end_s * 1e9
     ]
+    if not in_time:  # a machine that was busy to the end
+        assert figures.recovery_s is None
+        return
     assert figures.recovery_s == pytest.approx(min(in_time) * 1e-9 - buffer.stall_end_s)
-    assert figures.recovery_s is not None
-    assert figures.recovery_s > 0
 
 
 def test_each_interval_of_the_series_is_that_of_the_records(document: LoadDocument) -> None:
