@@ -80,6 +80,8 @@ def test_a_file_of_comments_gives_the_defaults() -> None:
         ("- 1\n- 2\n", ["field: value"]),
         ("folder: [\n", ["c.yaml", "not YAML"]),
         ("store: &a {direct: true}\ncodec: *a\n", ["alias"]),
+        ("folder: 2026-45-99", ["is not YAML", "month"]),
+        (f"pool_bytes: {'9' * 5000}", ["is not YAML", "digits"]),
     ],
 )
 def test_errors_name_line_field_value_and_what_is_allowed(text: str, words: list[str]) -> None:

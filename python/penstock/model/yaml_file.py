@@ -11,6 +11,7 @@ from penstock.model.errors import UsageError
 
 Model = TypeVar("Model", bound=BaseModel)
 _FILE_BYTES_MAX = 1 << 20
+_REFERENCE = "docs/reference/configuration.md"
 # pydantic's words name Python's types.
 _WORDS = {
     "path_type": "a path is expected",
@@ -25,39 +26,41 @@ _WORDS = {
 }
 
 
-def read_yaml(path: Path, model: type[Model]) -> Model:
-    """The file as a `model`. A UsageError names the file, the line, the field and the value."""
+def read_yaml(path: Path, model: type[Model], reference: str = _REFERENCE) -> Model:
+    """The file as a `model`. A UsageError names the file, the line, the field, the value and the page."""
     try:
         if path.stat().st_size > _FILE_BYTES_MAX:
             raise UsageError(f"{path} is larger than 1 MiB; that is no configuration", "check the path")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}", "check the path and its permissions") from error
-    return parse_yaml(text, model, str(path))
+    return parse_yaml(text, model, str(path), reference)
 
 
-def parse_yaml(text: str, model: type[Model], name: str) -> Model:
+def parse_yaml(text: str, model: type[Model], name: str, reference: str = _REFERENCE) -> Model:
     """As read_yaml, for text; `name` stands for the file in errors."""
     try:
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         values = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(
-            f"{name} is not YAML: {error}", "see docs/reference/configuration.md for an example"
-        ) from error
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+    ) as error:  # ValueError: the 45th of March, endless numbers
+        raise UsageError(f"{name} is not YAML: {error}", f"see {reference} for an example") from error
     if tree is not None:
         _refuse_aliases_and_duplicates(tree, name)
     if not text.strip():
-        raise UsageError(f"{name} is empty", "see docs/reference/configuration.md for an example")
+        raise UsageError(f"{name} is empty", f"see {reference} for an example")
     if values is None:
         values = {}  # all fields are comments
     if not isinstance(values, dict):
-        raise UsageError(f"{name} must hold `field: value` lines", "see docs/reference/configuration.md")
+        raise UsageError(f"{name} must hold `field: value` lines", f"see {reference}")
     try:
         return model.model_validate(values)
     except ValidationError as error:
         lines = [describe_problem(problem, name, tree) for problem in error.errors()]
-        raise UsageError("\n".join(lines), "see docs/reference/configuration.md for all fields") from error
+        raise UsageError("\n".join(lines), f"see {reference} for all fields") from error
 
 
 def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
