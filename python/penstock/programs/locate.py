@@ -1,4 +1,4 @@
-"""Where the native programs and the catalogue of detectors are."""
+"""Where the native programs, the catalogue of detectors and the campaigns are."""
 
 import os
 from collections.abc import Mapping
@@ -39,11 +39,18 @@ def find_program(name: str, environment: Mapping[str, str] = os.environ) -> Path
 
 
 def detectors_folder() -> Path:
-    """The folder of the catalogue."""
+    """The folder of the catalogue of detectors."""
+    return _shipped_folder("detectors", "the catalogue of detectors is")
+
+
+def campaigns_folder() -> Path:
+    """The folder of the campaigns that come with the package."""
+    return _shipped_folder("campaigns", "the campaigns are")
+
+
+def _shipped_folder(name: str, what: str) -> Path:
     root = checkout()
-    for folder in [_PACKAGE / "detectors", *([root / "detectors"] if root else [])]:
+    for folder in [_PACKAGE / name, *([root / name] if root else [])]:
         if folder.is_dir():
             return folder
-    raise PenstockError(
-        "the catalogue of detectors is not there", "install the package again, or work in a checkout"
-    )
+    raise PenstockError(f"{what} not there", "install the package again, or work in a checkout")

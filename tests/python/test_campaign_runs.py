@@ -1,0 +1,148 @@
+"""What becomes of a campaign's runs that fail or are interrupted, and of its document. No load is made."""
+
+from pathlib import Path
+
+import pytest
+from bench_documents import frames_document
+from campaign_documents import job_that, made_up_campaign, made_up_run
+
+from penstock.bench.campaigns import CampaignPlan, CampaignTelling, Standing, plan_repetitions, run_campaign
+from penstock.bench.run import Telling
+from penstock.files.growing_document import GrowingDocument
+from penstock.model.campaigns import Campaign, Target
+from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
+from penstock.model.runs import Run
+
+
+class Told:
+    """What a campaign told while it ran."""
+
+    def __init__(self) -> None:
+        self.standings: list[Standing] = []
+        self.troubles: list[str] = []
+        self.saved: list[Campaign] = []
+
+    def telling(self) -> CampaignTelling:
+        nobody = Telling(lambda _: None, lambda _: None)
+        return CampaignTelling(self.standings.append, self.troubles.append, self.saved.append, nobody)
+
+
+def run_all(target: Path, outcomes: list[Run | Exception], blocks: int) -> tuple[Campaign, Told, list[Path]]:
+    folders: list[Path] = []
+    told = Told()
+    plan = plan_repetitions(job_that(outcomes, folders), target, blocks)
+    return run_campaign(plan, told.telling()), told, folders
+
+
+def test_a_run_that_fails_is_written_down_and_the_others_go_on(tmp_path: Path) -> None:
+    outcomes: list[Run | Exception] = [
+        made_up_run(),
+        PenstockError("the disk is on fire"),
+        OSError(5, "Input/output error"),
+        made_up_run(),
+    ]
+    campaign, told, folders = run_all(tmp_path, outcomes, 4)
+    assert [each.block for each in campaign.runs] == [0, 3]
+    assert [(each.block, each.problem) for each in campaign.failures] == [
+        (1, "the disk is on fire"),
+        (2, "[Errno 5] Input/output error"),
+    ]
+    assert campaign.complete
+    assert told.saved[-1] == campaign
+    assert [len(saved.done) for saved in told.saved] == [1, 2, 3, 4]
+    assert len(told.troubles) == 2
+    assert "on fire" in told.troubles[0]
+    assert [standing.done for standing in told.standings] == [0, 1, 2, 3]
+    assert len(set(folders)) == 4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_run_is_no_run_of_the_campaign(tmp_path: Path) -> None:
+    short = made_up_run()
+    short = short.model_copy(update={"document": frames_document(interrupted=True)})
+    for end in (short, InterruptedRunError("interrupted before anything was written")):
+        told = Told()
+        plan = plan_repetitions(job_that([made_up_run(), end], []), tmp_path, 5)
+        with pytest.raises(InterruptedRunError):
+            run_campaign(plan, told.telling())
+        assert [len(saved.runs) for saved in told.saved] == [1]
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_removed_costs_no_figures(tmp_path: Path) -> None:
+    folders: list[Path] = []
+    inner = job_that([made_up_run(), made_up_run()], folders)
+
+    def act(folder: object, telling: Telling) -> Run:
+        run = inner.run(folder, telling)  # type: ignore[arg-type]
+        (folders[-1] / "somebody's").write_text("kept")
+        return run
+
+    plan = plan_repetitions(inner, tmp_path, 2)
+    (case,) = plan.jobs
+    told = Told()
+    job = type(inner)(**{**vars(inner), "run": act})
+    campaign = run_campaign(CampaignPlan(plan.campaign, {case: job}), told.telling())
+    assert len(campaign.runs) == 2
+    assert campaign.failures == []
+    assert all("somebody's" in trouble for trouble in told.troubles)
+    assert len(told.troubles) == 2
+
+
+def test_what_is_left_takes_as_long_as_what_is_done_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run was thought to take 1.5 s and takes 6 s of the test's own clock."""
+    clock = iter(range(0, 1000, 6))
+    monkeypatch.setattr("penstock.bench.campaigns.time.monotonic", lambda: next(clock))
+    told = Told()
+    plan = plan_repetitions(job_that([made_up_run()] * 4, []), tmp_path, 4)
+    run_campaign(plan, told.telling())
+    assert [round(standing.seconds_left, 6) for standing in told.standings] == [6, 18, 12, 6]
+
+
+def test_a_target_that_goes_away_fails_its_own_cases_alone(tmp_path: Path) -> None:
+    gone = made_up_campaign(blocks=3, cases=1, done=0)
+    gone = gone.model_copy(update={"targets": [Target(name="disk", path=str(tmp_path / "gone"))]})
+    told = Told()
+    job = job_that([], [])
+    campaign = run_campaign(CampaignPlan(gone, {"threads=1": job}), told.telling())
+    assert len(campaign.failures) == 3
+    assert "gone is not there" in campaign.failures[0].problem
+
+
+def test_a_growing_document_is_whole_and_one_commands_own(tmp_path: Path) -> None:
+    path = tmp_path / "document.json"
+    with GrowingDocument.create(path, "one") as document:
+        for text in ("two", "three"):
+            assert path.read_text() in ("one\n", "two\n")
+            with pytest.raises(UsageError, match="another command"):
+                GrowingDocument.open(path)
+            document.write(text)
+        with pytest.raises(UsageError, match="another command"):
+            GrowingDocument.open(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["document.json"]
+    with GrowingDocument.open(path) as document:
+        assert document.read() == b"three\n"
+    with pytest.raises(UsageError, match="there already"):
+        GrowingDocument.create(path, "four")
+    assert path.read_text() == "three\n"
+
+
+def test_nothing_of_others_is_written_over(tmp_path: Path) -> None:
+    path, link = tmp_path / "document.json", tmp_path / "link.json"
+    (tmp_path / "document.json.new").write_text("mine")
+    with pytest.raises(UsageError, match=r"document\.json\.new is there already"):
+        GrowingDocument.create(path, "text")
+    (tmp_path / "document.json.new").rename(tmp_path / "precious")
+    GrowingDocument.create(path, "one").close()
+    link.symlink_to(path)
+    with GrowingDocument.open(link) as document:
+        document.write("two")
+    assert link.is_symlink()
+    assert path.read_text() == "two\n"
+    (tmp_path / "document.json.new").symlink_to(tmp_path / "precious")
+    with GrowingDocument.open(path) as document, pytest.raises(PenstockError, match="cannot be written"):
+        document.write("three")
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert path.read_text() == "two\n"
