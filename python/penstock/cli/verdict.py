@@ -27,7 +27,7 @@ from penstock.cli.bench import (
 )
 from penstock.cli.common import err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
-from penstock.files.space import write_document
+from penstock.cli.documents import write_and_enter
 from penstock.model.errors import UsageError
 from penstock.model.runs import Verdict
 from penstock.report.progress import ProgressView
@@ -96,7 +96,7 @@ def verdict_command(
 
 def _show(verdict: Verdict, output: Path | None, json: bool) -> None:
     if output is not None:
-        write_document(output, verdict.model_dump_json())
+        write_and_enter(output, verdict)
     if json:
         print_json(verdict)
     else:
