@@ -23,6 +23,7 @@ COMMANDS = (
     "check",
     "recover",
     "verdict",
+    "campaign",
     "demo",
 )
 

@@ -18,7 +18,9 @@ _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "b
 _ANSWER_STYLE = {"yes": "bold green", "no": "bold red", "cannot tell": "bold yellow", "invalid": "bold red"}
 
 
-def frames_plan_view(request: FramesRequest, target: str, more: FramesRequest | None = None) -> Table:
+def frames_plan_view(
+    request: FramesRequest, target: str, more: FramesRequest | None = None, repetitions: int | None = None
+) -> Table:
     """What will be done, before it is."""
     files = request.files + (more.files if more else 0)
     size = request.bytes + (more.bytes if more else 0)
@@ -32,7 +34,11 @@ def frames_plan_view(request: FramesRequest, target: str, more: FramesRequest | 
         "writers": f"{request.writers}, {layout}, {access}, sync: {request.access.sync}",
         "buffer": f"{request.buffer_frames} frames; late after {human_seconds(request.late_after_s)}",
     }
-    return fact_table(rows)
+    return fact_table(rows | _repeated(repetitions))
+
+
+def _repeated(repetitions: int | None) -> dict[str, str]:
+    return {} if repetitions is None else {"repeated": f"{repetitions} times, one after the other"}
 
 
 def _rate_text(request: FramesRequest) -> str:
@@ -48,7 +54,7 @@ def _duration_text(request: FramesRequest, more: FramesRequest | None) -> str:
     return f"{human_seconds(request.frames / request.rate_hz)}{after}"
 
 
-def stream_plan_view(workload: StreamWorkload, target: str) -> Table:
+def stream_plan_view(workload: StreamWorkload, target: str, repetitions: int | None = None) -> Table:
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
     return fact_table(
@@ -59,6 +65,7 @@ def stream_plan_view(workload: StreamWorkload, target: str) -> Table:
             "transfers": human_bytes(workload.transfer_bytes),
             "phases": f"{phases}{verified}",
         }
+        | _repeated(repetitions)
     )
 
 
