@@ -17,6 +17,7 @@ from penstock.bench.campaigns import (
     left_of,
     order_of,
 )
+from penstock.files.catalogue import Catalogue, default_path
 from penstock.model.campaigns import Campaign
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -70,6 +71,8 @@ def test_a_campaign_on_two_storages(run: RunCommand, tmp_path: Path, memory: Pat
         assert each.run.frames is not None
         assert each.run.frames.written == 20
     assert "run 12 of 12, block 2" in finished.stderr
+    (entered,) = [each for each in Catalogue(default_path()).documents() if each.entry.path == str(output)]
+    assert (entered.entry.kind, entered.entry.runs, entered.state) == ("campaign", 12, "there")
     assert list(memory.iterdir()) == list(disk.iterdir()) == []
 
 

@@ -103,6 +103,13 @@ def test_scaled_sizes_are_near_and_possible(size: int, factor: float) -> None:
     scaled.job()
 
 
+def test_scaled_counts_are_whole_and_times_are_not() -> None:
+    frames = parameters_of("frames", {"frame_size": "1 MB", "rate": 10, "frames": 100_000}).scaled(0.12345)
+    assert frames.shown("frames") == 12345
+    assert frames.shown("seconds") == pytest.approx(3.7035)
+    assert frames.scaled(1e-9).shown("frames") == 1
+
+
 @pytest.mark.parametrize("path", sorted(campaigns_folder().glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_campaigns_can_be_planned_and_shown(path: Path) -> None:
     file = read_campaign_file(path)
@@ -146,6 +153,7 @@ BAD = {
     "is not YAML": SMALL.replace("[10, 20]", "[10, " + "9" * 5000 + "]"),
     "the case rate 0, writers 1": SMALL.replace("[10, 20]", "[0]"),
     "must hold `field: value`": "[1, 2]",
+    "shows `colour`, in which no cases differ": SMALL + "views: [{kind: plot, value: x, rows: colour}]\n",
     "views": SMALL + "views: [{kind: pie, value: x, rows: rate}]\n",
 }
 

@@ -6,10 +6,18 @@ import pytest
 from bench_documents import frames_document
 from campaign_documents import job_that, made_up_campaign, made_up_run
 
-from penstock.bench.campaigns import CampaignPlan, CampaignTelling, Standing, plan_repetitions, run_campaign
+from penstock.bench.campaigns import (
+    CampaignPlan,
+    CampaignTelling,
+    Standing,
+    plan_repetitions,
+    run_campaign,
+    strange_conditions,
+)
+from penstock.bench.conditions import conditions_of
 from penstock.bench.run import Telling
 from penstock.files.growing_document import GrowingDocument
-from penstock.model.campaigns import Campaign, Target
+from penstock.model.campaigns import Campaign, CaseRun, Target
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
 from penstock.model.runs import Run
 
@@ -109,6 +117,20 @@ def test_a_target_that_goes_away_fails_its_own_cases_alone(tmp_path: Path) -> No
     campaign = run_campaign(CampaignPlan(gone, {"threads=1": job}), told.telling())
     assert len(campaign.failures) == 3
     assert "gone is not there" in campaign.failures[0].problem
+
+
+def test_a_campaign_that_goes_on_elsewhere_is_told_so(tmp_path: Path) -> None:
+    run = made_up_run().model_copy(update={"target": str(tmp_path)})
+    here = conditions_of(tmp_path)
+    campaign = made_up_campaign(blocks=1, cases=1)
+    campaign = campaign.model_copy(update={"targets": [Target(name="disk", path=str(tmp_path))]})
+    for conditions, told in (
+        (here, []),
+        (here.model_copy(update={"free_bytes": 1, "command": "other"}), []),
+        (here.model_copy(update={"kernel": "0.1"}), [f"disk: kernel was 0.1, and is {here.kernel}"]),
+    ):
+        made = CaseRun(case="threads=1", block=0, run=run.model_copy(update={"conditions": conditions}))
+        assert strange_conditions(campaign.model_copy(update={"runs": [made]})) == told
 
 
 def test_a_growing_document_is_whole_and_one_commands_own(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy
 
+from penstock.bench.conditions import conditions_of
 from penstock.bench.folder import BenchFolder, require_room, require_target
 from penstock.bench.run import Telling
 from penstock.bench.workloads import Job, WorkloadParameters, parameters_of
@@ -73,6 +74,7 @@ def plan_campaign(
     """Every case of `file` on every target. A UsageError names the case and the value that is wrong."""
     factor = file.scale if scale is None else scale
     points = list(file.points())
+    _require_known(file, points)
     if len(points) * len(targets) > CASES_MAX:
         raise UsageError(
             f"{len(points)} cases on {len(targets)} targets are more than {CASES_MAX}", "name fewer targets"
@@ -108,6 +110,19 @@ def plan_campaign(
         runs=[],
     )
     return CampaignPlan(campaign, jobs)
+
+
+def _require_known(file: CampaignFile, points: list[dict[str, Parameter]]) -> None:
+    """What tables and plots name is a parameter of cases."""
+    known = {"target"}.union(*points)
+    for view in file.views:
+        times = [view.share_of.times] if view.share_of is not None and view.share_of.times else []
+        for name in (view.rows, *view.columns, *times):
+            if name not in known:
+                raise UsageError(
+                    f"the view {view.title or view.value} shows `{name}`, in which no cases differ",
+                    f"one of {', '.join(sorted(known))}",
+                )
 
 
 def plan_repetitions(job: Job, target: Path, repetitions: int) -> CampaignPlan:
@@ -204,6 +219,29 @@ def _difference(theirs: object, mine: object) -> str:
         return f"are {len(theirs)}, and not {len(mine)}"
     there, here = next(pair for pair in zip(theirs, mine, strict=True) if pair[0] != pair[1])
     return f"differ: {there!r} there, {here!r} here"
+
+
+def strange_conditions(campaign: Campaign) -> list[str]:
+    """In what this machine and its targets differ from those of the runs in the document, a sentence each."""
+    sentences = []
+    for target in campaign.targets:
+        before = next((each.run.conditions for each in campaign.runs if each.run.target == target.path), None)
+        if before is None:
+            continue
+        now = conditions_of(Path(target.path))
+        for name in (
+            "host",
+            "kernel",
+            "processors",
+            "file_system",
+            "mount_source",
+            "mount_options",
+            "versions",
+        ):
+            then, here = getattr(before, name), getattr(now, name)
+            if then != here:
+                sentences.append(f"{target.name}: {name} was {then}, and is {here}")
+    return sentences
 
 
 @dataclass(frozen=True)

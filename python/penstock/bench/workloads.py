@@ -76,10 +76,10 @@ class WorkloadParameters(BaseModel):
         raise NotImplementedError
 
     def scaled(self, factor: float) -> Self:
-        """Sizes are whole MiB, or whole pages where they are small."""
+        """Sizes are whole MiB, or whole pages where they are small; counts are whole, and at least one."""
         return self.model_copy(
             update={
-                name: _scaled(getattr(self, name), factor)
+                name: _scaled(name, getattr(self, name), factor)
                 for name in self.SCALED
                 if getattr(self, name) is not None and factor != 1
             }
@@ -88,15 +88,20 @@ class WorkloadParameters(BaseModel):
     def shown(self, name: str) -> Parameter:
         """As a description has it."""
         value: Parameter = getattr(self, name)
-        is_size = isinstance(value, int) and name in self.SCALED and name.endswith("size")
-        return format_size(int(value)) if is_size else value
+        return format_size(int(value)) if name in self.SCALED and _is_size(name) else value
 
 
-def _scaled(value: float, factor: float) -> float:
+def _is_size(name: str) -> bool:
+    return name.endswith("size")
+
+
+def _scaled(name: str, value: float, factor: float) -> float:
     if not isinstance(value, int):
         return round(value * factor, 6)
     scaled = round(value * factor)
-    unit = _MIB if scaled >= _MIB else _PAGE if value >= _PAGE else 1
+    unit = 1
+    if _is_size(name):
+        unit = _MIB if scaled >= _MIB else _PAGE if value >= _PAGE else 1
     return max(1, -(-scaled // unit)) * unit
 
 

@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from penstock.bench.campaigns import CampaignPlan, left_of, plan_campaign, require_targets, resumed
+from penstock.bench.campaigns import (
+    CampaignPlan,
+    left_of,
+    plan_campaign,
+    require_targets,
+    resumed,
+    strange_conditions,
+)
 from penstock.bench.entries import parse_document
 from penstock.cli.bench import check_output, may_go_on, telling
 from penstock.cli.campaign_runs import run_into
@@ -105,6 +112,8 @@ def _dry_run(plan: CampaignPlan, output: Path | None, resume: bool, json: bool) 
 def _agree(plan: CampaignPlan, yes: bool) -> None:
     err().print(campaign_plan_view(plan))
     require_targets(plan)
+    for sentence in strange_conditions(plan.campaign):
+        err().print(f"warning: {sentence}", markup=False, soft_wrap=True)
     may_go_on(yes or not any(left_of(plan.campaign)))
 
 

@@ -26,6 +26,10 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     rows = {"campaign": campaign.title}
     if campaign.reproduces:
         rows["reproduces"] = campaign.reproduces
+    writes = (
+        f"{human_bytes(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all;"
+        " each run in a new folder, removed afterwards"
+    )
     rows |= {
         "workload": campaign.workload
         + "".join(f", {name} {_text(value)}" for name, value in campaign.parameters.items()),
@@ -33,9 +37,8 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
         "cases": f"{len(cases)}: {', '.join(cases[:_CASES_SHOWN])}{more}",
         "blocks": f"{campaign.blocks}, each with every case once, in its own order (seed {campaign.seed})",
         "runs": f"{left} to be made" + (f", {done} are done" if done else ""),
-        "writes": f"{human_bytes(plan.bytes_at_once())} at most at once,"
-        f" {human_bytes(plan.bytes_left())} in all; each run in a new folder, removed afterwards",
-        "takes": _takes(plan),
+        "writes": writes if left else "",
+        "takes": _takes(plan) if left else "",
     }
     for number, departure in enumerate(campaign.departures, 1):
         rows[f"differs ({number})"] = departure
@@ -65,7 +68,9 @@ def campaign_view(campaign: Campaign) -> RenderableType:
     parts: list[RenderableType] = []
     for view in campaign.views:
         grid = grid_of(campaign, view)
-        if grid.unit is not None:
+        if view.value not in names_of_values(campaign):
+            parts += [Text(f"{view.title}: no run has the value {view.value}", style="yellow"), Text()]
+        elif grid.unit is not None:
             parts += [Text(view.title or view.value, style="bold"), _grid_table(grid), Text()]
     if not parts:
         parts += [_cases_table(campaign), Text()]
