@@ -1,5 +1,6 @@
 """Campaigns without a storage: of runs that were made up."""
 
+from itertools import islice
 from pathlib import Path
 
 from bench_documents import frames_document, run_of
@@ -24,11 +25,11 @@ def made_up_run(carried_bytes_per_s: float = 1e6, validity: str = "valid") -> Ru
 def made_up_campaign(blocks: int = 2, cases: int = 2, done: int | None = None) -> Campaign:
     """Cases threads=1, 2 … whose runs carry 100 MB/s times the threads, and a tenth more in each block."""
     names = [f"threads={number}" for number in range(1, cases + 1)]
-    runs = [
+    runs = (
         CaseRun(case=name, block=block, run=made_up_run(1e8 * number * (1 + block / 10)))
         for block in range(blocks)
         for number, name in enumerate(names, 1)
-    ]
+    )
     return Campaign(
         name="made-up",
         title="Made up",
@@ -40,7 +41,7 @@ def made_up_campaign(blocks: int = 2, cases: int = 2, done: int | None = None) -
             Case(name=name, target="disk", parameters={"threads": number})
             for number, name in enumerate(names, 1)
         ],
-        runs=runs[:done],
+        runs=list(islice(runs, done)),
     )
 
 
