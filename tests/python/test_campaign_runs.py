@@ -6,6 +6,7 @@ import pytest
 from bench_documents import frames_document
 from campaign_documents import job_that, made_up_campaign, made_up_run
 
+from penstock.bench.campaign_text import CampaignText
 from penstock.bench.campaigns import (
     CampaignPlan,
     CampaignTelling,
@@ -131,6 +132,16 @@ def test_a_campaign_that_goes_on_elsewhere_is_told_so(tmp_path: Path) -> None:
     ):
         made = CaseRun(case="threads=1", block=0, run=run.model_copy(update={"conditions": conditions}))
         assert strange_conditions(campaign.model_copy(update={"runs": [made]})) == told
+
+
+def test_the_text_of_a_growing_campaign_is_its_json() -> None:
+    whole = made_up_campaign(blocks=3, cases=2).model_copy(
+        update={"title": 'a "runs":[] b', "name": '"runs":[]'}
+    )
+    text = CampaignText()
+    for count in (0, 1, 4, 6, 6):
+        grown = whole.model_copy(update={"runs": whole.runs[:count]})
+        assert text.of(grown) == grown.model_dump_json()
 
 
 def test_a_growing_document_is_whole_and_one_commands_own(tmp_path: Path) -> None:

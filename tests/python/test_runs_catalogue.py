@@ -286,5 +286,10 @@ def test_measurements_are_entered_and_a_catalogue_stops_none(
         assert Run.model_validate_json(output.read_text()).workload == "stream"
         assert ("is not in the catalogue" in finished.stderr) == (path != good)
     assert broken.read_text() == "precious"
+    small = ("--rows", "16", "--columns", "16", "--rate", "20", "--seconds", "1", "--yes")
+    monkeypatch.setenv("PENSTOCK_CATALOGUE", str(tmp_path / "verdicts.sqlite"))
+    run("verdict", "custom", str(target), *small, "--output", str(tmp_path / "verdict.json"))
+    (verdict,) = Catalogue(tmp_path / "verdicts.sqlite").documents()
+    assert (verdict.entry.kind, verdict.entry.name, verdict.state) == ("verdict", "custom", "there")
     (entered,) = Catalogue(good).documents()
     assert entered.entry == Entry.model_validate(read_entry(tmp_path / "good.json"))

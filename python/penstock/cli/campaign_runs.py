@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from penstock.bench.campaign_text import CampaignText
 from penstock.bench.campaigns import CampaignPlan, CampaignTelling, Standing, plan_repetitions, run_campaign
 from penstock.bench.run import Telling
 from penstock.bench.workloads import Job
@@ -41,9 +42,10 @@ def run_into(
     after_interruption: str,
 ) -> None:
     """The runs that are not in the document yet, and what came of all."""
+    text = CampaignText()
 
     def save(campaign: Campaign) -> None:
-        document.write(campaign.model_dump_json())
+        document.write(text.of(campaign))
         enter(path, campaign)
 
     show(_run(plan, save, telling, after_interruption), json)
