@@ -19,9 +19,10 @@ from penstock.bench.verdict import judge
 from penstock.cli import application
 from penstock.files import catalogue as module
 from penstock.files.catalogue import Catalogue, Filter, default_path
-from penstock.model.entries import Entry, printable
+from penstock.model.entries import Entry
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.runs import Run
+from penstock.model.text import one_short_line
 
 
 def written(folder: Path, name: str = "run.json", run: Run | None = None) -> Path:
@@ -104,7 +105,7 @@ def enter_many(path: Path, document: Path, name: str, count: int, together: Barr
     together.wait(60)
     for number in range(count):
         Catalogue(path).add(
-            entry.model_copy(update={"path": f"/{name}/{number}", "sha256": f"{name}{number}"})
+            entry.model_copy(update={"path": f"/{name}/{number}", "sha256": name * 60 + f"{number:04}"})
         )
 
 
@@ -232,8 +233,11 @@ def test_what_documents_say_cannot_move_the_cursor(known: Catalogue, tmp_path: P
     conditions = run.conditions.model_copy(update={"host": hostile, "file_system": hostile})
     path = written(tmp_path, "h.json", run.model_copy(update={"target": hostile, "conditions": conditions}))
     known.add(read_entry(path))
-    for arguments in (("list",), ("show", "1")):
-        shown = invoke(known, *arguments).stdout
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text(run.model_dump_json()[:-1] + ',"\\u001b[2J\\u0007[bold]": 1}')
+    for arguments in (("list",), ("show", "1"), ("add", str(damaged))):
+        result = invoke(known, *arguments)
+        shown = result.stdout + result.stderr
         assert not set(shown) & {"\x1b", "\x07", "\u202e"}
         assert "[bold]" in shown
         assert len(shown) < 8000
@@ -241,10 +245,10 @@ def test_what_documents_say_cannot_move_the_cursor(known: Catalogue, tmp_path: P
 
 @given(text=st.text())
 def test_printable_text_is_printable_and_short(text: str) -> None:
-    assert printable(text).isprintable()
-    assert len(printable(text)) <= 500
+    assert one_short_line(text).isprintable()
+    assert len(one_short_line(text)) <= 500
     if text.isprintable() and len(text) <= 500:
-        assert printable(text) == text
+        assert one_short_line(text) == text
 
 
 @given(head=st.binary(max_size=60), tail=st.binary(max_size=200))

@@ -209,7 +209,7 @@ def resumed(plan: CampaignPlan, document: Campaign) -> CampaignPlan:
             f"the document has {started} blocks already, more than {wanted.blocks}",
             f"--blocks {started}, or more",
         )
-    return plan.with_runs_of(document.model_copy(update={"blocks": wanted.blocks}))
+    return plan.with_runs_of(wanted.model_copy(update={"runs": document.runs, "failures": document.failures}))
 
 
 def _difference(theirs: object, mine: object) -> str:

@@ -1,6 +1,7 @@
 """`penstock campaign`"""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +16,10 @@ from penstock.bench.campaigns import (
     strange_conditions,
 )
 from penstock.bench.entries import parse_document
+from penstock.bench.folder import find_left
 from penstock.cli.bench import check_output, may_go_on, telling
 from penstock.cli.campaign_runs import run_into
-from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli.common import err, out, print_json, reports_errors, warn
 from penstock.files.growing_document import GrowingDocument, read_document
 from penstock.model.campaign_files import BLOCKS_MAX, CampaignFile, read_campaign_file
 from penstock.model.campaigns import Campaign, Target
@@ -113,7 +115,11 @@ def _agree(plan: CampaignPlan, yes: bool) -> None:
     err().print(campaign_plan_view(plan))
     require_targets(plan)
     for sentence in strange_conditions(plan.campaign):
-        err().print(f"warning: {sentence}", markup=False, soft_wrap=True)
+        warn(f"warning: {sentence}")
+    for target in plan.campaign.targets:
+        if any(find_left(Path(target.path))):
+            place = shlex.quote(target.path)
+            warn(f"another run works there, or one was killed: penstock bench clean {place}")
     may_go_on(yes or not any(left_of(plan.campaign)))
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from penstock.bench.entries import Document, entry_of
-from penstock.cli.common import err
+from penstock.cli.common import warn
 from penstock.files.catalogue import Catalogue, default_path
 from penstock.files.growing_document import read_document
 from penstock.files.space import write_document
@@ -20,4 +20,4 @@ def enter(path: Path, document: Document) -> None:
     try:
         Catalogue(default_path()).add(entry_of(document, path, read_document(path)))
     except (PenstockError, OSError) as error:
-        err().print(f"warning: {path} is not in the catalogue of runs: {error}", markup=False, soft_wrap=True)
+        warn(f"warning: {path} is not in the catalogue of runs: {error}")

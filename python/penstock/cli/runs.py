@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.bench.entries import find_documents, read_entry
-from penstock.cli.common import err, examples, out, print_json, reports_errors
+from penstock.cli.common import examples, out, print_json, reports_errors, warn
 from penstock.files.catalogue import VARIABLE, Catalogue, Filter, default_path
 from penstock.model.entries import Kind
 from penstock.model.errors import ExitCode, UsageError
@@ -105,7 +105,7 @@ def add_command(
             except UsageError as error:
                 if not place.is_dir():
                     raise
-                err().print(f"left out: {error.message}", markup=False, soft_wrap=True)
+                warn(f"left out: {error.message}")
                 damaged = True
                 continue
             counts[into.add(entry)] += 1

@@ -6,20 +6,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from penstock.model.campaigns import Parameter
 from penstock.model.runs import Validity
+from penstock.model.text import one_short_line
 
 Kind = Literal["run", "verdict", "campaign"]
 State = Literal["there", "changed", "missing"]
-_TEXT_MAX = 500
-
-
-def printable(text: str) -> str:
-    """A document may be from anywhere: nothing in it moves a terminal's cursor, or fills a screen."""
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-    return shown if len(shown) <= _TEXT_MAX else shown[: _TEXT_MAX - 1] + "…"
 
 
 def _shown(value: object) -> object:
-    return printable(value) if isinstance(value, str) else value
+    return one_short_line(value) if isinstance(value, str) else value
 
 
 Text = Annotated[str, BeforeValidator(_shown)]
@@ -43,7 +37,7 @@ class Entry(_Part):
     """One document."""
 
     path: str
-    sha256: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bytes: int
     modified_ns: int = Field(
         description="of the file, when it was entered: a change is seen without reading it"
@@ -67,6 +61,6 @@ class Listed(_Part):
     """An entry as the catalogue has it, and what has become of its file."""
 
     id: int
-    entered: str
+    entered: Text
     state: State
     entry: Entry

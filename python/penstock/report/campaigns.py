@@ -10,6 +10,7 @@ from penstock.bench.values import Unit
 from penstock.bench.views import Cell, Grid, cell_of, grid_of, names_of_values
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Campaign, Parameter
+from penstock.model.text import harmless
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.tables import fact_table
 
@@ -93,7 +94,7 @@ def _summary(campaign: Campaign) -> str:
 
 def _failure_lines(campaign: Campaign) -> list[Text]:
     return [
-        Text(f"failed: {each.case}, block {each.block + 1}: {each.problem}", style="red")
+        Text(harmless(f"failed: {each.case}, block {each.block + 1}: {each.problem}"), style="red")
         for each in campaign.failures
     ]
 

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.values import Unit
-from penstock.model.entries import Entry, EntryValue, Listed, printable
+from penstock.model.entries import Entry, EntryValue, Listed
+from penstock.model.text import harmless
 from penstock.model.units import human_bytes
 from penstock.report.campaigns import value_text
 from penstock.report.tables import fact_table
@@ -27,7 +28,7 @@ def entries_table(listed: Sequence[Listed]) -> Table:
     for each in listed:
         entry = each.entry
         values = [_value_text(name, value) for name, value in list(entry.values.items())[:_VALUES_SHOWN]]
-        path = Text(printable(entry.path))
+        path = Text(harmless(entry.path))
         if each.state != "there":
             path.append(f" ({each.state})", style=_STATE_STYLE[each.state])
         table.add_row(
@@ -59,7 +60,7 @@ def entry_sheet(listed: Listed) -> Table:
     entry = listed.entry
     rows = {
         "number": f"{listed.id}, entered {listed.entered}",
-        "document": printable(entry.path),
+        "document": harmless(entry.path),
         "file": f"{listed.state}, {human_bytes(entry.bytes)} when it was entered",
         "SHA-256": entry.sha256,
         "what": _what(entry),
