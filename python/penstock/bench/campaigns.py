@@ -83,24 +83,19 @@ def plan_campaign(
     cases, jobs = [], {}
     for target in targets:
         for point, parameters in zip(points, planned, strict=True):
-            shown = {key: parameters.shown(key) if _is_scaled(parameters, key, factor) else value
-                     for key, value in point.items()}  # fmt: skip
+            shown = _shown(parameters, point, factor)
             case = Case(name=_name_of(shown, target, targets), target=target.name, parameters=shown)
             if case.name in jobs:
                 raise UsageError(f"the case {case.name} stands twice in the campaign", "remove one of them")
             cases.append(case)
             jobs[case.name] = parameters.job()
-    first = planned[0]
     campaign = Campaign(
         name=name,
         title=file.title,
         reproduces=file.reproduces,
         departures=[*file.departures, *_departures(file, points, planned, factor)],
         workload=file.workload,
-        parameters={
-            key: first.shown(key) if _is_scaled(first, key, factor) else value
-            for key, value in file.parameters.items()
-        },
+        parameters=_shown(planned[0], file.parameters, factor),
         scale=factor,
         targets=list(targets),
         views=file.views,
@@ -152,8 +147,12 @@ def _planned(file: CampaignFile, point: dict[str, Parameter], factor: float) -> 
     return parameters
 
 
-def _is_scaled(parameters: WorkloadParameters, key: str, factor: float) -> bool:
-    return factor != 1 and key in parameters.SCALED
+def _shown(
+    parameters: WorkloadParameters, described: dict[str, Parameter], factor: float
+) -> dict[str, Parameter]:
+    """As described, but for what the scale changes."""
+    scaled = parameters.SCALED if factor != 1 else ()
+    return {key: parameters.shown(key) if key in scaled else value for key, value in described.items()}
 
 
 def _name_of(shown: dict[str, Parameter], target: Target, targets: Sequence[Target]) -> str:

@@ -1,6 +1,6 @@
 """The tables of a campaign: for each case the middle of its sound runs, and how far these lie apart."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -70,14 +70,10 @@ def grid_of(campaign: Campaign, view: View) -> Grid:
     return Grid(
         view=view,
         unit=unit if view.share_of is None else "share",
-        rows=_distinct(row for row, _ in cells),
-        columns=_distinct(column for _, column in cells),
+        rows=list(dict.fromkeys(row for row, _ in cells)),
+        columns=list(dict.fromkeys(column for _, column in cells)),
         cells=cells,
     )
-
-
-def _distinct(keys: Iterable[Key | Parameter | None]) -> list:  # type: ignore[type-arg]
-    return list(dict.fromkeys(keys))
 
 
 def _share(campaign: Campaign, case: Case, cell: Cell, value: str, baseline: Baseline) -> Cell:
