@@ -217,6 +217,11 @@ def test_the_commands(known: Catalogue, tmp_path: Path) -> None:
         assert words in " ".join(refused.stderr.split()), refused.stderr
 
 
+def test_a_path_that_the_catalogue_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read_entry(written(tmp_path, os.fsdecode(b"\xff.json")))
+
+
 def test_damaged_documents_in_a_folder_are_left_out(known: Catalogue, tmp_path: Path) -> None:
     written(tmp_path)
     whole = made_up_run().model_dump_json()

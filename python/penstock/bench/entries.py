@@ -59,7 +59,11 @@ def read_entry(path: Path) -> Entry:
 
 
 def entry_of(document: Document, path: Path, text: bytes) -> Entry:
-    """Of `document`, which lies at `path` as `text`."""
+    """Of `document`, which lies at `path` as `text`. A UsageError where the path is not UTF-8."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the path {str(path)!r} is not UTF-8", "rename it") from error
     runs = _runs_of(document)
     return Entry(
         path=str(path.absolute()),
