@@ -1,5 +1,6 @@
 """What becomes of a campaign's runs that fail or are interrupted, and of its document. No load is made."""
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,25 @@ def test_a_growing_document_is_whole_and_one_commands_own(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="there already"):
         GrowingDocument.create(path, "four")
     assert path.read_text() == "three\n"
+
+
+def test_a_version_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
+    """The kernel refuses files of more than 4096 bytes meanwhile, as a full disk would."""
+    path = tmp_path / "document.json"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with GrowingDocument.create(path, "one") as document:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        try:
+            with pytest.raises(PenstockError, match="cannot be written: File too large"):
+                document.write("x" * 100_000)
+            with pytest.raises(PenstockError, match="cannot be written"):
+                GrowingDocument.create(tmp_path / "other.json", "x" * 100_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert [each.name for each in tmp_path.iterdir()] == ["document.json"]
+        assert path.read_text() == "one\n"
+        document.write("two")
+    assert path.read_text() == "two\n"
 
 
 def test_nothing_of_others_is_written_over(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def _write(new: Path, path: Path, text: str, flag: int, mode: int) -> int:
         os.fsync(descriptor)
     except BaseException:
         os.close(descriptor)
+        new.unlink(missing_ok=True)
         raise
     return descriptor
 
