@@ -9,7 +9,10 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
+from penstock.bench.campaigns import plan_campaign
 from penstock.cli import application
+from penstock.model.campaign_files import CampaignFile
+from penstock.model.campaigns import Target
 from penstock.model.configuration import Configuration
 from penstock.model.yaml_file import parse_yaml
 
@@ -38,6 +41,12 @@ def test_the_configuration_example_is_valid() -> None:
     configuration = parse_yaml(generate.EXAMPLE, Configuration, "example")
     assert configuration.pool_bytes == 4 << 30
     assert configuration.plan({}).store.sync_interval_ms == 500
+
+
+def test_the_example_of_a_campaign_can_be_planned() -> None:
+    file = parse_yaml(generate.CAMPAIGN_EXAMPLE, CampaignFile, "example")
+    plan = plan_campaign("example", file, [Target(name="here", path="/tmp")], seed=1)
+    assert [case.name for case in plan.campaign.cases] == ["rate=10", "rate=20", "rate=40"]
 
 
 COMMAND_PAGES = [

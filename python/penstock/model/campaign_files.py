@@ -57,7 +57,12 @@ class CampaignFile(BaseModel):
     parameters: Parameters = Field(
         default={}, description="of all cases: the options of `penstock bench`, with _ for -"
     )
-    cases: list[Parameters] = Field(default=[{}], min_length=1, max_length=CASES_MAX)
+    cases: list[Parameters] = Field(
+        default=[{}],
+        min_length=1,
+        max_length=CASES_MAX,
+        description="a list of cases, each with what is its own; each is run at every point of `vary`",
+    )
     vary: dict[_Name, Annotated[list[Value], Field(min_length=1, max_length=CASES_MAX)]] = Field(
         default={}, description="for each parameter the values that it takes, as a grid"
     )
