@@ -109,6 +109,11 @@ def test_an_absent_file_is_named(tmp_path: Path) -> None:
         read_yaml(tmp_path / "absent.yaml", Configuration)
 
 
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(UsageError, match="larger than 1 MiB"):
+        read_yaml(Path("/dev/zero"), Configuration)
+
+
 def test_beyond_loopback_a_token_is_required(tmp_path: Path) -> None:
     configuration = Configuration.model_validate({"sources": [{"kind": "tcp", "listen": "0.0.0.0:9900"}]})
     with pytest.raises(UsageError, match="token"):

@@ -29,9 +29,11 @@ _WORDS = {
 def read_yaml(path: Path, model: type[Model], reference: str = _REFERENCE) -> Model:
     """The file as a `model`. A UsageError names the file, the line, the field, the value and the page."""
     try:
-        if path.stat().st_size > _FILE_BYTES_MAX:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)  # a device has no size, and no end
+        if len(content) > _FILE_BYTES_MAX:
             raise UsageError(f"{path} is larger than 1 MiB; that is no configuration", "check the path")
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}", "check the path and its permissions") from error
     return parse_yaml(text, model, str(path), reference)
