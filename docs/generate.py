@@ -1,7 +1,7 @@
 """Writes the reference pages that follow from the code: python docs/generate.py
 
-docs/reference/cli.md from the help of the commands; docs/reference/configuration.md, load.md and the JSON
-Schemas from the pydantic models.
+docs/reference/cli.md from the help of the commands; docs/reference/configuration.md, campaign.md, load.md and
+the JSON Schemas from the pydantic models.
 tests/python/test_docs.py fails when a page and the code differ.
 """
 
@@ -11,11 +11,14 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer.main
-from pydantic import BaseModel
+from pydantic import BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from penstock.bench.workloads import WORKLOADS
 from penstock.cli import application
+from penstock.model.campaign_files import CampaignFile
+from penstock.model.campaigns import Baseline, Campaign, View
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
 from penstock.model.datasheet import DataSheet
@@ -196,7 +199,13 @@ def _allowed(name: str, info: FieldInfo) -> str:
     high = next((item.le for item in info.metadata if hasattr(item, "le")), None)
     if name.endswith("_bytes") or name == "frame_bytes_max":
         return "size" + (f", {format_size(low)} to {format_size(high)}" if high is not None else "")
+    text = "size" if _is_size(info) else text
     return text + (f", {low} to {high}" if high is not None else "")
+
+
+def _is_size(info: FieldInfo) -> bool:
+    """Whether text with a unit is understood."""
+    return any(isinstance(item, WithJsonSchema) for item in info.metadata) and info.annotation is int
 
 
 def _is_number(annotation: Any) -> bool:
@@ -218,7 +227,7 @@ def _default(name: str, info: FieldInfo) -> str:
         return "none" if info.default_factory in (dict, list) else "the defaults below"
     if info.default is None:
         return ""
-    if name.endswith("_bytes") or name == "frame_bytes_max":
+    if _is_size(info) or name.endswith("_bytes") or name == "frame_bytes_max":
         return f"`{format_size(info.default)}`" if info.default else "`0`"
     return f"`{str(info.default).lower() if isinstance(info.default, bool) else info.default}`"
 
@@ -253,6 +262,45 @@ def load_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+CAMPAIGN_EXAMPLE = """\
+title: How long frames wait at three rates
+workload: frames
+parameters: {frame_size: 1 MiB, seconds: 15}
+vary:
+  rate: [10, 20, 40]
+blocks: 5
+views:
+  - {kind: plot, title: Latency, value: latency p99, rows: rate, columns: [target]}
+"""
+
+CAMPAIGN_PAGE = """\
+`penstock campaign FILE --target PATH --output DOCUMENT` runs what a YAML file describes: every case on every
+target, once in each block ([how](../how-to/run-a-campaign.md)). Unknown fields are refused. The document is
+described by its [schema](campaign.schema.json).
+"""
+
+
+def campaign_page() -> str:
+    lines = ["# The description of a campaign", "", NOTE, "", CAMPAIGN_PAGE]
+    lines += [
+        "```yaml",
+        *CAMPAIGN_EXAMPLE.rstrip().splitlines(),
+        "```",
+        "",
+        "## Fields",
+        "",
+        *_table(CampaignFile),
+    ]
+    models: list[tuple[str, type[BaseModel]]] = [("views", View), ("views.share_of", Baseline)]
+    models += [(f"parameters of the workload {name}", model) for name, model in WORKLOADS.items()]
+    for title, model in models:
+        lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
+    for name, model in WORKLOADS.items():
+        scaled = ", ".join(f"`{parameter}`" for parameter in model.SCALED)
+        lines += ["", f"`scale` multiplies {scaled} of the workload {name}."]
+    return "\n".join(lines).rstrip() + "\n"
+
+
 def schema_page(model: type[BaseModel]) -> str:
     return json.dumps(schema_of(model), indent=1) + "\n"
 
@@ -262,6 +310,8 @@ PAGES = {
     "configuration.md": configuration_page,
     "load.md": load_page,
     "datasheet.schema.json": lambda: schema_page(DataSheet),
+    "campaign.md": campaign_page,
+    "campaign.schema.json": lambda: schema_page(Campaign),
     "run.schema.json": lambda: schema_page(Run),
     "sizing.schema.json": lambda: schema_page(Sizing),
     "verdict.schema.json": lambda: schema_page(Verdict),

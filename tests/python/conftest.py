@@ -29,8 +29,9 @@ def programs() -> dict[str, Path]:
 
 
 @pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests see neither the caller's token nor a terminal's width and colours."""
+def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests see neither the caller's token nor a terminal's width and colours, nor the user's catalogue."""
+    monkeypatch.setenv("PENSTOCK_CATALOGUE", str(tmp_path_factory.getbasetemp() / "catalogue.sqlite"))
     for name in ("PENSTOCK_TOKEN", "PENSTOCK_DATA", "CI", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "160")

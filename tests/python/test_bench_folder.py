@@ -66,6 +66,14 @@ def test_is_removed_when_the_run_fails_and_stays_when_asked(tmp_path: Path) -> N
     assert len(list(folder.path.iterdir())) == 3
 
 
+def test_a_name_that_no_document_can_hold_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / os.fsdecode(b"\xff")
+    target.mkdir()
+    with pytest.raises(UsageError, match="not UTF-8"):
+        BenchFolder.make(target)
+    assert list(target.iterdir()) == []
+
+
 def test_files_are_listed_before_they_are_made(tmp_path: Path) -> None:
     folder = BenchFolder.make(tmp_path)
     folder.announce(FileSet(prefix="a-", count=3))

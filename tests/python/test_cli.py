@@ -26,6 +26,7 @@ COMMANDS = (
     "plan",
     "describe",
     "compare",
+    "campaign",
     "demo",
 )
 

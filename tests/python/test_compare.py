@@ -199,7 +199,7 @@ def test_impossible_values_are_refused(tmp_path: Path, field: str, value: float)
     document["frames"][field] = value
     path = tmp_path / "it.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(UsageError, match="not possible|finite number"):
+    with pytest.raises(UsageError, match=r"not possible|finite number"):
         read_sets([path])
 
 

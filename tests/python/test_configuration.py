@@ -80,6 +80,8 @@ def test_a_file_of_comments_gives_the_defaults() -> None:
         ("- 1\n- 2\n", ["field: value"]),
         ("folder: [\n", ["c.yaml", "not YAML"]),
         ("store: &a {direct: true}\ncodec: *a\n", ["alias"]),
+        ("folder: 2026-45-99", ["is not YAML", "month"]),
+        (f"pool_bytes: {'9' * 5000}", ["is not YAML", "digits"]),
     ],
 )
 def test_errors_name_line_field_value_and_what_is_allowed(text: str, words: list[str]) -> None:
@@ -105,6 +107,11 @@ def test_any_text_is_a_configuration_or_a_usage_error(text: str) -> None:
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"absent\.yaml"):
         read_yaml(tmp_path / "absent.yaml", Configuration)
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(UsageError, match="larger than 1 MiB"):
+        read_yaml(Path("/dev/zero"), Configuration)
 
 
 def test_beyond_loopback_a_token_is_required(tmp_path: Path) -> None:

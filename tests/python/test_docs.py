@@ -9,7 +9,10 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
+from penstock.bench.campaigns import plan_campaign
 from penstock.cli import application
+from penstock.model.campaign_files import CampaignFile
+from penstock.model.campaigns import Target
 from penstock.model.configuration import Configuration
 from penstock.model.yaml_file import parse_yaml
 
@@ -40,6 +43,12 @@ def test_the_configuration_example_is_valid() -> None:
     assert configuration.plan({}).store.sync_interval_ms == 500
 
 
+def test_the_example_of_a_campaign_can_be_planned() -> None:
+    file = parse_yaml(generate.CAMPAIGN_EXAMPLE, CampaignFile, "example")
+    plan = plan_campaign("example", file, [Target(name="here", path="/tmp")], seed=1)
+    assert [case.name for case in plan.campaign.cases] == ["rate=10", "rate=20", "rate=40"]
+
+
 COMMAND_PAGES = [
     *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
     *sorted((ROOT / "docs" / "how-to").glob("*.md")),
@@ -64,7 +73,7 @@ def test_options_in_the_documentation_exist(path: Path) -> None:
         words = words[[word.endswith("penstock") for word in words].index(True) + 1 :]
         if words[0].startswith("-"):
             continue
-        command = words[:2] if words[0] == "bench" else words[:1]
+        command = words[:2] if words[0] in ("bench", "runs") else words[:1]
         shown = CliRunner().invoke(application, [*command, "--help"])
         assert shown.exit_code == 0, f"{path}: {line}"
         for word in words[1:]:

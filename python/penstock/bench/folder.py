@@ -222,7 +222,13 @@ def find_left(target: Path) -> Iterator[Path]:
 
 
 def require_target(target: Path) -> None:
-    """A UsageError unless `target` is a folder."""
+    """A UsageError unless `target` is a folder, whose name a document can hold."""
+    try:
+        str(target.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"the name of the target {str(target)!r} is not UTF-8", "rename it, or name a link to it"
+        ) from error
     if not target.is_dir():
         what = "is not a folder" if target.exists() else "is not there"
         raise UsageError(f"the target {target} {what}", "name a folder on the storage that is to be measured")

@@ -1,26 +1,17 @@
 """The bandwidth of a block out of documents of earlier measurements."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from pydantic import BaseModel, ValidationError
-
 from penstock.bench.values import values_of
+from penstock.files.documents import read_document
 from penstock.model.blocks import MeasuredBandwidth
 from penstock.model.campaigns import Campaign
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.runs import Run, Validity, Verdict
-
-_BYTES_MAX = 1 << 30
-_KINDS: dict[str, type[BaseModel]] = {
-    "penstock-run 1": Run,
-    "penstock-verdict 1": Verdict,
-    "penstock-campaign 1": Campaign,
-}
 
 
 def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
@@ -63,7 +54,7 @@ class _Found:
 
 
 def _found_in(path: Path) -> list[_Found]:
-    document = _read(path)
+    document = read_document(path)
     if isinstance(document, Verdict):
         return [_of_verdict(path, document)]
     runs: list[Run] = []
@@ -98,27 +89,3 @@ def _of_verdict(path: Path, verdict: Verdict) -> _Found:
     warned = any(step.run.validity == "warned" for step in verdict.steps)
     validity: Validity = "invalid" if verdict.answer == "invalid" else "warned" if warned else "valid"
     return _Found(path, validity, verdict.measured_bytes_per_s or 0.0, None)
-
-
-def _read(path: Path) -> BaseModel:
-    try:
-        if path.stat().st_size > _BYTES_MAX:
-            raise UsageError(f"{path} is larger than 1 GiB; that is no document of a run", "check the path")
-        text = path.read_text(encoding="utf-8")
-        plain = json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"{path} cannot be read as a document: {error}", "name one that --output wrote"
-        ) from error
-    kind = plain.get("format") if isinstance(plain, dict) else None
-    model = _KINDS.get(kind) if isinstance(kind, str) else None
-    if model is None:
-        raise UsageError(
-            f"{path} has the format {kind!r}", f"a document of {', '.join(_KINDS)}, as --output writes it"
-        )
-    try:
-        return model.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{path}: {where}: {first['msg']}", "name one that --output wrote") from error

@@ -11,7 +11,7 @@ from penstock.bench.checks import frame_checks, stream_checks, validity_of
 from penstock.bench.conditions import conditions_of, is_memory
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
-from penstock.model.errors import PenstockError, UsageError
+from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
     RECORDED_FRAMES_MAX,
@@ -189,7 +189,7 @@ def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
     plan = frames_plan(unpaced, NullBackend(), "ceiling-")
     document = load(plan, telling.progress, telling.log)
     if document.interrupted:
-        raise PenstockError("interrupted before anything was written")
+        raise InterruptedRunError("interrupted before anything was written")
     if document.frames is None or document.seconds is None:
         return None
     seconds = document.seconds.last_done or 0.0

@@ -5,22 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field, TypeAdapter, ValidationError
 
 from penstock.bench.values import Value, values_of
+from penstock.files.documents import read_document
 from penstock.model.campaigns import Campaign
 from penstock.model.comparisons import Difference, SetFacts
 from penstock.model.errors import UsageError
 from penstock.model.runs import Run, Validity, Verdict
-from penstock.model.units import human_bytes
 
-_DOCUMENT_BYTES_MAX = 4 << 30
 _FOLDER_DOCUMENTS_MAX = 10_000
-_DOCUMENT: TypeAdapter[Run | Verdict | Campaign] = TypeAdapter(
-    Annotated[Run | Verdict | Campaign, Field(discriminator="format")]
-)
 # What says how a run is told of and kept, and not what is measured.
 _NOT_MEASURED = {"record", "folder"}
 
@@ -128,7 +121,7 @@ def refuse_doubles(runs: Iterable[Measured]) -> None:
 
 
 def _runs_of(path: Path) -> Iterator[Measured]:
-    document = _read(path)
+    document = read_document(path)
     match document:
         case Run():
             yield _measured(path, document, None, None)
@@ -140,26 +133,6 @@ def _runs_of(path: Path) -> Iterator[Measured]:
         case Campaign():
             for made in document.runs:
                 yield _measured(path, made.run, made.case, made.block)
-
-
-def _read(path: Path) -> Run | Verdict | Campaign:
-    kinds = "a run, a verdict or a campaign, as --output writes them"
-    try:
-        size = path.stat().st_size
-        if size > _DOCUMENT_BYTES_MAX:
-            raise UsageError(f"{path} has {human_bytes(size)}; that is no document", f"give {kinds}")
-        text = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "check the path") from error
-    try:
-        return _DOCUMENT.validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(
-            f"{path} is no document of a measurement: {': '.join(filter(None, (where, first['msg'])))}",
-            f"give {kinds}",
-        ) from error
 
 
 def _measured(path: Path, run: Run, case: str | None, block: int | None) -> Measured:

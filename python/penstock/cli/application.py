@@ -7,6 +7,7 @@ import typer
 from penstock import __version__
 from penstock.cli.advise import advise_command
 from penstock.cli.bench import bench_application
+from penstock.cli.campaign import campaign_command
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
 from penstock.cli.compare import compare_command
@@ -19,6 +20,7 @@ from penstock.cli.plan import plan_command
 from penstock.cli.record import record_command
 from penstock.cli.recover import recover_command
 from penstock.cli.report import report_command
+from penstock.cli.runs import runs_application
 from penstock.cli.simulate import simulate_command
 from penstock.cli.verdict import verdict_command
 
@@ -149,6 +151,17 @@ application.command(
         "penstock compare --trend nightly/",
     ),
 )(compare_command)
+application.command(
+    "campaign",
+    short_help="Measure many cases, many times, on one storage or several.",
+    epilog=examples(
+        "penstock campaign --list",
+        "penstock campaign pilatus-6m-rates --target /data --dry-run",
+        "penstock campaign campaign.yaml --target ssd=/a --target disk=/b --output result.json --yes",
+        "penstock campaign campaign.yaml --target /data --output result.json --resume",
+    ),
+)(campaign_command)
+application.add_typer(runs_application, name="runs")
 application.command(
     "demo",
     short_help="Record a simulated detector, and check every pixel.",

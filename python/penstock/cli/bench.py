@@ -16,8 +16,11 @@ from penstock.bench.run import (
     run_stream,
     stream_workload,
 )
+from penstock.bench.workloads import frames_job, stream_job
+from penstock.cli.campaign_runs import repeat
 from penstock.cli.common import err, examples, out, print_json, reports_errors, size_option
-from penstock.files.space import write_document
+from penstock.cli.documents import write_and_enter
+from penstock.model.campaign_files import BLOCKS_MAX
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.load import ContentKind, Layout, Sync
 from penstock.model.runs import Run
@@ -62,6 +65,10 @@ LateAfter = Annotated[
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the folder and the files.")]
 Output = Annotated[Path | None, typer.Option(help="Write the document of the run into this file.")]
+Repetitions = Annotated[
+    int | None,
+    typer.Option(min=1, max=BLOCKS_MAX, help="Run so many times; the document is that of a campaign then."),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before anything is written.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and end.")]
 Json = Annotated[bool, typer.Option("--json", help="The document on standard output, for machines.")]
@@ -90,10 +97,15 @@ def check_output(path: Path | None, option: str = "--output") -> None:
         raise UsageError(f"{option} {path} {what}", "name a new file")
 
 
+def _refuse_keeping(keep: bool, repetitions: int | None) -> None:
+    if keep and repetitions is not None:
+        raise UsageError("--keep is for one run", "leave --repetitions or --keep away")
+
+
 def _finish(run: Run, output: Path | None, json: bool) -> None:
     """While the folder is there still: where that cannot be removed, what was measured is not lost."""
     if output is not None:
-        write_document(output, run.model_dump_json())
+        write_and_enter(output, run)
     if json:
         print_json(run)
     else:
@@ -131,6 +143,7 @@ def frames_command(
     content: Content = "random",
     seed: Seed = 1,
     keep: Keep = False,
+    repetitions: Repetitions = None,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -156,11 +169,15 @@ def frames_command(
     )
     if frames is not None:
         request = request.model_copy(update={"frames": frames})
+    _refuse_keeping(keep, repetitions)
     _prepare(target, output, request)
-    err().print(frames_plan_view(request, str(target)))
+    err().print(frames_plan_view(request, str(target), repetitions=repetitions))
     if dry_run:
         return
     may_go_on(yes)
+    if repetitions is not None:
+        repeat(frames_job(request), target, repetitions, output, json, telling)
+        return
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
             run = run_frames(request, folder, "frame-", telling(view))
@@ -200,6 +217,7 @@ def stream_command(
     content: Content = "random",
     seed: Seed = 1,
     keep: Keep = False,
+    repetitions: Repetitions = None,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -220,13 +238,17 @@ def stream_command(
         not buffered,
     )
     access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
+    _refuse_keeping(keep, repetitions)
     require_target(target)
     check_output(output)
     require_room(target, workload.threads * workload.thread_bytes, workload.threads)
-    err().print(stream_plan_view(workload, str(target)))
+    err().print(stream_plan_view(workload, str(target), repetitions))
     if dry_run:
         return
     may_go_on(yes)
+    if repetitions is not None:
+        repeat(stream_job(workload, access), target, repetitions, output, json, telling)
+        return
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
             run = run_stream(workload, access, folder, telling(view))

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from penstock.model.errors import ExitCode, PenstockError, UsageError
+from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
 
 P = ParamSpec("P")
@@ -50,11 +51,16 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
+def warn(text: str) -> None:
+    """What does not keep a command from its work."""
+    err().print(harmless(text), markup=False, soft_wrap=True)
+
+
 def fail(error: PenstockError) -> NoReturn:
     console = err()
-    console.print(f"[bold red]error:[/] {escape(error.message)}", soft_wrap=True)
+    console.print(f"[bold red]error:[/] {escape(harmless(error.message))}", soft_wrap=True)
     if error.remedy:
-        console.print(f"[bold]what to do:[/] {escape(error.remedy)}", soft_wrap=True)
+        console.print(f"[bold]what to do:[/] {escape(harmless(error.remedy))}", soft_wrap=True)
     raise typer.Exit(int(error.code))
 
 

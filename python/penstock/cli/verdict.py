@@ -29,8 +29,9 @@ from penstock.cli.bench import (
 )
 from penstock.cli.common import ending_like_ctrl_c, err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.documents import enter
 from penstock.cli.report import ReportFile, require_new
-from penstock.files.documents import GrowingDocument
+from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document
 from penstock.model.catalogue import CUSTOM, Detector
 from penstock.model.errors import UsageError
@@ -131,11 +132,10 @@ def verdict_command(
         return
     may_go_on(yes)
     with BenchFolder.make(target) as folder:
-        document = GrowingDocument(output) if output is not None else None
+        document = _Growing(output)
         verdict = _measure(request, folder, document)
         _show(verdict, json)
-        if document is not None:
-            document.write(verdict)
+        document.finish(verdict)
         if report is not None:
             _write_report(report, verdict, output)
     raise typer.Exit(int(EXIT_CODES[verdict.answer]))
@@ -147,14 +147,37 @@ def _name_of(detector: Detector) -> str:
     return f"custom detector of {detector.rows} x {detector.columns} {detector.type}"
 
 
-def _measure(request: VerdictRequest, folder: BenchFolder, document: GrowingDocument | None) -> Verdict:
+class _Growing:
+    """The document of a verdict after each step, if one was asked for."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._document: GrowingDocument | None = None
+
+    def write(self, verdict: Verdict) -> None:
+        if self._path is None:
+            return
+        text = verdict.model_dump_json()
+        if self._document is None:
+            self._document = GrowingDocument.create(self._path, text)
+        else:
+            self._document.write(text)
+
+    def finish(self, verdict: Verdict) -> None:
+        """It is in the catalogue then."""
+        self.write(verdict)
+        if self._path is not None and self._document is not None:
+            self._document.close()
+            enter(self._path, verdict)
+
+
+def _measure(request: VerdictRequest, folder: BenchFolder, document: _Growing) -> Verdict:
     """The document is written after each step, so that it is there whatever happens."""
     with ProgressView(err()) as view:
 
         def on_step(step: Step, so_far: Verdict) -> None:
             view.say(step_line(step))
-            if document is not None:
-                document.write(so_far)
+            document.write(so_far)
 
         with ending_like_ctrl_c():
             return measure(request, FolderPlace(folder, telling(view)), on_step)

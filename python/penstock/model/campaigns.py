@@ -1,23 +1,37 @@
 """A campaign: runs that belong together, of cases that differ in something, in interleaved blocks."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.model.runs import Run
+
+Parameter = str | bool | int | float
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+class Target(_Part):
+    """A folder on a storage, under the name that tables and plots give it."""
+
+    name: str = Field(min_length=1)
+    path: str = Field(min_length=1)
+
+
 class Case(_Part):
     """One point of a table or a plot."""
 
     name: str = Field(description="unique in its campaign")
-    parameters: dict[str, str | int | float] = Field(
+    target: str = Field("", description="the name of one of the campaign's targets")
+    parameters: dict[str, Parameter] = Field(
         default={}, description="what makes it differ from the other cases"
     )
+
+    def value_of(self, parameter: str) -> Parameter | None:
+        """Of what a view names: one of the parameters, or `target`."""
+        return self.target if parameter == "target" else self.parameters.get(parameter)
 
 
 class CaseRun(_Part):
@@ -28,17 +42,76 @@ class CaseRun(_Part):
     run: Run
 
 
+class CaseFailure(_Part):
+    """A run of a case that gave no figures. The campaign goes on without it."""
+
+    case: str
+    block: int = Field(ge=0)
+    problem: str
+    when: str = Field(description="ISO 8601, UTC")
+
+
+class Baseline(_Part):
+    """What values are a share of: the median of the case with these parameters, else like the one shown."""
+
+    parameters: dict[str, Parameter] = Field(min_length=1, description="`target` may be one of them")
+    times: str = Field("", description="a parameter of the case that is shown, whose value multiplies that")
+
+
+class View(_Part):
+    """A table or a plot of a campaign. Rows and columns are parameters, or `target`."""
+
+    kind: Literal["table", "plot"]
+    title: str = ""
+    value: str = Field(description="of each run, by its name: carried, lost, write …")
+    rows: str = Field(description="of the table; of a plot, what its horizontal axis shows")
+    columns: list[str] = Field(default=[], description="of the table; of a plot, what its curves are")
+    share_of: Baseline | None = None
+
+
 class Campaign(_Part):
     """One JSON document. `penstock bench --repetitions` makes one with a single case."""
 
     format: Literal["penstock-campaign 1"] = "penstock-campaign 1"
     name: str
     title: str
-    seed: int = Field(description="of the order of cases in each block")
+    reproduces: str = Field("", description="the public document whose measurement this is")
+    departures: list[str] = Field(default=[], description="where it differs from that, and why")
+    workload: str = Field("", description="that of every case")
+    parameters: dict[str, Parameter] = Field(
+        default={}, description="those that are alike for all cases, and not at their defaults"
+    )
+    scale: float = Field(1.0, gt=0, description="sizes were multiplied by this")
+    targets: list[Target] = []
+    views: list[View] = []
+    seed: int = Field(ge=0, description="of the order of cases in each block")
     blocks: int = Field(ge=1, description="planned")
-    cases: list[Case]
+    cases: list[Case] = Field(min_length=1)
     runs: list[CaseRun] = Field(description="in the order in which they were made")
+    failures: list[CaseFailure] = []
 
     @property
     def complete(self) -> bool:
-        return len(self.runs) == self.blocks * len(self.cases)
+        return len(self.runs) + len(self.failures) == self.blocks * len(self.cases)
+
+    @property
+    def done(self) -> set[tuple[int, str]]:
+        """Block and case of every run, of the failed ones too."""
+        made: tuple[CaseRun | CaseFailure, ...] = (*self.runs, *self.failures)
+        return {(each.block, each.case) for each in made}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Each run is of a case, of a planned block, and there once; so are cases and targets."""
+        names = [case.name for case in self.cases]
+        targets = [target.name for target in self.targets]
+        for what, each in (("case", names), ("target", targets)):
+            if len(set(each)) != len(each):
+                raise ValueError(f"a {what} stands twice")
+        if any(case.target not in targets for case in self.cases if case.target):
+            raise ValueError("a case has a target that is not in the list of targets")
+        if len(self.done) != len(self.runs) + len(self.failures):
+            raise ValueError("a case stands twice in a block")
+        if any(block >= self.blocks or name not in names for block, name in self.done):
+            raise ValueError("a run is of a case or a block that is not planned")
+        return self

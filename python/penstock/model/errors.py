@@ -28,3 +28,7 @@ class UsageError(PenstockError):
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message, remedy, ExitCode.USAGE)
+
+
+class InterruptedRunError(PenstockError):
+    """Somebody ended it before its time."""

@@ -32,9 +32,11 @@ def read_yaml(path: Path, model: type[Model], page: str = _PAGE) -> Model:
     `page` of the documentation has the fields.
     """
     try:
-        if path.stat().st_size > _FILE_BYTES_MAX:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)  # a device has no size, and no end
+        if len(content) > _FILE_BYTES_MAX:
             raise UsageError(f"{path} is larger than 1 MiB; that is no configuration", "check the path")
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}", "check the path and its permissions") from error
     return parse_yaml(text, model, str(path), page)
@@ -45,7 +47,8 @@ def parse_yaml(text: str, model: type[Model], name: str, page: str = _PAGE) -> M
     try:
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         values = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    # ValueError: the 45th of March, endless numbers
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UsageError(f"{name} is not YAML: {error}", f"see {page} for an example") from error
     if tree is not None:
         _refuse_aliases_and_duplicates(tree, name)

@@ -1,4 +1,4 @@
-"""Where the native programs and the catalogue of detectors are."""
+"""Where the native programs, the catalogue of detectors and the campaigns are."""
 
 import os
 from collections.abc import Mapping
@@ -39,19 +39,24 @@ def find_program(name: str, environment: Mapping[str, str] = os.environ) -> Path
 
 
 def detectors_folder() -> Path:
-    """The folder of the catalogue."""
-    return _carried("detectors", "the catalogue of detectors")
+    """The folder of the catalogue of detectors."""
+    return _shipped_folder("detectors", "the catalogue of detectors is")
 
 
 def blocks_folder() -> Path:
     """The folder of the building blocks."""
-    return _carried("blocks", "the folder of building blocks")
+    return _shipped_folder("blocks", "the folder of building blocks is")
 
 
-def _carried(name: str, what: str) -> Path:
+def campaigns_folder() -> Path:
+    """The folder of the campaigns that come with the package."""
+    return _shipped_folder("campaigns", "the campaigns are")
+
+
+def _shipped_folder(name: str, what: str) -> Path:
     """A folder of an installed package, or of the checkout."""
     root = checkout()
     for folder in [_PACKAGE / name, *([root / name] if root else [])]:
         if folder.is_dir():
             return folder
-    raise PenstockError(f"{what} is not there", "install the package again, or work in a checkout")
+    raise PenstockError(f"{what} not there", "install the package again, or work in a checkout")

@@ -17,7 +17,7 @@ _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "bold red"}
 
 
-def frames_plan_view(request: FramesRequest, target: str) -> Table:
+def frames_plan_view(request: FramesRequest, target: str, repetitions: int | None = None) -> Table:
     """What will be done, before it is."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
@@ -25,7 +25,7 @@ def frames_plan_view(request: FramesRequest, target: str) -> Table:
         "files": f"{request.files}, {human_bytes(request.bytes)} together",
         "takes": _duration_text(request),
     }
-    return fact_table(rows | pattern_rows(request))
+    return fact_table(rows | pattern_rows(request) | _repeated(repetitions))
 
 
 def pattern_rows(request: FramesRequest) -> dict[str, str]:
@@ -36,6 +36,10 @@ def pattern_rows(request: FramesRequest) -> dict[str, str]:
         "writers": f"{request.writers}, {layout}, {access}, sync: {request.access.sync}",
         "buffer": f"{request.buffer_frames} frames; late after {human_seconds(request.late_after_s)}",
     }
+
+
+def _repeated(repetitions: int | None) -> dict[str, str]:
+    return {} if repetitions is None else {"repeated": f"{repetitions} times, one after the other"}
 
 
 def _rate_text(request: FramesRequest) -> str:
@@ -50,7 +54,7 @@ def _duration_text(request: FramesRequest) -> str:
     )
 
 
-def stream_plan_view(workload: StreamWorkload, target: str) -> Table:
+def stream_plan_view(workload: StreamWorkload, target: str, repetitions: int | None = None) -> Table:
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
     return fact_table(
@@ -61,6 +65,7 @@ def stream_plan_view(workload: StreamWorkload, target: str) -> Table:
             "transfers": human_bytes(workload.transfer_bytes),
             "phases": f"{phases}{verified}",
         }
+        | _repeated(repetitions)
     )
 
 

@@ -1,0 +1,15 @@
+"""Text from outside, made fit to be shown: nothing in it moves a terminal's cursor, or fills a screen."""
+
+_LENGTH_MAX = 500
+_INSTEAD = "\N{REPLACEMENT CHARACTER}"
+
+
+def harmless(text: str) -> str:
+    """Characters that cannot be printed are replaced; lines and tabs stay."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else _INSTEAD for letter in text)
+
+
+def one_short_line(text: str) -> str:
+    """Harmless, in one line, and cut where it is long."""
+    shown = "".join(letter if letter.isprintable() else _INSTEAD for letter in text)
+    return shown if len(shown) <= _LENGTH_MAX else shown[: _LENGTH_MAX - 1] + "…"

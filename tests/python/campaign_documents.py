@@ -1,0 +1,59 @@
+"""Campaigns without a storage: of runs that were made up."""
+
+from itertools import islice
+from pathlib import Path
+
+from bench_documents import frames_document, run_of
+
+from penstock.bench.checks import check_content
+from penstock.bench.folder import BenchFolder
+from penstock.bench.run import Telling
+from penstock.bench.workloads import Job
+from penstock.model.campaigns import Campaign, Case, CaseRun, Target
+from penstock.model.runs import Run
+
+
+def made_up_run(carried_bytes_per_s: float = 1e6, validity: str = "valid") -> Run:
+    """10 Hz x 1 MB; only the carried rate is another one."""
+    document = frames_document()
+    run = run_of(document, [check_content(document)])
+    assert run.frames is not None
+    frames = run.frames.model_copy(update={"carried_bytes_per_s": carried_bytes_per_s})
+    return run.model_copy(update={"frames": frames, "validity": validity})
+
+
+def made_up_campaign(blocks: int = 2, cases: int = 2, done: int | None = None) -> Campaign:
+    """Cases threads=1, 2 … whose runs carry 100 MB/s times the threads, and a tenth more in each block."""
+    names = [f"threads={number}" for number in range(1, cases + 1)]
+    runs = (
+        CaseRun(case=name, block=block, run=made_up_run(1e8 * number * (1 + block / 10)))
+        for block in range(blocks)
+        for number, name in enumerate(names, 1)
+    )
+    return Campaign(
+        name="made-up",
+        title="Made up",
+        workload="frames",
+        targets=[Target(name="disk", path="/x")],
+        seed=1,
+        blocks=blocks,
+        cases=[
+            Case(name=name, target="disk", parameters={"threads": number})
+            for number, name in enumerate(names, 1)
+        ],
+        runs=list(islice(runs, done)),
+    )
+
+
+def job_that(run: "list[Run | Exception]", made: list[Path]) -> Job:
+    """Gives these runs one after the other, or fails with them; `made` has the folders that it was given."""
+    left = iter(run)
+
+    def act(folder: BenchFolder, telling: Telling) -> Run:
+        made.append(folder.path)
+        outcome = next(left)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return Job(workload="frames", bytes=1, files=1, paced_s=1.0, moved_bytes=0, run=act)

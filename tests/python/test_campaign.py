@@ -1,0 +1,235 @@
+"""`penstock campaign` and `penstock bench --repetitions` as a user runs them, interrupts and kills them."""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Run as RunCommand
+from jsonschema import Draft202012Validator
+
+from penstock.bench.campaigns import (
+    left_of,
+    order_of,
+)
+from penstock.files.catalogue import Catalogue, default_path
+from penstock.model.campaigns import Campaign
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
+# Runs of a tenth of a second. Their figures are of no use to anybody, so that they are invalid.
+QUICK = """
+title: Quick
+workload: frames
+parameters: {rate: 0, frames: 20, writers: 1}
+vary: {frame_size: [4 KiB, 8 KiB, 16 KiB]}
+blocks: 4
+"""
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+def valid_campaign(text: str) -> Campaign:
+    """Read by the model, and by the schema in the documentation with a validator of others."""
+    schema = json.loads((SCHEMAS / "campaign.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(json.loads(text))
+    return Campaign.model_validate_json(text)
+
+
+def described(folder: Path, text: str = QUICK) -> str:
+    path = folder / "quick.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_campaign_on_two_storages(run: RunCommand, tmp_path: Path, memory: Path) -> None:
+    output, disk = tmp_path / "out.json", tmp_path / "disk"
+    disk.mkdir()
+    finished = run(
+        "campaign", described(tmp_path), "--target", f"disk={disk}", "--target", f"memory={memory}",
+        "--blocks", "2", "--seed", "5", "--output", str(output), "--yes", "--json",
+    )  # fmt: skip
+    assert finished.returncode in (0, 4), finished.stderr
+    campaign = valid_campaign(finished.stdout)
+    assert campaign == valid_campaign(output.read_text())
+    assert campaign.complete
+    assert campaign.failures == []
+    names = [case.name for case in campaign.cases]
+    for block in range(2):
+        made = [each.case for each in campaign.runs if each.block == block]
+        assert made == [names[number] for number in order_of(5, block, 6)]
+    for each in campaign.runs:
+        assert each.run.target == str(disk if each.case.endswith("target=disk") else memory)
+        assert each.run.frames is not None
+        assert each.run.frames.written == 20
+    assert "run 12 of 12, block 2" in finished.stderr
+    (entered,) = [each for each in Catalogue(default_path()).documents() if each.entry.path == str(output)]
+    assert (entered.entry.kind, entered.entry.runs, entered.state) == ("campaign", 12, "there")
+    assert list(memory.iterdir()) == list(disk.iterdir()) == []
+
+
+def test_repetitions_are_a_campaign_with_one_case(run: RunCommand, tmp_path: Path, memory: Path) -> None:
+    options = ("--frame-size", "4KiB", "--rate", "0", "--frames", "20", "--repetitions", "3", "--yes")
+    finished = run("bench", "frames", str(memory), *options, "--output", str(tmp_path / "a.json"), "--json")
+    assert finished.returncode in (0, 4), finished.stderr
+    campaign = valid_campaign(finished.stdout)
+    assert campaign == valid_campaign((tmp_path / "a.json").read_text())
+    assert [(each.block, each.case) for each in campaign.runs] == [(n, "frames") for n in range(3)]
+    shown = run("bench", "stream", str(memory), "--size", "1MiB", "--repetitions", "2", "--yes")
+    assert "2 runs: " in shown.stdout
+    refused = run("bench", "stream", str(memory), "--repetitions", "2", "--keep", "--yes")
+    assert refused.returncode == 2
+    assert list(memory.iterdir()) == []
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_until(process: "subprocess.Popen[str]", holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if holds():
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"it did not come to that: {process.communicate(timeout=60)}")
+
+
+def test_a_killed_campaign_goes_on_where_it_stopped(run: RunCommand, tmp_path: Path, memory: Path) -> None:
+    """Killed three times, at whatever it was doing; in the end it is as if nothing had been."""
+    output = tmp_path / "out.json"
+    command = ["campaign", described(tmp_path), "--target", str(memory), "--output", str(output), "--yes"]
+    done: list[str] = []
+
+    def has_grown() -> bool:
+        return output.exists() and len(Campaign.model_validate_json(output.read_text()).runs) >= len(done) + 2
+
+    for resume in ([], ["--resume"], ["--resume"]):
+        with start(*command, *resume) as process:
+            wait_until(process, has_grown)
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=60)
+        campaign = valid_campaign(output.read_text())
+        made = [each.model_dump_json() for each in campaign.runs]
+        assert made[: len(done)] == done, "what was there stays"
+        assert not campaign.complete
+        done = made
+    finished = run(*command, "--resume", "--json")
+    assert finished.returncode in (0, 4), finished.stderr
+    campaign = valid_campaign(output.read_text())
+    assert [each.model_dump_json() for each in campaign.runs][: len(done)] == done
+    assert campaign.complete
+    names = [case.name for case in campaign.cases]
+    planned = [(block, names[number]) for block in range(4) for number in order_of(1, block, 3)]
+    assert [(each.block, each.case) for each in campaign.runs] == planned
+    assert run(*command).returncode == 2, "a document that is there is not overwritten"
+    again = run(*command, "--resume")
+    assert again.returncode == finished.returncode
+    assert valid_campaign(output.read_text()) == campaign
+
+
+def test_an_interruption_tells_how_to_go_on(tmp_path: Path, memory: Path) -> None:
+    text = QUICK.replace("rate: 0, frames: 20", "rate: 100, seconds: 600")
+    output = tmp_path / "out.json"
+    command = [
+        "campaign",
+        described(tmp_path, text),
+        "--target",
+        str(memory),
+        "--output",
+        str(output),
+        "--yes",
+    ]
+    with start(*command) as process:
+        wait_until(process, lambda: any(memory.glob("*/frame-*.bin")))
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == 1, log
+    assert "--resume" in log
+    campaign = valid_campaign(output.read_text())
+    assert campaign.runs == []
+    assert len(list(left_of(campaign))) == 12
+    assert list(memory.iterdir()) == []
+
+
+def test_plans_are_shown_and_nothing_is_written(run: RunCommand, tmp_path: Path, memory: Path) -> None:
+    command = ("campaign", described(tmp_path), "--target", str(memory))
+    shown = run(*command, "--dry-run", "--json")
+    assert shown.returncode == 0, shown.stderr
+    plan = valid_campaign(shown.stdout)
+    assert len(plan.cases) == 3
+    assert plan.runs == []
+    for word in ("3: frame_size=4 KiB", "12 to be made", "328 kB at most at once", "2.29 MB in all"):
+        assert word in shown.stderr
+    for more, words in (
+        ((), ["--output"]),
+        (("--output", "out.json"), ["--yes"]),
+        (("--output", "absent/out.json"), ["absent/out.json", "not there"]),
+        (("--output", "out.json", "--resume"), ["out.json", "cannot be opened"]),
+        (("--target", str(memory), "--dry-run"), ["two targets"]),
+        (("--target", "absent", "--dry-run"), ["absent", "not there"]),
+    ):
+        refused = run(*command, *more)
+        assert refused.returncode == 2, refused.stderr
+        assert all(word in refused.stderr for word in words), refused.stderr
+    assert run("campaign").returncode == 2
+    assert "pilatus-6m-rates" in run("campaign", "no-such-campaign", "--target", ".").stderr
+    assert list(memory.iterdir()) == []
+
+
+def test_the_largest_case_has_to_fit(run: RunCommand, tmp_path: Path, memory: Path) -> None:
+    text = QUICK.replace("[4 KiB, 8 KiB, 16 KiB]", "[4 KiB, 4 GiB]").replace("frames: 20", "frames: 1000000")
+    refused = run(
+        "campaign",
+        described(tmp_path, text),
+        "--target",
+        str(memory),
+        "--output",
+        str(tmp_path / "o"),
+        "--yes",
+    )
+    assert refused.returncode == 1
+    assert "4.29 PB" in refused.stderr
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no run, verdict or campaign"),
+        ('{"format":"penstock-campaign 1"}', "not a whole campaign"),
+        ('{"format":"penstock-campaign 1","name":' + "[" * 100_000, "not a whole campaign"),
+        ('{"format":"penstock-run 1"}', "not a whole run"),
+    ],
+)
+def test_documents_of_others_are_not_resumed(
+    text: str, words: str, run: RunCommand, tmp_path: Path, memory: Path
+) -> None:
+    output = tmp_path / "out.json"
+    output.write_text(text)
+    refused = run(
+        "campaign", described(tmp_path), "--target", str(memory), "--output", str(output), "--resume", "--yes"
+    )
+    assert refused.returncode == 2
+    assert words in refused.stderr or "out.json" in refused.stderr
+    assert output.read_text() == text
+
+
+def test_the_list_of_shipped_campaigns(run: RunCommand) -> None:
+    listed = json.loads(run("campaign", "--list", "--json").stdout)
+    assert {"pilatus-6m-rates", "scaling-with-clients"} <= set(listed)
+    assert "PaN-data" in run("campaign", "--list").stdout

@@ -1,0 +1,251 @@
+"""Descriptions of campaigns and what is planned from them: no storage is touched here."""
+
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaign_documents import made_up_campaign, made_up_run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from penstock.bench.campaigns import left_of, order_of, plan_campaign, resumed
+from penstock.bench.views import cell_of, grid_of
+from penstock.bench.workloads import WORKLOADS, StreamParameters, parameters_of
+from penstock.model.campaign_files import CampaignFile, read_campaign_file
+from penstock.model.campaigns import Baseline, Campaign, CaseFailure, CaseRun, Target, View
+from penstock.model.errors import UsageError
+from penstock.model.yaml_file import parse_yaml
+from penstock.programs.locate import campaigns_folder
+
+HERE = [Target(name="here", path="/tmp")]
+BOTH = [Target(name="ssd", path="/tmp"), Target(name="disk", path="/var")]
+SMALL = """
+title: Small
+workload: frames
+parameters: {frame_size: 4 KiB, seconds: 1}
+vary: {rate: [10, 20], writers: [1, 2, 4]}
+blocks: 3
+"""
+
+
+def file_of(text: str = SMALL) -> CampaignFile:
+    return parse_yaml(text, CampaignFile, "campaign.yaml")
+
+
+@given(seed=st.integers(0, 2**63 - 1), cases=st.integers(1, 40), blocks=st.integers(1, 8), done=st.data())
+@settings(max_examples=60, deadline=None)
+def test_every_block_has_every_case_once(seed: int, cases: int, blocks: int, done: st.DataObject) -> None:
+    campaign = made_up_campaign(1, cases, done=0).model_copy(update={"seed": seed, "blocks": blocks})
+    order = list(left_of(campaign))
+    names = [case.name for case in campaign.cases]
+    for block in range(blocks):
+        assert sorted(case.name for number, case in order if number == block) == sorted(names)
+    assert [block for block, _ in order] == sorted(block for block, _ in order)
+    # What is left after some runs is the same order without these.
+    count = done.draw(st.integers(0, len(order)))
+    failures = [
+        CaseFailure(case=case.name, block=block, problem="x", when="") for block, case in order[:count]
+    ]
+    assert list(left_of(campaign.model_copy(update={"failures": failures}))) == order[count:]
+
+
+def test_the_order_follows_from_the_seed_and_changes_from_block_to_block() -> None:
+    assert order_of(1, 0, 12) == [8, 11, 4, 7, 5, 0, 1, 9, 2, 10, 6, 3]
+    orders = {tuple(order_of(seed, block, 12)) for seed in range(5) for block in range(5)}
+    assert len(orders) == 25
+    first = Counter(order_of(7, block, 3)[0] for block in range(600))
+    assert min(first.values()) > 150, "each case comes first in about a third of the blocks"
+
+
+def test_cases_are_the_grid_on_every_target() -> None:
+    plan = plan_campaign("small", file_of(), BOTH, seed=1)
+    campaign = plan.campaign
+    assert len(campaign.cases) == 12
+    assert campaign.cases[0].name == "rate=10 writers=1 target=ssd"
+    assert campaign.cases[-1].parameters == {"rate": 20, "writers": 4}
+    assert campaign.cases[-1].target == "disk"
+    assert campaign.parameters == {"frame_size": "4 KiB", "seconds": 1}
+    assert plan.jobs["rate=20 writers=4 target=disk"].paced_s == pytest.approx(1.0)
+    assert plan.bytes_at_once() == 20 * 4096
+    assert plan.bytes_left() == 3 * 2 * 3 * (10 + 20) * 4096
+    assert Campaign.model_validate_json(campaign.model_dump_json()) == campaign
+
+
+def test_lists_of_cases_and_grids_go_together() -> None:
+    text = """
+    title: x
+    workload: stream
+    cases: [{threads: 1, size: 2 GiB}, {threads: 2, size: 1 GiB}]
+    vary: {transfer: [32 KiB, 1 MiB]}
+    """
+    plan = plan_campaign("x", file_of(text), HERE, seed=1, scale=0.1, blocks=2)
+    assert [case.name for case in plan.campaign.cases] == [
+        "threads=1 size=205 MiB transfer=32 KiB",
+        "threads=1 size=205 MiB transfer=1 MiB",
+        "threads=2 size=103 MiB transfer=32 KiB",
+        "threads=2 size=103 MiB transfer=1 MiB",
+    ]
+    assert plan.bytes_at_once() == 206 << 20
+    assert plan.campaign.departures == ["scaled by 0.1: size of 1 GiB became 103 MiB, 2 GiB became 205 MiB"]
+    assert plan.campaign.blocks == 2
+
+
+@given(size=st.integers(1, 1 << 40), factor=st.floats(1e-6, 1000))
+def test_scaled_sizes_are_near_and_possible(size: int, factor: float) -> None:
+    scaled = parameters_of("stream", {"size": size}).scaled(factor)
+    found = getattr(scaled, "size")  # noqa: B009
+    assert found >= 1
+    assert found >= round(size * factor)
+    assert found - size * factor <= (1 << 20) + 1
+    scaled.job()
+
+
+def test_scaled_counts_are_whole_and_times_are_not() -> None:
+    frames = parameters_of("frames", {"frame_size": "1 MB", "rate": 10, "frames": 100_000}).scaled(0.12345)
+    assert frames.shown("frames") == 12345
+    assert frames.shown("seconds") == pytest.approx(3.7035)
+    assert frames.scaled(1e-9).shown("frames") == 1
+
+
+@pytest.mark.parametrize("path", sorted(campaigns_folder().glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_campaigns_can_be_planned_and_shown(path: Path) -> None:
+    file = read_campaign_file(path)
+    assert file.reproduces
+    assert file.departures
+    for scale in (None, 1.0, 0.01):
+        campaign = plan_campaign(path.stem, file, BOTH, seed=1, scale=scale).campaign
+        for view in campaign.views:
+            parameters = {*campaign.cases[0].parameters, "target"}
+            assert {view.rows, *view.columns} <= parameters
+            grid = grid_of(campaign, view)
+            assert len(grid.cells) == len(campaign.cases), "no two cases fall into one cell"
+
+
+def test_a_new_workload_needs_a_line_and_no_change_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other(StreamParameters):
+        items: int = 10
+
+    monkeypatch.setitem(WORKLOADS, "other", Other)
+    plan = plan_campaign("x", file_of("{title: x, workload: other, vary: {items: [1, 2]}}"), HERE, seed=1)
+    assert [case.name for case in plan.campaign.cases] == ["items=1", "items=2"]
+
+
+BAD = {
+    "there is no field `colour`": SMALL + "colour: red\n",
+    "`title` is missing": "workload: frames",
+    'no workload "walk"': SMALL.replace("workload: frames", "workload: walk"),
+    "`frame_size` of the workload frames: it is missing": SMALL.replace("frame_size: 4 KiB, ", ""),
+    "`speed` of the workload frames: there is no such parameter": SMALL.replace("seconds: 1", "speed: 1"),
+    "is not a size": SMALL.replace("4 KiB", "huge"),
+    "-5": SMALL.replace("rate: [10, 20]", "rate: [10, -5]"),
+    "must be a number, true, false, or a short text": SMALL.replace("[10, 20]", "[.nan, .inf]"),
+    "and not a date": SMALL.replace("[10, 20]", "[2026-01-01]"),
+    "vary.rate": SMALL.replace("[10, 20]", "[]"),
+    "stands twice": SMALL.replace("[10, 20]", "[10, 10]"),
+    "`writers` is varied and has a value": SMALL.replace("seconds: 1", "writers: 1"),
+    "cases; at most 10000": SMALL.replace("[10, 20]", str(list(range(1, 9000)))),
+    "at most 1000": SMALL.replace("blocks: 3", "blocks: 1000000"),
+    "cannot be printed": SMALL.replace("title: Small", 'title: "a\\e[2J"'),
+    "aliases": SMALL.replace("[10, 20]", "&a [*a]"),
+    "is not YAML": SMALL.replace("[10, 20]", "[10, " + "9" * 5000 + "]"),
+    "the case rate 0, writers 1": SMALL.replace("[10, 20]", "[0]"),
+    "must hold `field: value`": "[1, 2]",
+    "shows `colour`, in which no cases differ": SMALL + "views: [{kind: plot, value: x, rows: colour}]\n",
+    "views": SMALL + "views: [{kind: pie, value: x, rows: rate}]\n",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_hostile_descriptions_are_refused_with_the_thing_named(words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        plan_campaign("x", file_of(BAD[words]), HERE, seed=1)
+    shown = str(refused.value)
+    assert words in shown or words in str(refused.value.remedy), shown
+    assert refused.value.remedy
+    assert len(shown) < 8000
+
+
+@given(text=st.text(max_size=300))
+@settings(max_examples=200, deadline=None)
+def test_no_text_is_more_than_refused(text: str) -> None:
+    with suppress(UsageError):
+        plan_campaign("x", file_of(text), HERE, seed=1)
+
+
+Json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=12,
+)
+FIELDS = st.fixed_dictionaries(
+    {"title": Json, "workload": st.sampled_from(["frames", "stream"]) | Json},
+    optional=dict.fromkeys(("parameters", "cases", "vary", "blocks", "scale", "views"), Json),
+)
+
+
+@given(values=FIELDS)
+@settings(max_examples=200, deadline=None)
+def test_no_values_are_more_than_refused(values: object) -> None:
+    with suppress(UsageError, ValidationError):
+        plan_campaign("x", CampaignFile.model_validate(values), HERE, seed=1)
+
+
+def test_a_resumed_campaign_is_the_same_one() -> None:
+    plan = plan_campaign("small", file_of(), HERE, seed=1)
+    done = plan.campaign.model_copy(
+        update={"failures": [CaseFailure(case=plan.campaign.cases[0].name, block=1, problem="x", when="")]}
+    )
+    assert resumed(plan, done).campaign == done
+    more = plan_campaign("small", file_of(), HERE, seed=1, blocks=7)
+    assert resumed(more, done).campaign.blocks == 7
+    assert resumed(more, done).campaign.failures == done.failures
+    for other, words in (
+        (plan_campaign("small", file_of(), HERE, seed=2), "seed"),
+        (plan_campaign("small", file_of(), BOTH, seed=1), "targets"),
+        (plan_campaign("small", file_of(), HERE, seed=1, scale=0.5), "scale"),
+        (plan_campaign("small", file_of(SMALL.replace("20", "30")), HERE, seed=1), "cases differ"),
+        (plan_campaign("small", file_of(SMALL.replace("4 KiB", "8 KiB")), HERE, seed=1), "parameters"),
+        (plan_campaign("small", file_of(), HERE, seed=1, blocks=1), "2 blocks already"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            resumed(other, done)
+
+
+def test_documents_that_contradict_themselves_are_refused() -> None:
+    good = made_up_campaign().model_dump(mode="json")
+    Campaign.model_validate(good)
+    changes: tuple[dict[str, Any], ...] = (
+        {"runs": good["runs"] + good["runs"][:1]},
+        {"cases": good["cases"] * 2},
+        {"cases": []},
+        {"blocks": 1},
+        {"targets": []},
+        {"scale": 0},
+        {"failures": [{"case": "nobody", "block": 0, "problem": "x", "when": ""}]},
+        {"format": "penstock-campaign 2"},
+    )
+    for change in changes:
+        with pytest.raises(ValidationError):
+            Campaign.model_validate(good | change)
+
+
+def test_views_show_medians_of_sound_runs_and_shares() -> None:
+    campaign = made_up_campaign(blocks=3, cases=2)
+    bad = CaseRun(case="threads=2", block=2, run=made_up_run(9e9, "invalid"))
+    campaign = campaign.model_copy(update={"runs": [*campaign.runs[:-1], bad]})
+    one, two = (cell_of(campaign, case, "carried") for case in campaign.cases)
+    assert (one.middle, one.lowest, one.highest) == pytest.approx((1.1e8, 1e8, 1.2e8))
+    assert two.middle == pytest.approx(2.1e8)
+    assert (two.runs, two.invalid) == (2, 1)
+    share = Baseline(parameters={"threads": 1}, times="threads")
+    view = View(kind="plot", value="carried", rows="threads", columns=["target"], share_of=share)
+    grid = grid_of(campaign, view)
+    assert grid.unit == "share"
+    assert grid.cells[1, ("disk",)].middle == pytest.approx(1)
+    assert grid.cells[2, ("disk",)].middle == pytest.approx(2.1 / 2.2)
+    nothing = grid_of(campaign, view.model_copy(update={"value": "no such value"}))
+    assert nothing.unit == "share"
+    assert all(cell.middle is None for cell in nothing.cells.values())
