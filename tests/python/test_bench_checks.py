@@ -95,6 +95,15 @@ def test_latency_that_rises_to_the_end_is_not_steady() -> None:
     }
 
 
+@pytest.mark.parametrize(("later_ms", "expected"), [(3, {}), (30, {"steady latency": "warning"})])
+def test_latency_matters_beside_the_time_that_a_frame_has(later_ms: int, expected: dict[str, str]) -> None:
+    """From 1 ms to 3 ms is nothing at 10 Hz, however sure it is."""
+    records = frames_document().records
+    assert records is not None
+    done = [n * SECOND // 10 + (1 if n < 150 else later_ms) * 1_000_000 + n % 7 for n in range(300)]
+    assert outcomes(frames_document(records=records.model_dump() | {"done_ns": done})) == expected
+
+
 @pytest.mark.parametrize("rate_hz", [0.0, 10.0])
 def test_bandwidth_that_falls_half_way_is_not_steady(rate_hz: float) -> None:
     document = frames_document()

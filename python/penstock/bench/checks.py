@@ -81,9 +81,8 @@ def stream_checks(
             *check_together(phase),
             *(check_read(document, phase, memory_file_system) if phase.phase == "read" else ()),
         ]
-    for measured in document.phases or []:
-        checks += check_steady_phase(measured)
-    return [*checks, *machine_checks(document, seconds)]
+    steady = (check for measured in document.phases or [] for check in check_steady_phase(measured))
+    return [*checks, *steady, *machine_checks(document, seconds)]
 
 
 def check_complete(document: LoadDocument) -> Check:
@@ -217,34 +216,31 @@ def check_steady(document: LoadDocument, workload: FramesWorkload) -> Iterator[C
     if document.records is None:
         return
     done = numpy.asarray(document.records.done_ns, dtype=numpy.float64)
-    moved = bandwidth_movement(done[done >= 0])
-    if moved is not None:
-        yield _steady("bandwidth", moved, moved.moved, "better" if moved.change < 0 else "worse")
+    if (moved := bandwidth_movement(done[done >= 0])) is not None:
+        yield _steady("bandwidth", moved, moved.moved, moved.change < 0)
     if workload.rate_hz == 0:
         return
     latencies = latencies_ns(document.records.done_ns, workload.rate_hz)
-    moved = movement_of(numpy.array(latencies[latencies >= 0] * 1e-9, dtype=numpy.float64))
-    if moved is not None:
+    if (moved := movement_of(latencies[latencies >= 0] / 1e9)) is not None:
         # Beside the time that a frame has, microseconds are nothing, however sure they are.
         matters = abs(moved.after - moved.before) > LATENCY_SHARE / workload.rate_hz
-        yield _steady("latency", moved, moved.moved and matters, "better" if moved.change > 0 else "worse")
+        yield _steady("latency", moved, moved.moved and matters, moved.change > 0)
 
 
 def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
     """By the bytes of the intervals that are whole: the last one has what came after it, too."""
-    moved = movement_of(numpy.asarray(phase.series.bytes[:-1], dtype=numpy.float64))
-    if moved is not None:
-        bias: Bias = "better" if moved.change < 0 else "worse"
-        yield _steady(f"bandwidth ({phase.phase})", moved, moved.moved, bias)
+    if (moved := movement_of(numpy.asarray(phase.series.bytes[:-1], dtype=numpy.float64))) is not None:
+        yield _steady(f"bandwidth ({phase.phase})", moved, moved.moved, moved.change < 0)
 
 
-def _steady(what: str, found: Movement, moved: bool, bias: Bias) -> Check:
+def _steady(what: str, found: Movement, moved: bool, got_worse: bool) -> Check:
+    """Figures of a storage that gets worse are better than what comes."""
     return _check(
         f"steady {what}",
         "warning" if moved else "ok",
         f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by",
         f"{100 * found.change:+.3g} % at the end",
-        bias,
+        "better" if got_worse else "worse",
         "steady state was not reached: a longer run shows where that ends",
     )
 
