@@ -33,6 +33,7 @@ from rows import (
     integrity,
     load,
     memory,
+    metadata,
     path,
     placements,
     ranks,
@@ -68,6 +69,7 @@ ROWS: dict[str, Row] = {
     "memory": memory.bounded,
     "load": load.alone,
     "load-disk": load.beside_fio,
+    "metadata": metadata.beside_bare_calls,
 }
 
 

@@ -132,8 +132,10 @@ Result<void> read_workload(Fields& fields, LoadPlan& plan) {
     PEN_ASSIGN(plan.workload, read_frames(workload));
   } else if (kind == "stream") {
     PEN_ASSIGN(plan.workload, read_stream(workload));
+  } else if (kind == "metadata") {
+    PEN_ASSIGN(plan.workload, MetadataPlan::read(workload));
   } else {
-    return workload.wrong("kind", "frames or stream");
+    return workload.wrong("kind", "frames, stream or metadata");
   }
   return workload.refuse_others();
 }
@@ -141,6 +143,10 @@ Result<void> read_workload(Fields& fields, LoadPlan& plan) {
 /// What one part of the plan allows only together with another.
 Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   const auto* posix = std::get_if<PosixPlan>(&plan.backend);
+  if (std::holds_alternative<MetadataPlan>(plan.workload)) {
+    if (posix == nullptr || !posix->direct) return {};
+    return make_error(Errc::invalid_argument, "backend.direct is true, expected false with workload.kind metadata");
+  }
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
     if (posix == nullptr && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
@@ -169,7 +175,8 @@ Json backend_json(const std::variant<NullPlan, PosixPlan>& backend) {
           {"freeze_s", seconds_of(null.freeze_ns)}};
 }
 
-Json workload_json(const std::variant<FramesPlan, StreamPlan>& workload) {
+Json workload_json(const std::variant<FramesPlan, StreamPlan, MetadataPlan>& workload) {
+  if (const auto* metadata = std::get_if<MetadataPlan>(&workload)) return metadata->to_json();
   if (const auto* frames = std::get_if<FramesPlan>(&workload))
     return {{"kind", "frames"},
             {"frames", frames->frames},
@@ -227,6 +234,10 @@ Json LoadPlan::to_json() const {
 
 std::string file_name(const LoadPlan& plan, std::uint64_t number) {
   return fmt::format("{}{:09}.bin", plan.prefix, number);
+}
+
+std::string tree_name(const LoadPlan& plan, std::uint64_t number) {
+  return fmt::format("{}{:09}", plan.prefix, number);
 }
 
 }  // namespace penstock::load

@@ -8,6 +8,7 @@
 
 #include "base/fields.hpp"
 #include "base/result.hpp"
+#include "load/metadata_plan.hpp"
 
 namespace penstock::load {
 
@@ -69,10 +70,10 @@ constexpr std::uint64_t intervals_max = 10'000;
 
 struct LoadPlan {
   std::variant<NullPlan, PosixPlan> backend;
-  std::variant<FramesPlan, StreamPlan> workload;
+  std::variant<FramesPlan, StreamPlan, MetadataPlan> workload;
   ContentKind content = ContentKind::random;
   std::uint64_t seed = 1;
-  std::string prefix;           ///< files are called PREFIX000000000.bin and so on
+  std::string prefix;           ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000
   double interval_s = 1;        ///< of the time series
   double drain_timeout_s = 60;  ///< for what is under way when nothing new is due
   std::string log_level = "warning";
@@ -84,5 +85,7 @@ struct LoadPlan {
 };
 
 std::string file_name(const LoadPlan& plan, std::uint64_t number);
+/// Of the top folder of a tree.
+std::string tree_name(const LoadPlan& plan, std::uint64_t number);
 
 }  // namespace penstock::load

@@ -102,7 +102,7 @@ def frames_request(
             access=access,
         )
     except (ValidationError, OverflowError) as error:
-        raise _usage(error) from error
+        raise usage(error) from error
 
 
 def stream_workload(
@@ -130,10 +130,11 @@ def stream_workload(
             seconds_max=seconds_max,
         )
     except ValidationError as error:
-        raise _usage(error) from error
+        raise usage(error) from error
 
 
-def _usage(error: ValidationError | OverflowError) -> UsageError:
+def usage(error: ValidationError | OverflowError) -> UsageError:
+    """The first value that is not possible."""
     if isinstance(error, OverflowError):
         return UsageError("a rate or a time is too large", "give finite numbers")
     first = error.errors()[0]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.model.plans import GIB, LogLevel, Plan
+from penstock.model.plans import GIB, MIB, LogLevel, Plan
 
 Sync = Literal["none", "end", "each"]
 Layout = Literal["file_a_frame", "file_a_writer"]
@@ -68,14 +68,60 @@ class StreamWorkload(Plan):
     seconds_max: float = Field(0.0, ge=0, description="of each phase, which ends early then; 0: no limit")
 
 
+class MetadataWorkload(Plan):
+    """Names: trees of folders with items in each folder of them, made, found, read, renamed and removed.
+
+    Each operation is a phase that all threads begin together.
+    """
+
+    kind: Literal["metadata"] = "metadata"
+    threads: int = Field(1, ge=1, le=256)
+    items: int = Field(
+        ge=1,
+        le=10**7,
+        description="folders, and as many files, that a thread makes in each folder of its tree",
+    )
+    depth: int = Field(0, ge=0, le=20, description="of a tree, below its top")
+    branch: int = Field(1, ge=1, le=10_000, description="folders of the tree in each of its folders")
+    shared: bool = Field(False, description="one tree for all threads instead of one each")
+    shift: int = Field(
+        0,
+        ge=0,
+        description="threads find, read, rename and remove what the thread so many further made",
+    )
+    iterations: int = Field(1, ge=1, le=1000, description="each in trees of its own")
+    folders: bool = Field(True, description="items that are folders")
+    files: bool = Field(True, description="items that are files")
+    file_bytes: int = Field(0, ge=0, le=64 * MIB, description="0: empty ones, which are not read")
+    rename: bool = False
+    remove: bool = Field(True, description="else items and trees stay")
+
+    @property
+    def tree_folders(self) -> int:
+        """Of one tree; its top is one of them."""
+        return sum(self.branch**level for level in range(self.depth + 1))
+
+    @property
+    def trees(self) -> int:
+        """Of an iteration."""
+        return 1 if self.shared else self.threads
+
+    @property
+    def items_each(self) -> int:
+        """Of a kind, in an iteration."""
+        return self.threads * self.tree_folders * self.items
+
+
 class LoadPlan(Plan):
     """The job of penstock-load."""
 
     backend: Annotated[NullBackend | PosixBackend, Field(discriminator="kind")]
-    workload: Annotated[FramesWorkload | StreamWorkload, Field(discriminator="kind")]
+    workload: Annotated[FramesWorkload | StreamWorkload | MetadataWorkload, Field(discriminator="kind")]
     content: ContentKind = Field("random", description="random bytes cannot be compressed or deduplicated")
     seed: int = Field(1, ge=0, lt=2**64)
-    prefix: str = Field("load-", description="files are called PREFIX000000000.bin and so on")
+    prefix: str = Field(
+        "load-", description="files are called PREFIX000000000.bin and so on, trees PREFIX000000000"
+    )
     interval_s: float = Field(1.0, ge=0.001, le=3600, description="of the time series")
     drain_timeout_s: float = Field(
         60.0, ge=0, le=86400, description="for what is under way when nothing new is due"
@@ -197,6 +243,44 @@ class StreamPhase(_Part):
     series: Series
 
 
+Operation = Literal[
+    "tree_create",
+    "folder_create",
+    "folder_stat",
+    "folder_rename",
+    "folder_remove",
+    "file_create",
+    "file_stat",
+    "file_read",
+    "file_rename",
+    "file_remove",
+    "tree_remove",
+]
+
+
+class MetadataPhase(_Part):
+    """One operation in one iteration."""
+
+    operation: Operation
+    iteration: int
+    operations: int
+    complete: bool = Field(description="all threads did all of it")
+    first_done_s: float | None = Field(description="the first thread was done; null where it is not complete")
+    last_done_s: float | None
+
+
+class MetadataSaid(_Part):
+    """Of a metadata workload."""
+
+    phases: list[MetadataPhase] = Field(description="in the order in which they were done")
+    times: dict[Operation, Histogram] = Field(
+        description="from the end of a thread's operation to that of its next one, all iterations together"
+    )
+    waited_ns: list[int] = Field(
+        description="each thread's, for a processor while it could run; -1 where the kernel does not tell"
+    )
+
+
 class StorageSaid(_Part):
     direct: bool = Field(description="all files were opened past the page cache")
 
@@ -220,3 +304,4 @@ class LoadDocument(_Part):
     series: Series | None = None
     records: Records | None = None
     phases: list[StreamPhase] | None = None
+    metadata: MetadataSaid | None = None

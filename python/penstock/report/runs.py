@@ -11,6 +11,7 @@ from penstock.bench.run import FramesRequest
 from penstock.model.load import StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures, Verdict
 from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.metadata import metadata_view
 from penstock.report.tables import fact_table
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -66,8 +67,9 @@ def run_view(run: Run) -> RenderableType:
     figures = _frames_rows(run.frames) if run.frames else {}
     for phase in run.streams:
         figures |= _stream_rows(phase)
+    view = metadata_view(run.metadata) if run.workload == "metadata" else fact_table(figures)
     validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
-    return Group(fact_table(figures), Text(), checks_table(run.checks), Text(), validity)
+    return Group(view, Text(), checks_table(run.checks), Text(), validity)
 
 
 def _frames_rows(figures: FrameFigures) -> dict[str, str]:

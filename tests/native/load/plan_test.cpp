@@ -21,6 +21,14 @@ Json stream_plan() {
     "workload": {"kind": "stream", "threads": 2, "thread_bytes": 8388608, "transfer_bytes": 1048576, "verify": true}})");
 }
 
+Json metadata_plan() {
+  return Json::parse(R"({
+    "backend": {"kind": "posix", "folder": "/data/run", "direct": false, "sync": "none"},
+    "workload": {"kind": "metadata", "threads": 4, "items": 10, "depth": 5, "branch": 5, "shared": true, "shift": 3,
+                 "iterations": 5, "folders": false, "files": true, "file_bytes": 4096, "rename": true,
+                 "remove": false}})");
+}
+
 std::string error_of(const Json& plan) {
   const auto result = LoadPlan::from_json(plan.dump());
   return result ? "no error" : result.error().message();
@@ -45,7 +53,7 @@ TEST(LoadPlan, ReadsAllOfIt) {
 }
 
 TEST(LoadPlan, ComesOutAsItWentIn) {
-  for (const auto& given : {frames_plan(), stream_plan()}) {
+  for (const auto& given : {frames_plan(), stream_plan(), metadata_plan()}) {
     const auto plan = LoadPlan::from_json(given.dump());
     ASSERT_TRUE(plan) << plan.error().message();
     const auto written = plan->to_json();
@@ -70,7 +78,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
       {"/backend/folder", std::string("a\0b", 3), "backend.folder is \"a\\u0000b\", expected a path"},
       {"/backend/sync", "always", "backend.sync is \"always\", expected none, end or each"},
       {"/backend/odirect", true, "backend.odirect is not a field that is known here"},
-      {"/workload/kind", "waves", "workload.kind is \"waves\", expected frames or stream"},
+      {"/workload/kind", "waves", "workload.kind is \"waves\", expected frames, stream or metadata"},
       {"/workload/frames", 0, "workload.frames is 0, expected a whole number from 1 to 1000000000"},
       {"/workload/frames", -1, "workload.frames is -1, expected a whole number of at least 0"},
       {"/workload/frames", 1e3, "workload.frames is 1000.0, expected a whole number of at least 0"},
@@ -120,6 +128,26 @@ TEST(LoadPlan, NamesWhatIsWrongWithAStream) {
   auto plan = stream_plan();
   plan["workload"]["transfer_bytes"] = 1024;
   EXPECT_EQ(error_of(plan), "workload.transfer_bytes is 1024, expected a multiple of 4096 with backend.direct");
+}
+
+TEST(LoadPlan, NamesWhatIsWrongWithMetadata) {
+  const Wrong all[] = {
+      {"/workload/items", nullptr, "workload.items is missing"},
+      {"/workload/items", 0, "workload.items is 0, expected a whole number from 1 to 10000000"},
+      {"/workload/items", 100'000,
+       "workload.items is 100000, expected so few that a run makes at most 1000000000 files and folders, not "
+       "7812019530"},
+      {"/workload/branch", 100, "workload.branch is 100, expected a tree of at most 1000000 folders at depth 5"},
+      {"/workload/shift", 4, "workload.shift is 4, expected a whole number from 0 to 3"},
+      {"/workload/files", false, "workload.files is false, expected true where folders is false"},
+      {"/workload/file_bytes", 1 << 27, "workload.file_bytes is 134217728, expected a whole number from 0 to 67108864"},
+      {"/backend/direct", true, "backend.direct is true, expected false with workload.kind metadata"},
+  };
+  for (const auto& [where, value, message] : all) {
+    auto plan = metadata_plan();
+    plan[Json::json_pointer(where)] = value;
+    EXPECT_EQ(error_of(plan), message) << where;
+  }
 }
 
 TEST(LoadPlan, MemoryAndTheTimeSeriesAreBounded) {
