@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 from penstock.cli import application
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
 from penstock.model.load import (
+    FrameImage,
     FramesWorkload,
     LoadPlan,
     MetadataWorkload,
@@ -251,6 +252,7 @@ def load_page() -> str:
         ("backend of kind posix", PosixBackend),
         ("backend of kind null", NullBackend),
         ("workload of kind frames", FramesWorkload),
+        ("image of a workload of kind frames", FrameImage),
         ("workload of kind stream", StreamWorkload),
         ("workload of kind metadata", MetadataWorkload),
     ):

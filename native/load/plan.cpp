@@ -105,6 +105,14 @@ Result<FramesPlan> read_frames(Fields& fields) {
   PEN_ASSIGN(plan.record, fields.flag("record", true));
   if (plan.record && plan.frames > recorded_frames_max)
     return fields.wrong("record", fmt::format("false for more than {} frames", recorded_frames_max));
+  const bool one_each = plan.layout == Layout::file_a_frame;
+  PEN_ASSIGN(plan.rename, fields.flag("rename", false));
+  if (plan.rename && !one_each) return fields.wrong("rename", "false where layout is file_a_writer");
+  const auto* image = fields.find("image");
+  if (image == nullptr) return plan;
+  if (!one_each) return fields.wrong("image", "none where layout is file_a_writer");
+  PEN_ASSIGN(auto of_image, Fields::of(*image, fields.path_of("image")));
+  PEN_ASSIGN(plan.image, ImagePlan::read(of_image, plan.frame_bytes));
   return plan;
 }
 
@@ -186,7 +194,9 @@ Json workload_json(const std::variant<FramesPlan, StreamPlan, MetadataPlan>& wor
             {"buffer_frames", frames->buffer_frames},
             {"late_after_s", seconds_of(frames->late_after_ns)},
             {"layout", name(frames->layout)},
-            {"record", frames->record}};
+            {"record", frames->record},
+            {"rename", frames->rename},
+            {"image", frames->image ? frames->image->to_json() : Json()}};
   const auto& stream = std::get<StreamPlan>(workload);
   return {{"kind", "stream"},
           {"threads", stream.threads},
@@ -233,7 +243,9 @@ Json LoadPlan::to_json() const {
 }
 
 std::string file_name(const LoadPlan& plan, std::uint64_t number) {
-  return fmt::format("{}{:09}.bin", plan.prefix, number);
+  const auto* frames = std::get_if<FramesPlan>(&plan.workload);
+  const bool is_image = frames != nullptr && frames->image;
+  return fmt::format("{}{:09}.{}", plan.prefix, number, is_image ? frames->image->suffix : "bin");
 }
 
 std::string tree_name(const LoadPlan& plan, std::uint64_t number) {

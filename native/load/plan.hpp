@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "base/fields.hpp"
 #include "base/result.hpp"
+#include "load/image.hpp"
 #include "load/metadata_plan.hpp"
 
 namespace penstock::load {
@@ -52,7 +54,9 @@ struct FramesPlan {
   std::uint64_t buffer_frames = 1;  ///< held at once, those that are being written among them
   std::int64_t late_after_ns = 0;   ///< a frame is late when it is done more than this after it was due
   Layout layout = Layout::file_a_frame;
-  bool record = true;  ///< the times of each frame go into the document
+  bool record = true;              ///< the times of each frame go into the document
+  bool rename = false;             ///< a file has a name of its own until it is complete
+  std::optional<ImagePlan> image;  ///< else frames are plain bytes
 };
 
 /// A sequential write of one file a thread, then a sequential read of each by another thread.

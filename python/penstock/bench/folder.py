@@ -32,15 +32,16 @@ RESERVE_INODES = 1000
 
 
 class FileSet(BaseModel):
-    """Files called PREFIX000000000.bin up to, and without, number `count`."""
+    """Files called PREFIX000000000.SUFFIX up to, and without, number `count`; or NAME.partial."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
     count: int = Field(ge=0, le=10**9)
+    suffix: str = Field("bin", pattern=r"^[a-z0-9]{1,10}$")
 
     def has(self, name: str) -> bool:
-        match = re.fullmatch(re.escape(self.prefix) + r"([0-9]{9})\.bin", name)
+        match = re.fullmatch(re.escape(self.prefix) + rf"([0-9]{{9}})\.{self.suffix}(\.partial)?", name)
         return match is not None and int(match[1]) < self.count
 
 

@@ -10,11 +10,13 @@ from penstock.bench.checks import frame_checks, stream_checks, validity_of
 from penstock.bench.conditions import conditions_of, is_memory
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
+from penstock.bench.images import ImageRequest, suffix_of, template_file
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
     RECORDED_FRAMES_MAX,
     ContentKind,
+    FrameImage,
     FramesWorkload,
     Layout,
     LoadDocument,
@@ -61,6 +63,8 @@ class FramesRequest(BaseModel):
     late_after_s: float = Field(ge=0, le=3600)
     layout: Layout
     access: Access
+    rename: bool = False
+    image: ImageRequest | None = None
 
     @property
     def bytes(self) -> int:
@@ -152,12 +156,16 @@ class Telling:
     log: LogLine
 
 
-def frames_plan(request: FramesRequest, backend: PosixBackend | NullBackend, prefix: str) -> LoadPlan:
+def frames_plan(
+    request: FramesRequest, backend: PosixBackend | NullBackend, prefix: str, image: FrameImage | None = None
+) -> LoadPlan:
     record = request.frames <= RECORDED_FRAMES_MAX
     duration_s = request.frames / request.rate_hz if request.rate_hz else request.seconds
     return LoadPlan(
         backend=backend,
-        workload=FramesWorkload(**request.model_dump(exclude={"seconds", "access"}), record=record),
+        workload=FramesWorkload(
+            **request.model_dump(exclude={"seconds", "access", "image"}), record=record, image=image
+        ),
         content=request.access.content,
         seed=request.access.seed,
         prefix=prefix,
@@ -165,11 +173,13 @@ def frames_plan(request: FramesRequest, backend: PosixBackend | NullBackend, pre
     )
 
 
-def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
+def measure_ceiling(
+    request: FramesRequest, telling: Telling, image: FrameImage | None = None
+) -> float | None:
     """Frames a second of the same pattern without storage; None where nothing was written in time."""
     frames = math.ceil(request.rate_hz * _CEILING_S)
     unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(_CEILING_FRAMES_MIN, frames)))
-    plan = frames_plan(unpaced, NullBackend(), "ceiling-")
+    plan = frames_plan(unpaced, NullBackend(), "ceiling-", image)
     document = load(plan, telling.progress, telling.log)
     if document.interrupted:
         raise PenstockError("interrupted before anything was written")
@@ -181,11 +191,20 @@ def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
 
 def run_frames(request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling) -> Run:
     """The run in `folder`. With a rate, the generator's ceiling is measured first."""
-    ceiling_hz = measure_ceiling(request, telling) if request.rate_hz else None
-    folder.announce(FileSet(prefix=prefix, count=request.files))
+    if request.image is None:
+        return _run_frames(request, folder, prefix, telling, None)
+    with template_file(request.image) as image:
+        return _run_frames(request, folder, prefix, telling, image)
+
+
+def _run_frames(
+    request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling, image: FrameImage | None
+) -> Run:
+    ceiling_hz = measure_ceiling(request, telling, image) if request.rate_hz else None
+    folder.announce(FileSet(prefix=prefix, count=request.files, suffix=suffix_of(request.image)))
     backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
     conditions = conditions_of(folder.path)
-    document = load(frames_plan(request, backend, prefix), telling.progress, telling.log)
+    document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log)
     checks = frame_checks(document, ceiling_hz, is_memory(conditions))
     return Run(
         workload="frames",

@@ -1,12 +1,15 @@
 """`penstock bench`"""
 
+import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
+import numpy
 import typer
 
 from penstock.bench.folder import BenchFolder, find_left, require_room, require_target
+from penstock.bench.images import ImageRequest, PixelType, make_template
 from penstock.bench.run import (
     Access,
     FramesRequest,
@@ -60,6 +63,7 @@ LateAfter = Annotated[
         " [default: the time between frames, at least 0.01]",
     ),
 ]
+FrameFormat = Literal["raw", "cbf", "tiff", "hdf5"]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the folder and the files.")]
 Output = Annotated[Path | None, typer.Option(help="Write the document of the run into this file.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before anything is written.")]
@@ -104,20 +108,66 @@ def finish(run: Run, output: Path | None, json: bool) -> None:
         raise typer.Exit(int(ExitCode.INVALID))
 
 
+def _rows_and_columns(shape: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,7})x([0-9]{1,7})", shape)
+    rows, columns = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
+        raise UsageError(
+            f"--shape {shape} is not possible", "two numbers from 1 to 1048576, such as 2527x2463"
+        )
+    return rows, columns
+
+
+def image_request(shape: str | None, type_: PixelType, format_: FrameFormat) -> ImageRequest | None:
+    """None for plain bytes. A UsageError where the format holds no such frames."""
+    if format_ == "raw":
+        return None
+    if shape is None:
+        raise UsageError(f"--format {format_} needs --shape", "for example --shape 2527x2463")
+    rows, columns = _rows_and_columns(shape)
+    return ImageRequest(format=format_, rows=rows, columns=columns, type=type_)
+
+
+def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image: ImageRequest | None) -> int:
+    """What a frame takes as a file."""
+    if (size is None) == (shape is None):
+        raise UsageError("a frame has --frame-size or --shape", "give one of them")
+    if image is not None:
+        return len(make_template(image).data)
+    if size is not None:
+        return size_option(size, "--frame-size")
+    rows, columns = _rows_and_columns(shape or "")
+    return rows * columns * numpy.dtype(type_).itemsize
+
+
 @bench_application.command(
     "frames",
     epilog=examples(
         "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
         "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
+        "penstock bench frames /data --format cbf --shape 2527x2463 --rate 25 --rename",
     ),
 )
 @reports_errors
 def frames_command(
     target: Target,
-    frame_size: Annotated[str, typer.Option(metavar="SIZE", help="Of a frame.")],
     rate: Annotated[
         float, typer.Option(min=0, max=1e7, metavar="HZ", help="Frames a second; 0: as fast as it goes.")
     ],
+    frame_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Of a frame; or --shape says it.")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option(metavar="ROWSxCOLUMNS", help="Of a frame, instead of its size.")
+    ] = None,
+    type_: Annotated[PixelType, typer.Option("--type", help="Of pixels.")] = "int32",
+    format_: Annotated[
+        FrameFormat,
+        typer.Option("--format", help="Plain bytes, or files that image readers open; these need --shape."),
+    ] = "raw",
+    rename: Annotated[
+        bool, typer.Option("--rename", help="Files are called NAME.partial until they are complete.")
+    ] = False,
     seconds: Annotated[float, typer.Option(min=0.001, help="How long frames become due.")] = 30.0,
     frames: Annotated[
         int | None, typer.Option(min=1, help="So many frames instead; needed with --rate 0.")
@@ -143,9 +193,12 @@ def frames_command(
     """
     if rate == 0 and frames is None:
         raise UsageError("--rate 0 needs --frames", "say how many frames are written as fast as it goes")
+    if layout == "file_a_writer" and (rename or format_ != "raw"):
+        raise UsageError("--layout file_a_writer holds plain frames", "leave --format and --rename away")
     access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
+    image = image_request(shape, type_, format_)
     request = frames_request(
-        size_option(frame_size, "--frame-size"),
+        frame_bytes_of(frame_size, shape, type_, image),
         rate,
         frames / rate if frames is not None and rate > 0 else seconds,
         writers,
@@ -154,6 +207,7 @@ def frames_command(
         layout,
         access,
     )
+    request = request.model_copy(update={"rename": rename, "image": image})
     if frames is not None:
         request = request.model_copy(update={"frames": frames})
     _prepare(target, output, request)

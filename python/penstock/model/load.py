@@ -36,6 +36,18 @@ class PosixBackend(Plan):
     )
 
 
+class FrameImage(Plan):
+    """Frames as files that image readers open: a template, in which each has pixels of its own."""
+
+    template: str = Field(description="a file with one whole frame, of frame_bytes")
+    suffix: str = Field(pattern=r"^[a-z0-9]{1,10}$", description="of file names, instead of bin")
+    pixels_at: int = Field(ge=0, description="the first byte of the pixels in the template")
+    pixels_bytes: int = Field(ge=0)
+    differences: bool = Field(
+        False, description="each byte is a difference of pixels, as in CBF: any value but 0x80"
+    )
+
+
 class FramesWorkload(Plan):
     """Frames that become due at a rate, whatever became of those before them."""
 
@@ -54,6 +66,8 @@ class FramesWorkload(Plan):
     )
     layout: Layout = "file_a_frame"
     record: bool = Field(True, description="the times of each frame go into the document")
+    rename: bool = Field(False, description="a file is called NAME.partial until it is complete")
+    image: FrameImage | None = Field(None, description="else frames are plain bytes")
 
 
 class StreamWorkload(Plan):

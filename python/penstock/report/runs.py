@@ -27,13 +27,21 @@ def frames_plan_view(request: FramesRequest, target: str, more: FramesRequest | 
     layout = request.layout.replace("_", " ")
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
-        "frames": f"{request.frames} of {human_bytes(request.frame_bytes)}, {_rate_text(request)}",
+        "frames": f"{request.frames}{_image_text(request)} of {human_bytes(request.frame_bytes)},"
+        f" {_rate_text(request)}",
         "files": f"{files}, {human_bytes(size)} together",
         "takes": _duration_text(request, more),
         "writers": f"{request.writers}, {layout}, {access}, sync: {request.access.sync}",
         "buffer": f"{request.buffer_frames} frames; late after {human_seconds(request.late_after_s)}",
     }
     return fact_table(rows)
+
+
+def _image_text(request: FramesRequest) -> str:
+    if request.image is None:
+        return ""
+    image = request.image
+    return f" {image.format} files, {image.rows} x {image.columns} {image.type},"
 
 
 def _rate_text(request: FramesRequest) -> str:

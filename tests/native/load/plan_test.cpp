@@ -11,7 +11,8 @@ Json frames_plan() {
   return Json::parse(R"({
     "backend": {"kind": "posix", "folder": "/data/run", "direct": true, "sync": "each"},
     "workload": {"kind": "frames", "frames": 1000, "frame_bytes": 1048576, "rate_hz": 100, "writers": 4,
-                 "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer", "record": false},
+                 "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer", "record": false, "rename": false,
+                 "image": null},
     "content": "zeros", "seed": 7, "prefix": "frame-", "interval_s": 0.5, "drain_timeout_s": 5, "log_level": "debug"})");
 }
 
@@ -27,6 +28,15 @@ Json metadata_plan() {
     "workload": {"kind": "metadata", "threads": 4, "items": 10, "depth": 5, "branch": 5, "shared": true, "shift": 3,
                  "iterations": 5, "folders": false, "files": true, "file_bytes": 4096, "rename": true,
                  "remove": false}})");
+}
+
+Json image_plan() {
+  auto plan = frames_plan();
+  plan["workload"].update(Json::parse(R"({
+    "layout": "file_a_frame", "rename": true,
+    "image": {"template": "/tmp/one.cbf", "suffix": "cbf", "pixels_at": 800, "pixels_bytes": 1000000,
+              "differences": true}})"));
+  return plan;
 }
 
 std::string error_of(const Json& plan) {
@@ -53,7 +63,7 @@ TEST(LoadPlan, ReadsAllOfIt) {
 }
 
 TEST(LoadPlan, ComesOutAsItWentIn) {
-  for (const auto& given : {frames_plan(), stream_plan(), metadata_plan()}) {
+  for (const auto& given : {frames_plan(), stream_plan(), metadata_plan(), image_plan()}) {
     const auto plan = LoadPlan::from_json(given.dump());
     ASSERT_TRUE(plan) << plan.error().message();
     const auto written = plan->to_json();
@@ -108,6 +118,26 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
     plan[Json::json_pointer(where)] = value;
     EXPECT_EQ(error_of(plan), message) << where;
   }
+}
+
+TEST(LoadPlan, NamesWhatIsWrongWithImages) {
+  const Wrong all[] = {
+      {"/workload/layout", "file_a_writer", "workload.rename is true, expected false where layout is file_a_writer"},
+      {"/workload/image/template", "", "workload.image.template is \"\", expected a path"},
+      {"/workload/image/suffix", "a/b", "workload.image.suffix is \"a/b\", expected 1 to 10 small letters and digits"},
+      {"/workload/image/pixels_at", 1048577,
+       "workload.image.pixels_at is 1048577, expected a whole number from 0 to 1048576"},
+      {"/workload/image/pixels_bytes", 1047777,
+       "workload.image.pixels_bytes is 1047777, expected a whole number from 0 to 1047776"},
+      {"/workload/image/pixels_bytes", nullptr, "workload.image.pixels_bytes is missing"},
+      {"/workload/image/colour", "red", "workload.image.colour is not a field that is known here"},
+  };
+  for (const auto& [where, value, message] : all) {
+    auto plan = image_plan();
+    plan[Json::json_pointer(where)] = value;
+    EXPECT_EQ(error_of(plan), message) << where;
+  }
+  EXPECT_EQ(file_name(*LoadPlan::from_json(image_plan().dump()), 42), "frame-000000042.cbf");
 }
 
 TEST(LoadPlan, NamesWhatIsWrongWithAStream) {
