@@ -44,6 +44,11 @@ class Backend {
   virtual Result<std::unique_ptr<StoredFile>> create(const std::string& name) = 0;
   /// One that was written before, for reading.
   virtual Result<std::unique_ptr<StoredFile>> open(const std::string& name) = 0;
+  /// One that was made before, for writing beside others that do.
+  virtual Result<std::unique_ptr<StoredFile>> join(const std::string& name) {
+    return make_error(Errc::unsupported, "{}: this kind of backend does not write into a file from several threads",
+                      name);
+  }
   /// How many bytes of a file are in this machine's memory, so that reading them is no reading of storage. What can be
   /// forgotten of them is forgotten first. Nothing where it is not known.
   virtual std::optional<std::uint64_t> cached_bytes(const std::string& name) = 0;

@@ -89,6 +89,7 @@ class NullBackend final : public Backend {
     return std::unique_ptr<StoredFile>(std::make_unique<NullFile>(misbehaviour_));
   }
   Result<std::unique_ptr<StoredFile>> open(const std::string& name) override { return create(name); }
+  Result<std::unique_ptr<StoredFile>> join(const std::string& name) override { return create(name); }
   std::optional<std::uint64_t> cached_bytes(const std::string&) override { return std::nullopt; }
   Result<std::unique_ptr<Names>> names() override {
     return std::unique_ptr<Names>(std::make_unique<NullNames>(misbehaviour_));

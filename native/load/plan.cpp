@@ -125,6 +125,13 @@ Result<StreamPlan> read_stream(Fields& fields) {
   if (plan.thread_bytes % plan.transfer_bytes != 0)
     return fields.wrong("thread_bytes", fmt::format("a multiple of transfer_bytes, {}", plan.transfer_bytes));
   PEN_ASSIGN(plan.threads, read_threads(fields, "threads", 2 * align_up(plan.transfer_bytes, page_bytes)));
+  PEN_ASSIGN(plan.shared, fields.flag("shared", false));
+  PEN_ASSIGN(plan.segments, fields.whole("segments", 1, 1));
+  if (plan.transfers() % plan.segments != 0)
+    return fields.wrong("segments", fmt::format("a divisor of the {} transfers of a thread", plan.transfers()));
+  PEN_ASSIGN(const auto order, fields.text("order", "sequential"));
+  if (order != "sequential" && order != "random") return fields.wrong("order", "sequential or random");
+  plan.order = order == "random" ? Order::random : Order::sequential;
   PEN_ASSIGN(plan.read, fields.flag("read", true));
   PEN_ASSIGN(plan.verify, fields.flag("verify", false));
   if (plan.verify && !plan.read) return fields.wrong("verify", "false where nothing is read");
@@ -202,6 +209,9 @@ Json workload_json(const std::variant<FramesPlan, StreamPlan, MetadataPlan>& wor
           {"threads", stream.threads},
           {"thread_bytes", stream.thread_bytes},
           {"transfer_bytes", stream.transfer_bytes},
+          {"shared", stream.shared},
+          {"segments", stream.segments},
+          {"order", stream.order == Order::random ? "random" : "sequential"},
           {"read", stream.read},
           {"verify", stream.verify},
           {"seconds_max", stream.seconds_max}};

@@ -59,14 +59,24 @@ struct FramesPlan {
   std::optional<ImagePlan> image;  ///< else frames are plain bytes
 };
 
-/// A sequential write of one file a thread, then a sequential read of each by another thread.
+enum class Order { sequential, random };
+
+/// A write by all threads, into a file each or one for all; then a read by all, each of what another thread wrote.
+/// A shared file has segments one after the other, and in each of them a block of every thread.
 struct StreamPlan {
   unsigned threads = 1;
-  std::uint64_t thread_bytes = 0;
-  std::uint64_t transfer_bytes = 0;  ///< of one call; divides thread_bytes
+  std::uint64_t thread_bytes = 0;    ///< of each thread, in all its blocks
+  std::uint64_t transfer_bytes = 0;  ///< of one call; divides a block
+  bool shared = false;
+  std::uint64_t segments = 1;       ///< of so many blocks thread_bytes are made up
+  Order order = Order::sequential;  ///< in which a thread's transfers are written, and read in another random one
   bool read = true;
   bool verify = false;     ///< compare what is read with what was written
   double seconds_max = 0;  ///< of each phase, which ends early then; 0: no limit
+
+  unsigned files() const { return shared ? 1 : threads; }
+  std::uint64_t block_bytes() const { return thread_bytes / segments; }
+  std::uint64_t transfers() const { return thread_bytes / transfer_bytes; }
 };
 
 constexpr std::uint64_t recorded_frames_max = 1'000'000;

@@ -33,6 +33,9 @@ class PosixBackend final : public Backend {
   Result<std::unique_ptr<StoredFile>> open(const std::string& name) override {
     return opened(name, OpenOptions::Mode::read);
   }
+  Result<std::unique_ptr<StoredFile>> join(const std::string& name) override {
+    return opened(name, OpenOptions::Mode::update);
+  }
   std::optional<std::uint64_t> cached_bytes(const std::string& name) override {
     return cached_bytes_after_forgetting(path_of(name));
   }

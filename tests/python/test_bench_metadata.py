@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench_documents import frames_document, histogram
 from conftest import Run as RunCommand
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,11 +20,17 @@ from jsonschema import Draft202012Validator
 
 from penstock.bench.figures import metadata_figures
 from penstock.bench.folder import BenchFolder
-from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, names_made
+from penstock.bench.metadata import (
+    bytes_at_once,
+    metadata_checks,
+    metadata_workload,
+    names_at_once,
+    names_made,
+)
 from penstock.bench.trees import TreeSet
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import LoadProgress
-from penstock.model.load import LoadPlan, PosixBackend
+from penstock.model.load import LoadDocument, LoadPlan, MetadataWorkload, PosixBackend
 from penstock.model.runs import Run
 from penstock.programs.load import load
 
@@ -310,3 +317,66 @@ def test_a_tree_that_was_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> Non
     with pytest.raises(PenstockError, match="metadata-000000000 and 1 more"):
         folder.remove()
     assert (victim / "f000-000000000").read_text() == "somebody's"
+
+
+def document_of(*phases: tuple[str, int, bool, float, float], sync: str = "none") -> LoadDocument:
+    """Each phase: operation, iteration, complete or not, when the first and when the last thread was done."""
+    said = [
+        {
+            "operation": operation,
+            "iteration": iteration,
+            "operations": 1000,
+            "complete": complete,
+            "first_done_s": first if complete else None,
+            "last_done_s": last if complete else None,
+        }
+        for operation, iteration, complete, first, last in phases
+    ]
+    plan = {
+        "backend": {"kind": "posix", "folder": "/x", "direct": False, "sync": sync},
+        "workload": {"kind": "metadata", "items": 500, "threads": 2},
+    }
+    times = {operation: histogram(1000, 2000) for operation, *_ in phases}
+    nothing = dict.fromkeys(("frames", "seconds", "buffer", "times", "generator", "records"))
+    return frames_document(
+        plan=plan, metadata={"phases": said, "times": times, "waited_ns": [0, 0]}, **nothing
+    )
+
+
+def outcomes(document: LoadDocument, memory_file_system: bool = False) -> dict[str, str]:
+    assert isinstance(document.plan.workload, MetadataWorkload)
+    figures = metadata_figures(document)
+    checks = metadata_checks(document, document.plan.workload, figures, memory_file_system)
+    return {check.name: check.outcome for check in checks}
+
+
+def test_a_sound_run_in_memory_has_nothing_to_say() -> None:
+    document = document_of(("tree_create", 0, True, 0.1, 0.1), ("file_create", 0, True, 11, 12))
+    assert set(outcomes(document, memory_file_system=True).values()) == {"ok"}
+
+
+def test_conditions_that_make_figures_doubtful_are_named() -> None:
+    document = document_of(("file_create", 0, True, 5, 12), ("file_stat", 0, True, 4.5, 5))
+    found = outcomes(document)
+    assert found["long enough (file stat)"] == "warning"
+    assert found["threads end together (file create)"] == "warning"
+    assert found["files forced to storage"] == "warning"
+    assert found["looked up in storage"] == "warning"
+    forced = document_of(("file_create", 0, True, 11, 12), sync="each")
+    assert outcomes(forced)["files forced to storage"] == "ok"
+    assert "looked up in storage" not in outcomes(forced)
+    short = document_of(("file_create", 0, True, 0.5, 0.5), ("file_create", 1, True, 0.4, 0.4))
+    assert outcomes(short)["long enough (file create)"] == "failed"
+
+
+def test_an_iteration_that_was_cut_short_has_no_rate() -> None:
+    document = document_of(
+        ("file_create", 0, True, 10, 10), ("file_create", 1, True, 5, 5), ("file_create", 2, False, 0, 0)
+    )
+    (figures,) = metadata_figures(document)
+    assert (figures.iterations, figures.rate_min, figures.rate_max) == (2, 100, 200)
+    assert figures.rate_deviation == pytest.approx(50 * 2**0.5)
+    assert figures.seconds == 15
+    alone = metadata_figures(document_of(("file_create", 0, True, 8, 10)))[0]
+    assert alone.rate_deviation is None
+    assert alone.together == 0.8

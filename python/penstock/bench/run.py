@@ -22,6 +22,7 @@ from penstock.model.load import (
     LoadDocument,
     LoadPlan,
     NullBackend,
+    Order,
     PosixBackend,
     StreamWorkload,
     Sync,
@@ -117,18 +118,25 @@ def stream_workload(
     verify: bool,
     seconds_max: float,
     direct: bool,
+    shared: bool = False,
+    segments: int = 1,
+    order: Order = "sequential",
 ) -> StreamWorkload:
-    """A UsageError names the value that is not possible. A thread writes whole transfers."""
+    """A UsageError names the value that is not possible. A thread writes whole transfers in each segment."""
     if direct and transfer_bytes % _PAGE:
         raise UsageError(
             f"transfers of {transfer_bytes} bytes are not possible past the page cache",
             f"a multiple of {_PAGE}, or any size with --buffered",
         )
+    in_each_segment = max(1, transfer_bytes) * segments
     try:
         return StreamWorkload(
             threads=threads,
-            thread_bytes=-(-thread_bytes // max(1, transfer_bytes)) * transfer_bytes,
+            thread_bytes=-(-thread_bytes // in_each_segment) * in_each_segment,
             transfer_bytes=transfer_bytes,
+            shared=shared,
+            segments=segments,
+            order=order,
             read=read,
             verify=verify and read,
             seconds_max=seconds_max,
@@ -220,7 +228,7 @@ def _run_frames(
 
 def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
     prefix = "stream-"
-    folder.announce(FileSet(prefix=prefix, count=workload.threads))
+    folder.announce(FileSet(prefix=prefix, count=workload.files))
     plan = LoadPlan(
         backend=PosixBackend(folder=str(folder.path), direct=access.direct, sync=access.sync),
         workload=workload,

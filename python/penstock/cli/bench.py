@@ -22,7 +22,7 @@ from penstock.bench.run import (
 from penstock.cli.common import err, examples, out, print_json, reports_errors, size_option
 from penstock.files.space import write_document
 from penstock.model.errors import ExitCode, UsageError
-from penstock.model.load import ContentKind, Layout, Sync
+from penstock.model.load import ContentKind, Layout, Order, Sync
 from penstock.model.runs import Run
 from penstock.report.progress import ProgressView, show_load
 from penstock.report.runs import frames_plan_view, run_view, stream_plan_view
@@ -231,17 +231,28 @@ def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
     "stream",
     epilog=examples(
         "penstock bench stream /data --threads 2 --size 8GiB",
+        "penstock bench stream /data --threads 4 --shared --segments 256 --size 1GiB --transfer 1MiB",
         "penstock bench stream /data --transfer 1MiB --buffered --sync end --dry-run",
     ),
 )
 @reports_errors
 def stream_command(
     target: Target,
-    size: Annotated[str, typer.Option(metavar="SIZE", help="Of each thread's file.")] = "4GiB",
+    size: Annotated[str, typer.Option(metavar="SIZE", help="That each thread writes.")] = "4GiB",
     transfer: Annotated[str, typer.Option(metavar="SIZE", help="Of one read or write.")] = "8MiB",
-    threads: Annotated[int, typer.Option(min=1, max=256, help="Each has a file of its own.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=256, help="Each writes and reads.")] = 1,
+    shared: Annotated[
+        bool, typer.Option("--shared/--own-files", help="One file for all threads, or one for each.")
+    ] = False,
+    segments: Annotated[
+        int,
+        typer.Option(min=1, help="Of a shared file; each has a block of every thread, one after the other."),
+    ] = 1,
+    order: Annotated[
+        Order, typer.Option(help="In which a thread writes and reads: as it lies in the file, or random.")
+    ] = "sequential",
     read: Annotated[
-        bool, typer.Option("--read/--no-read", help="Read the files afterwards, each by another thread.")
+        bool, typer.Option("--read/--no-read", help="Read all afterwards, each part by another thread.")
     ] = True,
     verify: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Compare what is read with what was written.")
@@ -259,7 +270,7 @@ def stream_command(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Measure sequential bandwidth: write a file a thread, then read each with another thread.
+    """Measure bandwidth: write a file a thread, or a shared one, then read each part with another thread.
 
     The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
     its figures are not to be used; 1: it was interrupted, or failed.
@@ -272,11 +283,14 @@ def stream_command(
         verify,
         seconds_max,
         not buffered,
+        shared,
+        segments,
+        order,
     )
     access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
     require_target(target)
     check_output(output)
-    require_room(target, workload.threads * workload.thread_bytes, workload.threads)
+    require_room(target, workload.bytes, workload.files)
     err().print(stream_plan_view(workload, str(target)))
     if dry_run:
         return

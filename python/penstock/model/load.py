@@ -10,6 +10,7 @@ from penstock.model.plans import GIB, MIB, LogLevel, Plan
 Sync = Literal["none", "end", "each"]
 Layout = Literal["file_a_frame", "file_a_writer"]
 ContentKind = Literal["random", "zeros"]
+Order = Literal["sequential", "random"]
 
 RECORDED_FRAMES_MAX = 1_000_000
 
@@ -71,15 +72,32 @@ class FramesWorkload(Plan):
 
 
 class StreamWorkload(Plan):
-    """A sequential write of one file a thread, then a sequential read of each by another thread."""
+    """A write by all threads, into a file each or one for all, then a read by all of what another one wrote.
+
+    A shared file has segments one after the other, and in each of them a block of every thread.
+    """
 
     kind: Literal["stream"] = "stream"
     threads: int = Field(1, ge=1, le=256)
-    thread_bytes: int = Field(ge=1, le=2**50, description="of each file; a multiple of transfer_bytes")
+    thread_bytes: int = Field(ge=1, le=2**50, description="of each thread; a multiple of transfer_bytes")
     transfer_bytes: int = Field(ge=1, le=GIB, description="of one call")
+    shared: bool = Field(False, description="one file for all threads")
+    segments: int = Field(
+        1, ge=1, description="thread_bytes are so many blocks, each of them whole transfers"
+    )
+    order: Order = Field("sequential", description="of a thread's transfers; random ones are read in another")
     read: bool = True
     verify: bool = Field(False, description="compare what is read with what was written")
     seconds_max: float = Field(0.0, ge=0, description="of each phase, which ends early then; 0: no limit")
+
+    @property
+    def files(self) -> int:
+        return 1 if self.shared else self.threads
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return self.threads * self.thread_bytes
 
 
 class MetadataWorkload(Plan):

@@ -60,12 +60,15 @@ def _duration_text(request: FramesRequest, more: FramesRequest | None) -> str:
 def stream_plan_view(workload: StreamWorkload, target: str) -> Table:
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
+    blocks = human_bytes(workload.thread_bytes // workload.segments)
+    layout = f"{workload.segments} segments, in each a block of {blocks} of each thread"
     return fact_table(
         {
             "target": f"a new folder in {target}, removed afterwards",
-            "files": f"{workload.threads} of {human_bytes(workload.thread_bytes)},"
-            f" {human_bytes(workload.threads * workload.thread_bytes)} together",
-            "transfers": human_bytes(workload.transfer_bytes),
+            "files": f"{workload.files} of {human_bytes(workload.bytes // workload.files)},"
+            f" {human_bytes(workload.bytes)} together",
+            "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
+            "transfers": f"{human_bytes(workload.transfer_bytes)}, {workload.order}",
             "phases": f"{phases}{verified}",
         }
     )

@@ -19,7 +19,8 @@ Json frames_plan() {
 Json stream_plan() {
   return Json::parse(R"({
     "backend": {"kind": "posix", "folder": "/data/run"},
-    "workload": {"kind": "stream", "threads": 2, "thread_bytes": 8388608, "transfer_bytes": 1048576, "verify": true}})");
+    "workload": {"kind": "stream", "threads": 2, "thread_bytes": 8388608, "transfer_bytes": 1048576, "verify": true,
+                 "shared": true, "segments": 4, "order": "random"}})");
 }
 
 Json metadata_plan() {
@@ -146,6 +147,9 @@ TEST(LoadPlan, NamesWhatIsWrongWithAStream) {
        "workload.thread_bytes is 8388609, expected a multiple of transfer_bytes, 1048576"},
       {"/workload/transfer_bytes", 1000,
        "workload.thread_bytes is 8388608, expected a multiple of transfer_bytes, 1000"},
+      {"/workload/segments", 3, "workload.segments is 3, expected a divisor of the 8 transfers of a thread"},
+      {"/workload/segments", 0, "workload.segments is 0, expected a whole number from 1 to 18446744073709551615"},
+      {"/workload/order", "reverse", "workload.order is \"reverse\", expected sequential or random"},
       {"/workload/read", false, "workload.verify is true, expected false where nothing is read"},
       {"/workload/seconds_max", "long", "workload.seconds_max is \"long\", expected a number from 0 to 2592000"},
       {"/backend", {{"kind", "null"}}, "workload.verify is true, expected false with backend.kind null"},
