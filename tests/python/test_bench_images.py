@@ -12,7 +12,7 @@ from conftest import Run as RunCommand
 from penstock.bench.images import ImageRequest, PixelType, make_template, template_file
 from penstock.model.events import LoadProgress
 from penstock.model.load import FramesWorkload, LoadPlan, PosixBackend
-from penstock.model.runs import Run
+from penstock.model.runs import Run, Verdict
 from penstock.programs.load import load
 
 SEED = 5
@@ -117,6 +117,33 @@ def test_a_shape_gives_the_size_of_plain_frames(run: RunCommand, tmp_path: Path)
     result = Run.model_validate_json(run("bench", "frames", str(tmp_path), *options).stdout)
     assert result.document.frames is not None
     assert result.document.frames.bytes == 3 * 40_000
+
+
+def test_a_verdict_of_a_detector_whose_server_writes_files(run: RunCommand, tmp_path: Path) -> None:
+    shown = run("verdict", "pilatus-6m", str(tmp_path), "--format", "cbf", "--rename", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "cbf files, 2527 x 2463 int32, of 6.22 MB" in " ".join(shown.stderr.split())
+    detector = (
+        "custom",
+        str(tmp_path),
+        "--rows",
+        "64",
+        "--columns",
+        "64",
+        "--type",
+        "uint16",
+        "--rate",
+        "20",
+    )
+    finished = run("verdict", *detector, "--format", "tiff", "--seconds", "2", "--yes", "--json")
+    verdict = Verdict.model_validate_json(finished.stdout)
+    size = len(make_template(ImageRequest(format="tiff", rows=64, columns=64, type="uint16")).data)
+    assert verdict.needed_bytes_per_s == 20 * size
+    assert [one.document.frames.written > 0 for one in verdict.runs if one.document.frames] == [True, True]
+    assert list(tmp_path.iterdir()) == []
+    refused = run("verdict", *detector, "--format", "tiff", "--ratio", "8")
+    assert refused.returncode == 2
+    assert "--ratio 8" in refused.stderr
 
 
 @pytest.mark.parametrize(

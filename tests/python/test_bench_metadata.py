@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_documents import frames_document, histogram
@@ -337,7 +338,7 @@ def document_of(*phases: tuple[str, int, bool, float, float], sync: str = "none"
         "workload": {"kind": "metadata", "items": 500, "threads": 2},
     }
     times = {operation: histogram(1000, 2000) for operation, *_ in phases}
-    nothing = dict.fromkeys(("frames", "seconds", "buffer", "times", "generator", "records"))
+    nothing: dict[str, Any] = dict.fromkeys(("frames", "seconds", "buffer", "times", "generator", "records"))
     return frames_document(
         plan=plan, metadata={"phases": said, "times": times, "waited_ns": [0, 0]}, **nothing
     )

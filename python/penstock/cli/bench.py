@@ -3,7 +3,7 @@
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy
 import typer
@@ -64,6 +64,12 @@ LateAfter = Annotated[
     ),
 ]
 FrameFormat = Literal["raw", "cbf", "tiff", "hdf5"]
+FormatOption = Annotated[
+    FrameFormat, typer.Option("--format", help="Plain bytes, or files that image readers open.")
+]
+Rename = Annotated[
+    bool, typer.Option("--rename", help="Files are called NAME.partial until they are complete.")
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the folder and the files.")]
 Output = Annotated[Path | None, typer.Option(help="Write the document of the run into this file.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before anything is written.")]
@@ -118,14 +124,21 @@ def _rows_and_columns(shape: str) -> tuple[int, int]:
     return rows, columns
 
 
-def image_request(shape: str | None, type_: PixelType, format_: FrameFormat) -> ImageRequest | None:
+def check_layout(layout: Layout, format_: FrameFormat, rename: bool) -> None:
+    if layout == "file_a_writer" and (rename or format_ != "raw"):
+        raise UsageError("--layout file_a_writer holds plain frames", "leave --format and --rename away")
+
+
+def image_request(shape: str | None, type_: str, format_: FrameFormat) -> ImageRequest | None:
     """None for plain bytes. A UsageError where the format holds no such frames."""
     if format_ == "raw":
         return None
     if shape is None:
         raise UsageError(f"--format {format_} needs --shape", "for example --shape 2527x2463")
+    if type_ not in get_args(PixelType):
+        raise UsageError(f"image files of {type_} are not made", f"one of {', '.join(get_args(PixelType))}")
     rows, columns = _rows_and_columns(shape)
-    return ImageRequest(format=format_, rows=rows, columns=columns, type=type_)
+    return ImageRequest.model_validate({"format": format_, "rows": rows, "columns": columns, "type": type_})
 
 
 def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image: ImageRequest | None) -> int:
@@ -161,13 +174,8 @@ def frames_command(
         str | None, typer.Option(metavar="ROWSxCOLUMNS", help="Of a frame, instead of its size.")
     ] = None,
     type_: Annotated[PixelType, typer.Option("--type", help="Of pixels.")] = "int32",
-    format_: Annotated[
-        FrameFormat,
-        typer.Option("--format", help="Plain bytes, or files that image readers open; these need --shape."),
-    ] = "raw",
-    rename: Annotated[
-        bool, typer.Option("--rename", help="Files are called NAME.partial until they are complete.")
-    ] = False,
+    format_: FormatOption = "raw",
+    rename: Rename = False,
     seconds: Annotated[float, typer.Option(min=0.001, help="How long frames become due.")] = 30.0,
     frames: Annotated[
         int | None, typer.Option(min=1, help="So many frames instead; needed with --rate 0.")
@@ -193,8 +201,7 @@ def frames_command(
     """
     if rate == 0 and frames is None:
         raise UsageError("--rate 0 needs --frames", "say how many frames are written as fast as it goes")
-    if layout == "file_a_writer" and (rename or format_ != "raw"):
-        raise UsageError("--layout file_a_writer holds plain frames", "leave --format and --rename away")
+    check_layout(layout, format_, rename)
     access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
     image = image_request(shape, type_, format_)
     request = frames_request(
