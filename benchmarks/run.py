@@ -34,6 +34,7 @@ from rows import (
     integrity,
     load,
     memory,
+    metadata,
     path,
     placements,
     ranks,
@@ -71,6 +72,7 @@ ROWS: dict[str, Row] = {
     "load-disk": load.beside_fio,
     "compare": compare.simulated,
     "compare-real": compare.real,
+    "metadata": metadata.beside_bare_calls,
 }
 
 

@@ -22,7 +22,15 @@ from penstock.model.campaigns import Baseline, Campaign, View
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
 from penstock.model.datasheet import DataSheet
-from penstock.model.load import FramesWorkload, LoadPlan, NullBackend, PosixBackend, StreamWorkload
+from penstock.model.load import (
+    FrameImage,
+    FramesWorkload,
+    LoadPlan,
+    MetadataWorkload,
+    NullBackend,
+    PosixBackend,
+    StreamWorkload,
+)
 from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
 from penstock.model.runs import Run, Verdict, schema_of
 from penstock.model.sizing import Sizing
@@ -256,7 +264,9 @@ def load_page() -> str:
         ("backend of kind posix", PosixBackend),
         ("backend of kind null", NullBackend),
         ("workload of kind frames", FramesWorkload),
+        ("image of a workload of kind frames", FrameImage),
         ("workload of kind stream", StreamWorkload),
+        ("workload of kind metadata", MetadataWorkload),
     ):
         lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
     return "\n".join(lines).rstrip() + "\n"

@@ -29,6 +29,7 @@ class Context:
             "native/programs",
             "benchmarks/store",
             "benchmarks/codec",
+            "benchmarks/load",
             "benchmarks/ranks",
             "benchmarks/stream",
         )

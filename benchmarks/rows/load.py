@@ -22,7 +22,8 @@ PACED_SECONDS, PACED_HZ = 10, 1000
 AT_LEAST = 0.97
 
 
-def _run(context: Context, plan: dict[str, Any]) -> dict[str, Any]:
+def run_plan(context: Context, plan: dict[str, Any]) -> dict[str, Any]:
+    """The document; a BenchmarkError where something went wrong."""
     path = context.tmpfs / "load-plan.json"
     path.write_text(json.dumps(plan), encoding="utf-8")
     answer, _ = run_json([context.program("penstock-load"), "--plan", str(path)])
@@ -41,7 +42,7 @@ def _nothing_stored(context: Context, threads: int) -> float:
     settle()
     bytes_each = context.bytes_of(OPERATIONS) * 512
     workload = {"kind": "stream", "threads": threads, "thread_bytes": bytes_each, "transfer_bytes": 512}
-    document = _run(context, {"backend": {"kind": "null"}, "workload": {**workload, "read": False}})
+    document = run_plan(context, {"backend": {"kind": "null"}, "workload": {**workload, "read": False}})
     (phase,) = document["phases"]
     return _seconds(phase) / (phase["operations"] / threads) * 1e9
 
@@ -51,7 +52,9 @@ def _jitter_us(context: Context) -> float:
     settle()
     frames = PACED_SECONDS * PACED_HZ // (8 if context.quick else 1)
     workload = {"kind": "frames", "frames": frames, "frame_bytes": 4096, "rate_hz": PACED_HZ}
-    document = _run(context, {"backend": {"kind": "null"}, "workload": {**workload, "buffer_frames": 100}})
+    document = run_plan(
+        context, {"backend": {"kind": "null"}, "workload": {**workload, "buffer_frames": 100}}
+    )
     offered = document["records"]["offered_ns"]
     late = sorted(time - number * 1_000_000_000 // PACED_HZ for number, time in enumerate(offered))
     return float(late[len(late) * 99 // 100]) * 1e-3
@@ -84,7 +87,7 @@ def _stream(context: Context, folder: Path, total: int, direct: bool) -> Sample:
     settle()
     backend = {"kind": "posix", "folder": str(folder), "direct": direct, "sync": "end"}
     workload = {"kind": "stream", "thread_bytes": total, "transfer_bytes": fio.BLOCK_BYTES, "read": False}
-    document = _run(context, {"backend": backend, "workload": workload})
+    document = run_plan(context, {"backend": backend, "workload": workload})
     for path in folder.glob("load-*.bin"):
         path.unlink()
     return {"bytes_per_s": total / _seconds(document["phases"][0])}

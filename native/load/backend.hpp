@@ -13,6 +13,7 @@
 #include "base/env.hpp"
 #include "base/fields.hpp"
 #include "base/result.hpp"
+#include "load/names.hpp"
 #include "load/plan.hpp"
 
 namespace penstock::load {
@@ -43,9 +44,18 @@ class Backend {
   virtual Result<std::unique_ptr<StoredFile>> create(const std::string& name) = 0;
   /// One that was written before, for reading.
   virtual Result<std::unique_ptr<StoredFile>> open(const std::string& name) = 0;
+  /// One that was made before, for writing beside others that do.
+  virtual Result<std::unique_ptr<StoredFile>> join(const std::string& name) {
+    return make_error(Errc::unsupported, "{}: this kind of backend does not write into a file from several threads",
+                      name);
+  }
   /// How many bytes of a file are in this machine's memory, so that reading them is no reading of storage. What can be
   /// forgotten of them is forgotten first. Nothing where it is not known.
   virtual std::optional<std::uint64_t> cached_bytes(const std::string& name) = 0;
+  /// For workloads of names; an error where it has none.
+  virtual Result<std::unique_ptr<Names>> names() {
+    return make_error(Errc::unsupported, "this kind of backend has no folders, and names no files");
+  }
   /// When to sync() is the plan's choice; a back end that has nothing to sync says none.
   virtual Sync sync() const = 0;
   /// What came of the plan's wishes, as fields of the document.

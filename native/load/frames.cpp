@@ -25,6 +25,8 @@ namespace penstock::load {
 namespace {
 
 constexpr std::int64_t tick_ns = 200'000'000;
+/// Of a file that is not complete; python/penstock/bench/folder.py knows it.
+constexpr const char* unfinished_suffix = ".partial";
 /// Up to here a pacer sleeps most of the time: it spins before each frame.
 constexpr double sleeping_rate_max_hz = 0.1e9 / static_cast<double>(Pacer::spin_ns);
 
@@ -125,10 +127,20 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   /// Everything that takes memory or makes files before the clock starts.
   Result<void> prepare() {
     PEN_TRY(check_memory(frames_.writers * stored_bytes_));
+    if (frames_.image) {
+      PEN_ASSIGN(image_, Image::open(*frames_.image, frames_.frame_bytes));
+    }
+    if (frames_.rename) {
+      PEN_ASSIGN(names_, backend_->names());
+    }
     if (frames_.record) records_ = std::vector<FrameRecord>(frames_.frames);
     for (unsigned i = 0; i < frames_.writers; ++i) {
       PEN_ASSIGN(auto memory, Memory::allocate(stored_bytes_));
-      content_.lay(memory.bytes());
+      if (image_) {
+        image_->lay(content_, memory.bytes());
+      } else {
+        content_.lay(memory.bytes());
+      }
       writers_.push_back(std::make_unique<Writer>(std::move(memory), no_series_));
       if (frames_.layout != Layout::file_a_writer) continue;
       PEN_ASSIGN(writers_.back()->file, backend_->create(file_name(plan_, i)));
@@ -168,7 +180,11 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   void write(Writer& writer) {
     while (const auto frame = buffer_.take()) {
-      content_.stamp(stored(writer), file_of(writer, *frame), place_in_file(writer));
+      if (image_) {
+        image_->stamp(content_, stored(writer), frame->number);
+      } else {
+        content_.stamp(stored(writer), file_of(writer, *frame), place_in_file(writer));
+      }
       const auto begin_ns = now_ns();
       if (frames_.record) records_[frame->number].start_ns = begin_ns;
       const auto written = write_one(writer, *frame);
@@ -197,14 +213,22 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   Result<void> write_one(Writer& writer, const DueFrame& frame) {
     if (!has_own_file()) {
-      PEN_ASSIGN(const auto file, backend_->create(file_name(plan_, frame.number)));
-      PEN_TRY(file->write(stored(writer), 0));
-      if (backend_->sync() != Sync::none) PEN_TRY(file->sync());
-      return file->close();
+      const auto name = file_name(plan_, frame.number);
+      if (!names_) return write_file(writer, name);
+      const auto unfinished = name + unfinished_suffix;
+      PEN_TRY(write_file(writer, unfinished));
+      return names_->rename(unfinished.c_str(), name.c_str());
     }
     PEN_TRY(writer.file->write(stored(writer), place_in_file(writer)));
     ++writer.frames_in_file;
     return backend_->sync() == Sync::each ? writer.file->sync() : Result<void>();
+  }
+
+  Result<void> write_file(const Writer& writer, const std::string& name) const {
+    PEN_ASSIGN(const auto file, backend_->create(name));
+    PEN_TRY(file->write(stored(writer), 0));
+    if (backend_->sync() != Sync::none) PEN_TRY(file->sync());
+    return file->close();
   }
 
   Result<void> complete(Writer& writer) const {
@@ -358,6 +382,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   const std::uint64_t stored_bytes_;
   const Content content_;
   const TimeSeries no_series_;
+  std::optional<Image> image_;
+  std::unique_ptr<Names> names_;  ///< where files are renamed
   std::optional<Pacer> pacer_;
   std::int64_t start_ns_ = 0;
   std::vector<std::unique_ptr<Writer>> writers_;

@@ -57,6 +57,29 @@ class NullFile final : public StoredFile {
   Misbehaviour& misbehaviour_;
 };
 
+class NullNames final : public Names {
+ public:
+  explicit NullNames(Misbehaviour& misbehaviour) : misbehaviour_(misbehaviour) {}
+  Result<void> make_folder(const char*) override { return spend(); }
+  Result<void> remove_folder(const char*) override { return spend(); }
+  Result<void> look_up(const char*) override { return spend(); }
+  Result<void> create(const char*, Bytes, bool) override { return spend(); }
+  Result<std::size_t> read(const char*, MutableBytes into) override {
+    misbehaviour_.spend();
+    return into.size();
+  }
+  Result<void> rename(const char*, const char*) override { return spend(); }
+  Result<void> remove(const char*) override { return spend(); }
+
+ private:
+  Result<void> spend() {
+    misbehaviour_.spend();
+    return {};
+  }
+
+  Misbehaviour& misbehaviour_;
+};
+
 class NullBackend final : public Backend {
  public:
   explicit NullBackend(const NullPlan& plan) : misbehaviour_(plan) {}
@@ -66,7 +89,11 @@ class NullBackend final : public Backend {
     return std::unique_ptr<StoredFile>(std::make_unique<NullFile>(misbehaviour_));
   }
   Result<std::unique_ptr<StoredFile>> open(const std::string& name) override { return create(name); }
+  Result<std::unique_ptr<StoredFile>> join(const std::string& name) override { return create(name); }
   std::optional<std::uint64_t> cached_bytes(const std::string&) override { return std::nullopt; }
+  Result<std::unique_ptr<Names>> names() override {
+    return std::unique_ptr<Names>(std::make_unique<NullNames>(misbehaviour_));
+  }
   Sync sync() const override { return Sync::none; }
   Json describe() const override { return {{"direct", false}}; }
 

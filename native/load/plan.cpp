@@ -105,6 +105,14 @@ Result<FramesPlan> read_frames(Fields& fields) {
   PEN_ASSIGN(plan.record, fields.flag("record", true));
   if (plan.record && plan.frames > recorded_frames_max)
     return fields.wrong("record", fmt::format("false for more than {} frames", recorded_frames_max));
+  const bool one_each = plan.layout == Layout::file_a_frame;
+  PEN_ASSIGN(plan.rename, fields.flag("rename", false));
+  if (plan.rename && !one_each) return fields.wrong("rename", "false where layout is file_a_writer");
+  const auto* image = fields.find("image");
+  if (image == nullptr) return plan;
+  if (!one_each) return fields.wrong("image", "none where layout is file_a_writer");
+  PEN_ASSIGN(auto of_image, Fields::of(*image, fields.path_of("image")));
+  PEN_ASSIGN(plan.image, ImagePlan::read(of_image, plan.frame_bytes));
   return plan;
 }
 
@@ -117,6 +125,13 @@ Result<StreamPlan> read_stream(Fields& fields) {
   if (plan.thread_bytes % plan.transfer_bytes != 0)
     return fields.wrong("thread_bytes", fmt::format("a multiple of transfer_bytes, {}", plan.transfer_bytes));
   PEN_ASSIGN(plan.threads, read_threads(fields, "threads", 2 * align_up(plan.transfer_bytes, page_bytes)));
+  PEN_ASSIGN(plan.shared, fields.flag("shared", false));
+  PEN_ASSIGN(plan.segments, fields.whole("segments", 1, 1));
+  if (plan.transfers() % plan.segments != 0)
+    return fields.wrong("segments", fmt::format("a divisor of the {} transfers of a thread", plan.transfers()));
+  PEN_ASSIGN(const auto order, fields.text("order", "sequential"));
+  if (order != "sequential" && order != "random") return fields.wrong("order", "sequential or random");
+  plan.order = order == "random" ? Order::random : Order::sequential;
   PEN_ASSIGN(plan.read, fields.flag("read", true));
   PEN_ASSIGN(plan.verify, fields.flag("verify", false));
   if (plan.verify && !plan.read) return fields.wrong("verify", "false where nothing is read");
@@ -132,8 +147,10 @@ Result<void> read_workload(Fields& fields, LoadPlan& plan) {
     PEN_ASSIGN(plan.workload, read_frames(workload));
   } else if (kind == "stream") {
     PEN_ASSIGN(plan.workload, read_stream(workload));
+  } else if (kind == "metadata") {
+    PEN_ASSIGN(plan.workload, MetadataPlan::read(workload));
   } else {
-    return workload.wrong("kind", "frames or stream");
+    return workload.wrong("kind", "frames, stream or metadata");
   }
   return workload.refuse_others();
 }
@@ -141,6 +158,10 @@ Result<void> read_workload(Fields& fields, LoadPlan& plan) {
 /// What one part of the plan allows only together with another.
 Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   const auto* posix = std::get_if<PosixPlan>(&plan.backend);
+  if (std::holds_alternative<MetadataPlan>(plan.workload)) {
+    if (posix == nullptr || !posix->direct) return {};
+    return make_error(Errc::invalid_argument, "backend.direct is true, expected false with workload.kind metadata");
+  }
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
     if (posix == nullptr && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
@@ -169,7 +190,8 @@ Json backend_json(const std::variant<NullPlan, PosixPlan>& backend) {
           {"freeze_s", seconds_of(null.freeze_ns)}};
 }
 
-Json workload_json(const std::variant<FramesPlan, StreamPlan>& workload) {
+Json workload_json(const std::variant<FramesPlan, StreamPlan, MetadataPlan>& workload) {
+  if (const auto* metadata = std::get_if<MetadataPlan>(&workload)) return metadata->to_json();
   if (const auto* frames = std::get_if<FramesPlan>(&workload))
     return {{"kind", "frames"},
             {"frames", frames->frames},
@@ -179,12 +201,17 @@ Json workload_json(const std::variant<FramesPlan, StreamPlan>& workload) {
             {"buffer_frames", frames->buffer_frames},
             {"late_after_s", seconds_of(frames->late_after_ns)},
             {"layout", name(frames->layout)},
-            {"record", frames->record}};
+            {"record", frames->record},
+            {"rename", frames->rename},
+            {"image", frames->image ? frames->image->to_json() : Json()}};
   const auto& stream = std::get<StreamPlan>(workload);
   return {{"kind", "stream"},
           {"threads", stream.threads},
           {"thread_bytes", stream.thread_bytes},
           {"transfer_bytes", stream.transfer_bytes},
+          {"shared", stream.shared},
+          {"segments", stream.segments},
+          {"order", stream.order == Order::random ? "random" : "sequential"},
           {"read", stream.read},
           {"verify", stream.verify},
           {"seconds_max", stream.seconds_max}};
@@ -226,7 +253,13 @@ Json LoadPlan::to_json() const {
 }
 
 std::string file_name(const LoadPlan& plan, std::uint64_t number) {
-  return fmt::format("{}{:09}.bin", plan.prefix, number);
+  const auto* frames = std::get_if<FramesPlan>(&plan.workload);
+  const bool is_image = frames != nullptr && frames->image;
+  return fmt::format("{}{:09}.{}", plan.prefix, number, is_image ? frames->image->suffix : "bin");
+}
+
+std::string tree_name(const LoadPlan& plan, std::uint64_t number) {
+  return fmt::format("{}{:09}", plan.prefix, number);
 }
 
 }  // namespace penstock::load

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "base/fields.hpp"
 #include "base/result.hpp"
+#include "load/image.hpp"
+#include "load/metadata_plan.hpp"
 
 namespace penstock::load {
 
@@ -51,17 +54,29 @@ struct FramesPlan {
   std::uint64_t buffer_frames = 1;  ///< held at once, those that are being written among them
   std::int64_t late_after_ns = 0;   ///< a frame is late when it is done more than this after it was due
   Layout layout = Layout::file_a_frame;
-  bool record = true;  ///< the times of each frame go into the document
+  bool record = true;              ///< the times of each frame go into the document
+  bool rename = false;             ///< a file has a name of its own until it is complete
+  std::optional<ImagePlan> image;  ///< else frames are plain bytes
 };
 
-/// A sequential write of one file a thread, then a sequential read of each by another thread.
+enum class Order { sequential, random };
+
+/// A write by all threads, into a file each or one for all; then a read by all, each of what another thread wrote.
+/// A shared file has segments one after the other, and in each of them a block of every thread.
 struct StreamPlan {
   unsigned threads = 1;
-  std::uint64_t thread_bytes = 0;
-  std::uint64_t transfer_bytes = 0;  ///< of one call; divides thread_bytes
+  std::uint64_t thread_bytes = 0;    ///< of each thread, in all its blocks
+  std::uint64_t transfer_bytes = 0;  ///< of one call; divides a block
+  bool shared = false;
+  std::uint64_t segments = 1;       ///< of so many blocks thread_bytes are made up
+  Order order = Order::sequential;  ///< in which a thread's transfers are written, and read in another random one
   bool read = true;
   bool verify = false;     ///< compare what is read with what was written
   double seconds_max = 0;  ///< of each phase, which ends early then; 0: no limit
+
+  unsigned files() const { return shared ? 1 : threads; }
+  std::uint64_t block_bytes() const { return thread_bytes / segments; }
+  std::uint64_t transfers() const { return thread_bytes / transfer_bytes; }
 };
 
 constexpr std::uint64_t recorded_frames_max = 1'000'000;
@@ -69,10 +84,10 @@ constexpr std::uint64_t intervals_max = 10'000;
 
 struct LoadPlan {
   std::variant<NullPlan, PosixPlan> backend;
-  std::variant<FramesPlan, StreamPlan> workload;
+  std::variant<FramesPlan, StreamPlan, MetadataPlan> workload;
   ContentKind content = ContentKind::random;
   std::uint64_t seed = 1;
-  std::string prefix;           ///< files are called PREFIX000000000.bin and so on
+  std::string prefix;           ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000
   double interval_s = 1;        ///< of the time series
   double drain_timeout_s = 60;  ///< for what is under way when nothing new is due
   std::string log_level = "warning";
@@ -84,5 +99,7 @@ struct LoadPlan {
 };
 
 std::string file_name(const LoadPlan& plan, std::uint64_t number);
+/// Of the top folder of a tree.
+std::string tree_name(const LoadPlan& plan, std::uint64_t number);
 
 }  // namespace penstock::load

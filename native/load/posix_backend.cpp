@@ -33,9 +33,13 @@ class PosixBackend final : public Backend {
   Result<std::unique_ptr<StoredFile>> open(const std::string& name) override {
     return opened(name, OpenOptions::Mode::read);
   }
+  Result<std::unique_ptr<StoredFile>> join(const std::string& name) override {
+    return opened(name, OpenOptions::Mode::update);
+  }
   std::optional<std::uint64_t> cached_bytes(const std::string& name) override {
     return cached_bytes_after_forgetting(path_of(name));
   }
+  Result<std::unique_ptr<Names>> names() override { return open_posix_names(plan_.folder); }
   Sync sync() const override { return plan_.sync; }
   Json describe() const override { return {{"direct", direct_files_ > 0 && cached_files_ == 0}}; }
 

@@ -1,4 +1,5 @@
-/// Sequential bandwidth: each thread writes a file of its own, then each reads the file of the next one.
+/// Bandwidth: each thread writes a file of its own, or its blocks of a shared one; then each reads what the next one
+/// wrote.
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +14,7 @@
 #include "load/crew.hpp"
 #include "load/document.hpp"
 #include "load/machine.hpp"
+#include "load/permutation.hpp"
 #include "load/time_series.hpp"
 #include "load/workload.hpp"
 
@@ -20,18 +22,21 @@ namespace penstock::load {
 namespace {
 
 constexpr std::int64_t tick_ns = 200'000'000;
+// What the random orders are for: equal names would be equal orders.
+constexpr std::uint64_t of_the_writes = 3;
+constexpr std::uint64_t of_the_reads = 4;
 
 enum class Phase { write, read };
 
 /// One thread in one phase. It is looked at while the thread works, or hangs.
 struct Worker {
-  Worker(Memory memory, std::uint64_t its_file, std::uint64_t its_bytes, const TimeSeries& empty)
-      : block(std::move(memory)), file(its_file), bytes_planned(its_bytes), series(empty) {}
+  Worker(Memory memory, unsigned of_thread, std::uint64_t its_transfers, const TimeSeries& empty)
+      : block(std::move(memory)), owner(of_thread), transfers(its_transfers), series(empty) {}
 
   const Memory block;
   std::optional<Memory> reference;  ///< what a block should be, where reads are verified
-  const std::uint64_t file;
-  const std::uint64_t bytes_planned;
+  const unsigned owner;             ///< the thread whose blocks it writes or reads
+  const std::uint64_t transfers;
 
   std::mutex mutex;
   // guarded by mutex
@@ -58,20 +63,24 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
         ready_(stream_.threads + 1),
         stop_now_(context.stop.load()) {}
 
-  /// `bytes` of each file: what is there to be written or read.
-  Result<void> prepare(const std::vector<std::uint64_t>& bytes) {
+  /// `transfers` of each thread: what is there to be written or read.
+  Result<void> prepare(const std::vector<std::uint64_t>& transfers) {
     PEN_TRY(check_memory((stream_.verify ? 2 : 1) * stream_.threads * stream_.transfer_bytes));
     for (unsigned i = 0; i < stream_.threads; ++i) {
-      const auto file = phase_ == Phase::write ? i : (i + 1) % stream_.threads;
+      const auto owner = phase_ == Phase::write ? i : (i + 1) % stream_.threads;
       PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));
       content_.lay(memory.bytes());
-      workers_.push_back(std::make_unique<Worker>(std::move(memory), file, bytes[file], no_series_));
+      workers_.push_back(std::make_unique<Worker>(std::move(memory), owner, transfers[owner], no_series_));
       if (phase_ == Phase::write || !stream_.verify) continue;
       PEN_ASSIGN(auto reference, Memory::allocate(stream_.transfer_bytes));
       content_.lay(reference.bytes());
       workers_.back()->reference.emplace(std::move(reference));
     }
     if (phase_ == Phase::read) cached_bytes_ = cached_now();
+    if (phase_ == Phase::write && stream_.shared) {
+      PEN_ASSIGN(auto file, backend_->create(file_name(plan_, 0)));
+      PEN_TRY(file->close());
+    }
     return {};
   }
 
@@ -96,13 +105,13 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     return crew_.dismiss();
   }
 
-  std::vector<std::uint64_t> bytes_of_files() {
-    std::vector<std::uint64_t> bytes(stream_.threads);
+  std::vector<std::uint64_t> transfers_done() {
+    std::vector<std::uint64_t> transfers(stream_.threads);
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
-      bytes[worker->file] = worker->bytes;
+      transfers[worker->owner] = worker->operations;
     }
-    return bytes;
+    return transfers;
   }
 
   std::string problem() {
@@ -145,7 +154,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   std::optional<std::uint64_t> cached_now() const {
     std::uint64_t all = 0;
-    for (unsigned i = 0; i < stream_.threads; ++i) {
+    for (unsigned i = 0; i < stream_.files(); ++i) {
       const auto cached = backend_->cached_bytes(file_name(plan_, i));
       if (!cached) return std::nullopt;
       all += *cached;
@@ -165,25 +174,46 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// Everyone begins at once: files are opened before, and the last one that is ready sets the start.
   Result<void> transfer(Worker& worker) {
-    const auto number = file_name(plan_, worker.file);
-    auto file = phase_ == Phase::write ? backend_->create(number) : backend_->open(number);
+    auto file = open(worker);
     ready_.arrive_and_wait();
     std::call_once(started_, [this] {
       start_ns_ = monotonic_ns();
       backend_->start(start_ns_);
     });
     if (!file.ok()) return std::move(file).error();
-    for (std::uint64_t offset = 0; offset < worker.bytes_planned && !ends(); offset += stream_.transfer_bytes)
+    const Permutation written(stream_.transfers(), key_of({plan_.seed, of_the_writes, worker.owner}));
+    const Permutation read(worker.transfers, key_of({plan_.seed, of_the_reads, worker.owner}));
+    for (std::uint64_t i = 0; i < worker.transfers && !ends(); ++i) {
+      auto number = i;
+      if (stream_.order == Order::random) number = written.at(phase_ == Phase::write ? i : read.at(i));
+      const auto offset = offset_of(worker.owner, number);
       PEN_TRY(phase_ == Phase::write ? write_block(worker, **file, offset) : read_block(worker, **file, offset));
+    }
     if (phase_ == Phase::write && backend_->sync() != Sync::none) PEN_TRY((*file)->sync());
     return (*file)->close();
+  }
+
+  std::uint64_t file_of(const Worker& worker) const { return stream_.shared ? 0 : worker.owner; }
+
+  Result<std::unique_ptr<StoredFile>> open(const Worker& worker) const {
+    const auto name = file_name(plan_, file_of(worker));
+    if (phase_ == Phase::read) return backend_->open(name);
+    return stream_.shared ? backend_->join(name) : backend_->create(name);
+  }
+
+  /// Of a thread's transfer `number`, as they lie one behind the other in its blocks.
+  std::uint64_t offset_of(unsigned owner, std::uint64_t number) const {
+    const auto at = number * stream_.transfer_bytes;
+    if (!stream_.shared) return at;
+    const auto segment = at / stream_.block_bytes();
+    return (segment * stream_.threads + owner) * stream_.block_bytes() + at % stream_.block_bytes();
   }
 
   bool ends() const { return stop_now_ || (stream_.seconds_max > 0 && seconds_of(now_ns()) >= stream_.seconds_max); }
 
   Result<void> write_block(Worker& worker, StoredFile& file, std::uint64_t offset) {
     const auto block = worker.block.bytes().first(stream_.transfer_bytes);
-    content_.stamp(block, worker.file, offset);
+    content_.stamp(block, file_of(worker), offset);
     const auto begin_ns = now_ns();
     PEN_TRY(file.write(block, offset));
     if (backend_->sync() == Sync::each) PEN_TRY(file.sync());
@@ -197,15 +227,15 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     PEN_ASSIGN(const auto bytes, file.read(block, offset));
     const auto done_ns = now_ns();
     if (bytes < block.size())
-      return make_error(Errc::truncated, "{} ends at {}, and {} bytes were written", file_name(plan_, worker.file),
-                        offset + bytes, worker.bytes_planned);
+      return make_error(Errc::truncated, "{} ends at {}, and {} bytes were written at {}",
+                        file_name(plan_, file_of(worker)), offset + bytes, block.size(), offset);
     book(worker, begin_ns, done_ns, worker.reference && differs(worker, offset));
     return {};
   }
 
   bool differs(Worker& worker, std::uint64_t offset) const {
     const auto expected = worker.reference->bytes().first(stream_.transfer_bytes);
-    content_.stamp(expected, worker.file, offset);
+    content_.stamp(expected, file_of(worker), offset);
     return first_difference(worker.block.bytes().first(stream_.transfer_bytes), expected).has_value();
   }
 
@@ -226,7 +256,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       bytes += worker->bytes;
-      planned += worker->bytes_planned;
+      planned += worker->transfers * stream_.transfer_bytes;
     }
     context.emit("progress", {{"phase", name()}, {"done", bytes}, {"total", planned}});
     return bytes;
@@ -249,9 +279,9 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 };
 
 /// Adds what a phase found; whether the next one may follow.
-Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& bytes, const RunContext& context,
+Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& transfers, const RunContext& context,
                        Measured& measured) {
-  PEN_TRY(phase.prepare(bytes));
+  PEN_TRY(phase.prepare(transfers));
   const auto behind = phase.run(context);
   measured.fields["phases"].push_back(phase.to_json());
   measured.problem = phase.problem();
@@ -266,11 +296,11 @@ Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backe
   const auto& stream = std::get<StreamPlan>(plan.workload);
   Measured measured{{{"phases", Json::array()}}, "", false};
   const auto write = std::make_shared<PhaseRun>(plan, backend, Phase::write, context);
-  const std::vector<std::uint64_t> all(stream.threads, stream.thread_bytes);
+  const std::vector<std::uint64_t> all(stream.threads, stream.transfers());
   PEN_ASSIGN(const bool wrote, run_phase(*write, all, context, measured));
   if (!wrote || !stream.read) return measured;
   const auto read = std::make_shared<PhaseRun>(plan, std::move(backend), Phase::read, context);
-  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, write->bytes_of_files(), context, measured));
+  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, write->transfers_done(), context, measured));
   return measured;
 }
 

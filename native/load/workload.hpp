@@ -18,5 +18,7 @@ struct Measured {
 
 Result<Measured> run_frames(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context);
 Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context);
+/// An error where the back end has no names, or a folder of its plan is not there.
+Result<Measured> run_metadata(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context);
 
 }  // namespace penstock::load

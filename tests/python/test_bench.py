@@ -105,6 +105,24 @@ def test_stream_writes_and_reads_what_was_written(run: RunCommand, target: Path)
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.parametrize("order", ["sequential", "random"])
+def test_threads_share_one_file(order: str, run: RunCommand, target: Path) -> None:
+    options = ("--threads", "3", "--size", "3MiB", "--transfer", "64KiB", "--yes", "--json")
+    shared = ("--shared", "--segments", "5", "--order", order, "--keep")
+    finished = run("bench", "stream", str(target), *options, *shared)
+    result = valid_run(finished.stdout)
+    assert stream_figures(result.document) == result.streams
+    # 48 transfers are made 50, so that each of 5 segments has a whole number of them.
+    assert [phase.bytes for phase in result.streams] == [3 * 50 * 65536] * 2
+    assert result.streams[1].mismatches == 0
+    (folder,) = target.iterdir()
+    assert {path.name: path.stat().st_size for path in folder.glob("*.bin")} == {
+        "stream-000000000.bin": 3 * 50 * 65536
+    }
+    assert run("bench", "clean", str(target), "--yes").returncode == 0
+    assert list(target.iterdir()) == []
+
+
 def test_buffered_figures_without_a_sync_are_invalid(run: RunCommand, tmp_path: Path) -> None:
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "1.2", "--buffered", "--sync", "none")
     finished = run("bench", "frames", str(tmp_path), *options, "--yes", "--json")

@@ -78,14 +78,24 @@ def test_files_are_listed_before_they_are_made(tmp_path: Path) -> None:
     folder = BenchFolder.make(tmp_path)
     folder.announce(FileSet(prefix="a-", count=3))
     listed = json.loads((folder.path / MANIFEST).read_text())
-    assert listed["sets"] == [{"prefix": "a-", "count": 3}]
+    assert listed["sets"] == [{"prefix": "a-", "count": 3, "suffix": "bin"}]
 
 
 # Names around those of the set, and anything else that a file system takes.
 NAMES: SearchStrategy[str] = st.one_of(
     st.from_regex(r"\Aframe-[0-9]{8,10}\.bin\Z"),
     st.integers(0, 30).map(lambda number: f"frame-{number:09}.bin"),
-    st.sampled_from(["frame-.bin", "frame-000000000.bin.bak", "Frame-000000000.bin", "frame-٠٠٠٠٠٠٠٠٠.bin"]),
+    st.integers(0, 30).map(lambda number: f"frame-{number:09}.bin.partial"),
+    st.sampled_from(
+        [
+            "frame-.bin",
+            "frame-000000000.bin.partial.partial",
+            "frame-000000000.tif",
+            "frame-000000000.bin.bak",
+            "Frame-000000000.bin",
+            "frame-٠٠٠٠٠٠٠٠٠.bin",
+        ]
+    ),
     st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=40),
 ).filter(lambda name: name not in (".", "..", MANIFEST, MANIFEST + ".new") and len(os.fsencode(name)) < 200)
 
@@ -111,7 +121,7 @@ def test_only_listed_regular_files_are_removed(
             path.mkdir()
         else:
             path.symlink_to(outside / "precious" if kind == "link" else outside)
-        listed = name in {f"{PREFIX}{number:09}.bin" for number in range(count)}
+        listed = name.removesuffix(".partial") in {f"{PREFIX}{number:09}.bin" for number in range(count)}
         if kind != "file" or not listed:
             foreign.add(name)
     if foreign:

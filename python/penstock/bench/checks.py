@@ -34,7 +34,7 @@ def _graded(value: float, warning_above: float, failed_above: float) -> CheckOut
     return "failed" if value > failed_above else "warning" if value > warning_above else "ok"
 
 
-def _check(
+def check(
     name: str, outcome: CheckOutcome, expected: str, actual: str, bias: Bias = "either", advice: str = ""
 ) -> Check:
     good = outcome == "ok"
@@ -92,7 +92,7 @@ def check_complete(document: LoadDocument) -> Check:
     """
     counts = document.frames
     if document.problem is not None and counts is not None and counts.unfinished and not counts.failed:
-        return _check(
+        return check(
             "complete",
             "warning",
             "it runs to its end",
@@ -101,9 +101,9 @@ def check_complete(document: LoadDocument) -> Check:
             "the storage did not answer: look into its servers, devices and logs",
         )
     if document.problem is not None:
-        return _check("complete", "failed", "no error", document.problem, advice="see the error")
+        return check("complete", "failed", "no error", document.problem, advice="see the error")
     actual = "it was interrupted" if document.interrupted else "it ran to its end"
-    return _check(
+    return check(
         "complete",
         "warning" if document.interrupted else "ok",
         "it runs to its end",
@@ -113,17 +113,17 @@ def check_complete(document: LoadDocument) -> Check:
     )
 
 
-def check_long_enough(seconds: float, what: str = "") -> Check:
+def check_long_enough(seconds: float, what: str = "", more: str = "a longer run") -> Check:
     outcome: CheckOutcome = (
         "failed" if seconds < FAR_TOO_SHORT_S else "warning" if seconds < SHORT_S else "ok"
     )
-    return _check(
+    return check(
         f"long enough{f' ({what})' if what else ''}",
         outcome,
         f"at least {human_seconds(SHORT_S)}",
         human_seconds(seconds),
         "better",
-        "caches of devices and servers take the first seconds: a longer run shows what lies behind them",
+        f"{more} shows what lies behind caches of devices and servers, which take the first seconds",
     )
 
 
@@ -132,15 +132,15 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
     backend = document.plan.backend
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
     if not isinstance(backend, PosixBackend):
-        return _check(name, "ok", expected, "nothing was stored, as asked")
+        return check(name, "ok", expected, "nothing was stored, as asked")
     if memory_file_system:
-        return _check(name, "ok", expected, "the target is memory")
+        return check(name, "ok", expected, "the target is memory")
     if document.storage.direct:
-        return _check(name, "ok", expected, "direct I/O")
+        return check(name, "ok", expected, "direct I/O")
     memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
     size = f"{human_bytes(written)} written, {human_bytes(memory)} of memory"
     if backend.sync == "none":
-        return _check(
+        return check(
             name,
             "failed",
             expected,
@@ -149,7 +149,7 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
             "leave --buffered away, or use --sync each",
         )
     if backend.sync == "end" and written < memory:
-        return _check(
+        return check(
             name,
             "warning",
             expected,
@@ -157,12 +157,12 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
             "better",
             "single writes show the page cache: --sync each, or more bytes than memory",
         )
-    return _check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
+    return check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
 
 
 def check_content(document: LoadDocument) -> Check:
     random = document.plan.content == "random"
-    return _check(
+    return check(
         "content as hard as it gets",
         "ok" if random else "warning",
         "bytes that storage can neither compress nor find again",
@@ -182,7 +182,7 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
     outcome: CheckOutcome = (
         "failed" if most_s > workload.late_after_s else "warning" if usual_s > allowed_s else "ok"
     )
-    return _check(
+    return check(
         "generator in time",
         outcome,
         f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
@@ -196,12 +196,12 @@ def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
     """Without any storage the generator is well above the rate, or it was what was measured."""
     name, expected = "generator not the bottleneck", f"{CEILING_FACTOR:g} times the rate without storage"
     if ceiling_hz is None:
-        return _check(name, "warning", expected, "not measured", "worse", "run again")
+        return check(name, "warning", expected, "not measured", "worse", "run again")
     factor = ceiling_hz / workload.rate_hz
     outcome: CheckOutcome = (
         "failed" if factor < CEILING_FACTOR_MIN else "warning" if factor < CEILING_FACTOR else "ok"
     )
-    return _check(
+    return check(
         name,
         outcome,
         expected,
@@ -235,7 +235,7 @@ def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
 
 def _steady(what: str, found: Movement, moved: bool, got_worse: bool) -> Check:
     """Figures of a storage that gets worse are better than what comes."""
-    return _check(
+    return check(
         f"steady {what}",
         "warning" if moved else "ok",
         f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by",
@@ -249,20 +249,24 @@ def check_together(phase: StreamFigures) -> Iterator[Check]:
     """A thread that ends early leaves the bandwidth to the others."""
     if not phase.first_done_s or not phase.last_done_s:
         return
-    share = phase.first_done_s / phase.last_done_s
-    yield _check(
-        f"threads end together ({phase.phase})",
+    yield share_together(phase.first_done_s / phase.last_done_s, phase.phase, "more bytes for each thread")
+
+
+def share_together(share: float, what: str, advice: str) -> Check:
+    """`share`: the first thread's time over the last one's."""
+    return check(
+        f"threads end together ({what})",
         "ok" if share >= TOGETHER else "warning",
         f"the first one after {100 * TOGETHER:.0f} % of the time of the last one",
         f"{100 * share:.0f} %",
         "worse",
-        "more bytes for each thread",
+        advice,
     )
 
 
 def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system: bool) -> Iterator[Check]:
     if phase.mismatches is not None:
-        yield _check(
+        yield check(
             "read as written",
             "ok" if phase.mismatches == 0 else "failed",
             "no block differs",
@@ -274,13 +278,13 @@ def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system:
         return
     name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
     if document.storage.direct:
-        yield _check(name, "ok", expected, "direct I/O")
+        yield check(name, "ok", expected, "direct I/O")
     elif phase.cached_share is None:
-        yield _check(name, "warning", expected, "the kernel does not tell", "better", "leave --buffered away")
+        yield check(name, "warning", expected, "the kernel does not tell", "better", "leave --buffered away")
     else:
         outcome = _graded(phase.cached_share, CACHED_SHARE, CACHED_SHARE_MAX)
         actual = f"{100 * phase.cached_share:.1f} %"
-        yield _check(name, outcome, expected, actual, "better", "leave --buffered away, or use --sync each")
+        yield check(name, outcome, expected, actual, "better", "leave --buffered away, or use --sync each")
 
 
 @dataclass(frozen=True)
@@ -311,7 +315,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
     spent = _processors(document)
     if spent is not None:
         steal = spent.steal / spent.all
-        yield _check(
+        yield check(
             "no steal",
             _graded(steal, STEAL_SHARE, STEAL_SHARE_MAX),
             f"at most {100 * STEAL_SHARE:.0f} % of the processors' time",
@@ -320,7 +324,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             "other virtual machines took the processors",
         )
         others = spent.others / spent.all
-        yield _check(
+        yield check(
             "machine quiet",
             "ok" if others <= OTHERS_SHARE else "warning",
             f"others use at most {100 * OTHERS_SHARE:.0f} % of the processors",
@@ -328,23 +332,27 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             "worse",
             "stop other programs on this machine, or use another",
         )
-    yield from _check_waiting(document, seconds)
+    yield from _check_waiting(_waits_ns(document), seconds)
 
 
-def _check_waiting(document: LoadDocument, seconds: float) -> Iterator[Check]:
+def _waits_ns(document: LoadDocument) -> list[int]:
     if document.generator is not None:
-        waits = [document.generator.pacer_waited_ns, *(w.waited_ns for w in document.generator.writers)]
-    else:
-        waits = [thread.waited_ns for phase in document.phases or [] for thread in phase.threads]
+        return [document.generator.pacer_waited_ns, *(w.waited_ns for w in document.generator.writers)]
+    if document.metadata is not None:
+        return document.metadata.waited_ns
+    return [thread.waited_ns for phase in document.phases or [] for thread in phase.threads]
+
+
+def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
     known = [wait for wait in waits if wait >= 0]
     if not known or seconds <= 0:
         return
     share = max(known) * 1e-9 / seconds
-    yield _check(
+    yield check(
         "processors at hand",
         "ok" if share <= WAIT_SHARE else "warning",
         f"no thread waits for a processor more than {100 * WAIT_SHARE:.0f} % of the time",
         f"{100 * share:.1f} %",
         "worse",
-        "fewer --writers, or more cores",
+        "fewer threads (--writers, --threads), or more cores",
     )

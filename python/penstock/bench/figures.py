@@ -1,8 +1,18 @@
 """What follows from the document of penstock-load, and from nothing else: it can be done again."""
 
+import statistics
+
 from penstock.bench.statistics import percentiles, recovery_s, share_bound
-from penstock.model.load import BufferLevels, FramesWorkload, LoadDocument, StreamPhase, StreamWorkload
-from penstock.model.runs import FrameFigures, StreamFigures
+from penstock.model.load import (
+    BufferLevels,
+    FramesWorkload,
+    Histogram,
+    LoadDocument,
+    MetadataPhase,
+    StreamPhase,
+    StreamWorkload,
+)
+from penstock.model.runs import FrameFigures, OperationFigures, StreamFigures
 
 
 def frame_figures(document: LoadDocument) -> FrameFigures:
@@ -60,4 +70,33 @@ def _of_phase(phase: StreamPhase) -> StreamFigures:
         service_ms=percentiles(phase.times.service),
         cached_share=min(1.0, (phase.cached_bytes or 0) / phase.bytes) if known else None,
         mismatches=phase.mismatches,
+    )
+
+
+def metadata_figures(document: LoadDocument) -> list[OperationFigures]:
+    """One for each operation that an iteration completed, in the order in which they were done."""
+    if document.metadata is None:
+        raise ValueError("the document is not of a metadata workload")
+    phases = [phase for phase in document.metadata.phases if phase.complete and phase.last_done_s]
+    operations = dict.fromkeys(phase.operation for phase in phases)
+    return [
+        _of_operation([phase for phase in phases if phase.operation == name], document.metadata.times[name])
+        for name in operations
+    ]
+
+
+def _of_operation(phases: list[MetadataPhase], times: Histogram) -> OperationFigures:
+    rates = [phase.operations / (phase.last_done_s or 1.0) for phase in phases]
+    ends = [(phase.first_done_s or 0.0) / (phase.last_done_s or 1.0) for phase in phases]
+    return OperationFigures(
+        operation=phases[0].operation,
+        operations=phases[0].operations,
+        iterations=len(phases),
+        rate_max=max(rates),
+        rate_min=min(rates),
+        rate_mean=statistics.fmean(rates),
+        rate_deviation=statistics.stdev(rates) if len(rates) > 1 else None,
+        seconds=sum(phase.last_done_s or 0.0 for phase in phases),
+        together=min(ends),
+        latency_ms=percentiles(times),
     )

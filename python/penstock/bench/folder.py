@@ -18,6 +18,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from penstock.bench.trees import TreeSet, names_in, remove_file
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.units import human_bytes
 
@@ -31,15 +32,16 @@ RESERVE_INODES = 1000
 
 
 class FileSet(BaseModel):
-    """Files called PREFIX000000000.bin up to, and without, number `count`."""
+    """Files called PREFIX000000000.SUFFIX up to, and without, number `count`; or NAME.partial."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
     count: int = Field(ge=0, le=10**9)
+    suffix: str = Field("bin", pattern=r"^[a-z0-9]{1,10}$")
 
     def has(self, name: str) -> bool:
-        match = re.fullmatch(re.escape(self.prefix) + r"([0-9]{9})\.bin", name)
+        match = re.fullmatch(re.escape(self.prefix) + rf"([0-9]{{9}})\.{self.suffix}(\.partial)?", name)
         return match is not None and int(match[1]) < self.count
 
 
@@ -53,6 +55,7 @@ class Manifest(BaseModel):
     name: str
     inode: int = Field(description="of the folder: a copy of it is another one")
     sets: list[FileSet] = []
+    trees: list[TreeSet] = []
 
 
 class BenchFolder:
@@ -116,9 +119,12 @@ class BenchFolder:
             )
         return cls(path, manifest)
 
-    def announce(self, files: FileSet) -> None:
-        """To be called before the first of these files is made."""
-        self._manifest.sets.append(files)
+    def announce(self, files: FileSet | TreeSet) -> None:
+        """To be called before the first of these files or folders is made."""
+        if isinstance(files, TreeSet):
+            self._manifest.trees.append(files)
+        else:
+            self._manifest.sets.append(files)
         self._write_manifest()
 
     def _write_manifest(self) -> None:
@@ -153,7 +159,7 @@ class BenchFolder:
     def _remove(self) -> None:
         with _Opened(self.path) as opened:
             opened.remove(self._is_listed)
-            foreign = sorted(set(opened.names()) - {MANIFEST, _UNFINISHED})
+            foreign = sorted(opened.remove_trees(self._manifest.trees))
             if foreign:
                 more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
                 raise PenstockError(
@@ -198,21 +204,20 @@ class _Opened:
     ) -> None:
         os.close(self._descriptor)
 
-    def names(self) -> list[str]:
-        with os.scandir(self._descriptor) as entries:
-            return [entry.name for entry in entries]
-
-    def remove(self, wanted: _Wanted) -> int:
+    def remove(self, wanted: _Wanted) -> None:
         """Regular files only: a link or a folder of a listed name was put there by somebody else."""
-        removed = 0
-        for name in self.names():
-            if not wanted(name):
-                continue
-            status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-                os.unlink(name, dir_fd=self._descriptor)
-                removed += 1
-        return removed
+        for name in names_in(self._descriptor):
+            if wanted(name):
+                remove_file(self._descriptor, name)
+
+    def remove_trees(self, trees: list[TreeSet]) -> Iterator[str]:
+        """What is left is yielded, but for the manifest."""
+        for name in names_in(self._descriptor):
+            listed = next((tree for tree in trees if tree.has(name)), None)
+            if listed is not None:
+                yield from listed.remove(self._descriptor, name)
+            elif name not in (MANIFEST, _UNFINISHED):
+                yield name
 
 
 def find_left(target: Path) -> Iterator[Path]:
@@ -242,7 +247,12 @@ def room_for_frames(target: Path, stored_bytes: int, file_a_frame: bool) -> int:
     return min(frames, max(0, room.f_favail - RESERVE_INODES)) if file_a_frame and room.f_files else frames
 
 
-def require_room(target: Path, needed_bytes: int, files: int) -> None:
+def require_room(
+    target: Path,
+    needed_bytes: int,
+    files: int,
+    fewer_files: str = "--layout file_a_writer makes one file a writer",
+) -> None:
     """A PenstockError unless `target` takes so many bytes and files, and a reserve stays free."""
     room = os.statvfs(target)
     free = room.f_bavail * room.f_frsize
@@ -257,5 +267,5 @@ def require_room(target: Path, needed_bytes: int, files: int) -> None:
     if room.f_files and room.f_favail - RESERVE_INODES < files:
         raise PenstockError(
             f"the run makes {files} files, and {target} has inodes for {room.f_favail}",
-            "--layout file_a_writer makes one file a writer",
+            fewer_files,
         )

@@ -11,16 +11,19 @@ from penstock.bench.checks import frame_checks, stream_checks, validity_of
 from penstock.bench.conditions import conditions_of, is_memory
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
+from penstock.bench.images import ImageRequest, suffix_of, template_file
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
     RECORDED_FRAMES_MAX,
     ContentKind,
+    FrameImage,
     FramesWorkload,
     Layout,
     LoadDocument,
     LoadPlan,
     NullBackend,
+    Order,
     PosixBackend,
     StreamWorkload,
     Sync,
@@ -63,6 +66,8 @@ class FramesRequest(BaseModel):
     late_after_s: float = Field(ge=0, le=3600)
     layout: Layout
     access: Access
+    rename: bool = False
+    image: ImageRequest | None = None
 
     @property
     def stored_bytes_each(self) -> int:
@@ -92,7 +97,7 @@ class FramesRequest(BaseModel):
         try:
             return FramesRequest.model_validate(self.model_dump() | changes)
         except ValidationError as error:
-            raise _usage(error) from error
+            raise usage(error) from error
 
 
 def frames_request(
@@ -120,7 +125,7 @@ def frames_request(
             access=access,
         )
     except (ValidationError, OverflowError) as error:
-        raise _usage(error) from error
+        raise usage(error) from error
 
 
 def stream_workload(
@@ -131,27 +136,35 @@ def stream_workload(
     verify: bool,
     seconds_max: float,
     direct: bool,
+    shared: bool = False,
+    segments: int = 1,
+    order: Order = "sequential",
 ) -> StreamWorkload:
-    """A UsageError names the value that is not possible. A thread writes whole transfers."""
+    """A UsageError names the value that is not possible. A thread writes whole transfers in each segment."""
     if direct and transfer_bytes % _PAGE:
         raise UsageError(
             f"transfers of {transfer_bytes} bytes are not possible past the page cache",
             f"a multiple of {_PAGE}, or any size with --buffered",
         )
+    in_each_segment = max(1, transfer_bytes) * segments
     try:
         return StreamWorkload(
             threads=threads,
-            thread_bytes=-(-thread_bytes // max(1, transfer_bytes)) * transfer_bytes,
+            thread_bytes=-(-thread_bytes // in_each_segment) * in_each_segment,
             transfer_bytes=transfer_bytes,
+            shared=shared,
+            segments=segments,
+            order=order,
             read=read,
             verify=verify and read,
             seconds_max=seconds_max,
         )
     except ValidationError as error:
-        raise _usage(error) from error
+        raise usage(error) from error
 
 
-def _usage(error: ValidationError | OverflowError) -> UsageError:
+def usage(error: ValidationError | OverflowError) -> UsageError:
+    """The first value that is not possible."""
     if isinstance(error, OverflowError):
         return UsageError("a rate or a time is too large", "give finite numbers")
     first = error.errors()[0]
@@ -169,12 +182,16 @@ class Telling:
     log: LogLine
 
 
-def frames_plan(request: FramesRequest, backend: PosixBackend | NullBackend, prefix: str) -> LoadPlan:
+def frames_plan(
+    request: FramesRequest, backend: PosixBackend | NullBackend, prefix: str, image: FrameImage | None = None
+) -> LoadPlan:
     record = request.frames <= RECORDED_FRAMES_MAX
     duration_s = request.frames / request.rate_hz if request.rate_hz else request.seconds
     return LoadPlan(
         backend=backend,
-        workload=FramesWorkload(**request.model_dump(exclude={"seconds", "access"}), record=record),
+        workload=FramesWorkload(
+            **request.model_dump(exclude={"seconds", "access", "image"}), record=record, image=image
+        ),
         content=request.access.content,
         seed=request.access.seed,
         prefix=prefix,
@@ -182,11 +199,13 @@ def frames_plan(request: FramesRequest, backend: PosixBackend | NullBackend, pre
     )
 
 
-def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
+def measure_ceiling(
+    request: FramesRequest, telling: Telling, image: FrameImage | None = None
+) -> float | None:
     """Frames a second of the same pattern without storage; None where nothing was written in time."""
     frames = math.ceil(request.rate_hz * _CEILING_S)
     unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(_CEILING_FRAMES_MIN, frames)))
-    plan = frames_plan(unpaced, NullBackend(), "ceiling-")
+    plan = frames_plan(unpaced, NullBackend(), "ceiling-", image)
     document = load(plan, telling.progress, telling.log)
     if document.interrupted:
         raise InterruptedRunError("interrupted before anything was written")
@@ -198,7 +217,7 @@ def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
 
 def run_frames(request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling) -> Run:
     """The run in `folder`. With a rate, the generator's ceiling is measured first."""
-    folder.announce(FileSet(prefix=prefix, count=request.files))
+    folder.announce(FileSet(prefix=prefix, count=request.files, suffix=suffix_of(request.image)))
     backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
     return run_frames_on(backend, request, folder.path, prefix, telling)
 
@@ -207,9 +226,23 @@ def run_frames_on(
     backend: PosixBackend | NullBackend, request: FramesRequest, place: Path, prefix: str, telling: Telling
 ) -> Run:
     """The run on any back end. The conditions are those of the folder `place`."""
-    ceiling_hz = measure_ceiling(request, telling) if request.rate_hz else None
+    if request.image is None:
+        return _run_frames(backend, request, place, prefix, telling, None)
+    with template_file(request.image) as image:
+        return _run_frames(backend, request, place, prefix, telling, image)
+
+
+def _run_frames(
+    backend: PosixBackend | NullBackend,
+    request: FramesRequest,
+    place: Path,
+    prefix: str,
+    telling: Telling,
+    image: FrameImage | None,
+) -> Run:
+    ceiling_hz = measure_ceiling(request, telling, image) if request.rate_hz else None
     conditions = conditions_of(place)
-    document = load(frames_plan(request, backend, prefix), telling.progress, telling.log)
+    document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log)
     checks = frame_checks(document, ceiling_hz, is_memory(conditions))
     return Run(
         workload="frames",
@@ -225,7 +258,7 @@ def run_frames_on(
 
 def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
     prefix = "stream-"
-    folder.announce(FileSet(prefix=prefix, count=workload.threads))
+    folder.announce(FileSet(prefix=prefix, count=workload.files))
     plan = LoadPlan(
         backend=PosixBackend(folder=str(folder.path), direct=access.direct, sync=access.sync),
         workload=workload,

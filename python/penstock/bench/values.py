@@ -36,6 +36,8 @@ def values_of(run: Run) -> dict[str, Value]:
         values["stall"] = Value(frames.stall_s, "s", "lower")
     for phase in run.streams:
         values[phase.phase] = Value(phase.bytes_per_s, "B/s", "higher")
+    for operation in run.metadata:
+        values[operation.operation.replace("_", " ")] = Value(operation.rate_mean, "1/s", "higher")
     return values
 
 

@@ -7,6 +7,7 @@ import typer
 from penstock import __version__
 from penstock.cli.advise import advise_command
 from penstock.cli.bench import bench_application
+from penstock.cli.bench_metadata import metadata_command
 from penstock.cli.campaign import campaign_command
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
@@ -140,6 +141,14 @@ application.command(
         "penstock report run.json campaign.json --output report.html --markdown report.md --csv report.csv",
     ),
 )(report_command)
+bench_application.command(
+    "metadata",
+    epilog=examples(
+        "penstock bench metadata /data --items 10000 --threads 4",
+        "penstock bench metadata /data --items 10 --depth 5 --branch 5 --iterations 5 --dry-run",
+        "penstock bench metadata /data --threads 8 --shared --shift 1 --only files --size 4KiB",
+    ),
+)(metadata_command)
 application.add_typer(bench_application, name="bench")
 application.command(
     "compare",

@@ -1,12 +1,15 @@
 """`penstock bench`"""
 
+import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
+import numpy
 import typer
 
 from penstock.bench.folder import BenchFolder, find_left, require_room, require_target
+from penstock.bench.images import ImageRequest, PixelType, make_template
 from penstock.bench.run import (
     Access,
     FramesRequest,
@@ -22,7 +25,7 @@ from penstock.cli.common import err, examples, out, print_json, reports_errors, 
 from penstock.cli.documents import write_and_enter
 from penstock.model.campaign_files import BLOCKS_MAX
 from penstock.model.errors import ExitCode, UsageError
-from penstock.model.load import ContentKind, Layout, Sync
+from penstock.model.load import ContentKind, Layout, Order, Sync
 from penstock.model.runs import Run
 from penstock.report.progress import ProgressView, show_load
 from penstock.report.runs import frames_plan_view, run_view, stream_plan_view
@@ -63,6 +66,13 @@ LateAfter = Annotated[
         " [default: the time between frames, at least 0.01]",
     ),
 ]
+FrameFormat = Literal["raw", "cbf", "tiff", "hdf5"]
+FormatOption = Annotated[
+    FrameFormat, typer.Option("--format", help="Plain bytes, or files that image readers open.")
+]
+Rename = Annotated[
+    bool, typer.Option("--rename", help="Files are called NAME.partial until they are complete.")
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the folder and the files.")]
 Output = Annotated[Path | None, typer.Option(help="Write the document of the run into this file.")]
 Repetitions = Annotated[
@@ -102,7 +112,7 @@ def _refuse_keeping(keep: bool, repetitions: int | None) -> None:
         raise UsageError("--keep is for one run", "leave --repetitions or --keep away")
 
 
-def _finish(run: Run, output: Path | None, json: bool) -> None:
+def finish(run: Run, output: Path | None, json: bool) -> None:
     """While the folder is there still: where that cannot be removed, what was measured is not lost."""
     if output is not None:
         write_and_enter(output, run)
@@ -116,20 +126,68 @@ def _finish(run: Run, output: Path | None, json: bool) -> None:
         raise typer.Exit(int(ExitCode.INVALID))
 
 
+def _rows_and_columns(shape: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,7})x([0-9]{1,7})", shape)
+    rows, columns = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
+        raise UsageError(
+            f"--shape {shape} is not possible", "two numbers from 1 to 1048576, such as 2527x2463"
+        )
+    return rows, columns
+
+
+def check_layout(layout: Layout, format_: FrameFormat, rename: bool) -> None:
+    if layout == "file_a_writer" and (rename or format_ != "raw"):
+        raise UsageError("--layout file_a_writer holds plain frames", "leave --format and --rename away")
+
+
+def image_request(shape: str | None, type_: str, format_: FrameFormat) -> ImageRequest | None:
+    """None for plain bytes. A UsageError where the format holds no such frames."""
+    if format_ == "raw":
+        return None
+    if shape is None:
+        raise UsageError(f"--format {format_} needs --shape", "for example --shape 2527x2463")
+    if type_ not in get_args(PixelType):
+        raise UsageError(f"image files of {type_} are not made", f"one of {', '.join(get_args(PixelType))}")
+    rows, columns = _rows_and_columns(shape)
+    return ImageRequest.model_validate({"format": format_, "rows": rows, "columns": columns, "type": type_})
+
+
+def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image: ImageRequest | None) -> int:
+    """What a frame takes as a file."""
+    if (size is None) == (shape is None):
+        raise UsageError("a frame has --frame-size or --shape", "give one of them")
+    if image is not None:
+        return len(make_template(image).data)
+    if size is not None:
+        return size_option(size, "--frame-size")
+    rows, columns = _rows_and_columns(shape or "")
+    return rows * columns * numpy.dtype(type_).itemsize
+
+
 @bench_application.command(
     "frames",
     epilog=examples(
         "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
         "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
+        "penstock bench frames /data --format cbf --shape 2527x2463 --rate 25 --rename",
     ),
 )
 @reports_errors
 def frames_command(
     target: Target,
-    frame_size: Annotated[str, typer.Option(metavar="SIZE", help="Of a frame.")],
     rate: Annotated[
         float, typer.Option(min=0, max=1e7, metavar="HZ", help="Frames a second; 0: as fast as it goes.")
     ],
+    frame_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Of a frame; or --shape says it.")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option(metavar="ROWSxCOLUMNS", help="Of a frame, instead of its size.")
+    ] = None,
+    type_: Annotated[PixelType, typer.Option("--type", help="Of pixels.")] = "int32",
+    format_: FormatOption = "raw",
+    rename: Rename = False,
     seconds: Annotated[float, typer.Option(min=0.001, help="How long frames become due.")] = 30.0,
     frames: Annotated[
         int | None, typer.Option(min=1, help="So many frames instead; needed with --rate 0.")
@@ -156,9 +214,11 @@ def frames_command(
     """
     if rate == 0 and frames is None:
         raise UsageError("--rate 0 needs --frames", "say how many frames are written as fast as it goes")
+    check_layout(layout, format_, rename)
     access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
+    image = image_request(shape, type_, format_)
     request = frames_request(
-        size_option(frame_size, "--frame-size"),
+        frame_bytes_of(frame_size, shape, type_, image),
         rate,
         frames / rate if frames is not None and rate > 0 else seconds,
         writers,
@@ -167,6 +227,7 @@ def frames_command(
         layout,
         access,
     )
+    request = request.model_copy(update={"rename": rename, "image": image})
     if frames is not None:
         request = request.model_copy(update={"frames": frames})
     _refuse_keeping(keep, repetitions)
@@ -181,7 +242,7 @@ def frames_command(
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
             run = run_frames(request, folder, "frame-", telling(view))
-        _finish(run, output, json)
+        finish(run, output, json)
 
 
 def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
@@ -194,17 +255,28 @@ def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
     "stream",
     epilog=examples(
         "penstock bench stream /data --threads 2 --size 8GiB",
+        "penstock bench stream /data --threads 4 --shared --segments 256 --size 1GiB --transfer 1MiB",
         "penstock bench stream /data --transfer 1MiB --buffered --sync end --dry-run",
     ),
 )
 @reports_errors
 def stream_command(
     target: Target,
-    size: Annotated[str, typer.Option(metavar="SIZE", help="Of each thread's file.")] = "4GiB",
+    size: Annotated[str, typer.Option(metavar="SIZE", help="That each thread writes.")] = "4GiB",
     transfer: Annotated[str, typer.Option(metavar="SIZE", help="Of one read or write.")] = "8MiB",
-    threads: Annotated[int, typer.Option(min=1, max=256, help="Each has a file of its own.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=256, help="Each writes and reads.")] = 1,
+    shared: Annotated[
+        bool, typer.Option("--shared/--own-files", help="One file for all threads, or one for each.")
+    ] = False,
+    segments: Annotated[
+        int,
+        typer.Option(min=1, help="Of a shared file; each has a block of every thread, one after the other."),
+    ] = 1,
+    order: Annotated[
+        Order, typer.Option(help="In which a thread writes and reads: as it lies in the file, or random.")
+    ] = "sequential",
     read: Annotated[
-        bool, typer.Option("--read/--no-read", help="Read the files afterwards, each by another thread.")
+        bool, typer.Option("--read/--no-read", help="Read all afterwards, each part by another thread.")
     ] = True,
     verify: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Compare what is read with what was written.")
@@ -223,7 +295,7 @@ def stream_command(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Measure sequential bandwidth: write a file a thread, then read each with another thread.
+    """Measure bandwidth: write a file a thread, or a shared one, then read each part with another thread.
 
     The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
     its figures are not to be used; 1: it was interrupted, or failed.
@@ -236,12 +308,15 @@ def stream_command(
         verify,
         seconds_max,
         not buffered,
+        shared,
+        segments,
+        order,
     )
     access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
     _refuse_keeping(keep, repetitions)
     require_target(target)
     check_output(output)
-    require_room(target, workload.threads * workload.thread_bytes, workload.threads)
+    require_room(target, workload.bytes, workload.files)
     err().print(stream_plan_view(workload, str(target), repetitions))
     if dry_run:
         return
@@ -252,7 +327,7 @@ def stream_command(
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
             run = run_stream(workload, access, folder, telling(view))
-        _finish(run, output, json)
+        finish(run, output, json)
 
 
 @bench_application.command(

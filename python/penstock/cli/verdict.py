@@ -7,6 +7,7 @@ import typer
 
 from penstock.bench.conditions import conditions_of
 from penstock.bench.folder import BenchFolder, require_room, require_target
+from penstock.bench.images import make_template
 from penstock.bench.run import Access, frames_request
 from penstock.bench.stages import FolderPlace, VerdictRequest, fits_hz, late_limit_s, measure
 from penstock.bench.verdict import EXIT_CODES
@@ -14,16 +15,20 @@ from penstock.cli.bench import (
     Buffered,
     BufferSeconds,
     DryRun,
+    FormatOption,
     Json,
     LateAfter,
     LayoutOption,
     Output,
+    Rename,
     Seed,
     SyncOption,
     Target,
     Writers,
     Yes,
+    check_layout,
     check_output,
+    image_request,
     may_go_on,
     telling,
 )
@@ -85,6 +90,8 @@ def verdict_command(
     buffer_seconds: BufferSeconds = 1.0,
     late_after: LateAfter = None,
     layout: LayoutOption = "file_a_frame",
+    format_: FormatOption = "raw",
+    rename: Rename = False,
     buffered: Buffered = False,
     sync: SyncOption = "each",
     seed: Seed = 1,
@@ -107,11 +114,16 @@ def verdict_command(
     rate_hz = chosen.rate_hz if rate is None else rate
     if rate_hz <= 0:
         raise UsageError(f"the rate of {chosen.name} is not known", "give one with --rate")
+    check_layout(layout, format_, rename)
+    if format_ != "raw" and ratio != 1:
+        raise UsageError(f"--ratio {ratio:g} is for plain frames", "leave one of --ratio and --format away")
     access = Access(direct=not buffered, sync=sync, seed=seed)
-    frame_bytes = max(1, round(chosen.frame_bytes / ratio))
+    image = image_request(f"{chosen.rows}x{chosen.columns}", chosen.type, format_)
+    plain_bytes = max(1, round(chosen.frame_bytes / ratio))
+    frame_bytes = plain_bytes if image is None else len(make_template(image).data)
     at_rate = frames_request(
         frame_bytes, rate_hz, seconds, writers, buffer_seconds, late_after, layout, access
-    )
+    ).model_copy(update={"rename": rename, "image": image})
     request = VerdictRequest(
         detector=_name_of(chosen),
         at_rate=at_rate,

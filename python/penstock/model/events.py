@@ -207,12 +207,14 @@ class CheckReport(Event):
 
 
 class LoadProgress(Event):
-    """Frames, or bytes of a phase of a stream."""
+    """Frames, bytes of a phase of a stream, or operations of one on names."""
 
     phase: str = ""
+    unit: Literal["", "operations"] = ""
     done: int = 0
     total: int = 0
     held: int = 0
+    iteration: int = 0
 
 
 class LoadResult(Event):

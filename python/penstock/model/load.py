@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.model.plans import GIB, LogLevel, Plan
+from penstock.model.plans import GIB, MIB, LogLevel, Plan
 
 Sync = Literal["none", "end", "each"]
 Layout = Literal["file_a_frame", "file_a_writer"]
 ContentKind = Literal["random", "zeros"]
+Order = Literal["sequential", "random"]
 
 RECORDED_FRAMES_MAX = 1_000_000
 
@@ -36,6 +37,18 @@ class PosixBackend(Plan):
     )
 
 
+class FrameImage(Plan):
+    """Frames as files that image readers open: a template, in which each has pixels of its own."""
+
+    template: str = Field(description="a file with one whole frame, of frame_bytes")
+    suffix: str = Field(pattern=r"^[a-z0-9]{1,10}$", description="of file names, instead of bin")
+    pixels_at: int = Field(ge=0, description="the first byte of the pixels in the template")
+    pixels_bytes: int = Field(ge=0)
+    differences: bool = Field(
+        False, description="each byte is a difference of pixels, as in CBF: any value but 0x80"
+    )
+
+
 class FramesWorkload(Plan):
     """Frames that become due at a rate, whatever became of those before them."""
 
@@ -54,28 +67,93 @@ class FramesWorkload(Plan):
     )
     layout: Layout = "file_a_frame"
     record: bool = Field(True, description="the times of each frame go into the document")
+    rename: bool = Field(False, description="a file is called NAME.partial until it is complete")
+    image: FrameImage | None = Field(None, description="else frames are plain bytes")
 
 
 class StreamWorkload(Plan):
-    """A sequential write of one file a thread, then a sequential read of each by another thread."""
+    """A write by all threads, into a file each or one for all, then a read by all of what another one wrote.
+
+    A shared file has segments one after the other, and in each of them a block of every thread.
+    """
 
     kind: Literal["stream"] = "stream"
     threads: int = Field(1, ge=1, le=256)
-    thread_bytes: int = Field(ge=1, le=2**50, description="of each file; a multiple of transfer_bytes")
+    thread_bytes: int = Field(ge=1, le=2**50, description="of each thread; a multiple of transfer_bytes")
     transfer_bytes: int = Field(ge=1, le=GIB, description="of one call")
+    shared: bool = Field(False, description="one file for all threads")
+    segments: int = Field(
+        1, ge=1, description="thread_bytes are so many blocks, each of them whole transfers"
+    )
+    order: Order = Field("sequential", description="of a thread's transfers; random ones are read in another")
     read: bool = True
     verify: bool = Field(False, description="compare what is read with what was written")
     seconds_max: float = Field(0.0, ge=0, description="of each phase, which ends early then; 0: no limit")
+
+    @property
+    def files(self) -> int:
+        return 1 if self.shared else self.threads
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return self.threads * self.thread_bytes
+
+
+class MetadataWorkload(Plan):
+    """Names: trees of folders with items in each folder of them, made, found, read, renamed and removed.
+
+    Each operation is a phase that all threads begin together.
+    """
+
+    kind: Literal["metadata"] = "metadata"
+    threads: int = Field(1, ge=1, le=256)
+    items: int = Field(
+        ge=1,
+        le=10**7,
+        description="folders, and as many files, that a thread makes in each folder of its tree",
+    )
+    depth: int = Field(0, ge=0, le=20, description="of a tree, below its top")
+    branch: int = Field(1, ge=1, le=10_000, description="folders of the tree in each of its folders")
+    shared: bool = Field(False, description="one tree for all threads instead of one each")
+    shift: int = Field(
+        0,
+        ge=0,
+        description="threads find, read, rename and remove what the thread so many further made",
+    )
+    iterations: int = Field(1, ge=1, le=1000, description="each in trees of its own")
+    folders: bool = Field(True, description="items that are folders")
+    files: bool = Field(True, description="items that are files")
+    file_bytes: int = Field(0, ge=0, le=64 * MIB, description="0: empty ones, which are not read")
+    rename: bool = False
+    remove: bool = Field(True, description="else items and trees stay")
+
+    @property
+    def tree_folders(self) -> int:
+        """Of one tree; its top is one of them."""
+        return sum(self.branch**level for level in range(self.depth + 1))
+
+    @property
+    def trees(self) -> int:
+        """Of an iteration."""
+        return 1 if self.shared else self.threads
+
+    @property
+    def items_each(self) -> int:
+        """Of a kind, in an iteration."""
+        return self.threads * self.tree_folders * self.items
 
 
 class LoadPlan(Plan):
     """The job of penstock-load."""
 
     backend: Annotated[NullBackend | PosixBackend, Field(discriminator="kind")]
-    workload: Annotated[FramesWorkload | StreamWorkload, Field(discriminator="kind")]
+    workload: Annotated[FramesWorkload | StreamWorkload | MetadataWorkload, Field(discriminator="kind")]
     content: ContentKind = Field("random", description="random bytes cannot be compressed or deduplicated")
     seed: int = Field(1, ge=0, lt=2**64)
-    prefix: str = Field("load-", description="files are called PREFIX000000000.bin and so on")
+    prefix: str = Field(
+        "load-", description="files are called PREFIX000000000.bin and so on, trees PREFIX000000000"
+    )
     interval_s: float = Field(1.0, ge=0.001, le=3600, description="of the time series")
     drain_timeout_s: float = Field(
         60.0, ge=0, le=86400, description="for what is under way when nothing new is due"
@@ -197,6 +275,44 @@ class StreamPhase(_Part):
     series: Series
 
 
+Operation = Literal[
+    "tree_create",
+    "folder_create",
+    "folder_stat",
+    "folder_rename",
+    "folder_remove",
+    "file_create",
+    "file_stat",
+    "file_read",
+    "file_rename",
+    "file_remove",
+    "tree_remove",
+]
+
+
+class MetadataPhase(_Part):
+    """One operation in one iteration."""
+
+    operation: Operation
+    iteration: int
+    operations: int
+    complete: bool = Field(description="all threads did all of it")
+    first_done_s: float | None = Field(description="the first thread was done; null where it is not complete")
+    last_done_s: float | None
+
+
+class MetadataSaid(_Part):
+    """Of a metadata workload."""
+
+    phases: list[MetadataPhase] = Field(description="in the order in which they were done")
+    times: dict[Operation, Histogram] = Field(
+        description="from the end of a thread's operation to that of its next one, all iterations together"
+    )
+    waited_ns: list[int] = Field(
+        description="each thread's, for a processor while it could run; -1 where the kernel does not tell"
+    )
+
+
 class StorageSaid(_Part):
     direct: bool = Field(description="all files were opened past the page cache")
 
@@ -220,3 +336,4 @@ class LoadDocument(_Part):
     series: Series | None = None
     records: Records | None = None
     phases: list[StreamPhase] | None = None
+    metadata: MetadataSaid | None = None

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.model.load import LoadDocument
+from penstock.model.load import LoadDocument, Operation
 
 Validity = Literal["valid", "warned", "invalid"]
 CheckOutcome = Literal["ok", "warning", "failed"]
@@ -93,15 +93,35 @@ class StreamFigures(_Part):
     mismatches: int | None
 
 
+class OperationFigures(_Part):
+    """What follows from all iterations of one operation of a metadata workload, those that were completed."""
+
+    operation: Operation
+    operations: int = Field(description="of each iteration")
+    iterations: int = Field(description="that were completed")
+    rate_max: float = Field(description="operations a second of all threads, until the last one was done")
+    rate_min: float
+    rate_mean: float
+    rate_deviation: float | None = Field(
+        description="standard deviation over iterations, divided by n - 1; null for a single one"
+    )
+    seconds: float = Field(description="all iterations together")
+    together: float = Field(
+        description="time of the first thread over that of the last, in the worst iteration"
+    )
+    latency_ms: Percentiles
+
+
 class Run(_Part):
     format: Literal["penstock-run 1"] = "penstock-run 1"
-    workload: Literal["frames", "stream"]
+    workload: Literal["frames", "stream", "metadata"]
     target: str
     conditions: Conditions
     validity: Validity
     checks: list[Check]
     frames: FrameFigures | None = None
     streams: list[StreamFigures] = []
+    metadata: list[OperationFigures] = []
     ceiling_hz: float | None = Field(
         None, description="frames a second that the generator reaches without storage"
     )

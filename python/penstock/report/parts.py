@@ -2,9 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 
-from penstock.model.load import FramesWorkload, PosixBackend
-from penstock.model.runs import Check, Conditions, FrameFigures, Run, StreamFigures, Validity
+from penstock.model.load import FramesWorkload, PosixBackend, StreamWorkload
+from penstock.model.runs import (
+    Check,
+    Conditions,
+    FrameFigures,
+    OperationFigures,
+    Run,
+    StreamFigures,
+    Validity,
+)
 from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.metadata import OPERATION_TITLES, tree_rows
 from penstock.report.page import Banner, Block, Cell, Facts, Section, State, Table
 from penstock.report.plots import latency_plot, series_plot
 
@@ -91,8 +100,10 @@ def pattern_block(run: Run) -> Facts:
         rows["writers"] = str(load.writers)
         rows["buffer"] = f"{load.buffer_frames} frames"
         rows["late after"] = human_seconds(load.late_after_s)
-    else:
+    elif isinstance(plan.workload, StreamWorkload):
         rows["transfers"] = f"{human_bytes(plan.workload.transfer_bytes)}, {plan.workload.threads} threads"
+    else:
+        rows |= tree_rows(plan.workload)
     return Facts(rows)
 
 
@@ -112,6 +123,8 @@ def figures_block(run: Run) -> Facts:
     rows = _frame_rows(run.frames) if run.frames is not None else {}
     for phase in run.streams:
         rows |= _stream_rows(phase)
+    for operation in run.metadata:
+        rows |= _operation_row(operation)
     return Facts(rows, "void" if run.validity == "invalid" else "")
 
 
@@ -152,6 +165,15 @@ def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     if figures.mismatches is not None:
         rows[f"{name}: wrong blocks"] = str(figures.mismatches)
     return rows
+
+
+def _operation_row(figures: OperationFigures) -> dict[str, str]:
+    deviation = "" if figures.rate_deviation is None else f", standard deviation {figures.rate_deviation:.1f}"
+    rates = (
+        f"{figures.rate_mean:.1f} a second (from {figures.rate_min:.1f} to {figures.rate_max:.1f}{deviation})"
+    )
+    slowest = milliseconds(figures.latency_ms.max)
+    return {OPERATION_TITLES[figures.operation]: f"{rates}; the slowest took {slowest}"}
 
 
 def plots_of(run: Run, name: str, late_limit_s: float | None = None) -> list[Block]:

@@ -140,13 +140,15 @@ def _show_wait(view: ProgressView, event: Waiting) -> None:
 
 def show_load(view: ProgressView, event: LoadProgress) -> None:
     """How far the load generator is, to people."""
-    view.update(event.phase, event.done, event.total, load_line(event))
+    view.update(event.phase.replace("_", " "), event.done, event.total, load_line(event))
 
 
 def load_line(event: LoadProgress) -> str:
-    """ "120 of 250 frames, 3 held", or "1.2 GB of 4 GB"."""
+    """ "120 of 250 frames, 3 held", "1.2 GB of 4 GB", or "800 of 1000, iteration 2"."""
     if event.phase == "frames":
         return f"{event.done} of {event.total} frames, {event.held} held"
+    if event.unit == "operations":
+        return f"{event.done} of {event.total}, iteration {event.iteration + 1}"
     return f"{human_bytes(event.done)} of {human_bytes(event.total)}"
 
 

@@ -11,6 +11,7 @@ from penstock.bench.run import FramesRequest
 from penstock.model.load import StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.metadata import metadata_view
 from penstock.report.tables import fact_table
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -21,7 +22,8 @@ def frames_plan_view(request: FramesRequest, target: str, repetitions: int | Non
     """What will be done, before it is."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
-        "frames": f"{request.frames} of {human_bytes(request.frame_bytes)}, {_rate_text(request)}",
+        "frames": f"{request.frames}{_image_text(request)} of {human_bytes(request.frame_bytes)},"
+        f" {_rate_text(request)}",
         "files": f"{request.files}, {human_bytes(request.bytes)} together",
         "takes": _duration_text(request),
     }
@@ -42,6 +44,13 @@ def _repeated(repetitions: int | None) -> dict[str, str]:
     return {} if repetitions is None else {"repeated": f"{repetitions} times, one after the other"}
 
 
+def _image_text(request: FramesRequest) -> str:
+    if request.image is None:
+        return ""
+    image = request.image
+    return f" {image.format} files, {image.rows} x {image.columns} {image.type},"
+
+
 def _rate_text(request: FramesRequest) -> str:
     if not request.rate_hz:
         return "as fast as it goes"
@@ -57,12 +66,15 @@ def _duration_text(request: FramesRequest) -> str:
 def stream_plan_view(workload: StreamWorkload, target: str, repetitions: int | None = None) -> Table:
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
+    blocks = human_bytes(workload.thread_bytes // workload.segments)
+    layout = f"{workload.segments} segments, in each a block of {blocks} of each thread"
     return fact_table(
         {
             "target": f"a new folder in {target}, removed afterwards",
-            "files": f"{workload.threads} of {human_bytes(workload.thread_bytes)},"
-            f" {human_bytes(workload.threads * workload.thread_bytes)} together",
-            "transfers": human_bytes(workload.transfer_bytes),
+            "files": f"{workload.files} of {human_bytes(workload.bytes // workload.files)},"
+            f" {human_bytes(workload.bytes)} together",
+            "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
+            "transfers": f"{human_bytes(workload.transfer_bytes)}, {workload.order}",
             "phases": f"{phases}{verified}",
         }
         | _repeated(repetitions)
@@ -73,8 +85,9 @@ def run_view(run: Run) -> RenderableType:
     figures = _frames_rows(run.frames) if run.frames else {}
     for phase in run.streams:
         figures |= _stream_rows(phase)
+    view = metadata_view(run.metadata) if run.workload == "metadata" else fact_table(figures)
     validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
-    return Group(fact_table(figures), Text(), checks_table(run.checks), Text(), validity)
+    return Group(view, Text(), checks_table(run.checks), Text(), validity)
 
 
 def _frames_rows(figures: FrameFigures) -> dict[str, str]:

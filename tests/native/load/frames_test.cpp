@@ -196,6 +196,68 @@ TEST_F(Frames, EachSyncIsAsked) {
   }
 }
 
+TEST_F(Frames, ImagesAreTheTemplateWithPixelsOfTheirOwn) {
+  for (const bool differences : {false, true}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    const std::string head(701, 'h'), tail(299, 't');
+    std::ofstream(folder_ / "template") << head << std::string(9000, '\x80') << tail;
+    auto plan = stored_plan(folder_, "file_a_frame", "none", differences);
+    plan["workload"]["image"] = {{"template", (folder_ / "template").string()},
+                                 {"suffix", "cbf"},
+                                 {"pixels_at", 701},
+                                 {"pixels_bytes", 9000},
+                                 {"differences", differences}};
+    EXPECT_EQ(document_of(plan)["frames"]["written"], 20);
+    std::vector<std::byte> pixels(9000);
+    const Content content(ContentKind::random, 5);
+    content.lay(pixels);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      std::ifstream stream(folder_ / fmt::format("frame-{:09}.cbf", i), std::ios::binary);
+      const std::string stored(std::istreambuf_iterator<char>(stream), {});
+      ASSERT_EQ(stored.size(), differences ? 12'288U : 10'000U) << "direct files are whole pages";
+      EXPECT_EQ(stored.substr(0, 701), head);
+      EXPECT_EQ(stored.substr(9701), tail + std::string(stored.size() - 10'000, '\0'));
+      content.stamp(pixels, i, 0);
+      auto expected = std::string(as_text(pixels));
+      if (differences) std::replace(expected.begin(), expected.end(), '\x80', '\x7F');
+      EXPECT_TRUE(stored.substr(701, 9000) == expected) << i;
+    }
+  }
+}
+
+TEST_F(Frames, ATemplateOfAnotherSizeIsNamed) {
+  std::ofstream(folder_ / "template") << "short";
+  auto plan = stored_plan(folder_, "file_a_frame", "none", false);
+  plan["workload"]["image"] = {
+      {"template", (folder_ / "template").string()}, {"suffix", "tif"}, {"pixels_at", 0}, {"pixels_bytes", 5}};
+  const auto failed = run(plan);
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().message().find("has 5 bytes, expected workload.frame_bytes, 10000"), std::string::npos);
+}
+
+TEST_F(Frames, AFileHasItsNameOnceItIsComplete) {
+  testing::FaultEnv env;
+  std::vector<std::string> seen;
+  env.faults->on_write = [&](auto, auto) -> Result<void> {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) seen.push_back(entry.path().filename());
+    return {};
+  };
+  auto plan = stored_plan(folder_, "file_a_frame", "each", false);
+  plan["workload"]["rename"] = true;
+  plan["workload"]["writers"] = 1;
+  plan["workload"]["frames"] = 2;
+  EXPECT_EQ(document_of(plan, env)["frames"]["written"], 2);
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(seen, (std::vector<std::string>{"frame-000000000.bin", "frame-000000000.bin.partial",
+                                            "frame-000000001.bin.partial"}));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "frame-000000001.bin"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "frame-000000001.bin.partial"));
+  const auto again = document_of(plan, env);
+  EXPECT_NE(again["problem"].get<std::string>().find("frame-00000000"), std::string::npos) << "the name is taken";
+  EXPECT_EQ(again["frames"]["written"], 0);
+}
+
 TEST_F(Frames, AFileThatIsThereIsNotOverwritten) {
   std::ofstream(folder_ / "frame-000000003.bin") << "somebody's";
   const auto document = document_of(stored_plan(folder_, "file_a_frame", "none", false));

@@ -11,14 +11,33 @@ Json frames_plan() {
   return Json::parse(R"({
     "backend": {"kind": "posix", "folder": "/data/run", "direct": true, "sync": "each"},
     "workload": {"kind": "frames", "frames": 1000, "frame_bytes": 1048576, "rate_hz": 100, "writers": 4,
-                 "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer", "record": false},
+                 "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer", "record": false, "rename": false,
+                 "image": null},
     "content": "zeros", "seed": 7, "prefix": "frame-", "interval_s": 0.5, "drain_timeout_s": 5, "log_level": "debug"})");
 }
 
 Json stream_plan() {
   return Json::parse(R"({
     "backend": {"kind": "posix", "folder": "/data/run"},
-    "workload": {"kind": "stream", "threads": 2, "thread_bytes": 8388608, "transfer_bytes": 1048576, "verify": true}})");
+    "workload": {"kind": "stream", "threads": 2, "thread_bytes": 8388608, "transfer_bytes": 1048576, "verify": true,
+                 "shared": true, "segments": 4, "order": "random"}})");
+}
+
+Json metadata_plan() {
+  return Json::parse(R"({
+    "backend": {"kind": "posix", "folder": "/data/run", "direct": false, "sync": "none"},
+    "workload": {"kind": "metadata", "threads": 4, "items": 10, "depth": 5, "branch": 5, "shared": true, "shift": 3,
+                 "iterations": 5, "folders": false, "files": true, "file_bytes": 4096, "rename": true,
+                 "remove": false}})");
+}
+
+Json image_plan() {
+  auto plan = frames_plan();
+  plan["workload"].update(Json::parse(R"({
+    "layout": "file_a_frame", "rename": true,
+    "image": {"template": "/tmp/one.cbf", "suffix": "cbf", "pixels_at": 800, "pixels_bytes": 1000000,
+              "differences": true}})"));
+  return plan;
 }
 
 std::string error_of(const Json& plan) {
@@ -45,7 +64,7 @@ TEST(LoadPlan, ReadsAllOfIt) {
 }
 
 TEST(LoadPlan, ComesOutAsItWentIn) {
-  for (const auto& given : {frames_plan(), stream_plan()}) {
+  for (const auto& given : {frames_plan(), stream_plan(), metadata_plan(), image_plan()}) {
     const auto plan = LoadPlan::from_json(given.dump());
     ASSERT_TRUE(plan) << plan.error().message();
     const auto written = plan->to_json();
@@ -70,7 +89,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
       {"/backend/folder", std::string("a\0b", 3), "backend.folder is \"a\\u0000b\", expected a path"},
       {"/backend/sync", "always", "backend.sync is \"always\", expected none, end or each"},
       {"/backend/odirect", true, "backend.odirect is not a field that is known here"},
-      {"/workload/kind", "waves", "workload.kind is \"waves\", expected frames or stream"},
+      {"/workload/kind", "waves", "workload.kind is \"waves\", expected frames, stream or metadata"},
       {"/workload/frames", 0, "workload.frames is 0, expected a whole number from 1 to 1000000000"},
       {"/workload/frames", -1, "workload.frames is -1, expected a whole number of at least 0"},
       {"/workload/frames", 1e3, "workload.frames is 1000.0, expected a whole number of at least 0"},
@@ -102,12 +121,35 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
   }
 }
 
+TEST(LoadPlan, NamesWhatIsWrongWithImages) {
+  const Wrong all[] = {
+      {"/workload/layout", "file_a_writer", "workload.rename is true, expected false where layout is file_a_writer"},
+      {"/workload/image/template", "", "workload.image.template is \"\", expected a path"},
+      {"/workload/image/suffix", "a/b", "workload.image.suffix is \"a/b\", expected 1 to 10 small letters and digits"},
+      {"/workload/image/pixels_at", 1048577,
+       "workload.image.pixels_at is 1048577, expected a whole number from 0 to 1048576"},
+      {"/workload/image/pixels_bytes", 1047777,
+       "workload.image.pixels_bytes is 1047777, expected a whole number from 0 to 1047776"},
+      {"/workload/image/pixels_bytes", nullptr, "workload.image.pixels_bytes is missing"},
+      {"/workload/image/colour", "red", "workload.image.colour is not a field that is known here"},
+  };
+  for (const auto& [where, value, message] : all) {
+    auto plan = image_plan();
+    plan[Json::json_pointer(where)] = value;
+    EXPECT_EQ(error_of(plan), message) << where;
+  }
+  EXPECT_EQ(file_name(*LoadPlan::from_json(image_plan().dump()), 42), "frame-000000042.cbf");
+}
+
 TEST(LoadPlan, NamesWhatIsWrongWithAStream) {
   const Wrong all[] = {
       {"/workload/thread_bytes", 8388609,
        "workload.thread_bytes is 8388609, expected a multiple of transfer_bytes, 1048576"},
       {"/workload/transfer_bytes", 1000,
        "workload.thread_bytes is 8388608, expected a multiple of transfer_bytes, 1000"},
+      {"/workload/segments", 3, "workload.segments is 3, expected a divisor of the 8 transfers of a thread"},
+      {"/workload/segments", 0, "workload.segments is 0, expected a whole number from 1 to 18446744073709551615"},
+      {"/workload/order", "reverse", "workload.order is \"reverse\", expected sequential or random"},
       {"/workload/read", false, "workload.verify is true, expected false where nothing is read"},
       {"/workload/seconds_max", "long", "workload.seconds_max is \"long\", expected a number from 0 to 2592000"},
       {"/backend", {{"kind", "null"}}, "workload.verify is true, expected false with backend.kind null"},
@@ -120,6 +162,26 @@ TEST(LoadPlan, NamesWhatIsWrongWithAStream) {
   auto plan = stream_plan();
   plan["workload"]["transfer_bytes"] = 1024;
   EXPECT_EQ(error_of(plan), "workload.transfer_bytes is 1024, expected a multiple of 4096 with backend.direct");
+}
+
+TEST(LoadPlan, NamesWhatIsWrongWithMetadata) {
+  const Wrong all[] = {
+      {"/workload/items", nullptr, "workload.items is missing"},
+      {"/workload/items", 0, "workload.items is 0, expected a whole number from 1 to 10000000"},
+      {"/workload/items", 100'000,
+       "workload.items is 100000, expected so few that a run makes at most 1000000000 files and folders, not "
+       "7812019530"},
+      {"/workload/branch", 100, "workload.branch is 100, expected a tree of at most 1000000 folders at depth 5"},
+      {"/workload/shift", 4, "workload.shift is 4, expected a whole number from 0 to 3"},
+      {"/workload/files", false, "workload.files is false, expected true where folders is false"},
+      {"/workload/file_bytes", 1 << 27, "workload.file_bytes is 134217728, expected a whole number from 0 to 67108864"},
+      {"/backend/direct", true, "backend.direct is true, expected false with workload.kind metadata"},
+  };
+  for (const auto& [where, value, message] : all) {
+    auto plan = metadata_plan();
+    plan[Json::json_pointer(where)] = value;
+    EXPECT_EQ(error_of(plan), message) << where;
+  }
 }
 
 TEST(LoadPlan, MemoryAndTheTimeSeriesAreBounded) {

@@ -1,9 +1,15 @@
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "../support/fault_env.hpp"
+#include "load/content.hpp"
+#include "load/permutation.hpp"
 #include "load_fixture.hpp"
 
 namespace penstock::load {
@@ -39,6 +45,153 @@ TEST_F(Stream, WritesAndReadsBackEveryByte) {
     EXPECT_TRUE(document["phases"][0]["mismatches"].is_null());
     EXPECT_EQ(document["phases"][1]["mismatches"], 0);
     EXPECT_TRUE(document["problem"].is_null());
+  }
+}
+
+/// How many transfers of a file are what the seed says for their place.
+int right_transfers(const std::filesystem::path& path, int transfers) {
+  const Content content(ContentKind::random, 1);
+  std::vector<std::byte> expected(65536), stored(65536);
+  content.lay(expected);
+  std::ifstream file(path, std::ios::binary);
+  int right = 0;
+  for (int i = 0; i < transfers; ++i) {
+    content.stamp(expected, 0, static_cast<std::uint64_t>(i) * 65536);
+    file.read(reinterpret_cast<char*>(stored.data()), 65536);
+    if (stored == expected) ++right;
+  }
+  return right;
+}
+
+TEST_F(Stream, ASharedFileIsFilledByAllThreadsAndReadBack) {
+  for (const auto* order : {"sequential", "random"})
+    for (const int segments : {1, 8, 40}) {
+      std::filesystem::remove_all(folder_);
+      std::filesystem::create_directories(folder_);
+      auto shared = plan();
+      shared["workload"].update({{"shared", true}, {"segments", segments}, {"order", order}});
+      const auto document = document_of(shared);
+      EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+      ASSERT_EQ(document["phases"].size(), 2U);
+      EXPECT_EQ(document["phases"][1]["operations"], 120);
+      EXPECT_EQ(document["phases"][1]["mismatches"], 0);
+      ASSERT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+      const auto path = folder_ / "stream-000000000.bin";
+      ASSERT_EQ(std::filesystem::file_size(path), 120U * 65536);
+      EXPECT_EQ(right_transfers(path, 120), 120) << order << " " << segments;
+    }
+}
+
+/// Notes where each thread writes and reads.
+class NotingEnv final : public Env {
+ public:
+  class Noted final : public File {
+   public:
+    Noted(std::shared_ptr<File> real, NotingEnv& env) : real_(std::move(real)), env_(env) {}
+    Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
+      env_.note(false, offset);
+      return real_->read_at(into, offset);
+    }
+    Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) override {
+      env_.note(true, offset);
+      return real_->write_at(pieces, offset);
+    }
+    Result<void> sync() override { return real_->sync(); }
+    Result<void> sync_name() override { return real_->sync_name(); }
+    Result<void> truncate(std::uint64_t size) override { return real_->truncate(size); }
+    Result<void> reserve(std::uint64_t offset, std::uint64_t size) override { return real_->reserve(offset, size); }
+    bool reserves() const override { return real_->reserves(); }
+    Result<std::uint64_t> size() override { return real_->size(); }
+    Result<void> lock(bool exclusive) override { return real_->lock(exclusive); }
+    Result<void> unlock() override { return real_->unlock(); }
+    bool direct() const override { return real_->direct(); }
+    bool still_named() const override { return real_->still_named(); }
+
+   private:
+    const std::shared_ptr<File> real_;
+    NotingEnv& env_;
+  };
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
+    PEN_ASSIGN(auto real, posix_env().open(path, options));
+    return std::shared_ptr<File>(std::make_shared<Noted>(std::move(real), *this));
+  }
+  Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }
+  Result<std::vector<std::string>> list(const std::string& folder) override { return posix_env().list(folder); }
+  Result<void> remove(const std::string& path) override { return posix_env().remove(path); }
+
+  void note(bool write, std::uint64_t offset) {
+    std::lock_guard lock(mutex_);
+    (write ? written : read)[std::this_thread::get_id()].push_back(offset / 65536);
+  }
+  using Places = std::map<std::thread::id, std::vector<std::uint64_t>>;
+  Places written, read;
+
+ private:
+  std::mutex mutex_;
+};
+
+TEST_F(Stream, ThreadsReadWhatAnotherOneWroteInAnOrderOfTheirOwn) {
+  for (const std::string order : {"sequential", "random"}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    NotingEnv env;
+    auto shared = plan();
+    shared["workload"].update({{"shared", true}, {"segments", 40}, {"order", order}});
+    document_of(shared, env);
+    ASSERT_EQ(env.written.size(), 3U);
+    std::set<std::vector<std::uint64_t>> written, read, in_order;
+    for (auto& [thread, places] : env.written) {
+      EXPECT_EQ(std::is_sorted(places.begin(), places.end()), order == "sequential");
+      for (const auto place : places) EXPECT_EQ(place % 3, places.front() % 3) << "every third block is a thread's";
+      written.insert(places);
+      std::sort(places.begin(), places.end());
+      in_order.insert(places);
+    }
+    for (auto& [thread, places] : env.read) {
+      EXPECT_EQ(written.count(places), order == "sequential" ? 1U : 0U);
+      std::sort(places.begin(), places.end());
+      EXPECT_EQ(in_order.count(places), 1U);
+    }
+    EXPECT_EQ(in_order.size(), 3U);
+  }
+}
+
+TEST_F(Stream, RandomOrderCutShortReadsWhatWasWritten) {
+  testing::FaultEnv env;
+  env.faults->on_write = [](auto, auto) -> Result<void> {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return {};
+  };
+  auto shared = plan();
+  shared["workload"].update({{"shared", true}, {"segments", 8}, {"order", "random"}, {"seconds_max", 0.1}});
+  const auto document = document_of(shared, env);
+  ASSERT_EQ(document["phases"].size(), 2U);
+  const auto wrote = document["phases"][0]["operations"].get<int>();
+  EXPECT_GT(wrote, 0);
+  EXPECT_LT(wrote, 120);
+  EXPECT_TRUE(document["problem"].is_null());
+  EXPECT_EQ(document["phases"][1]["mismatches"], 0);
+}
+
+TEST(Permutation, HasEachNumberOnce) {
+  for (const std::uint64_t bound : {1U, 2U, 3U, 5U, 64U, 1000U, 4097U}) {
+    std::set<std::uint64_t> numbers;
+    std::vector<std::uint64_t> order;
+    const Permutation one(bound, 7), other(bound, 8);
+    for (std::uint64_t i = 0; i < bound; ++i) {
+      order.push_back(one.at(i));
+      numbers.insert(one.at(i));
+      EXPECT_LT(one.at(i), bound);
+    }
+    EXPECT_EQ(numbers.size(), bound);
+    if (bound < 64) continue;
+    std::uint64_t same = 0, ascents = 0;
+    for (std::uint64_t i = 0; i < bound; ++i) {
+      if (other.at(i) == order[i]) ++same;
+      if (i > 0 && order[i] > order[i - 1]) ++ascents;
+    }
+    EXPECT_LT(same, bound / 8) << "another key, another order";
+    EXPECT_NEAR(static_cast<double>(ascents), static_cast<double>(bound) / 2, static_cast<double>(bound) / 6);
   }
 }
 

@@ -1,0 +1,37 @@
+/// Calls that are about names: files that are made, found, renamed and removed whole, and folders.
+///
+/// Paths are relative to the folder of the plan, without a link at their end. Nothing that is there is overwritten.
+/// Each call is a system call, or as few as the operation needs: what a workload measures is the storage, so nothing is
+/// asked that a program of users would not ask.
+#pragma once
+
+#include <memory>
+
+#include "base/bytes.hpp"
+#include "base/result.hpp"
+#include "load/plan.hpp"
+
+namespace penstock::load {
+
+/// Safe from several threads. An error names the path.
+class Names {
+ public:
+  virtual ~Names() = default;
+  virtual Result<void> make_folder(const char* path) = 0;
+  /// Only an empty one.
+  virtual Result<void> remove_folder(const char* path) = 0;
+  /// Looks a name up, as `stat` does.
+  virtual Result<void> look_up(const char* path) = 0;
+  /// A new file with these bytes, closed; forced to storage before with `sync`.
+  virtual Result<void> create(const char* path, Bytes bytes, bool sync) = 0;
+  /// Opens, reads and closes it. Fewer bytes than `into` takes where the file has no more.
+  virtual Result<std::size_t> read(const char* path, MutableBytes into) = 0;
+  /// An error where the new name is taken.
+  virtual Result<void> rename(const char* from, const char* to) = 0;
+  virtual Result<void> remove(const char* path) = 0;
+};
+
+/// In a folder that is opened once: no link that takes its place later leads elsewhere.
+Result<std::unique_ptr<Names>> open_posix_names(const std::string& folder);
+
+}  // namespace penstock::load

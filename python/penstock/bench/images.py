@@ -1,0 +1,139 @@
+"""Frames as detectors' own servers write them: one CBF, TIFF or HDF5 file each.
+
+A whole file is made once, by the libraries that read such files, as a template; the load generator gives each
+frame pixels of its own in it. Which of its bytes are the pixels is looked up in the file that was made.
+"""
+
+import io
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy
+import numpy.typing
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.model.errors import UsageError
+from penstock.model.load import FrameImage
+
+ImageFormat = Literal["cbf", "tiff", "hdf5"]
+PixelType = Literal["uint8", "uint16", "uint32", "int16", "int32"]
+_SUFFIXES: dict[ImageFormat, str] = {"cbf": "cbf", "tiff": "tif", "hdf5": "h5"}
+_FRAME_BYTES_MAX = 4 << 30
+_CBF_HEADER = (
+    "# Detector: Penstock load generator\r\n# Pixel_size 172e-6 m x 172e-6 m\r\n"
+    "# Silicon sensor, thickness 0.000320 m\r\n"
+    "# Exposure_time 0.0400000 s\r\n# Exposure_period 0.0400000 s\r\n"
+)
+
+Pixels = numpy.typing.NDArray[numpy.generic]
+
+
+class ImageRequest(BaseModel):
+    """What frames are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: ImageFormat
+    rows: int = Field(ge=1, le=1 << 20)
+    columns: int = Field(ge=1, le=1 << 20)
+    type: PixelType
+
+
+class Template(BaseModel):
+    """A whole file, and where in it the pixels are."""
+
+    model_config = ConfigDict(frozen=True)
+
+    data: bytes
+    pixels_at: int
+    pixels_bytes: int
+
+
+@lru_cache(maxsize=1)
+def make_template(image: ImageRequest) -> Template:
+    """A UsageError where the format does not hold such frames."""
+    if image.rows * image.columns * numpy.dtype(image.type).itemsize > _FRAME_BYTES_MAX:
+        raise UsageError(f"frames of {image.rows} x {image.columns} are too large", "4 GiB at most")
+    random = numpy.random.default_rng(1)
+    if image.format == "cbf":
+        return _cbf(image, random)
+    # Random, so that they are found in the file.
+    pixels = random.integers(0, 2**7, (image.rows, image.columns), dtype=image.type)
+    data = _tiff(pixels) if image.format == "tiff" else _hdf5(pixels)
+    return _found(data, pixels.tobytes(), image.format)
+
+
+def _cbf(image: ImageRequest, random: numpy.random.Generator) -> Template:
+    """Pixels whose differences take a byte each, as those of weak diffraction do: a byte a pixel."""
+    if image.type != "int32":
+        raise UsageError(f"CBF files of {image.type} are not made", "--type int32 is what PILATUS writes")
+    from fabio.cbfimage import CbfImage  # noqa: PLC0415 - it takes a while to load
+
+    steps = random.integers(-127, 128, image.rows * image.columns, dtype=numpy.int8)
+    pixels = numpy.cumsum(steps, dtype=numpy.int64).astype(numpy.int32).reshape(image.rows, image.columns)
+    header = {"_array_data.header_convention": '"PILATUS_1.2"', "_array_data.header_contents": _CBF_HEADER}
+    data = _written_by(CbfImage(data=pixels, header=header))
+    # The digest is of the template's pixels: no reader asks for one, and a wrong one is worse than none.
+    start = data.find(b"Content-MD5:")
+    if start >= 0:
+        data = data[:start] + data[data.index(b"\r\n", start) + 2 :]
+    return _found(data, steps.tobytes(), "cbf")
+
+
+def _tiff(pixels: Pixels) -> bytes:
+    from fabio.tifimage import TifImage  # noqa: PLC0415
+
+    return _written_by(TifImage(data=pixels))
+
+
+def _written_by(image: object) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        path = Path(folder) / "template"
+        image.write(str(path))  # type: ignore[attr-defined]
+        return path.read_bytes()
+
+
+def _hdf5(pixels: Pixels) -> bytes:
+    """One contiguous dataset in an NXdata group."""
+    import h5py  # noqa: PLC0415
+
+    memory = io.BytesIO()
+    with h5py.File(memory, "w") as file:
+        entry = file.create_group("entry")
+        data = entry.create_group("data")
+        for group, kind in ((entry, "NXentry"), (data, "NXdata")):
+            group.attrs["NX_class"] = kind
+        file.attrs["default"], entry.attrs["default"], data.attrs["signal"] = "entry", "data", "data"
+        data.create_dataset("data", data=pixels)
+    return memory.getvalue()
+
+
+def _found(data: bytes, pixels: bytes, what: str) -> Template:
+    at = data.find(pixels)
+    if at < 0:
+        raise AssertionError(f"the pixels of a {what} template are not in one piece")
+    return Template(data=data, pixels_at=at, pixels_bytes=len(pixels))
+
+
+@contextmanager
+def template_file(image: ImageRequest) -> Iterator[FrameImage]:
+    """The template as a file, while it is needed, as the load generator's plan names it."""
+    template = make_template(image)
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        path = Path(folder) / f"template.{_SUFFIXES[image.format]}"
+        path.write_bytes(template.data)
+        yield FrameImage(
+            template=str(path),
+            suffix=_SUFFIXES[image.format],
+            pixels_at=template.pixels_at,
+            pixels_bytes=template.pixels_bytes,
+            differences=image.format == "cbf",
+        )
+
+
+def suffix_of(image: ImageRequest | None) -> str:
+    return "bin" if image is None else _SUFFIXES[image.format]

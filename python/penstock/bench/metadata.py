@@ -1,0 +1,161 @@
+"""A metadata workload: what is asked for, its run, and what makes it sound."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from penstock.bench.checks import (
+    check,
+    check_complete,
+    check_content,
+    check_long_enough,
+    machine_checks,
+    share_together,
+    validity_of,
+)
+from penstock.bench.conditions import conditions_of, is_memory
+from penstock.bench.figures import metadata_figures
+from penstock.bench.folder import BenchFolder
+from penstock.bench.run import Access, Telling, usage
+from penstock.bench.trees import TreeSet
+from penstock.model.errors import UsageError
+from penstock.model.load import LoadDocument, LoadPlan, MetadataWorkload, PosixBackend
+from penstock.model.runs import Check, OperationFigures, Run
+from penstock.programs.load import load
+
+PREFIX = "metadata-"
+_NAMES_MAX = 10**9
+_TREE_FOLDERS_MAX = 10**6
+_BLOCK_BYTES = 4096
+_CACHED = ("folder_stat", "file_stat", "file_read")
+_OF_TREES = ("tree_create", "tree_remove")
+
+
+def metadata_workload(**values: Any) -> MetadataWorkload:
+    """A UsageError names the value that is not possible."""
+    try:
+        workload = MetadataWorkload(**values)
+    except ValidationError as error:
+        raise usage(error) from error
+    if workload.shift >= workload.threads:
+        raise UsageError(
+            f"--shift {workload.shift} is not possible with --threads {workload.threads}",
+            "a shift below the number of threads leads to another one of them",
+        )
+    names = names_made(workload)
+    if workload.tree_folders > _TREE_FOLDERS_MAX or names > _NAMES_MAX:
+        raise UsageError(
+            f"trees of {workload.tree_folders} folders and {names} names in all are too many",
+            f"at most {_TREE_FOLDERS_MAX} and {_NAMES_MAX}: fewer --items, less --depth or --branch",
+        )
+    return workload
+
+
+def names_made(workload: MetadataWorkload) -> int:
+    """Files and folders that a run makes."""
+    kinds = workload.folders + workload.files
+    return workload.iterations * (workload.trees * workload.tree_folders + kinds * workload.items_each)
+
+
+def names_at_once(workload: MetadataWorkload) -> int:
+    """Files and folders that are there at the same time."""
+    if not workload.remove:
+        return names_made(workload)
+    return workload.trees * workload.tree_folders + workload.items_each
+
+
+def bytes_at_once(workload: MetadataWorkload) -> int:
+    """What these take, in whole blocks: a name one, and a file those of its bytes."""
+    kept = 1 if workload.remove else workload.iterations
+    blocks = kept * workload.files * workload.items_each * -(-workload.file_bytes // _BLOCK_BYTES)
+    return (names_at_once(workload) + blocks) * _BLOCK_BYTES
+
+
+def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
+    """The run in `folder`; through the page cache, whatever `access` says of direct I/O."""
+    folder.announce(TreeSet.of(workload, PREFIX))
+    plan = LoadPlan(
+        backend=PosixBackend(folder=str(folder.path), direct=False, sync=access.sync),
+        workload=workload,
+        content=access.content,
+        seed=access.seed,
+        prefix=PREFIX,
+    )
+    conditions = conditions_of(folder.path)
+    document = load(plan, telling.progress, telling.log)
+    figures = metadata_figures(document)
+    checks = metadata_checks(document, workload, figures, is_memory(conditions))
+    return Run(
+        workload="metadata",
+        target=str(folder.path.parent),
+        conditions=conditions,
+        validity=validity_of(checks),
+        checks=checks,
+        metadata=figures,
+        document=document,
+    )
+
+
+def metadata_checks(
+    document: LoadDocument,
+    workload: MetadataWorkload,
+    figures: list[OperationFigures],
+    memory_file_system: bool,
+) -> list[Check]:
+    """Of a metadata workload."""
+    of_items = [operation for operation in figures if operation.operation not in _OF_TREES]
+    seconds = sum(operation.seconds for operation in figures)
+    return [
+        check_complete(document),
+        *([check_content(document)] if workload.file_bytes else []),
+        *_check_seconds(of_items),
+        *_check_together(of_items, workload.threads),
+        *_check_forced(document, memory_file_system),
+        *_check_looked_up(of_items, memory_file_system),
+        *machine_checks(document, seconds),
+    ]
+
+
+def _check_seconds(figures: list[OperationFigures]) -> Iterator[Check]:
+    """Of the operation that took least; trees are few folders whatever is asked for."""
+    if figures:
+        shortest = min(figures, key=lambda operation: operation.seconds)
+        yield check_long_enough(shortest.seconds, shortest.operation.replace("_", " "), "more --items")
+
+
+def _check_together(figures: list[OperationFigures], threads: int) -> Iterator[Check]:
+    if figures and threads > 1:
+        worst = min(figures, key=lambda operation: operation.together)
+        yield share_together(
+            worst.together, worst.operation.replace("_", " "), "more --items for each thread"
+        )
+
+
+def _check_forced(document: LoadDocument, memory_file_system: bool) -> Iterator[Check]:
+    """A local file system notes names in memory, and writes them down later."""
+    backend = document.plan.backend
+    if not isinstance(backend, PosixBackend):
+        return
+    forced = backend.sync != "none"
+    yield check(
+        "files forced to storage",
+        "ok" if forced or memory_file_system else "warning",
+        "a sync of each file that is made",
+        "the target is memory" if memory_file_system else "one each" if forced else "none",
+        "better",
+        "--sync each shows what it takes until a new file would outlast a loss of power",
+    )
+
+
+def _check_looked_up(figures: list[OperationFigures], memory_file_system: bool) -> Iterator[Check]:
+    """What one machine made a moment ago it may know by itself."""
+    if any(operation.operation in _CACHED for operation in figures):
+        yield check(
+            "looked up in storage",
+            "ok" if memory_file_system else "warning",
+            "stat and read of what this machine does not know yet",
+            "the target is memory" if memory_file_system else "it made all of it",
+            "better",
+            "take the rates of stat and read for those of this machine's caches, where it has some",
+        )

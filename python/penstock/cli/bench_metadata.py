@@ -1,0 +1,104 @@
+"""`penstock bench metadata`"""
+
+from typing import Annotated, Literal
+
+import typer
+
+from penstock.bench.folder import BenchFolder, require_room, require_target
+from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, run_metadata
+from penstock.bench.run import Access
+from penstock.cli.bench import (
+    Content,
+    DryRun,
+    Json,
+    Keep,
+    Output,
+    Seed,
+    Target,
+    Yes,
+    check_output,
+    finish,
+    may_go_on,
+    telling,
+)
+from penstock.cli.common import err, reports_errors, size_option
+from penstock.report.metadata import metadata_plan_view
+from penstock.report.progress import ProgressView
+
+
+@reports_errors
+def metadata_command(
+    target: Target,
+    items: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Folders, and as many files, that a thread makes in each folder of its tree."
+        ),
+    ] = 1000,
+    threads: Annotated[int, typer.Option(min=1, max=256, help="Each begins a phase with the others.")] = 1,
+    depth: Annotated[int, typer.Option(min=0, max=20, help="Of a tree of folders, below its top.")] = 0,
+    branch: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Folders of the tree in each of its folders.")
+    ] = 1,
+    iterations: Annotated[
+        int, typer.Option(min=1, max=1000, help="All of it so often; figures are of these.")
+    ] = 3,
+    shared: Annotated[
+        bool, typer.Option("--shared/--unique", help="One tree for all threads, or one for each.")
+    ] = False,
+    shift: Annotated[
+        int,
+        typer.Option(min=0, help="Threads look up and remove what the thread so many further made."),
+    ] = 0,
+    only: Annotated[
+        Literal["both", "folders", "files"], typer.Option(help="What items are: folders, files, or both.")
+    ] = "both",
+    size: Annotated[
+        str, typer.Option(metavar="SIZE", help="Of a file; with more than 0 files are read, too.")
+    ] = "0",
+    rename: Annotated[bool, typer.Option("--rename", help="Rename each item, too.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove/--no-remove", help="Measure how fast items and trees are removed.")
+    ] = True,
+    sync: Annotated[
+        Literal["none", "each"], typer.Option(help="Force each file to storage when it is made, or none.")
+    ] = "none",
+    content: Content = "random",
+    seed: Seed = 1,
+    keep: Keep = False,
+    output: Output = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Measure how fast folders, files and trees of folders are made, found, read, renamed and removed.
+
+    The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
+    its figures are not to be used; 1: it was interrupted, or failed.
+    """
+    workload = metadata_workload(
+        threads=threads,
+        items=items,
+        depth=depth,
+        branch=branch,
+        shared=shared,
+        shift=shift,
+        iterations=iterations,
+        folders=only != "files",
+        files=only != "folders",
+        file_bytes=size_option(size, "--size") if only != "folders" else 0,
+        rename=rename,
+        remove=remove,
+    )
+    require_target(target)
+    check_output(output)
+    require_room(target, bytes_at_once(workload), names_at_once(workload), "fewer --items")
+    err().print(metadata_plan_view(workload, sync, str(target)))
+    if dry_run:
+        return
+    may_go_on(yes)
+    access = Access(direct=False, sync=sync, content=content, seed=seed)
+    with BenchFolder.make(target, keep) as folder:
+        with ProgressView(err()) as view:
+            run = run_metadata(workload, access, folder, telling(view))
+        finish(run, output, json)

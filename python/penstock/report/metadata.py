@@ -1,0 +1,77 @@
+"""Runs of a metadata workload for people."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from penstock.bench.metadata import bytes_at_once, names_at_once, names_made
+from penstock.model.load import MetadataWorkload, Operation, Sync
+from penstock.model.runs import OperationFigures
+from penstock.model.units import human_bytes, human_seconds
+from penstock.report.tables import fact_table
+
+# As such tables have been printed for decades.
+OPERATION_TITLES: dict[Operation, str] = {
+    "folder_create": "Directory creation",
+    "folder_stat": "Directory stat",
+    "folder_rename": "Directory rename",
+    "folder_remove": "Directory removal",
+    "file_create": "File creation",
+    "file_stat": "File stat",
+    "file_read": "File read",
+    "file_rename": "File rename",
+    "file_remove": "File removal",
+    "tree_create": "Tree creation",
+    "tree_remove": "Tree removal",
+}
+
+
+def metadata_plan_view(workload: MetadataWorkload, sync: Sync, target: str) -> Table:
+    """What will be done, before it is."""
+    rows = {
+        "target": f"a new folder in {target}, removed afterwards",
+        **tree_rows(workload),
+        "at once": f"{names_at_once(workload)} names, {human_bytes(bytes_at_once(workload))}",
+    }
+    if workload.files:
+        rows["files"] = f"{human_bytes(workload.file_bytes)} each, sync: {sync}"
+    return fact_table(rows)
+
+
+def tree_rows(workload: MetadataWorkload) -> dict[str, str]:
+    """What names there are, and who looks them up."""
+    kinds = " and ".join(
+        name for name, wanted in (("folders", workload.folders), ("files", workload.files)) if wanted
+    )
+    trees = "one tree for all threads" if workload.shared else "a tree for each thread"
+    rows = {
+        "threads": f"{workload.threads}, {trees}",
+        "tree": f"{workload.tree_folders} folders (depth {workload.depth}, branch {workload.branch})",
+        "items": f"{workload.items} {kinds} in each folder, by each thread: {workload.items_each} of a kind",
+        "iterations": f"{workload.iterations}, {names_made(workload)} names in all",
+    }
+    if workload.shift:
+        rows["shift"] = f"{workload.shift}: threads look up and remove what other threads made"
+    return rows
+
+
+def metadata_view(figures: list[OperationFigures]) -> RenderableType:
+    """Operations a second: the most, the least, the mean and the standard deviation over iterations."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("per second", no_wrap=True)
+    for title in ("max", "min", "mean", "std dev", "p99", "slowest"):
+        table.add_column(title, justify="right", no_wrap=True)
+    by_name = {operation.operation: operation for operation in figures}
+    for name, title in OPERATION_TITLES.items():
+        if name in by_name:
+            table.add_row(title, *_cells(by_name[name]))
+    iterations = max((operation.iterations for operation in figures), default=0)
+    note = f"{iterations} iterations; std dev divided by n - 1; p99 and slowest: of single operations"
+    return Group(table, Text(note, style="dim"))
+
+
+def _cells(figures: OperationFigures) -> list[str]:
+    deviation = "" if figures.rate_deviation is None else f"{figures.rate_deviation:.1f}"
+    rates = [f"{rate:.1f}" for rate in (figures.rate_max, figures.rate_min, figures.rate_mean)]
+    times = figures.latency_ms
+    return [*rates, deviation, *(human_seconds(ms * 1e-3) for ms in (times.p99, times.max))]

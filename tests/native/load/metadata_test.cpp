@@ -1,0 +1,317 @@
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "load/metadata_plan.hpp"
+#include "load/tree.hpp"
+#include "load/workload.hpp"
+#include "load_fixture.hpp"
+
+namespace penstock::load {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The real back end, whose calls a test can count, and fail or disturb before they are made.
+struct Calls {
+  std::function<Result<void>(const std::string& call, const std::string& path)> before = [](auto&, auto&) {
+    return Result<void>();
+  };
+  std::mutex mutex;
+  std::map<std::string, std::multiset<std::thread::id>> by_path;  ///< "stat m-000000000/f000-000000000"
+};
+
+class WatchedNames final : public Names {
+ public:
+  WatchedNames(std::unique_ptr<Names> real, Calls& calls) : real_(std::move(real)), calls_(calls) {}
+  Result<void> make_folder(const char* path) override {
+    PEN_TRY(note("make", path));
+    return real_->make_folder(path);
+  }
+  Result<void> remove_folder(const char* path) override {
+    PEN_TRY(note("rmdir", path));
+    return real_->remove_folder(path);
+  }
+  Result<void> look_up(const char* path) override {
+    PEN_TRY(note("stat", path));
+    return real_->look_up(path);
+  }
+  Result<void> create(const char* path, Bytes bytes, bool sync) override {
+    PEN_TRY(note(sync ? "create and sync" : "create", path));
+    return real_->create(path, bytes, sync);
+  }
+  Result<std::size_t> read(const char* path, MutableBytes into) override {
+    PEN_TRY(note("read", path));
+    return real_->read(path, into);
+  }
+  Result<void> rename(const char* from, const char* to) override {
+    PEN_TRY(note("rename", from));
+    return real_->rename(from, to);
+  }
+  Result<void> remove(const char* path) override {
+    PEN_TRY(note("remove", path));
+    return real_->remove(path);
+  }
+
+ private:
+  Result<void> note(const char* call, const char* path) {
+    {
+      std::lock_guard lock(calls_.mutex);
+      calls_.by_path[fmt::format("{} {}", call, path)].insert(std::this_thread::get_id());
+    }
+    return calls_.before(call, path);
+  }
+
+  const std::unique_ptr<Names> real_;
+  Calls& calls_;
+};
+
+class WatchedBackend final : public Backend {
+ public:
+  WatchedBackend(std::shared_ptr<Backend> real, Calls& calls) : real_(std::move(real)), calls_(calls) {}
+  void start(std::int64_t start_ns) override { real_->start(start_ns); }
+  std::uint64_t alignment() const override { return real_->alignment(); }
+  Result<std::unique_ptr<StoredFile>> create(const std::string& name) override { return real_->create(name); }
+  Result<std::unique_ptr<StoredFile>> open(const std::string& name) override { return real_->open(name); }
+  std::optional<std::uint64_t> cached_bytes(const std::string& name) override { return real_->cached_bytes(name); }
+  Result<std::unique_ptr<Names>> names() override {
+    PEN_ASSIGN(auto names, real_->names());
+    return std::unique_ptr<Names>(std::make_unique<WatchedNames>(std::move(names), calls_));
+  }
+  Sync sync() const override { return real_->sync(); }
+  Json describe() const override { return real_->describe(); }
+
+ private:
+  const std::shared_ptr<Backend> real_;
+  Calls& calls_;
+};
+
+class Metadata : public LoadTest {
+ protected:
+  /// 2 threads, trees of 7 folders, 3 items of each kind in each: 42 a phase.
+  Json plan(const Json& changes = Json::object()) const {
+    Json plan = {
+        {"backend", {{"kind", "posix"}, {"folder", folder_.string()}, {"direct", false}, {"sync", "none"}}},
+        {"workload",
+         {{"kind", "metadata"}, {"threads", 2}, {"items", 3}, {"depth", 2}, {"branch", 2}, {"file_bytes", 700}}},
+        {"prefix", "m-"}};
+    plan["workload"].update(changes);
+    return plan;
+  }
+
+  Result<Measured> watched(const Json& plan) {
+    PEN_ASSIGN(const auto parsed, LoadPlan::from_json(plan.dump()));
+    auto backend = std::make_shared<WatchedBackend>(make_backend(parsed, posix_env()), calls_);
+    return run_metadata(parsed, std::move(backend), {posix_env(), [](auto, auto&) {}, stop});
+  }
+
+  std::size_t entries() const {
+    const fs::recursive_directory_iterator all(folder_);
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
+
+  Calls calls_;
+};
+
+TEST_F(Metadata, EachOperationIsAPhaseOfAllThreadsAndNothingStays) {
+  const auto document = document_of(plan({{"iterations", 2}, {"rename", true}}));
+  EXPECT_TRUE(document["problem"].is_null());
+  const std::vector<std::pair<std::string, int>> expected = {
+      {"tree_create", 14},   {"folder_create", 42}, {"folder_stat", 42}, {"folder_rename", 42},
+      {"folder_remove", 42}, {"file_create", 42},   {"file_stat", 42},   {"file_read", 42},
+      {"file_rename", 42},   {"file_remove", 42},   {"tree_remove", 14}};
+  const auto& phases = document["metadata"]["phases"];
+  ASSERT_EQ(phases.size(), 2 * expected.size());
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const auto& [operation, count] = expected[i % expected.size()];
+    EXPECT_EQ(phases[i]["operation"], operation);
+    EXPECT_EQ(phases[i]["iteration"], i / expected.size());
+    EXPECT_EQ(phases[i]["operations"], count);
+    EXPECT_EQ(phases[i]["complete"], true);
+    EXPECT_GT(phases[i]["first_done_s"].get<double>(), 0);
+    EXPECT_GE(phases[i]["last_done_s"], phases[i]["first_done_s"]);
+    EXPECT_EQ(document["metadata"]["times"][operation]["count"], 2 * count);
+  }
+  EXPECT_EQ(entries(), 0U);
+}
+
+TEST_F(Metadata, TreesAndItemsAreWhereTheirNamesSay) {
+  document_of(plan({{"remove", false}, {"iterations", 2}}));
+  EXPECT_EQ(entries(), 2U * (14 + 42 + 42));
+  std::set<std::string> contents;
+  for (unsigned tree = 0; tree < 4; ++tree)
+    for (const auto& place : tree_places(7, 2)) {
+      const auto folder = folder_ / (fmt::format("m-{:09}", tree) + place);
+      for (int item = 0; item < 3; ++item) {
+        const auto file = folder / fmt::format("f{:03}-{:09}", tree % 2, item);
+        EXPECT_TRUE(fs::is_directory(folder / fmt::format("d{:03}-{:09}", tree % 2, item)));
+        ASSERT_EQ(fs::file_size(file), 700U) << file;
+        std::ifstream stream(file, std::ios::binary);
+        contents.emplace(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+      }
+    }
+  EXPECT_EQ(contents.size(), 84U) << "storage could store once what is there twice";
+}
+
+TEST_F(Metadata, ASharedTreeIsMadeOnceAndHoldsTheItemsOfAll) {
+  const auto document = document_of(plan({{"shared", true}, {"remove", false}, {"files", false}, {"file_bytes", 0}}));
+  EXPECT_EQ(document["metadata"]["phases"][0]["operations"], 7);
+  EXPECT_EQ(entries(), 7U + 42);
+  for (const auto* item : {"d000-000000002", "d001-000000000"})
+    EXPECT_TRUE(fs::is_directory(folder_ / "m-000000000" / "t1" / "t0" / item));
+}
+
+TEST_F(Metadata, RenamedItemsHaveTheirNewNames) {
+  document_of(plan({{"remove", false}, {"rename", true}, {"depth", 0}, {"threads", 1}}));
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_ / "m-000000000")) names.insert(entry.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{"e000-000000000", "e000-000000001", "e000-000000002", "g000-000000000",
+                                          "g000-000000001", "g000-000000002"}));
+}
+
+TEST_F(Metadata, WithAShiftThreadsWorkOnWhatAnotherOneMade) {
+  for (const int shift : {0, 1}) {
+    calls_.by_path.clear();
+    ASSERT_TRUE(watched(plan({{"shift", shift}})).ok());
+    for (const auto* call : {"stat", "read", "remove"}) {
+      const std::string path = " m-000000001/t0/f001-000000002";
+      const auto made_by = calls_.by_path.at("create" + path), done_by = calls_.by_path.at(call + path);
+      ASSERT_EQ(done_by.size(), 1U) << call;
+      EXPECT_EQ(done_by == made_by, shift == 0) << call;
+    }
+  }
+}
+
+TEST_F(Metadata, FilesAreForcedToStorageWhereThePlanSaysSo) {
+  auto synced = plan();
+  synced["backend"]["sync"] = "each";
+  ASSERT_TRUE(watched(synced).ok());
+  EXPECT_EQ(calls_.by_path.count("create and sync m-000000000/f000-000000000"), 1U);
+  EXPECT_EQ(calls_.by_path.count("create m-000000000/f000-000000000"), 0U);
+}
+
+TEST_F(Metadata, WhatIsThereIsNotOverwritten) {
+  std::ofstream(folder_ / "m-000000001") << "somebody's";
+  const auto document = document_of(plan());
+  EXPECT_NE(document["problem"].get<std::string>().find("m-000000001"), std::string::npos) << document["problem"];
+  EXPECT_EQ(fs::file_size(folder_ / "m-000000001"), 10U);
+  EXPECT_EQ(document["metadata"]["phases"].size(), 1U);
+  EXPECT_EQ(document["metadata"]["phases"][0]["complete"], false);
+}
+
+TEST_F(Metadata, ANameThatIsTakenIsNotRenamedOver) {
+  calls_.before = [this](const std::string& call, const std::string& path) -> Result<void> {
+    if (call == "rename" && path.ends_with("f000-000000001"))
+      std::ofstream(folder_ / "m-000000000" / "g000-000000001") << "somebody's";
+    return {};
+  };
+  const auto measured = watched(plan({{"rename", true}, {"depth", 0}, {"threads", 1}}));
+  ASSERT_TRUE(measured);
+  EXPECT_NE(measured->problem.find("rename m-000000000/f000-000000001"), std::string::npos) << measured->problem;
+  EXPECT_EQ(fs::file_size(folder_ / "m-000000000" / "g000-000000001"), 10U);
+}
+
+TEST_F(Metadata, AnErrorEndsTheRunWithWhatWasMeasured) {
+  std::atomic<int> created{0};
+  calls_.before = [&created](const std::string& call, const std::string&) -> Result<void> {
+    if (call == "create" && ++created == 5) return make_error(Errc::no_space, "no space left on the device");
+    return {};
+  };
+  const auto measured = watched(plan({{"threads", 1}}));
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->problem, "no space left on the device");
+  const auto& phases = measured->fields["metadata"]["phases"];
+  ASSERT_EQ(phases.size(), 5U);  // the tree, three of folders, and the one that failed
+  EXPECT_EQ(phases[3]["complete"], true);
+  EXPECT_EQ(phases[4]["complete"], false);
+  EXPECT_EQ(phases[4]["operations"], 4);
+  EXPECT_TRUE(phases[4]["last_done_s"].is_null());
+}
+
+TEST_F(Metadata, AFolderThatDisappearsIsNamed) {
+  calls_.before = [this](const std::string& call, const std::string& path) -> Result<void> {
+    if (call == "stat" && path.ends_with("t1/f000-000000001")) fs::remove_all(folder_ / "m-000000000");
+    return {};
+  };
+  const auto measured = watched(plan({{"threads", 1}}));
+  ASSERT_TRUE(measured);
+  EXPECT_NE(measured->problem.find("stat m-000000000/t1/f000-000000001"), std::string::npos) << measured->problem;
+}
+
+TEST_F(Metadata, TooManyOpenFilesAreNamedAndTheDocumentComes) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  calls_.before = [&before](const std::string& call, const std::string& path) -> Result<void> {
+    const rlimit none{0, before.rlim_max};
+    if (call == "create" && path.ends_with("000000002")) ::setrlimit(RLIMIT_NOFILE, &none);
+    return {};
+  };
+  const auto measured = watched(plan({{"threads", 1}, {"depth", 0}}));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(measured);
+  EXPECT_NE(measured->problem.find("create m-000000000/f000-000000002: Too many open files"), std::string::npos)
+      << measured->problem;
+  EXPECT_EQ(measured->fields["metadata"]["phases"].back()["operations"], 2);
+}
+
+TEST_F(Metadata, AFileThatIsShorterThanItWasIsFound) {
+  calls_.before = [this](const std::string& call, const std::string& path) -> Result<void> {
+    if (call == "read" && path.ends_with("f000-000000001")) fs::resize_file(folder_ / path, 699);
+    return {};
+  };
+  const auto measured = watched(plan({{"threads", 1}, {"depth", 0}}));
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->problem, "m-000000000/f000-000000001 has 699 bytes, and 700 were written");
+}
+
+TEST_F(Metadata, AnInterruptionLeavesWhatWasMeasured) {
+  auto slow = plan({{"items", 100'000}});
+  slow["backend"] = {{"kind", "null"}, {"delay_s", 0.001}};
+  on_progress = [this](const Json& fields) { stop = fields["phase"] == "folder_create" && fields["done"] > 0; };
+  const auto document = document_of(slow);
+  EXPECT_TRUE(document["interrupted"].get<bool>());
+  EXPECT_TRUE(document["problem"].is_null());
+  const auto& phases = document["metadata"]["phases"];
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[0]["complete"], true);
+  EXPECT_EQ(phases[1]["complete"], false);
+  EXPECT_GT(phases[1]["operations"].get<int>(), 0);
+}
+
+TEST_F(Metadata, StorageThatHangsIsLeftBehind) {
+  auto hanging = plan();
+  hanging["backend"] = {{"kind", "null"}, {"freeze_s", 3}};
+  hanging["drain_timeout_s"] = 0.1;
+  auto outcome = run(hanging);
+  ASSERT_TRUE(outcome);
+  EXPECT_TRUE(outcome->left_behind);
+  EXPECT_EQ(outcome->document["problem"], "2 threads hang in the storage");
+  const auto& phases = outcome->document["metadata"]["phases"];
+  ASSERT_EQ(phases.size(), 1U);
+  EXPECT_EQ(phases[0]["complete"], false);
+}
+
+TEST_F(Metadata, AFolderThatIsNotThereIsAnError) {
+  fs::remove_all(folder_);
+  const auto failed = run(plan());
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code(), Errc::not_found);
+}
+
+TEST(ItemPath, CountsInDecimal) {
+  ItemPath path('f', 7);
+  path.enter("m-000000000", "/t1");
+  EXPECT_STREQ(path.text(), "m-000000000/t1/f007-000000000");
+  for (int i = 0; i < 1099; ++i) path.next();
+  EXPECT_STREQ(path.text(), "m-000000000/t1/f007-000001099");
+  path.next();
+  EXPECT_STREQ(path.text(), "m-000000000/t1/f007-000001100");
+}
+
+}  // namespace
+}  // namespace penstock::load

@@ -1,0 +1,167 @@
+"""Frames as CBF, TIFF and HDF5 files: the readers of the field find the pixels that the seed says."""
+
+from pathlib import Path
+from typing import Any
+
+import fabio
+import h5py
+import numpy
+import pytest
+from conftest import Run as RunCommand
+
+from penstock.bench.images import ImageRequest, PixelType, make_template, template_file
+from penstock.model.events import LoadProgress
+from penstock.model.load import FramesWorkload, LoadPlan, PosixBackend
+from penstock.model.runs import Run, Verdict
+from penstock.programs.load import load
+
+SEED = 5
+ROWS, COLUMNS = 61, 97
+_STEP = 0x9E3779B97F4A7C15
+_MASK = 2**64 - 1
+
+
+def mix(bits: int) -> int:
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _MASK
+    return bits ^ (bits >> 31)
+
+
+def key_of(*names: int) -> int:
+    key = 0
+    for name in names:
+        key = mix((key + _STEP) & _MASK) ^ mix((name + 2 * _STEP) & _MASK)
+    return mix(key)
+
+
+def random_at(key: int, index: int) -> bytes:
+    return mix((key + (index + 1) * _STEP) & _MASK).to_bytes(8, "little")
+
+
+def content(size: int, frame: int) -> bytes:
+    """What the load generator writes, by its description: random bytes, and a stamp in each 512 of them."""
+    key = key_of(SEED, 1)
+    whole, rest = divmod(size, 8)
+    laid = bytearray(b"".join(random_at(key, index) for index in range(whole)))
+    laid += bytes(random_at(key, whole + index)[0] for index in range(rest))
+    for at in range(0, size - 7, 512):
+        laid[at : at + 8] = random_at(key_of(SEED, 2, frame), at // 512)
+    return bytes(laid)
+
+
+def expected(image: ImageRequest, frame: int) -> Any:
+    if image.format != "cbf":
+        pixels = ROWS * COLUMNS * numpy.dtype(image.type).itemsize
+        return numpy.frombuffer(content(pixels, frame), image.type).reshape(ROWS, COLUMNS)
+    steps = numpy.frombuffer(content(ROWS * COLUMNS, frame).replace(b"\x80", b"\x7f"), numpy.int8)
+    return numpy.cumsum(steps, dtype=numpy.int64).astype(numpy.int32).reshape(ROWS, COLUMNS)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize(
+    ("image_format", "kind"),
+    [("cbf", "int32"), ("tiff", "int32"), ("tiff", "uint16"), ("hdf5", "int32"), ("hdf5", "uint8")],
+)
+def test_readers_find_the_pixels(image_format: Any, kind: PixelType, direct: bool, tmp_path: Path) -> None:
+    image = ImageRequest(format=image_format, rows=ROWS, columns=COLUMNS, type=kind)
+    size = len(make_template(image).data)
+    with template_file(image) as template:
+        workload = FramesWorkload(frames=3, frame_bytes=size, rate_hz=0, image=template, rename=True)
+        backend = PosixBackend(folder=str(tmp_path), direct=direct, sync="none")
+        plan = LoadPlan(backend=backend, workload=workload, seed=SEED, prefix="frame-")
+        document = load(plan, ignore)
+    assert document.problem is None
+    paths = sorted(tmp_path.iterdir())
+    suffix = {"cbf": "cbf", "tiff": "tif", "hdf5": "h5"}[image_format]
+    assert [path.name for path in paths] == [f"frame-{number:09}.{suffix}" for number in range(3)]
+    for number, path in enumerate(paths):
+        if image_format == "hdf5":
+            with h5py.File(path) as file:
+                dataset = file["entry/data/data"]
+                assert dataset.chunks is None
+                found = dataset[()]
+        else:
+            found = fabio.open(str(path)).data
+        assert found.dtype == kind
+        numpy.testing.assert_array_equal(found, expected(image, number))
+
+
+def ignore(_: LoadProgress) -> None:
+    pass
+
+
+def test_a_cbf_has_the_header_of_a_detector_and_no_digest_of_other_pixels() -> None:
+    template = make_template(ImageRequest(format="cbf", rows=ROWS, columns=COLUMNS, type="int32"))
+    head = template.data[: template.pixels_at]
+    assert b"PILATUS_1.2" in head
+    assert b"# Exposure_time 0.0400000 s" in head
+    assert b"MD5" not in head
+    assert template.pixels_bytes == ROWS * COLUMNS
+
+
+def test_frames_in_a_format_are_measured_and_removed(run: RunCommand, tmp_path: Path) -> None:
+    options = ("--format", "cbf", "--shape", "61x97", "--rate", "100", "--frames", "40", "--rename", "--yes")
+    finished = run("bench", "frames", str(tmp_path), *options, "--json")
+    result = Run.model_validate_json(finished.stdout)
+    assert result.frames is not None
+    assert result.frames.written + result.frames.dropped == 40
+    assert result.document.frames is not None
+    size = len(make_template(ImageRequest(format="cbf", rows=61, columns=97, type="int32")).data)
+    assert result.document.frames.bytes == result.frames.written * size
+    assert "40 cbf files, 61 x 97 int32" in finished.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_shape_gives_the_size_of_plain_frames(run: RunCommand, tmp_path: Path) -> None:
+    options = ("--shape", "100x200", "--type", "uint16", "--rate", "0", "--frames", "3", "--yes", "--json")
+    result = Run.model_validate_json(run("bench", "frames", str(tmp_path), *options).stdout)
+    assert result.document.frames is not None
+    assert result.document.frames.bytes == 3 * 40_000
+
+
+def test_a_verdict_of_a_detector_whose_server_writes_files(run: RunCommand, tmp_path: Path) -> None:
+    shown = run("verdict", "pilatus-6m", str(tmp_path), "--format", "cbf", "--rename", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "cbf files, 2527 x 2463 int32, of 6.22 MB" in " ".join(shown.stderr.split())
+    detector = (
+        "custom",
+        str(tmp_path),
+        "--rows",
+        "64",
+        "--columns",
+        "64",
+        "--type",
+        "uint16",
+        "--rate",
+        "20",
+    )
+    finished = run("verdict", *detector, "--format", "tiff", "--seconds", "2", "--quick", "--yes", "--json")
+    verdict = Verdict.model_validate_json(finished.stdout)
+    size = len(make_template(ImageRequest(format="tiff", rows=64, columns=64, type="uint16")).data)
+    assert verdict.needed_bytes_per_s == 20 * size
+    assert [step.run.frames.written > 0 for step in verdict.steps if step.run.frames] == [True, True]
+    assert list(tmp_path.iterdir()) == []
+    refused = run("verdict", *detector, "--format", "tiff", "--ratio", "8")
+    assert refused.returncode == 2
+    assert "--ratio 8" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--format", "cbf"), ("--format cbf", "--shape")),
+        (("--format", "cbf", "--shape", "10x10", "--type", "uint16"), ("CBF", "uint16", "int32")),
+        (("--format", "tiff", "--shape", "10 by 10"), ("--shape 10 by 10", "2527x2463")),
+        (("--format", "tiff", "--shape", "10x0"), ("--shape 10x0",)),
+        (("--format", "hdf5", "--shape", "1000000x1000000"), ("1000000 x 1000000", "4 GiB")),
+        (("--shape", "10x10", "--frame-size", "1MiB"), ("--frame-size or --shape",)),
+        ((), ("--frame-size or --shape",)),
+        (("--shape", "9x9", "--rename", "--layout", "file_a_writer"), ("file_a_writer", "--rename")),
+    ],
+)
+def test_bad_input_is_named(
+    options: tuple[str, ...], words: tuple[str, ...], run: RunCommand, tmp_path: Path
+) -> None:
+    finished = run("bench", "frames", str(tmp_path), "--rate", "1", *options)
+    assert finished.returncode == 2, finished.stderr
+    assert all(word in finished.stderr for word in words), finished.stderr
