@@ -26,7 +26,8 @@ ARROWS: dict[str, set[str]] = {
     "codec": {"base", "frame"},
     "store": {"base", "frame", "codec"},
     "job": {"base"},
-    "load": {"base"},
+    "load": {"base", "job"},
+    "load_mpi": {"base", "job", "load"},
     "recorder": {"base", "frame", "stream", "codec", "store", "job"},
     "detector": {"base", "frame", "stream", "codec", "store"},
     "check": {"base", "frame", "codec", "store", "detector"},
@@ -43,9 +44,11 @@ ARROWS: dict[str, set[str]] = {
         "check",
         "recover",
         "load",
+        "load_mpi",
     },
 }
 HDF5_FOLDER = "native/store/hdf5/"
+MPI_FOLDERS = ("native/job/", "native/load_mpi/")
 
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".c", ".h", ".py", ".pyi", ".cmake", ".sh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".toml", ".yaml", ".yml", ".json", ".xml"}
@@ -137,6 +140,17 @@ def check_hdf5(tree: Tree) -> Iterator[Finding]:
             match = INCLUDE.match(line)
             if match and re.match(r"(hdf5/|H5|hdf5)", match[2]):
                 yield Finding(path, number, f"{match[2]} may be included in {HDF5_FOLDER} only")
+
+
+def check_mpi(tree: Tree) -> Iterator[Finding]:
+    """MPI's header differs between implementations: what includes it is compiled once for each."""
+    for path, lines in tree.texts({".cpp", ".hpp", ".c", ".h"}):
+        if not path.startswith("native/") or path.startswith(MPI_FOLDERS):
+            continue
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if match and match[2] == "mpi.h":
+                yield Finding(path, number, f"mpi.h may be included in {' and '.join(MPI_FOLDERS)} only")
 
 
 def check_pragma_once(tree: Tree) -> Iterator[Finding]:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "load/plan_mpiio.hpp"
 
 namespace penstock::load {
 namespace {
@@ -47,19 +48,27 @@ Result<NullPlan> read_null(Fields& fields) {
   return plan;
 }
 
+Result<Sync> read_sync(Fields& fields, std::string_view otherwise) {
+  PEN_ASSIGN(const auto text, fields.text("sync", std::string(otherwise)));
+  for (const auto& [known, sync] : sync_names)
+    if (known == text) return sync;
+  return fields.wrong("sync", "none, end or each");
+}
+
 Result<PosixPlan> read_posix(Fields& fields) {
   PosixPlan plan;
   PEN_TRY(fields.require("folder"));
   PEN_ASSIGN(plan.folder, fields.text("folder", ""));
   if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
   PEN_ASSIGN(plan.direct, fields.flag("direct", true));
-  PEN_ASSIGN(const auto text, fields.text("sync", "each"));
-  for (const auto& [known, sync] : sync_names) {
-    if (known != text) continue;
-    plan.sync = sync;
-    return plan;
-  }
-  return fields.wrong("sync", "none, end or each");
+  PEN_ASSIGN(plan.sync, read_sync(fields, "each"));
+  return plan;
+}
+
+Result<MpiioPlan> read_mpiio_with_sync(Fields& fields) {
+  PEN_ASSIGN(auto plan, read_mpiio(fields));
+  PEN_ASSIGN(plan.sync, read_sync(fields, "end"));
+  return plan;
 }
 
 Result<void> read_backend(Fields& fields, LoadPlan& plan) {
@@ -70,8 +79,10 @@ Result<void> read_backend(Fields& fields, LoadPlan& plan) {
     PEN_ASSIGN(plan.backend, read_null(backend));
   } else if (kind == "posix") {
     PEN_ASSIGN(plan.backend, read_posix(backend));
+  } else if (kind == "mpiio") {
+    PEN_ASSIGN(plan.backend, read_mpiio_with_sync(backend));
   } else {
-    return backend.wrong("kind", "null or posix");
+    return backend.wrong("kind", "null, posix or mpiio");
   }
   return backend.refuse_others();
 }
@@ -141,8 +152,10 @@ Result<void> read_workload(Fields& fields, LoadPlan& plan) {
 /// What one part of the plan allows only together with another.
 Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   const auto* posix = std::get_if<PosixPlan>(&plan.backend);
+  if (const auto* mpiio = std::get_if<MpiioPlan>(&plan.backend))
+    PEN_TRY(std::visit([&](const auto& workload) { return check_workload(*mpiio, workload); }, plan.workload));
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
-    if (posix == nullptr && stream->verify)
+    if (std::holds_alternative<NullPlan>(plan.backend) && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
     if (posix != nullptr && posix->direct && stream->transfer_bytes % page_bytes != 0)
       return make_error(Errc::invalid_argument,
@@ -157,7 +170,8 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   return {};
 }
 
-Json backend_json(const std::variant<NullPlan, PosixPlan>& backend) {
+Json backend_json(const std::variant<NullPlan, PosixPlan, MpiioPlan>& backend) {
+  if (const auto* mpiio = std::get_if<MpiioPlan>(&backend)) return to_json(*mpiio, name(mpiio->sync));
   if (const auto* posix = std::get_if<PosixPlan>(&backend))
     return {{"kind", "posix"}, {"folder", posix->folder}, {"direct", posix->direct}, {"sync", name(posix->sync)}};
   const auto& null = std::get<NullPlan>(backend);

@@ -1,7 +1,10 @@
-/// Sequential bandwidth: each thread writes a file of its own, then each reads the file of the next one.
+/// Sequential bandwidth: each thread writes a file of its own, then each reads the file of the next one; of a job the
+/// one that a thread of the next rank wrote.
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/pacing.hpp"
 #include "load/content.hpp"
 #include "load/crew.hpp"
 #include "load/document.hpp"
@@ -55,14 +59,16 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
         phase_(phase),
         content_(plan.content, plan.seed),
         no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
-        ready_(stream_.threads + 1),
+        first_file_(std::uint64_t{context.team.rank()} * stream_.threads),
+        files_(std::uint64_t{context.team.ranks()} * stream_.threads),
+        begun_(1),
         stop_now_(context.stop.load()) {}
 
-  /// `bytes` of each file: what is there to be written or read.
+  /// `bytes` of each file, of all ranks: what is there to be written or read.
   Result<void> prepare(const std::vector<std::uint64_t>& bytes) {
     PEN_TRY(check_memory((stream_.verify ? 2 : 1) * stream_.threads * stream_.transfer_bytes));
     for (unsigned i = 0; i < stream_.threads; ++i) {
-      const auto file = phase_ == Phase::write ? i : (i + 1) % stream_.threads;
+      const auto file = (first_file_ + i + (phase_ == Phase::write ? 0 : shift())) % files_;
       PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));
       content_.lay(memory.bytes());
       workers_.push_back(std::make_unique<Worker>(std::move(memory), file, bytes[file], no_series_));
@@ -80,9 +86,11 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     for (auto& worker : workers_)
       crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
                   [self = shared_from_this(), &worker] { self->work(*worker); });
-    ready_.count_down();
     const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
-    auto moved_ns = monotonic_ns();
+    const auto opening_ns = monotonic_ns();
+    const bool ready = all_are_ready(context, opening_ns + patience_ns);
+    begin(ready ? context.team.meet(nullptr) : make_error(Errc::cancelled, "files are not open"));
+    auto moved_ns = ready ? monotonic_ns() : opening_ns;
     std::uint64_t moved_bytes = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
       const auto bytes = tell_progress(context);
@@ -96,16 +104,18 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     return crew_.dismiss();
   }
 
-  std::vector<std::uint64_t> bytes_of_files() {
-    std::vector<std::uint64_t> bytes(stream_.threads);
+  /// Of the files that this rank wrote.
+  std::vector<std::uint64_t> bytes_written() {
+    std::vector<std::uint64_t> bytes;
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
-      bytes[worker->file] = worker->bytes;
+      bytes.push_back(worker->bytes);
     }
     return bytes;
   }
 
   std::string problem() {
+    if (!no_start_.empty()) return no_start_;
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       if (!worker->problem.empty()) return worker->problem;
@@ -140,13 +150,48 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   }
 
  private:
+  /// From the file that a thread wrote to the one that it reads.
+  std::uint64_t shift() const { return files_ > stream_.threads ? stream_.threads : 1; }
+
+  /// Files are opened before the clock starts. False where that takes longer than storage may.
+  bool all_are_ready(const RunContext& context, std::int64_t deadline_ns) {
+    std::unique_lock lock(ready_mutex_);
+    while (!one_is_ready_.wait_for(lock, std::chrono::nanoseconds(tick_ns),
+                                   [this] { return ready_ == workers_.size(); })) {
+      if (monotonic_ns() > deadline_ns) return false;
+      lock.unlock();
+      tell_progress(context);
+      lock.lock();
+    }
+    return true;
+  }
+
+  void say_ready() {
+    {
+      std::lock_guard lock(ready_mutex_);
+      ++ready_;
+    }
+    one_is_ready_.notify_one();
+  }
+
+  /// Sets the start, which all ranks have in common; without one the phase ends at once.
+  void begin(const Result<Meeting>& meeting) {
+    if (!meeting.ok()) {
+      stop_now_ = true;
+      if (meeting.error().code() != Errc::cancelled) no_start_ = meeting.error().message();
+    }
+    start_ns_ = meeting.ok() ? meeting->start_ns : monotonic_ns();
+    backend_->start(start_ns_);
+    begun_.count_down();
+  }
+
   const char* name() const { return phase_ == Phase::write ? "write" : "read"; }
   std::int64_t now_ns() const { return monotonic_ns() - start_ns_; }
 
   std::optional<std::uint64_t> cached_now() const {
     std::uint64_t all = 0;
     for (unsigned i = 0; i < stream_.threads; ++i) {
-      const auto cached = backend_->cached_bytes(file_name(plan_, i));
+      const auto cached = backend_->cached_bytes(file_name(plan_, workers_[i]->file));
       if (!cached) return std::nullopt;
       all += *cached;
     }
@@ -163,20 +208,23 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     stop_now_ = true;  // the others' figures would not be of all threads together
   }
 
-  /// Everyone begins at once: files are opened before, and the last one that is ready sets the start.
+  /// Everyone begins at once, with a file that is open. Whatever fails, calls that ranks make together are made.
   Result<void> transfer(Worker& worker) {
     const auto number = file_name(plan_, worker.file);
     auto file = phase_ == Phase::write ? backend_->create(number) : backend_->open(number);
-    ready_.arrive_and_wait();
-    std::call_once(started_, [this] {
-      start_ns_ = monotonic_ns();
-      backend_->start(start_ns_);
-    });
-    if (!file.ok()) return std::move(file).error();
-    for (std::uint64_t offset = 0; offset < worker.bytes_planned && !ends(); offset += stream_.transfer_bytes)
-      PEN_TRY(phase_ == Phase::write ? write_block(worker, **file, offset) : read_block(worker, **file, offset));
-    if (phase_ == Phase::write && backend_->sync() != Sync::none) PEN_TRY((*file)->sync());
-    return (*file)->close();
+    say_ready();
+    begun_.wait();
+    while (monotonic_ns() < start_ns_) monotonic_pace_clock().sleep_until_ns(start_ns_);
+    auto done = file.ok() ? Result<void>() : Result<void>(file.error());
+    for (std::uint64_t offset = 0; !backend_->agree_to_end(!done.ok() || offset >= worker.bytes_planned || ends());
+         offset += stream_.transfer_bytes)
+      done = phase_ == Phase::write ? write_block(worker, **file, offset) : read_block(worker, **file, offset);
+    if (!file.ok()) return done;
+    const bool syncs = phase_ == Phase::write && backend_->sync() != Sync::none;
+    const auto synced = syncs ? (*file)->sync() : Result<void>();
+    const auto closed = (*file)->close();
+    if (!done.ok()) return done;
+    return synced.ok() ? closed : synced;
   }
 
   bool ends() const { return stop_now_ || (stream_.seconds_max > 0 && seconds_of(now_ns()) >= stream_.seconds_max); }
@@ -241,9 +289,15 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::optional<std::uint64_t> cached_bytes_;
 
-  std::latch ready_;
-  std::once_flag started_;
-  std::int64_t start_ns_ = 0;
+  const std::uint64_t first_file_;  ///< of this rank
+  const std::uint64_t files_;       ///< of all ranks
+
+  std::mutex ready_mutex_;
+  std::condition_variable one_is_ready_;
+  std::size_t ready_ = 0;  // guarded by ready_mutex_
+  std::latch begun_;
+  std::int64_t start_ns_ = 0;  ///< set before begun_
+  std::string no_start_;       ///< why the ranks did not meet; of the thread that calls run()
   std::atomic<bool> stop_now_;
   Crew crew_;
 };
@@ -260,17 +314,30 @@ Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& bytes,
   return measured.problem.empty() && !context.stop;
 }
 
+/// Of all ranks, in the order of files.
+std::vector<std::uint64_t> bytes_of_files(const Meeting& written) {
+  std::vector<std::uint64_t> all;
+  for (const auto& rank : written.notes)
+    for (const auto& bytes : rank) all.push_back(bytes.get<std::uint64_t>());
+  return all;
+}
+
 }  // namespace
 
 Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
   const auto& stream = std::get<StreamPlan>(plan.workload);
   Measured measured{{{"phases", Json::array()}}, "", false};
   const auto write = std::make_shared<PhaseRun>(plan, backend, Phase::write, context);
-  const std::vector<std::uint64_t> all(stream.threads, stream.thread_bytes);
+  const std::vector<std::uint64_t> all(context.team.ranks() * stream.threads, stream.thread_bytes);
   PEN_ASSIGN(const bool wrote, run_phase(*write, all, context, measured));
   if (!wrote || !stream.read) return measured;
+  const auto written = context.team.meet(write->bytes_written());
+  if (!written.ok()) {
+    if (written.error().code() != Errc::cancelled) measured.problem = written.error().message();
+    return measured;
+  }
   const auto read = std::make_shared<PhaseRun>(plan, std::move(backend), Phase::read, context);
-  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, write->bytes_of_files(), context, measured));
+  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, bytes_of_files(*written), context, measured));
   return measured;
 }
 
