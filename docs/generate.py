@@ -17,7 +17,14 @@ from pydantic_core import PydanticUndefined
 
 from penstock.cli import application
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
-from penstock.model.load import FramesWorkload, LoadPlan, NullBackend, PosixBackend, StreamWorkload
+from penstock.model.load import (
+    FramesWorkload,
+    LoadPlan,
+    MpiioBackend,
+    NullBackend,
+    PosixBackend,
+    StreamWorkload,
+)
 from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
 from penstock.model.runs import Run, Verdict, schema_of
 from penstock.model.units import format_size
@@ -229,6 +236,11 @@ Events come as JSON lines on standard output: `progress` a few times a second, a
 the `document`. SIGINT and SIGTERM end the run early; the document has what was measured by then. Exit status:
 0 done, 1 something failed (what was measured by then is in the document), 2 a wrong plan.
 
+Started by `mpirun` or `srun` its processes are ranks that put on their load together: rank 0 reads the plan
+and tells the events. With `--stop-at-eof` the end of its standard input ends the run. A job that is to end
+tells what is there by then as `partial`, a moment before the `result`, which may never come where a rank is
+dead.
+
 The document is described by the [schema of a run](run.schema.json), as `LoadDocument`. All times of a run are
 counted from the moment at which its first frame was due.
 
@@ -242,6 +254,7 @@ def load_page() -> str:
     lines = ["# penstock-load", "", NOTE, "", LOAD_PAGE, *_table(LoadPlan)]
     for title, model in (
         ("backend of kind posix", PosixBackend),
+        ("backend of kind mpiio", MpiioBackend),
         ("backend of kind null", NullBackend),
         ("workload of kind frames", FramesWorkload),
         ("workload of kind stream", StreamWorkload),

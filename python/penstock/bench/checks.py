@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy
 
 from penstock.bench.statistics import latencies_ns, quantile_ns
-from penstock.model.load import FramesWorkload, LoadDocument, PosixBackend
+from penstock.model.load import FramesWorkload, LoadDocument, NullBackend
 from penstock.model.runs import Bias, Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_seconds
 
@@ -21,6 +21,8 @@ WAIT_SHARE = 0.05
 CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
 TOGETHER = 0.8
 STEADY_FACTOR = 2.0
+# Of what ranks do together: how late one may begin, and how well their clocks are known.
+RANK_LATE_S, CLOCK_ERROR_S = 0.01, 1e-3
 _FRAMES_FOR_STEADY = 40
 
 
@@ -53,7 +55,10 @@ def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_s
         check_storage_was_written(document, document.frames.bytes, memory_file_system),
         check_content(document),
         *machine_checks(document, seconds),
+        *rank_checks(document),
     ]
+    if workload.rate_hz == 0:
+        checks += check_ranks_end_together(document)
     if workload.rate_hz > 0:
         checks += [
             check_long_enough(seconds),
@@ -81,7 +86,40 @@ def stream_checks(
             *check_together(phase),
             *(check_read(document, phase, memory_file_system) if phase.phase == "read" else ()),
         ]
-    return [*checks, *machine_checks(document, seconds)]
+    return [*checks, *machine_checks(document, seconds), *rank_checks(document)]
+
+
+def rank_checks(document: LoadDocument) -> Iterator[Check]:
+    """Whether the ranks of a job put on their load together."""
+    if document.job is None or document.job.ranks < 2:
+        return
+    late_s = max(rank.late_ns for rank in document.job.parts) * 1e-9
+    yield _check(
+        "ranks begin together",
+        "ok" if late_s <= RANK_LATE_S else "warning",
+        f"each within {human_seconds(RANK_LATE_S)} of the start",
+        human_seconds(late_s),
+        "worse",
+        "the network between the ranks, or their machines, are busy",
+    )
+    error_s = max(rank.clock_error_ns for rank in document.job.parts) * 1e-9
+    yield _check(
+        "clocks of ranks agree",
+        "ok" if error_s <= CLOCK_ERROR_S else "warning",
+        f"known to within {human_seconds(CLOCK_ERROR_S)}",
+        human_seconds(error_s),
+        "either",
+        "times of different ranks are only as good as that: a quicker network, or idle machines",
+    )
+
+
+def check_ranks_end_together(document: LoadDocument) -> Iterator[Check]:
+    """Of frames without a rate: a rank that ends early leaves the bandwidth to the others."""
+    last: dict[int, float] = {}
+    for writer in document.generator.writers if document.generator is not None else []:
+        last[writer.rank] = max(last.get(writer.rank, 0.0), writer.last_done_s or 0.0)
+    if len(last) > 1 and max(last.values()) > 0:
+        yield _together("ranks end together", min(last.values()) / max(last.values()), "more frames")
 
 
 def check_complete(document: LoadDocument) -> Check:
@@ -130,7 +168,7 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
     """Not the page cache: direct, or forced to storage; or at least more than fits into memory."""
     backend = document.plan.backend
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
-    if not isinstance(backend, PosixBackend):
+    if isinstance(backend, NullBackend):
         return _check(name, "ok", expected, "nothing was stored, as asked")
     if memory_file_system:
         return _check(name, "ok", expected, "the target is memory")
@@ -235,13 +273,17 @@ def check_together(phase: StreamFigures) -> Iterator[Check]:
     if not phase.first_done_s or not phase.last_done_s:
         return
     share = phase.first_done_s / phase.last_done_s
-    yield _check(
-        f"threads end together ({phase.phase})",
+    yield _together(f"threads end together ({phase.phase})", share, "more bytes for each thread")
+
+
+def _together(name: str, share: float, advice: str) -> Check:
+    return _check(
+        name,
         "ok" if share >= TOGETHER else "warning",
         f"the first one after {100 * TOGETHER:.0f} % of the time of the last one",
         f"{100 * share:.0f} %",
         "worse",
-        "more bytes for each thread",
+        advice,
     )
 
 
@@ -255,7 +297,7 @@ def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system:
             "either",
             "this storage returned other bytes than were written: look into it before anything else",
         )
-    if memory_file_system or not isinstance(document.plan.backend, PosixBackend):
+    if memory_file_system or isinstance(document.plan.backend, NullBackend):
         return
     name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
     if document.storage.direct:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,6 +20,8 @@ from penstock.model.load import (
     Layout,
     LoadDocument,
     LoadPlan,
+    MpiioAccess,
+    MpiioBackend,
     NullBackend,
     PosixBackend,
     StreamWorkload,
@@ -27,6 +30,7 @@ from penstock.model.load import (
 from penstock.model.runs import Run
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
+from penstock.programs.ranks import Ranks
 
 # What the ceiling is measured with: so many seconds' frames, and these take a fraction of that.
 _CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
@@ -45,6 +49,12 @@ class Access(BaseModel):
     sync: Sync = "each"
     content: ContentKind = "random"
     seed: int = Field(1, ge=0, lt=2**64)
+    mpiio: MpiioAccess | None = None  # None: through the kernel
+
+    def backend(self, folder: Path) -> PosixBackend | MpiioBackend:
+        if self.mpiio is None:
+            return PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync)
+        return MpiioBackend(folder=str(folder), sync=self.sync, **self.mpiio.model_dump())
 
 
 class FramesRequest(BaseModel):
@@ -56,7 +66,8 @@ class FramesRequest(BaseModel):
     rate_hz: float = Field(ge=0, le=1e7)
     seconds: float = Field(gt=0, le=30 * 86400)
     frames: int = Field(ge=1, le=10**9)
-    writers: int = Field(ge=1, le=256)
+    writers: int = Field(ge=1, le=256, description="of each rank")
+    ranks: int = Field(1, ge=1, le=256)
     buffer_frames: int = Field(ge=1, le=10**7)
     late_after_s: float = Field(ge=0, le=3600)
     layout: Layout
@@ -70,7 +81,7 @@ class FramesRequest(BaseModel):
 
     @property
     def files(self) -> int:
-        return self.frames if self.layout == "file_a_frame" else self.writers
+        return self.frames if self.layout == "file_a_frame" else self.writers * self.ranks
 
     def as_fast_as_it_goes(self, frames: int) -> "FramesRequest":
         """The same pattern without a rate."""
@@ -86,6 +97,7 @@ def frames_request(
     late_after_s: float | None,
     layout: Layout,
     access: Access,
+    ranks: int = 1,
 ) -> FramesRequest:
     """A UsageError names the value that is not possible. The buffer holds `buffer_s` of frames."""
     period_s = 1 / rate_hz if rate_hz > 0 else 0.0
@@ -96,7 +108,8 @@ def frames_request(
             seconds=seconds,
             frames=max(1, math.ceil(seconds * rate_hz)),
             writers=writers,
-            buffer_frames=max(writers + 1, math.ceil(buffer_s * rate_hz)),
+            ranks=ranks,
+            buffer_frames=max(ranks * (writers + 1), math.ceil(buffer_s * rate_hz)),
             late_after_s=max(period_s, 0.01) if late_after_s is None else late_after_s,
             layout=layout,
             access=access,
@@ -151,12 +164,20 @@ class Telling:
     log: LogLine
 
 
+def require_a_frame_a_rank(request: FramesRequest) -> None:
+    """A UsageError where there are fewer frames than ranks."""
+    if request.frames < request.ranks:
+        raise UsageError(
+            f"{request.frames} frames are fewer than {request.ranks} ranks", "more --frames, or fewer --ranks"
+        )
+
+
 def frames_plan(request: FramesRequest, backend: PosixBackend | NullBackend, prefix: str) -> LoadPlan:
     record = request.frames <= RECORDED_FRAMES_MAX
     duration_s = request.frames / request.rate_hz if request.rate_hz else request.seconds
     return LoadPlan(
         backend=backend,
-        workload=FramesWorkload(**request.model_dump(exclude={"seconds", "access"}), record=record),
+        workload=FramesWorkload(**request.model_dump(exclude={"seconds", "access", "ranks"}), record=record),
         content=request.access.content,
         seed=request.access.seed,
         prefix=prefix,
@@ -164,12 +185,13 @@ def frames_plan(request: FramesRequest, backend: PosixBackend | NullBackend, pre
     )
 
 
-def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
+def measure_ceiling(request: FramesRequest, telling: Telling, team: Ranks | None = None) -> float | None:
     """Frames a second of the same pattern without storage; None where nothing was written in time."""
     frames = math.ceil(request.rate_hz * _CEILING_S)
-    unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(_CEILING_FRAMES_MIN, frames)))
+    least = max(_CEILING_FRAMES_MIN, request.ranks)
+    unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(least, frames)))
     plan = frames_plan(unpaced, NullBackend(), "ceiling-")
-    document = load(plan, telling.progress, telling.log)
+    document = load(plan, telling.progress, telling.log, team)
     if document.interrupted:
         raise PenstockError("interrupted before anything was written")
     if document.frames is None or document.seconds is None:
@@ -178,13 +200,15 @@ def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
     return document.frames.written / seconds if seconds else None
 
 
-def run_frames(request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling) -> Run:
-    """The run in `folder`. With a rate, the generator's ceiling is measured first."""
-    ceiling_hz = measure_ceiling(request, telling) if request.rate_hz else None
+def run_frames(
+    request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling, team: Ranks | None = None
+) -> Run:
+    """The run in `folder`, by `team`. With a rate, the generator's ceiling is measured first."""
+    ceiling_hz = measure_ceiling(request, telling, team) if request.rate_hz else None
     folder.announce(FileSet(prefix=prefix, count=request.files))
     backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
     conditions = conditions_of(folder.path)
-    document = load(frames_plan(request, backend, prefix), telling.progress, telling.log)
+    document = load(frames_plan(request, backend, prefix), telling.progress, telling.log, team)
     checks = frame_checks(document, ceiling_hz, is_memory(conditions))
     return Run(
         workload="frames",
@@ -198,11 +222,51 @@ def run_frames(request: FramesRequest, folder: BenchFolder, prefix: str, telling
     )
 
 
-def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
+def check_mpiio(workload: StreamWorkload, access: Access) -> None:
+    """A UsageError where the workload is not one for MPI-IO."""
+    if access.mpiio is None:
+        return
+    if workload.threads != 1:
+        raise UsageError(
+            f"--threads {workload.threads} with --backend mpiio", "each rank has one thread: more --ranks"
+        )
+    if access.mpiio.shared and not access.mpiio.collective and access.sync == "each":
+        raise UsageError(
+            "--sync each with --shared: forcing a shared file to storage is a call of all ranks together",
+            "--sync end, or --collective",
+        )
+    block = access.mpiio.block_bytes
+    if block and (block % workload.transfer_bytes or workload.thread_bytes % block):
+        raise UsageError(
+            f"--block of {block} bytes is no multiple of a transfer ({workload.transfer_bytes}), or a rank's"
+            f" {workload.thread_bytes} bytes are none of it",
+            "sizes that divide each other",
+        )
+
+
+def stream_files(workload: StreamWorkload, access: Access, team: Ranks | None) -> int:
+    """How many there will be."""
+    if access.mpiio is not None and access.mpiio.shared:
+        return 1
+    return workload.threads * (team.count if team is not None else 1)
+
+
+def stream_bytes(workload: StreamWorkload, team: Ranks | None) -> int:
+    return workload.threads * workload.thread_bytes * (team.count if team is not None else 1)
+
+
+def run_stream(
+    workload: StreamWorkload,
+    access: Access,
+    folder: BenchFolder,
+    telling: Telling,
+    team: Ranks | None = None,
+) -> Run:
+    """The run in `folder`, by `team`."""
     prefix = "stream-"
-    folder.announce(FileSet(prefix=prefix, count=workload.threads))
+    folder.announce(FileSet(prefix=prefix, count=stream_files(workload, access, team)))
     plan = LoadPlan(
-        backend=PosixBackend(folder=str(folder.path), direct=access.direct, sync=access.sync),
+        backend=access.backend(folder.path),
         workload=workload,
         content=access.content,
         seed=access.seed,
@@ -210,7 +274,7 @@ def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, te
         interval_s=_INTERVAL_MIN_S * 5,
     )
     conditions = conditions_of(folder.path)
-    document: LoadDocument = load(plan, telling.progress, telling.log)
+    document: LoadDocument = load(plan, telling.progress, telling.log, team)
     figures = stream_figures(document)
     checks = stream_checks(document, figures, is_memory(conditions))
     return Run(

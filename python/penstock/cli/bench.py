@@ -11,12 +11,28 @@ from penstock.bench.run import (
     Access,
     FramesRequest,
     Telling,
+    check_mpiio,
     frames_request,
+    require_a_frame_a_rank,
     run_frames,
     run_stream,
+    stream_bytes,
+    stream_files,
     stream_workload,
 )
 from penstock.cli.common import err, examples, out, print_json, reports_errors, size_option
+from penstock.cli.ranks_choice import (
+    BackendOption,
+    BlockOption,
+    CollectiveOption,
+    HintOption,
+    MpiIoOption,
+    MpiOption,
+    RanksOption,
+    SharedOption,
+    mpiio_of,
+    team_of,
+)
 from penstock.files.space import write_document
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.load import ContentKind, Layout, Sync
@@ -130,6 +146,8 @@ def frames_command(
     sync: SyncOption = "each",
     content: Content = "random",
     seed: Seed = 1,
+    ranks: RanksOption = None,
+    mpi: MpiOption = None,
     keep: Keep = False,
     output: Output = None,
     yes: Yes = False,
@@ -153,9 +171,11 @@ def frames_command(
         late_after,
         layout,
         access,
+        ranks or 1,
     )
     if frames is not None:
         request = request.model_copy(update={"frames": frames})
+    team = team_of(ranks, mpi)
     _prepare(target, output, request)
     err().print(frames_plan_view(request, str(target)))
     if dry_run:
@@ -163,11 +183,12 @@ def frames_command(
     may_go_on(yes)
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
-            run = run_frames(request, folder, "frame-", telling(view))
+            run = run_frames(request, folder, "frame-", telling(view), team)
         _finish(run, output, json)
 
 
 def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
+    require_a_frame_a_rank(request)
     require_target(target)
     check_output(output)
     require_room(target, request.bytes, request.files)
@@ -178,6 +199,7 @@ def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
     epilog=examples(
         "penstock bench stream /data --threads 2 --size 8GiB",
         "penstock bench stream /data --transfer 1MiB --buffered --sync end --dry-run",
+        "penstock bench stream /data --ranks 4 --backend mpiio --shared --collective --hint cb_nodes=2",
     ),
 )
 @reports_errors
@@ -185,7 +207,9 @@ def stream_command(
     target: Target,
     size: Annotated[str, typer.Option(metavar="SIZE", help="Of each thread's file.")] = "4GiB",
     transfer: Annotated[str, typer.Option(metavar="SIZE", help="Of one read or write.")] = "8MiB",
-    threads: Annotated[int, typer.Option(min=1, max=256, help="Each has a file of its own.")] = 1,
+    threads: Annotated[
+        int, typer.Option(min=1, max=256, help="Of each rank. Each has a file of its own.")
+    ] = 1,
     read: Annotated[
         bool, typer.Option("--read/--no-read", help="Read the files afterwards, each by another thread.")
     ] = True,
@@ -199,6 +223,14 @@ def stream_command(
     sync: SyncOption = "end",
     content: Content = "random",
     seed: Seed = 1,
+    ranks: RanksOption = None,
+    mpi: MpiOption = None,
+    backend: BackendOption = "posix",
+    mpi_io: MpiIoOption = None,
+    shared: SharedOption = False,
+    collective: CollectiveOption = False,
+    block: BlockOption = None,
+    hint: HintOption = None,
     keep: Keep = False,
     output: Output = None,
     yes: Yes = False,
@@ -210,6 +242,8 @@ def stream_command(
     The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
     its figures are not to be used; 1: it was interrupted, or failed.
     """
+    mpiio = mpiio_of(backend, mpi_io, shared, collective, block, hint)
+    team = team_of(ranks, mpi, mpi_io, needs_mpi=mpiio is not None)
     workload = stream_workload(
         threads,
         size_option(size, "--size"),
@@ -217,19 +251,21 @@ def stream_command(
         read,
         verify,
         seconds_max,
-        not buffered,
+        not buffered and mpiio is None,
     )
-    access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
+    access = Access(direct=not buffered, sync=sync, content=content, seed=seed, mpiio=mpiio)
+    check_mpiio(workload, access)
+    files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, team)
     require_target(target)
     check_output(output)
-    require_room(target, workload.threads * workload.thread_bytes, workload.threads)
-    err().print(stream_plan_view(workload, str(target)))
+    require_room(target, size_of_all, files)
+    err().print(stream_plan_view(workload, str(target), files, size_of_all))
     if dry_run:
         return
     may_go_on(yes)
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
-            run = run_stream(workload, access, folder, telling(view))
+            run = run_stream(workload, access, folder, telling(view), team)
         _finish(run, output, json)
 
 

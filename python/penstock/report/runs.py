@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.run import FramesRequest
-from penstock.model.load import StreamWorkload
+from penstock.model.load import LoadDocument, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures, Verdict
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.tables import fact_table
@@ -29,10 +29,16 @@ def frames_plan_view(request: FramesRequest, target: str, more: FramesRequest | 
         "frames": f"{request.frames} of {human_bytes(request.frame_bytes)}, {_rate_text(request)}",
         "files": f"{files}, {human_bytes(size)} together",
         "takes": _duration_text(request, more),
-        "writers": f"{request.writers}, {layout}, {access}, sync: {request.access.sync}",
+        "writers": f"{_writers_text(request)}, {layout}, {access}, sync: {request.access.sync}",
         "buffer": f"{request.buffer_frames} frames; late after {human_seconds(request.late_after_s)}",
     }
     return fact_table(rows)
+
+
+def _writers_text(request: FramesRequest) -> str:
+    return (
+        str(request.writers) if request.ranks == 1 else f"{request.writers} in each of {request.ranks} ranks"
+    )
 
 
 def _rate_text(request: FramesRequest) -> str:
@@ -48,14 +54,14 @@ def _duration_text(request: FramesRequest, more: FramesRequest | None) -> str:
     return f"{human_seconds(request.frames / request.rate_hz)}{after}"
 
 
-def stream_plan_view(workload: StreamWorkload, target: str) -> Table:
+def stream_plan_view(workload: StreamWorkload, target: str, files: int, size: int) -> Table:
+    """`files` and `size`: of all ranks together."""
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
     return fact_table(
         {
             "target": f"a new folder in {target}, removed afterwards",
-            "files": f"{workload.threads} of {human_bytes(workload.thread_bytes)},"
-            f" {human_bytes(workload.threads * workload.thread_bytes)} together",
+            "files": f"{files} of {human_bytes(size // files)}, {human_bytes(size)} together",
             "transfers": human_bytes(workload.transfer_bytes),
             "phases": f"{phases}{verified}",
         }
@@ -66,6 +72,7 @@ def run_view(run: Run) -> RenderableType:
     figures = _frames_rows(run.frames) if run.frames else {}
     for phase in run.streams:
         figures |= _stream_rows(phase)
+    figures |= _job_rows(run.document)
     validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
     return Group(fact_table(figures), Text(), checks_table(run.checks), Text(), validity)
 
@@ -105,6 +112,23 @@ def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     rows[f"{name}: a transfer"] = _percentiles(figures.service_ms)
     if figures.mismatches is not None:
         rows[f"{name}: wrong blocks"] = str(figures.mismatches)
+    return rows
+
+
+def _job_rows(document: LoadDocument) -> dict[str, str]:
+    """The ranks, and what MPI-IO made of its hints."""
+    rows: dict[str, str] = {}
+    if document.job is not None:
+        hosts = len({rank.host for rank in document.job.parts})
+        error_s = max((rank.clock_error_ns for rank in document.job.parts), default=0) * 1e-9
+        where = "1 host" if hosts == 1 else f"{hosts} hosts"
+        rows["ranks"] = (
+            f"{document.job.ranks} on {where}, {escape(document.job.library)},"
+            f" clocks known to {human_seconds(error_s)}"
+        )
+    if document.storage.hints is not None:
+        hints = " ".join(f"{name}={value}" for name, value in sorted(document.storage.hints.items()))
+        rows["hints in effect"] = escape(hints) or "none"
     return rows
 
 
