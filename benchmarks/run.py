@@ -68,6 +68,7 @@ ROWS: dict[str, Row] = {
     "memory": memory.bounded,
     "load": load.alone,
     "load-disk": load.beside_fio,
+    "load-ranks": load.ranks_beside_fio,
 }
 
 
