@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "load/plan_hdf5.hpp"
 #include "load/plan_mpiio.hpp"
 
 namespace penstock::load {
@@ -71,6 +72,12 @@ Result<MpiioPlan> read_mpiio_with_sync(Fields& fields) {
   return plan;
 }
 
+Result<Hdf5Plan> read_hdf5_with_sync(Fields& fields) {
+  PEN_ASSIGN(auto plan, read_hdf5(fields));
+  PEN_ASSIGN(plan.sync, read_sync(fields, "end"));
+  return plan;
+}
+
 Result<void> read_backend(Fields& fields, LoadPlan& plan) {
   PEN_TRY(fields.require("backend"));
   PEN_ASSIGN(auto backend, Fields::of(*fields.find("backend"), "backend"));
@@ -81,8 +88,10 @@ Result<void> read_backend(Fields& fields, LoadPlan& plan) {
     PEN_ASSIGN(plan.backend, read_posix(backend));
   } else if (kind == "mpiio") {
     PEN_ASSIGN(plan.backend, read_mpiio_with_sync(backend));
+  } else if (kind == "hdf5") {
+    PEN_ASSIGN(plan.backend, read_hdf5_with_sync(backend));
   } else {
-    return backend.wrong("kind", "null, posix or mpiio");
+    return backend.wrong("kind", "null, posix, mpiio or hdf5");
   }
   return backend.refuse_others();
 }
@@ -154,6 +163,8 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   const auto* posix = std::get_if<PosixPlan>(&plan.backend);
   if (const auto* mpiio = std::get_if<MpiioPlan>(&plan.backend))
     PEN_TRY(std::visit([&](const auto& workload) { return check_workload(*mpiio, workload); }, plan.workload));
+  if (const auto* hdf5 = std::get_if<Hdf5Plan>(&plan.backend))
+    PEN_TRY(std::visit([&](const auto& workload) { return check_workload(*hdf5, workload); }, plan.workload));
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
     if (std::holds_alternative<NullPlan>(plan.backend) && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
@@ -170,7 +181,8 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   return {};
 }
 
-Json backend_json(const std::variant<NullPlan, PosixPlan, MpiioPlan>& backend) {
+Json backend_json(const std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan>& backend) {
+  if (const auto* hdf5 = std::get_if<Hdf5Plan>(&backend)) return to_json(*hdf5, name(hdf5->sync));
   if (const auto* mpiio = std::get_if<MpiioPlan>(&backend)) return to_json(*mpiio, name(mpiio->sync));
   if (const auto* posix = std::get_if<PosixPlan>(&backend))
     return {{"kind", "posix"}, {"folder", posix->folder}, {"direct", posix->direct}, {"sync", name(posix->sync)}};

@@ -46,6 +46,16 @@ struct MpiioPlan {
   std::map<std::string, std::string> hints;
 };
 
+/// One dataset of bytes in each file, through HDF5; a row of it is what a thread writes.
+struct Hdf5Plan {
+  std::string folder;
+  Sync sync = Sync::end;
+  bool shared = false;            ///< one file for all ranks, each of one thread
+  bool collective = false;        ///< all ranks do each call together; of a shared file
+  std::uint64_t chunk_bytes = 0;  ///< divides transfer_bytes; 0: contiguous
+  unsigned deflate = 0;           ///< level, of chunks; 0: none
+};
+
 /// What bytes are written.
 enum class ContentKind {
   random,  ///< storage can neither compress nor find any of it again
@@ -80,7 +90,7 @@ constexpr std::uint64_t recorded_frames_max = 1'000'000;
 constexpr std::uint64_t intervals_max = 10'000;
 
 struct LoadPlan {
-  std::variant<NullPlan, PosixPlan, MpiioPlan> backend;
+  std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan> backend;
   std::variant<FramesPlan, StreamPlan> workload;
   ContentKind content = ContentKind::random;
   std::uint64_t seed = 1;

@@ -12,7 +12,7 @@ namespace {
 
 Result<std::shared_ptr<Backend>> make_any_backend(const LoadPlan& plan, const RunContext& context) {
   if (auto backend = make_backend(plan, context.env)) return backend;
-  if (context.make_other) return context.make_other(plan, context.team);
+  if (context.make_other) return context.make_other(plan, context);
   return make_error(
       Errc::invalid_argument,
       "backend.kind is one that ranks of MPI have; start penstock-load with mpirun, or penstock bench with "

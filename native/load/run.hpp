@@ -22,7 +22,7 @@ struct RunContext {
   const std::atomic<bool>& stop;
   Team& team = no_team();
   /// Makes those back ends that not every program has; null where it has none of them.
-  std::function<Result<std::shared_ptr<Backend>>(const LoadPlan& plan, const Team& team)> make_other = nullptr;
+  std::function<Result<std::shared_ptr<Backend>>(const LoadPlan& plan, const RunContext& context)> make_other = nullptr;
 };
 
 struct Outcome {

@@ -15,6 +15,9 @@ constexpr auto tick = std::chrono::milliseconds(200);
 /// From the last rank's arrival to the start: what messages to all of them take. A rank that hears of it later is late,
 /// and its document says by how much.
 constexpr std::int64_t start_margin_ns = 50'000'000;
+/// What ranks that are well take to end their work, mostly. A launcher that ends a job kills it a second after it
+/// asked.
+constexpr std::int64_t parts_wait_ns = 300'000'000;
 
 class NoTeam final : public Team {
  public:
@@ -192,6 +195,12 @@ std::vector<Json> JobTeam::gather(Json part, const std::function<void(const std:
   }
   parts_[rank()] = std::move(part);
   bool told_some = false;
+  std::int64_t ending_since_ns = 0;
+  const auto is_time_for_some = [&] {
+    if (!stop_ || told_some) return false;
+    if (ending_since_ns == 0) ending_since_ns = monotonic_ns();
+    return monotonic_ns() - ending_since_ns > parts_wait_ns;
+  };
   const auto missing = [&]() -> unsigned {
     for (unsigned other = 0; other < ranks(); ++other)
       if (parts_[other].is_null() && !given_up_[other]) return other;
@@ -199,15 +208,16 @@ std::vector<Json> JobTeam::gather(Json part, const std::function<void(const std:
   };
   const auto there = [&] { return missing() == ranks(); };
   while (!there()) {
-    if (stop_ && !std::exchange(told_some, true)) {
+    if (is_time_for_some()) {
+      told_some = true;
       const auto parts = parts_;
       lock.unlock();
       some(parts);
       lock.lock();
     }
-    // One is given up, or the run is to end: then what there is has to be told at once, for the rest may never come.
+    // It comes back where one is given up, too.
     (void)wait(
-        lock, [&] { return there() || (stop_ && !told_some); }, missing, false);
+        lock, [&] { return there() || is_time_for_some(); }, missing, false);
   }
   complete_ = std::none_of(parts_.begin(), parts_.end(), [](const Json& one) { return one.is_null(); });
   send_to_others({{"tell", "taken"}, {"complete", complete_}});

@@ -20,6 +20,9 @@
 #include "base/parent.hpp"
 #include "load/run.hpp"
 #include "programs/ranks.hpp"
+#ifdef PENSTOCK_HDF5
+#include "load_hdf5/hdf5_backend.hpp"
+#endif
 #ifdef PENSTOCK_MPI
 #include "load_mpi/mpiio_backend.hpp"
 #endif
@@ -66,13 +69,27 @@ int exit_code_of(const Error& why) {
   return why.code() == Errc::invalid_argument ? exit_usage : exit_failed;
 }
 
+/// Those back ends that not each of these programs has.
+Result<std::shared_ptr<load::Backend>> make_other_backend(const load::LoadPlan& plan, const load::RunContext& context) {
+  if (std::holds_alternative<load::Hdf5Plan>(plan.backend)) {
+#ifdef PENSTOCK_HDF5
+    return load_hdf5::make_hdf5_backend(plan, context.team, context.env);
+#else
+    return make_error(Errc::invalid_argument, "backend.kind is \"hdf5\", which ranks of this MPI do not have");
+#endif
+  }
+#ifdef PENSTOCK_MPI
+  return load_mpi::make_mpiio_backend(plan, context.team);
+#else
+  (void)context;
+  return make_error(Errc::invalid_argument,
+                    "backend.kind is \"mpiio\", which ranks of MPI have; start this program with mpirun");
+#endif
+}
+
 #ifdef PENSTOCK_MPI
 /// A rank that shows nothing for less than this may be one whose machine is busy.
 constexpr double silence_s_least = 10;
-
-Result<std::shared_ptr<load::Backend>> make_backend_of_ranks(const load::LoadPlan& plan, const load::Team& team) {
-  return load_mpi::make_mpiio_backend(plan, team);
-}
 
 /// As one of the ranks of `job`. The lead tells the events.
 int run_as_rank(const load::LoadPlan& plan, job::Job& job, bool stop_at_eof) {
@@ -86,7 +103,7 @@ int run_as_rank(const load::LoadPlan& plan, job::Job& job, bool stop_at_eof) {
     if (all.contains("document")) all["document"]["program"] = "penstock-load " PENSTOCK_VERSION;
     if (team.leads()) emit(event, std::move(all));
   };
-  auto outcome = load::run_together(plan, {posix_env(), emit_for_all, stopped, team, make_backend_of_ranks}, team);
+  auto outcome = load::run_together(plan, {posix_env(), emit_for_all, stopped, team, make_other_backend}, team);
   const bool together = outcome.ok() && !outcome->left_behind;
   int code = 0;
   if (!outcome.ok()) {
@@ -101,7 +118,7 @@ int run_as_rank(const load::LoadPlan& plan, job::Job& job, bool stop_at_eof) {
 }
 #else
 int run(const load::LoadPlan& plan) {
-  auto outcome = load::run_load(plan, {posix_env(), emit, stopped});
+  auto outcome = load::run_load(plan, {posix_env(), emit, stopped, load::no_team(), make_other_backend});
   if (!outcome) return exit_code_of(outcome.error());
   const bool left_behind = outcome->left_behind;
   const int code = tell(std::move(*outcome));
