@@ -19,6 +19,7 @@ from penstock.cli import application
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
 from penstock.model.load import (
     FramesWorkload,
+    Hdf5Backend,
     LoadPlan,
     MpiioBackend,
     NullBackend,
@@ -255,6 +256,7 @@ def load_page() -> str:
     for title, model in (
         ("backend of kind posix", PosixBackend),
         ("backend of kind mpiio", MpiioBackend),
+        ("backend of kind hdf5", Hdf5Backend),
         ("backend of kind null", NullBackend),
         ("workload of kind frames", FramesWorkload),
         ("workload of kind stream", StreamWorkload),

@@ -81,7 +81,8 @@ class MpiJob final : public Job {
     MPI_Get_library_version(text, &length);
     const std::string_view all(text, static_cast<std::size_t>(length));
     std::string line(all.substr(0, all.find_first_of(",\n")));
-    std::replace_if(line.begin(), line.end(), [](unsigned char one) { return std::isspace(one) != 0; }, ' ');
+    std::replace_if(
+        line.begin(), line.end(), [](unsigned char one) { return std::isspace(one) != 0; }, ' ');
     const auto both_blank = [](char one, char next) { return one == ' ' && next == ' '; };
     line.erase(std::unique(line.begin(), line.end(), both_blank), line.end());
     return line;

@@ -1,5 +1,6 @@
 """`penstock bench --ranks` and MPI-IO with real ranks of Open MPI and MPICH."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,9 +16,11 @@ import pytest
 from bench_documents import frames_document
 from conftest import end_with_family
 
-from penstock.bench.checks import check_ranks_end_together, rank_checks
+from penstock.bench.rank_checks import check_ranks_end_together, rank_checks
 from penstock.model.load import LoadDocument, MpiioBackend
 from penstock.model.runs import Run
+from penstock.programs.locate import find_program
+from penstock.programs.ranks import Ranks
 
 RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
 WAIT_S = 120
@@ -63,6 +66,45 @@ def test_the_clocks_of_one_machine_agree(run: RunCommand, tmp_path: Path) -> Non
     for rank in job.parts[1:]:
         assert rank.clock_error_ns > 0
         assert abs(rank.lead_ahead_ns) <= rank.clock_error_ns
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a clock of its own for a process needs root")
+@pytest.mark.parametrize("ahead_s", [1000, -1000])
+def test_a_clock_that_is_another_one_is_corrected(tmp_path: Path, ahead_s: int) -> None:
+    """Rank 1 has a monotonic clock of its own, as on another host."""
+    plan = {
+        "backend": {"kind": "posix", "folder": str(tmp_path), "sync": "none"},
+        "workload": {
+            "kind": "frames",
+            "frames": 100,
+            "frame_bytes": 4096,
+            "rate_hz": 200,
+            "buffer_frames": 100,
+        },
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    program = [str(find_program("penstock-load")), "--plan", str(tmp_path / "plan.json")]
+    ranks = Ranks(1)
+    elsewhere = ["unshare", "--time", "--monotonic", str(ahead_s), *program]
+    finished = subprocess.run(
+        [*ranks.command(Path(program[0])), *program[1:], ":", "-n", "1", *elsewhere],
+        env=ranks.environment(),
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    document = LoadDocument.model_validate(json.loads(finished.stdout.splitlines()[-1])["document"])
+    assert document.job is not None
+    other = document.job.parts[1]
+    assert abs(other.lead_ahead_ns + ahead_s * 10**9) <= other.clock_error_ns
+    assert document.records is not None
+    behind = numpy.array(document.records.offered_ns) - numpy.arange(100) * 5_000_000
+    assert (behind >= -1 - other.clock_error_ns).all()
+    assert behind.max() < 100 * 10**9, "rather than the thousand seconds between the clocks"
+    assert document.generator is not None
+    assert [writer.written > 0 for writer in document.generator.writers] == [True, True]
 
 
 @pytest.mark.parametrize("mpi", MPIS)

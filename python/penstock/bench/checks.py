@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy
 
+from penstock.bench.rank_checks import check_ranks_end_together, ended_together, make_check, rank_checks
 from penstock.bench.statistics import latencies_ns, quantile_ns
 from penstock.model.load import FramesWorkload, LoadDocument, NullBackend
-from penstock.model.runs import Bias, Check, CheckOutcome, StreamFigures, Validity
+from penstock.model.runs import Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_seconds
 
 SHORT_S = 10.0
@@ -19,10 +20,7 @@ STEAL_SHARE, STEAL_SHARE_MAX = 0.01, 0.1
 OTHERS_SHARE = 0.2
 WAIT_SHARE = 0.05
 CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
-TOGETHER = 0.8
 STEADY_FACTOR = 2.0
-# Of what ranks do together: how late one may begin, and how well their clocks are known.
-RANK_LATE_S, CLOCK_ERROR_S = 0.01, 1e-3
 _FRAMES_FOR_STEADY = 40
 
 
@@ -33,15 +31,6 @@ def validity_of(checks: list[Check]) -> Validity:
 
 def _graded(value: float, warning_above: float, failed_above: float) -> CheckOutcome:
     return "failed" if value > failed_above else "warning" if value > warning_above else "ok"
-
-
-def _check(
-    name: str, outcome: CheckOutcome, expected: str, actual: str, bias: Bias = "either", advice: str = ""
-) -> Check:
-    good = outcome == "ok"
-    return Check(
-        name=name, outcome=outcome, expected=expected, actual=actual, bias=bias, advice="" if good else advice
-    )
 
 
 def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_system: bool) -> list[Check]:
@@ -89,39 +78,6 @@ def stream_checks(
     return [*checks, *machine_checks(document, seconds), *rank_checks(document)]
 
 
-def rank_checks(document: LoadDocument) -> Iterator[Check]:
-    """Whether the ranks of a job put on their load together."""
-    if document.job is None or document.job.ranks < 2:
-        return
-    late_s = max(rank.late_ns for rank in document.job.parts) * 1e-9
-    yield _check(
-        "ranks begin together",
-        "ok" if late_s <= RANK_LATE_S else "warning",
-        f"each within {human_seconds(RANK_LATE_S)} of the start",
-        human_seconds(late_s),
-        "worse",
-        "the network between the ranks, or their machines, are busy",
-    )
-    error_s = max(rank.clock_error_ns for rank in document.job.parts) * 1e-9
-    yield _check(
-        "clocks of ranks agree",
-        "ok" if error_s <= CLOCK_ERROR_S else "warning",
-        f"known to within {human_seconds(CLOCK_ERROR_S)}",
-        human_seconds(error_s),
-        "either",
-        "times of different ranks are only as good as that: a quicker network, or idle machines",
-    )
-
-
-def check_ranks_end_together(document: LoadDocument) -> Iterator[Check]:
-    """Of frames without a rate: a rank that ends early leaves the bandwidth to the others."""
-    last: dict[int, float] = {}
-    for writer in document.generator.writers if document.generator is not None else []:
-        last[writer.rank] = max(last.get(writer.rank, 0.0), writer.last_done_s or 0.0)
-    if len(last) > 1 and max(last.values()) > 0:
-        yield _together("ranks end together", min(last.values()) / max(last.values()), "more frames")
-
-
 def check_complete(document: LoadDocument) -> Check:
     """An interruption leaves sound figures of a shorter run, storage that hangs is what was looked for.
 
@@ -129,7 +85,7 @@ def check_complete(document: LoadDocument) -> Check:
     """
     counts = document.frames
     if document.problem is not None and counts is not None and counts.unfinished and not counts.failed:
-        return _check(
+        return make_check(
             "complete",
             "warning",
             "it runs to its end",
@@ -138,9 +94,9 @@ def check_complete(document: LoadDocument) -> Check:
             "the storage did not answer: look into its servers, devices and logs",
         )
     if document.problem is not None:
-        return _check("complete", "failed", "no error", document.problem, advice="see the error")
+        return make_check("complete", "failed", "no error", document.problem, advice="see the error")
     actual = "it was interrupted" if document.interrupted else "it ran to its end"
-    return _check(
+    return make_check(
         "complete",
         "warning" if document.interrupted else "ok",
         "it runs to its end",
@@ -154,7 +110,7 @@ def check_long_enough(seconds: float, what: str = "") -> Check:
     outcome: CheckOutcome = (
         "failed" if seconds < FAR_TOO_SHORT_S else "warning" if seconds < SHORT_S else "ok"
     )
-    return _check(
+    return make_check(
         f"long enough{f' ({what})' if what else ''}",
         outcome,
         f"at least {human_seconds(SHORT_S)}",
@@ -169,15 +125,15 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
     backend = document.plan.backend
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
     if isinstance(backend, NullBackend):
-        return _check(name, "ok", expected, "nothing was stored, as asked")
+        return make_check(name, "ok", expected, "nothing was stored, as asked")
     if memory_file_system:
-        return _check(name, "ok", expected, "the target is memory")
+        return make_check(name, "ok", expected, "the target is memory")
     if document.storage.direct:
-        return _check(name, "ok", expected, "direct I/O")
+        return make_check(name, "ok", expected, "direct I/O")
     memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
     size = f"{human_bytes(written)} written, {human_bytes(memory)} of memory"
     if backend.sync == "none":
-        return _check(
+        return make_check(
             name,
             "failed",
             expected,
@@ -186,7 +142,7 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
             "leave --buffered away, or use --sync each",
         )
     if backend.sync == "end" and written < memory:
-        return _check(
+        return make_check(
             name,
             "warning",
             expected,
@@ -194,12 +150,12 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
             "better",
             "single writes show the page cache: --sync each, or more bytes than memory",
         )
-    return _check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
+    return make_check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
 
 
 def check_content(document: LoadDocument) -> Check:
     random = document.plan.content == "random"
-    return _check(
+    return make_check(
         "content as hard as it gets",
         "ok" if random else "warning",
         "bytes that storage can neither compress nor find again",
@@ -219,7 +175,7 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
     outcome: CheckOutcome = (
         "failed" if most_s > workload.late_after_s else "warning" if usual_s > allowed_s else "ok"
     )
-    return _check(
+    return make_check(
         "generator in time",
         outcome,
         f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
@@ -233,12 +189,12 @@ def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
     """Without any storage the generator is well above the rate, or it was what was measured."""
     name, expected = "generator not the bottleneck", f"{CEILING_FACTOR:g} times the rate without storage"
     if ceiling_hz is None:
-        return _check(name, "warning", expected, "not measured", "worse", "run again")
+        return make_check(name, "warning", expected, "not measured", "worse", "run again")
     factor = ceiling_hz / workload.rate_hz
     outcome: CheckOutcome = (
         "failed" if factor < CEILING_FACTOR_MIN else "warning" if factor < CEILING_FACTOR else "ok"
     )
-    return _check(
+    return make_check(
         name,
         outcome,
         expected,
@@ -258,7 +214,7 @@ def check_steady(document: LoadDocument, workload: FramesWorkload) -> Iterator[C
         for quarter in (quarters[0], quarters[3])
     )
     allowed = STEADY_FACTOR * before + 1 / workload.rate_hz
-    yield _check(
+    yield make_check(
         "steady",
         "ok" if after <= allowed else "warning",
         f"a median latency of at most {human_seconds(allowed)} in the last quarter",
@@ -273,23 +229,12 @@ def check_together(phase: StreamFigures) -> Iterator[Check]:
     if not phase.first_done_s or not phase.last_done_s:
         return
     share = phase.first_done_s / phase.last_done_s
-    yield _together(f"threads end together ({phase.phase})", share, "more bytes for each thread")
-
-
-def _together(name: str, share: float, advice: str) -> Check:
-    return _check(
-        name,
-        "ok" if share >= TOGETHER else "warning",
-        f"the first one after {100 * TOGETHER:.0f} % of the time of the last one",
-        f"{100 * share:.0f} %",
-        "worse",
-        advice,
-    )
+    yield ended_together(f"threads end together ({phase.phase})", share, "more bytes for each thread")
 
 
 def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system: bool) -> Iterator[Check]:
     if phase.mismatches is not None:
-        yield _check(
+        yield make_check(
             "read as written",
             "ok" if phase.mismatches == 0 else "failed",
             "no block differs",
@@ -301,13 +246,17 @@ def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system:
         return
     name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
     if document.storage.direct:
-        yield _check(name, "ok", expected, "direct I/O")
+        yield make_check(name, "ok", expected, "direct I/O")
     elif phase.cached_share is None:
-        yield _check(name, "warning", expected, "the kernel does not tell", "better", "leave --buffered away")
+        yield make_check(
+            name, "warning", expected, "the kernel does not tell", "better", "leave --buffered away"
+        )
     else:
         outcome = _graded(phase.cached_share, CACHED_SHARE, CACHED_SHARE_MAX)
         actual = f"{100 * phase.cached_share:.1f} %"
-        yield _check(name, outcome, expected, actual, "better", "leave --buffered away, or use --sync each")
+        yield make_check(
+            name, outcome, expected, actual, "better", "leave --buffered away, or use --sync each"
+        )
 
 
 @dataclass(frozen=True)
@@ -338,7 +287,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
     spent = _processors(document)
     if spent is not None:
         steal = spent.steal / spent.all
-        yield _check(
+        yield make_check(
             "no steal",
             _graded(steal, STEAL_SHARE, STEAL_SHARE_MAX),
             f"at most {100 * STEAL_SHARE:.0f} % of the processors' time",
@@ -347,7 +296,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             "other virtual machines took the processors",
         )
         others = spent.others / spent.all
-        yield _check(
+        yield make_check(
             "machine quiet",
             "ok" if others <= OTHERS_SHARE else "warning",
             f"others use at most {100 * OTHERS_SHARE:.0f} % of the processors",
@@ -367,7 +316,7 @@ def _check_waiting(document: LoadDocument, seconds: float) -> Iterator[Check]:
     if not known or seconds <= 0:
         return
     share = max(known) * 1e-9 / seconds
-    yield _check(
+    yield make_check(
         "processors at hand",
         "ok" if share <= WAIT_SHARE else "warning",
         f"no thread waits for a processor more than {100 * WAIT_SHARE:.0f} % of the time",

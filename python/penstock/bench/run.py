@@ -17,6 +17,8 @@ from penstock.model.load import (
     RECORDED_FRAMES_MAX,
     ContentKind,
     FramesWorkload,
+    Hdf5Access,
+    Hdf5Backend,
     Layout,
     LoadDocument,
     LoadPlan,
@@ -49,12 +51,20 @@ class Access(BaseModel):
     sync: Sync = "each"
     content: ContentKind = "random"
     seed: int = Field(1, ge=0, lt=2**64)
-    mpiio: MpiioAccess | None = None  # None: through the kernel
+    library: MpiioAccess | Hdf5Access | None = None  # None: through the kernel
 
-    def backend(self, folder: Path) -> PosixBackend | MpiioBackend:
-        if self.mpiio is None:
-            return PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync)
-        return MpiioBackend(folder=str(folder), sync=self.sync, **self.mpiio.model_dump())
+    @property
+    def shared(self) -> bool:
+        """One file for all ranks."""
+        return self.library is not None and self.library.shared
+
+    def backend(self, folder: Path) -> PosixBackend | MpiioBackend | Hdf5Backend:
+        match self.library:
+            case MpiioAccess():
+                return MpiioBackend(folder=str(folder), sync=self.sync, **self.library.model_dump())
+            case Hdf5Access():
+                return Hdf5Backend(folder=str(folder), sync=self.sync, **self.library.model_dump())
+        return PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync)
 
 
 class FramesRequest(BaseModel):
@@ -222,20 +232,31 @@ def run_frames(
     )
 
 
-def check_mpiio(workload: StreamWorkload, access: Access) -> None:
-    """A UsageError where the workload is not one for MPI-IO."""
-    if access.mpiio is None:
+def check_library(workload: StreamWorkload, access: Access) -> None:
+    """A UsageError where the workload is not one for MPI-IO, or for HDF5."""
+    library = access.library
+    if library is None:
         return
-    if workload.threads != 1:
+    if workload.threads != 1 and (isinstance(library, MpiioAccess) or library.shared):
         raise UsageError(
-            f"--threads {workload.threads} with --backend mpiio", "each rank has one thread: more --ranks"
+            f"--threads {workload.threads} with --backend mpiio, or --shared",
+            "each rank has one thread: more --ranks",
         )
-    if access.mpiio.shared and not access.mpiio.collective and access.sync == "each":
+    if library.shared and not library.collective and access.sync == "each":
         raise UsageError(
             "--sync each with --shared: forcing a shared file to storage is a call of all ranks together",
             "--sync end, or --collective",
         )
-    block = access.mpiio.block_bytes
+    if isinstance(library, MpiioAccess):
+        _check_block(workload, library.block_bytes)
+    elif library.chunk_bytes and workload.transfer_bytes % library.chunk_bytes:
+        raise UsageError(
+            f"--transfer of {workload.transfer_bytes} bytes is no multiple of --chunk, {library.chunk_bytes}",
+            "whole chunks in each transfer",
+        )
+
+
+def _check_block(workload: StreamWorkload, block: int) -> None:
     if block and (block % workload.transfer_bytes or workload.thread_bytes % block):
         raise UsageError(
             f"--block of {block} bytes is no multiple of a transfer ({workload.transfer_bytes}), or a rank's"
@@ -246,7 +267,7 @@ def check_mpiio(workload: StreamWorkload, access: Access) -> None:
 
 def stream_files(workload: StreamWorkload, access: Access, team: Ranks | None) -> int:
     """How many there will be."""
-    if access.mpiio is not None and access.mpiio.shared:
+    if access.shared:
         return 1
     return workload.threads * (team.count if team is not None else 1)
 

@@ -11,7 +11,7 @@ from penstock.bench.run import (
     Access,
     FramesRequest,
     Telling,
-    check_mpiio,
+    check_library,
     frames_request,
     require_a_frame_a_rank,
     run_frames,
@@ -24,13 +24,17 @@ from penstock.cli.common import err, examples, out, print_json, reports_errors, 
 from penstock.cli.ranks_choice import (
     BackendOption,
     BlockOption,
+    ChunkOption,
     CollectiveOption,
+    DeflateOption,
     HintOption,
+    LibraryOptions,
     MpiIoOption,
     MpiOption,
     RanksOption,
     SharedOption,
-    mpiio_of,
+    library_of,
+    require_parallel_hdf5,
     team_of,
 )
 from penstock.files.space import write_document
@@ -231,6 +235,8 @@ def stream_command(
     collective: CollectiveOption = False,
     block: BlockOption = None,
     hint: HintOption = None,
+    chunk: ChunkOption = None,
+    deflate: DeflateOption = None,
     keep: Keep = False,
     output: Output = None,
     yes: Yes = False,
@@ -242,19 +248,22 @@ def stream_command(
     The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
     its figures are not to be used; 1: it was interrupted, or failed.
     """
-    mpiio = mpiio_of(backend, mpi_io, shared, collective, block, hint)
-    team = team_of(ranks, mpi, mpi_io, needs_mpi=mpiio is not None)
+    transfer_bytes = size_option(transfer, "--transfer")
+    options = LibraryOptions(mpi_io, shared, collective, block, hint or [], chunk, deflate)
+    library = library_of(backend, options, transfer_bytes)
+    team = team_of(ranks, mpi, mpi_io, needs_mpi=backend == "mpiio" or shared)
+    require_parallel_hdf5(library, team)
     workload = stream_workload(
         threads,
         size_option(size, "--size"),
-        size_option(transfer, "--transfer"),
+        transfer_bytes,
         read,
         verify,
         seconds_max,
-        not buffered and mpiio is None,
+        not buffered and library is None,
     )
-    access = Access(direct=not buffered, sync=sync, content=content, seed=seed, mpiio=mpiio)
-    check_mpiio(workload, access)
+    access = Access(direct=not buffered, sync=sync, content=content, seed=seed, library=library)
+    check_library(workload, access)
     files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, team)
     require_target(target)
     check_output(output)

@@ -62,6 +62,30 @@ class MpiioBackend(MpiioAccess):
     )
 
 
+class Hdf5Access(Plan):
+    """How HDF5 is used."""
+
+    shared: bool = Field(False, description="one file for all ranks, a row each; of Open MPI's ranks")
+    collective: bool = Field(False, description="all ranks do each call together; of a shared file")
+    chunk_bytes: int = Field(0, ge=0, le=GIB, description="divides transfer_bytes; 0: contiguous")
+    deflate: int = Field(
+        0,
+        ge=0,
+        le=9,
+        description="level of compression, of chunks; 0: none. In a shared file only collectively",
+    )
+
+
+class Hdf5Backend(Hdf5Access):
+    """One dataset of bytes in each file, through HDF5; of workload stream."""
+
+    kind: Literal["hdf5"] = "hdf5"
+    folder: str = Field(description="where new files are made; nothing else in it is touched")
+    sync: Sync = Field(
+        "end", description="force data to storage: never, when a file is complete, or after each write"
+    )
+
+
 class FramesWorkload(Plan):
     """Frames that become due at a rate, whatever became of those before them."""
 
@@ -100,7 +124,7 @@ class StreamWorkload(Plan):
 class LoadPlan(Plan):
     """The job of penstock-load."""
 
-    backend: Annotated[NullBackend | PosixBackend | MpiioBackend, Field(discriminator="kind")]
+    backend: Annotated[NullBackend | PosixBackend | MpiioBackend | Hdf5Backend, Field(discriminator="kind")]
     workload: Annotated[FramesWorkload | StreamWorkload, Field(discriminator="kind")]
     content: ContentKind = Field("random", description="random bytes cannot be compressed or deduplicated")
     seed: int = Field(1, ge=0, lt=2**64)
@@ -232,6 +256,7 @@ class StorageSaid(_Part):
     direct: bool = Field(description="all files were opened past the page cache")
     hints: dict[str, str] | None = Field(None, description="of MPI-IO: those in effect for the first file")
     mpi_io: str | None = Field(None, description="the component of Open MPI that was asked for")
+    hdf5: str | None = Field(None, description="the version of the library that wrote")
 
 
 class RankSaid(_Part):

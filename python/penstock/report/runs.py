@@ -116,7 +116,7 @@ def _stream_rows(figures: StreamFigures) -> dict[str, str]:
 
 
 def _job_rows(document: LoadDocument) -> dict[str, str]:
-    """The ranks, and what MPI-IO made of its hints."""
+    """The ranks, and the libraries between them and the files."""
     rows: dict[str, str] = {}
     if document.job is not None:
         hosts = len({rank.host for rank in document.job.parts})
@@ -126,6 +126,8 @@ def _job_rows(document: LoadDocument) -> dict[str, str]:
             f"{document.job.ranks} on {where}, {escape(document.job.library)},"
             f" clocks known to {human_seconds(error_s)}"
         )
+    if document.storage.hdf5 is not None:
+        rows["HDF5"] = document.storage.hdf5
     if document.storage.hints is not None:
         hints = " ".join(f"{name}={value}" for name, value in sorted(document.storage.hints.items()))
         rows["hints in effect"] = escape(hints) or "none"
