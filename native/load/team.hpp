@@ -42,9 +42,9 @@ Team& no_team();
 
 class JobTeam final : public Team {
  public:
-  /// `job` and `stop` outlive it. `stop` is set here as well, where another rank says that the run is to end. `look` is
-  /// called a few times a second, by whoever calls this, and may set it. A rank is given up when it has shown nothing
-  /// for `silence_s_max`.
+  /// `job` and `stop` outlive its calls; before it goes the job is stopped, for messages come to it. `stop` is set here
+  /// as well, where another rank says that the run is to end. `look` is called a few times a second, by whoever calls
+  /// this, and may set it. A rank is given up when it has shown nothing for `silence_s_max`.
   JobTeam(job::Job& job, std::atomic<bool>& stop, std::function<void()> look, double silence_s_max);
 
   /// Before any other call. Every rank calls it.
