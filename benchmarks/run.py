@@ -73,6 +73,7 @@ ROWS: dict[str, Row] = {
     "compare": compare.simulated,
     "compare-real": compare.real,
     "metadata": metadata.beside_bare_calls,
+    "load-ranks": load.ranks_beside_fio,
 }
 
 

@@ -25,8 +25,10 @@ from penstock.model.datasheet import DataSheet
 from penstock.model.load import (
     FrameImage,
     FramesWorkload,
+    Hdf5Backend,
     LoadPlan,
     MetadataWorkload,
+    MpiioBackend,
     NullBackend,
     PosixBackend,
     StreamWorkload,
@@ -249,6 +251,11 @@ Events come as JSON lines on standard output: `progress` a few times a second, a
 the `document`. SIGINT and SIGTERM end the run early; the document has what was measured by then. Exit status:
 0 done, 1 something failed (what was measured by then is in the document), 2 a wrong plan.
 
+Started by `mpirun` or `srun` its processes are ranks that put on their load together: rank 0 reads the plan
+and tells the events. With `--stop-at-eof` the end of its standard input ends the run. A job that is to end
+tells what is there by then as `partial`, a moment before the `result`, which may never come where a rank is
+dead.
+
 The document is described by the [schema of a run](run.schema.json), as `LoadDocument`. All times of a run are
 counted from the moment at which its first frame was due.
 
@@ -262,6 +269,8 @@ def load_page() -> str:
     lines = ["# penstock-load", "", NOTE, "", LOAD_PAGE, *_table(LoadPlan)]
     for title, model in (
         ("backend of kind posix", PosixBackend),
+        ("backend of kind mpiio", MpiioBackend),
+        ("backend of kind hdf5", Hdf5Backend),
         ("backend of kind null", NullBackend),
         ("workload of kind frames", FramesWorkload),
         ("image of a workload of kind frames", FrameImage),

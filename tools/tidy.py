@@ -26,7 +26,9 @@ ARROWS: dict[str, set[str]] = {
     "codec": {"base", "frame"},
     "store": {"base", "frame", "codec"},
     "job": {"base"},
-    "load": {"base"},
+    "load": {"base", "job"},
+    "load_mpi": {"base", "job", "load"},
+    "load_hdf5": {"base", "job", "load", "store"},
     "recorder": {"base", "frame", "stream", "codec", "store", "job"},
     "detector": {"base", "frame", "stream", "codec", "store"},
     "check": {"base", "frame", "codec", "store", "detector"},
@@ -43,9 +45,12 @@ ARROWS: dict[str, set[str]] = {
         "check",
         "recover",
         "load",
+        "load_mpi",
+        "load_hdf5",
     },
 }
-HDF5_FOLDER = "native/store/hdf5/"
+HDF5_FOLDERS = ("native/store/hdf5/", "native/load_hdf5/")
+MPI_FOLDERS = ("native/job/", "native/load_mpi/")
 
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".c", ".h", ".py", ".pyi", ".cmake", ".sh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".toml", ".yaml", ".yml", ".json", ".xml"}
@@ -129,14 +134,27 @@ def check_arrows(tree: Tree) -> Iterator[Finding]:
 
 
 def check_hdf5(tree: Tree) -> Iterator[Finding]:
-    """HDF5's headers are included in one folder only."""
+    """HDF5's headers are included in few folders only."""
     for path, lines in tree.texts({".cpp", ".hpp", ".c", ".h"}):
-        if not path.startswith("native/") or path.startswith(HDF5_FOLDER):
+        if not path.startswith("native/") or path.startswith(HDF5_FOLDERS):
             continue
         for number, line in enumerate(lines, 1):
             match = INCLUDE.match(line)
             if match and re.match(r"(hdf5/|H5|hdf5)", match[2]):
-                yield Finding(path, number, f"{match[2]} may be included in {HDF5_FOLDER} only")
+                yield Finding(
+                    path, number, f"{match[2]} may be included in {' and '.join(HDF5_FOLDERS)} only"
+                )
+
+
+def check_mpi(tree: Tree) -> Iterator[Finding]:
+    """MPI's header differs between implementations: what includes it is compiled once for each."""
+    for path, lines in tree.texts({".cpp", ".hpp", ".c", ".h"}):
+        if not path.startswith("native/") or path.startswith(MPI_FOLDERS):
+            continue
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if match and match[2] == "mpi.h":
+                yield Finding(path, number, f"mpi.h may be included in {' and '.join(MPI_FOLDERS)} only")
 
 
 def check_pragma_once(tree: Tree) -> Iterator[Finding]:
@@ -254,6 +272,7 @@ def check_requirements(tree: Tree) -> Iterator[Finding]:
 RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     check_arrows,
     check_hdf5,
+    check_mpi,
     check_pragma_once,
     check_length,
     check_unfinished,

@@ -94,6 +94,36 @@ def write_by_jobs(path: Path, total_bytes: int, *, jobs: int, direct: bool) -> d
     return {"bytes_per_s": part * jobs / seconds, "seconds": seconds}
 
 
+def write_files(folder: Path, total_bytes: int, *, jobs: int, direct: bool) -> dict[str, float]:
+    """Each job writes a file of its own that grows, one block after the other, to fsync."""
+    part = total_bytes // jobs // BLOCK_BYTES * BLOCK_BYTES
+    finished = run(
+        [
+            "fio",
+            "--name=peer",
+            f"--numjobs={jobs}",
+            f"--directory={folder}",
+            "--rw=write",
+            f"--bs={BLOCK_BYTES}",
+            f"--size={part}",
+            f"--direct={int(direct)}",
+            "--ioengine=psync",
+            "--fallocate=none",
+            "--end_fsync=1",
+            "--group_reporting",
+            "--output-format=json",
+        ]
+    )
+    for path in folder.glob("peer.*"):
+        path.unlink()
+    job = _job(finished.stdout)
+    if job["error"] or job["write"]["io_bytes"] != part * jobs:
+        raise BenchmarkError(
+            f"fio wrote {job['write']['io_bytes']} of {part * jobs} bytes, error {job['error']}"
+        )
+    return {"bytes_per_s": part * jobs / (job["write"]["runtime"] / 1000)}
+
+
 def _job(output: str) -> dict[str, Any]:
     """fio may put a warning before the document."""
     jobs: list[dict[str, Any]] = json.loads(output[output.index("{") :])["jobs"]

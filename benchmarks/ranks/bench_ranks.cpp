@@ -200,7 +200,7 @@ Result<nlohmann::json> measure(const Options& options, job::Job& job) {
 }
 
 int run(int argc, char** argv) {
-  auto job = job::join_mpi(argc, argv);
+  auto job = job::join_mpi(argc, argv, job::Calls::of_the_job);
   if (!job.ok()) {
     std::cerr << job.error().message() << '\n';
     return 1;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from measure.process import BenchmarkError, run_json
 from measure.results import Result, Sample, absolute, beside_best
 from peers import fio
 
+from rows.ranks import ENVIRONMENT, MPIRUN
+
+RANKS = 2
 WRITTEN_BYTES = 4 * GIB
 OPERATIONS = 8_000_000
 NS_AT_MOST = 100.0
@@ -22,11 +26,13 @@ PACED_SECONDS, PACED_HZ = 10, 1000
 AT_LEAST = 0.97
 
 
-def run_plan(context: Context, plan: dict[str, Any]) -> dict[str, Any]:
+def run_plan(
+    context: Context, plan: dict[str, Any], launcher: Sequence[str] = (), **options: Any
+) -> dict[str, Any]:
     """The document; a BenchmarkError where something went wrong."""
     path = context.tmpfs / "load-plan.json"
     path.write_text(json.dumps(plan), encoding="utf-8")
-    answer, _ = run_json([context.program("penstock-load"), "--plan", str(path)])
+    answer, _ = run_json([*launcher, context.program("penstock-load"), "--plan", str(path)], **options)
     document: dict[str, Any] = answer["document"]
     if document["problem"]:
         raise BenchmarkError(f"penstock-load: {document['problem']}")
@@ -116,6 +122,51 @@ def beside_fio(context: Context) -> list[Result]:
                 f"one file, 8 MiB a write, {how}, to fsync",
                 samples["penstock"],
                 {"fio": samples["fio"]},
+                at_least=AT_LEAST,
+            )
+        )
+    return results
+
+
+def _ranks(context: Context, folder: Path, total: int, direct: bool) -> Sample:
+    settle()
+    backend = {"kind": "posix", "folder": str(folder), "direct": direct, "sync": "end"}
+    workload = {
+        "kind": "stream",
+        "thread_bytes": total // RANKS,
+        "transfer_bytes": fio.BLOCK_BYTES,
+        "read": False,
+    }
+    launcher = [*MPIRUN, "-n", str(RANKS)]
+    document = run_plan(context, {"backend": backend, "workload": workload}, launcher, env=ENVIRONMENT)
+    for path in folder.glob("load-*.bin"):
+        path.unlink()
+    return {"bytes_per_s": total / _seconds(document["phases"][0])}
+
+
+def _fio_jobs(folder: Path, total: int, direct: bool) -> Sample:
+    settle()
+    return fio.write_files(folder, total, jobs=RANKS, direct=direct)
+
+
+def ranks_beside_fio(context: Context) -> list[Result]:
+    """Two processes, each with a file that grows, in blocks of 8 MiB, to fsync."""
+    total = context.bytes_of(WRITTEN_BYTES)
+    context.need(context.disk, total)
+    results = []
+    for direct in (True, False):
+        how = "direct" if direct else "buffered"
+        subjects: dict[str, Subject] = {
+            "penstock": partial(_ranks, context, context.disk, total, direct),
+            "fio": partial(_fio_jobs, context.disk, total, direct),
+        }
+        samples = interleaved(f"load ranks {how}", subjects, context.repetitions)
+        results.append(
+            beside_best(
+                f"load/ranks/{how}",
+                f"{RANKS} processes, a file each, 8 MiB a write, {how}, to fsync",
+                samples["penstock"],
+                {"fio, numjobs=2": samples["fio"]},
                 at_least=AT_LEAST,
             )
         )

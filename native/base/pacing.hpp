@@ -36,11 +36,13 @@ class Pacer {
   /// However far off a frame is, `stopped` is asked this often.
   static constexpr std::int64_t sleep_max_ns = 100'000'000;
 
-  /// A rate of 0 makes every frame due at once, and none late.
+  /// A rate of 0 makes every frame due at the start, and none late.
   Pacer(double rate_hz, PaceClock& clock) : rate_hz_(rate_hz), clock_(&clock) {}
 
   /// Frame 0 is due now.
-  void start() { start_ns_ = clock_->now_ns(); }
+  void start() { start_at(clock_->now_ns()); }
+  /// Frame 0 is due then.
+  void start_at(std::int64_t start_ns) { start_ns_ = start_ns; }
   std::int64_t start_ns() const { return start_ns_; }
   std::int64_t due_ns(std::uint64_t frame) const;
 
@@ -50,7 +52,6 @@ class Pacer {
   bool wait_for(std::uint64_t frame, Stopped stopped) {
     for (;;) {
       if (stopped()) return false;
-      if (rate_hz_ <= 0) break;
       const auto now_ns = clock_->now_ns();
       const auto wake_ns = due_ns(frame) - spin_ns;
       if (now_ns >= due_ns(frame)) break;

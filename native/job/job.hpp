@@ -19,15 +19,31 @@ constexpr unsigned lead = 0;
 /// Counters that a job has; each starts at 0.
 constexpr unsigned counters = 256;
 
+/// How a rank's monotonic clock stands to the lead's.
+struct ClockComparison {
+  std::int64_t lead_ahead_ns = 0;  ///< the lead's time minus this rank's, at one moment
+  std::int64_t error_ns = 0;       ///< it is known to within this; what clocks drift later is not in it
+};
+
+/// From which threads MPI is called.
+enum class Calls {
+  of_the_job,     ///< the job's own alone
+  of_any_thread,  ///< others too, at the same time
+};
+
 class Job {
  public:
   virtual ~Job() = default;
 
   virtual unsigned rank() const = 0;
   virtual unsigned ranks() const = 0;
+  /// What the ranks are joined by, as it names itself; one line.
+  virtual std::string library() const = 0;
 
   /// Every rank calls it, before start(); all of them get the lead's text.
   virtual Result<std::string> share_text(std::string text) = 0;
+  /// Every rank calls it, before start(); takes a fraction of a second.
+  virtual Result<ClockComparison> compare_clocks() = 0;
 
   using Handler = std::function<void(unsigned from, std::vector<std::byte> message)>;
   /// Every rank calls it once. From now on messages come to `handler`, on a thread of the job's, one after
@@ -48,7 +64,7 @@ class Job {
 std::unique_ptr<Job> make_alone();
 
 /// The job that this process was started in, of the MPI that the program was linked with. Before threads are
-/// made; once a process.
-Result<std::unique_ptr<Job>> join_mpi(int& argc, char**& argv);
+/// made; once a process. `unsupported` where the MPI does not allow the calls.
+Result<std::unique_ptr<Job>> join_mpi(int& argc, char**& argv, Calls calls);
 
 }  // namespace penstock::job

@@ -1,7 +1,9 @@
-/// The only file that includes mpi.h; compiled once for each implementation of MPI.
+/// A job over MPI; compiled once for each implementation of it.
 #include <mpi.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -10,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/threads.hpp"
 #include "job/job.hpp"
 
@@ -17,6 +20,9 @@ namespace penstock::job {
 namespace {
 
 constexpr int tag = 1;
+constexpr int clock_tag = 2;
+/// Of these the quickest one counts: the others met a busy processor or network.
+constexpr int clock_rounds = 200;
 /// How long the thread sleeps when nothing happens: an upper bound for the way of a message, and few enough
 /// looks a second that the codecs do not feel them.
 constexpr auto nap_min = std::chrono::microseconds(50);
@@ -39,16 +45,18 @@ void choose_components() {
 #endif
 }
 
-/// All calls of MPI come from one thread after start(), and from the program's before it and in stop().
+/// The job's calls of MPI come from one thread after start(), and from the program's before it and in stop().
 /// A rank that dies takes the job with it (MPI_ERRORS_ARE_FATAL): there is no rank to wait for in vain.
 class MpiJob final : public Job {
  public:
-  Result<void> join(int& argc, char**& argv) {
+  Result<void> join(int& argc, char**& argv, Calls calls) {
     choose_components();
+    const int needed = calls == Calls::of_any_thread ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
     int provided = 0;
-    PEN_TRY(check(MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided), "start"));
-    if (provided < MPI_THREAD_SERIALIZED)
-      return make_error(Errc::unsupported, "this MPI allows calls from one thread only");
+    PEN_TRY(check(MPI_Init_thread(&argc, &argv, needed, &provided), "start"));
+    if (provided < needed)
+      return make_error(Errc::unsupported, "this MPI allows calls from one thread {}only",
+                        provided < MPI_THREAD_SERIALIZED ? "" : "at a time ");
     PEN_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &world_), "make a communicator"));
     int rank = 0, ranks = 0;
     PEN_TRY(check(MPI_Comm_rank(world_, &rank), "tell the rank"));
@@ -66,6 +74,32 @@ class MpiJob final : public Job {
 
   unsigned rank() const override { return rank_; }
   unsigned ranks() const override { return ranks_; }
+
+  std::string library() const override {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    const std::string_view all(text, static_cast<std::size_t>(length));
+    std::string line(all.substr(0, all.find_first_of(",\n")));
+    std::replace_if(
+        line.begin(), line.end(), [](unsigned char one) { return std::isspace(one) != 0; }, ' ');
+    const auto both_blank = [](char one, char next) { return one == ' ' && next == ' '; };
+    line.erase(std::unique(line.begin(), line.end(), both_blank), line.end());
+    return line;
+  }
+
+  /// The others ask the lead for its time, one after the other. The answer is from some moment between question and
+  /// answer.
+  Result<ClockComparison> compare_clocks() override {
+    ClockComparison best{0, rank_ == lead ? 0 : std::numeric_limits<std::int64_t>::max()};
+    for (unsigned other = 1; other < ranks_; ++other) {
+      for (int round = 0; round < clock_rounds; ++round) {
+        if (rank_ == lead) PEN_TRY(tell_time(static_cast<int>(other)));
+        if (rank_ == other) PEN_TRY(ask_for_time(best));
+      }
+    }
+    return best;
+  }
 
   Result<std::string> share_text(std::string text) override {
     std::uint64_t bytes = text.size();
@@ -119,6 +153,24 @@ class MpiJob final : public Job {
   }
 
  private:
+  Result<void> tell_time(int other) {
+    std::int64_t time_ns = 0;
+    PEN_TRY(check(MPI_Recv(&time_ns, 1, MPI_INT64_T, other, clock_tag, world_, MPI_STATUS_IGNORE), "compare clocks"));
+    time_ns = monotonic_ns();
+    return check(MPI_Send(&time_ns, 1, MPI_INT64_T, other, clock_tag, world_), "compare clocks");
+  }
+
+  Result<void> ask_for_time(ClockComparison& best) {
+    std::int64_t lead_ns = 0;
+    const auto before_ns = monotonic_ns();
+    PEN_TRY(check(MPI_Send(&before_ns, 1, MPI_INT64_T, static_cast<int>(lead), clock_tag, world_), "compare clocks"));
+    PEN_TRY(check(MPI_Recv(&lead_ns, 1, MPI_INT64_T, static_cast<int>(lead), clock_tag, world_, MPI_STATUS_IGNORE),
+                  "compare clocks"));
+    const auto half_ns = (monotonic_ns() - before_ns + 1) / 2;
+    if (half_ns < best.error_ns) best = {lead_ns - (before_ns + half_ns), half_ns};
+    return {};
+  }
+
   struct Letter {
     unsigned to;
     std::vector<std::byte> message;
@@ -238,9 +290,9 @@ class MpiJob final : public Job {
 
 }  // namespace
 
-Result<std::unique_ptr<Job>> join_mpi(int& argc, char**& argv) {
+Result<std::unique_ptr<Job>> join_mpi(int& argc, char**& argv, Calls calls) {
   auto job = std::make_unique<MpiJob>();
-  PEN_TRY(job->join(argc, argv));
+  PEN_TRY(job->join(argc, argv, calls));
   return std::unique_ptr<Job>(std::move(job));
 }
 

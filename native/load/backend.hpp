@@ -58,6 +58,10 @@ class Backend {
   }
   /// When to sync() is the plan's choice; a back end that has nothing to sync says none.
   virtual Sync sync() const = 0;
+  /// Before each call of write() or read(), and once after the last one: whether to end, where this rank would. Back
+  /// ends whose ranks do the same call together agree on it; every rank goes on asking until it ends, whatever has
+  /// failed.
+  virtual bool agree_to_end(bool end) { return end; }
   /// What came of the plan's wishes, as fields of the document.
   virtual Json describe() const = 0;
 };
@@ -66,9 +70,11 @@ std::shared_ptr<Backend> make_null_backend(const NullPlan& plan);
 /// `env` outlives it.
 std::shared_ptr<Backend> make_posix_backend(const PosixPlan& plan, Env& env);
 
+/// Null where it is one that not every program has.
 inline std::shared_ptr<Backend> make_backend(const LoadPlan& plan, Env& env) {
   if (const auto* posix = std::get_if<PosixPlan>(&plan.backend)) return make_posix_backend(*posix, env);
-  return make_null_backend(std::get<NullPlan>(plan.backend));
+  if (const auto* null = std::get_if<NullPlan>(&plan.backend)) return make_null_backend(*null);
+  return nullptr;
 }
 
 }  // namespace penstock::load

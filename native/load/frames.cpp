@@ -46,6 +46,15 @@ struct FrameRecord {
   std::atomic<std::int64_t> done_ns{not_yet};
 };
 
+/// Of a rank of several: frames are dealt in turn, so each has the others' rate and its part of the buffer.
+FramesPlan share_of(const FramesPlan& all, const Team& team) {
+  auto share = all;
+  share.frames = (all.frames + team.ranks() - 1 - team.rank()) / team.ranks();
+  share.rate_hz = all.rate_hz / team.ranks();
+  share.buffer_frames = (all.buffer_frames + team.ranks() - 1) / team.ranks();
+  return share;
+}
+
 struct Tally {
   explicit Tally(const TimeSeries& empty) : series(empty) {}
 
@@ -91,7 +100,9 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
  public:
   FramesRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context)
       : plan_(plan),
-        frames_(std::get<FramesPlan>(plan.workload)),
+        rank_(context.team.rank()),
+        ranks_(context.team.ranks()),
+        frames_(share_of(std::get<FramesPlan>(plan.workload), context.team)),
         backend_(std::move(backend)),
         stored_bytes_(align_up(frames_.frame_bytes, backend_->alignment())),
         content_(plan.content, plan.seed),
@@ -105,9 +116,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     pacer_.emplace(frames_.rate_hz, monotonic_pace_clock());
     for (auto& writer : writers_)
       writer_crew_.start("pen-load-write", Role::write, [self = shared_from_this(), &writer] { self->write(*writer); });
-    pacer_->start();
-    start_ns_ = pacer_->start_ns();
-    backend_->start(start_ns_);
+    auto problem = begin(context.team);
     pacer_crew_.start("pen-load-pace", Role::other, [self = shared_from_this()] { self->pace(); });
     while (!pacer_crew_.wait_until(monotonic_ns() + tick_ns)) look(context);
     pacer_crew_.dismiss();
@@ -116,10 +125,27 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     while (!writer_crew_.wait_until(std::min(deadline_ns, monotonic_ns() + tick_ns)) && monotonic_ns() < deadline_ns)
       look(context);
     const auto behind = writer_crew_.dismiss();
-    return measured(behind);
+    auto found = measured(behind);
+    if (found.problem.empty()) found.problem = std::move(problem);
+    return found;
   }
 
  private:
+  /// Sets the start, which all ranks have in common; why there is none, and nothing becomes due then.
+  std::string begin(Team& team) {
+    const auto meeting = team.meet(nullptr);
+    if (!meeting.ok()) gave_up_ = true;
+    start_ns_ = meeting.ok() ? meeting->start_ns : monotonic_ns();
+    // The frames of the ranks before this one are due in between.
+    const auto period_s = has_rate() ? 1 / (frames_.rate_hz * ranks_) : 0;
+    first_due_ns_ = static_cast<std::int64_t>(period_s * rank_ * 1e9);
+    pacer_->start_at(start_ns_ + first_due_ns_);
+    backend_->start(start_ns_);
+    return meeting.ok() || meeting.error().code() == Errc::cancelled ? "" : meeting.error().message();
+  }
+  /// Its number among the frames of all ranks.
+  std::uint64_t of_all(std::uint64_t number) const { return number * ranks_ + rank_; }
+
   std::int64_t now_ns() const { return monotonic_ns() - start_ns_; }
   bool has_rate() const { return frames_.rate_hz > 0; }
   bool ends() const { return *told_to_stop_ || gave_up_; }
@@ -143,7 +169,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       }
       writers_.push_back(std::make_unique<Writer>(std::move(memory), no_series_));
       if (frames_.layout != Layout::file_a_writer) continue;
-      PEN_ASSIGN(writers_.back()->file, backend_->create(file_name(plan_, i)));
+      PEN_ASSIGN(writers_.back()->file, backend_->create(file_name(plan_, first_writer() + i)));
     }
     return {};
   }
@@ -181,7 +207,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   void write(Writer& writer) {
     while (const auto frame = buffer_.take()) {
       if (image_) {
-        image_->stamp(content_, stored(writer), frame->number);
+        image_->stamp(content_, stored(writer), of_all(frame->number));
       } else {
         content_.stamp(stored(writer), file_of(writer, *frame), place_in_file(writer));
       }
@@ -201,19 +227,22 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   }
 
   MutableBytes stored(const Writer& writer) const { return writer.block.bytes().first(stored_bytes_); }
+  /// Of all ranks' writers.
+  std::uint64_t first_writer() const { return std::uint64_t{rank_} * frames_.writers; }
   bool has_own_file() const { return frames_.layout == Layout::file_a_writer; }
   std::uint64_t place_in_file(const Writer& writer) const {
     return has_own_file() ? writer.frames_in_file * stored_bytes_ : 0;
   }
   std::uint64_t file_of(const Writer& writer, const DueFrame& frame) const {
-    if (!has_own_file()) return frame.number;
+    if (!has_own_file()) return of_all(frame.number);
     const auto is_it = [&writer](const auto& other) { return other.get() == &writer; };
-    return static_cast<std::uint64_t>(std::find_if(writers_.begin(), writers_.end(), is_it) - writers_.begin());
+    return first_writer() +
+           static_cast<std::uint64_t>(std::find_if(writers_.begin(), writers_.end(), is_it) - writers_.begin());
   }
 
   Result<void> write_one(Writer& writer, const DueFrame& frame) {
     if (!has_own_file()) {
-      const auto name = file_name(plan_, frame.number);
+      const auto name = file_name(plan_, of_all(frame.number));
       if (!names_) return write_file(writer, name);
       const auto unfinished = name + unfinished_suffix;
       PEN_TRY(write_file(writer, unfinished));
@@ -358,7 +387,9 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   }
 
   Json times(const Tally& all) const {
-    const double due_s = has_rate() && pacing_.due > 0 ? static_cast<double>(pacing_.due - 1) / frames_.rate_hz : 0;
+    const double due_s = has_rate() && pacing_.due > 0
+                             ? seconds_of(first_due_ns_) + static_cast<double>(pacing_.due - 1) / frames_.rate_hz
+                             : 0;
     return {{"last_due", due_s},
             {"first_done", seconds_or_null(all.first_done_ns)},
             {"last_done", seconds_or_null(all.last_done_ns)},
@@ -377,7 +408,9 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   }
 
   const LoadPlan plan_;
-  const FramesPlan frames_;
+  const unsigned rank_;
+  const unsigned ranks_;
+  const FramesPlan frames_;  ///< of this rank
   const std::shared_ptr<Backend> backend_;
   const std::uint64_t stored_bytes_;
   const Content content_;
@@ -385,7 +418,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   std::optional<Image> image_;
   std::unique_ptr<Names> names_;  ///< where files are renamed
   std::optional<Pacer> pacer_;
-  std::int64_t start_ns_ = 0;
+  std::int64_t start_ns_ = 0;      ///< the first frame of all is due
+  std::int64_t first_due_ns_ = 0;  ///< the first of this rank, since then
   std::vector<std::unique_ptr<Writer>> writers_;
 
   FiniteBuffer buffer_;

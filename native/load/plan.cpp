@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "load/plan_hdf5.hpp"
+#include "load/plan_mpiio.hpp"
 
 namespace penstock::load {
 namespace {
@@ -47,19 +49,33 @@ Result<NullPlan> read_null(Fields& fields) {
   return plan;
 }
 
+Result<Sync> read_sync(Fields& fields, std::string_view otherwise) {
+  PEN_ASSIGN(const auto text, fields.text("sync", std::string(otherwise)));
+  for (const auto& [known, sync] : sync_names)
+    if (known == text) return sync;
+  return fields.wrong("sync", "none, end or each");
+}
+
 Result<PosixPlan> read_posix(Fields& fields) {
   PosixPlan plan;
   PEN_TRY(fields.require("folder"));
   PEN_ASSIGN(plan.folder, fields.text("folder", ""));
   if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
   PEN_ASSIGN(plan.direct, fields.flag("direct", true));
-  PEN_ASSIGN(const auto text, fields.text("sync", "each"));
-  for (const auto& [known, sync] : sync_names) {
-    if (known != text) continue;
-    plan.sync = sync;
-    return plan;
-  }
-  return fields.wrong("sync", "none, end or each");
+  PEN_ASSIGN(plan.sync, read_sync(fields, "each"));
+  return plan;
+}
+
+Result<MpiioPlan> read_mpiio_with_sync(Fields& fields) {
+  PEN_ASSIGN(auto plan, read_mpiio(fields));
+  PEN_ASSIGN(plan.sync, read_sync(fields, "end"));
+  return plan;
+}
+
+Result<Hdf5Plan> read_hdf5_with_sync(Fields& fields) {
+  PEN_ASSIGN(auto plan, read_hdf5(fields));
+  PEN_ASSIGN(plan.sync, read_sync(fields, "end"));
+  return plan;
 }
 
 Result<void> read_backend(Fields& fields, LoadPlan& plan) {
@@ -70,8 +86,12 @@ Result<void> read_backend(Fields& fields, LoadPlan& plan) {
     PEN_ASSIGN(plan.backend, read_null(backend));
   } else if (kind == "posix") {
     PEN_ASSIGN(plan.backend, read_posix(backend));
+  } else if (kind == "mpiio") {
+    PEN_ASSIGN(plan.backend, read_mpiio_with_sync(backend));
+  } else if (kind == "hdf5") {
+    PEN_ASSIGN(plan.backend, read_hdf5_with_sync(backend));
   } else {
-    return backend.wrong("kind", "null or posix");
+    return backend.wrong("kind", "null, posix, mpiio or hdf5");
   }
   return backend.refuse_others();
 }
@@ -158,12 +178,16 @@ Result<void> read_workload(Fields& fields, LoadPlan& plan) {
 /// What one part of the plan allows only together with another.
 Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   const auto* posix = std::get_if<PosixPlan>(&plan.backend);
+  if (const auto* mpiio = std::get_if<MpiioPlan>(&plan.backend))
+    PEN_TRY(std::visit([&](const auto& workload) { return check_workload(*mpiio, workload); }, plan.workload));
+  if (const auto* hdf5 = std::get_if<Hdf5Plan>(&plan.backend))
+    PEN_TRY(std::visit([&](const auto& workload) { return check_workload(*hdf5, workload); }, plan.workload));
   if (std::holds_alternative<MetadataPlan>(plan.workload)) {
     if (posix == nullptr || !posix->direct) return {};
     return make_error(Errc::invalid_argument, "backend.direct is true, expected false with workload.kind metadata");
   }
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
-    if (posix == nullptr && stream->verify)
+    if (std::holds_alternative<NullPlan>(plan.backend) && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
     if (posix != nullptr && posix->direct && stream->transfer_bytes % page_bytes != 0)
       return make_error(Errc::invalid_argument,
@@ -178,7 +202,9 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   return {};
 }
 
-Json backend_json(const std::variant<NullPlan, PosixPlan>& backend) {
+Json backend_json(const std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan>& backend) {
+  if (const auto* hdf5 = std::get_if<Hdf5Plan>(&backend)) return to_json(*hdf5, name(hdf5->sync));
+  if (const auto* mpiio = std::get_if<MpiioPlan>(&backend)) return to_json(*mpiio, name(mpiio->sync));
   if (const auto* posix = std::get_if<PosixPlan>(&backend))
     return {{"kind", "posix"}, {"folder", posix->folder}, {"direct", posix->direct}, {"sync", name(posix->sync)}};
   const auto& null = std::get<NullPlan>(backend);

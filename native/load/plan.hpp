@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,27 @@ struct PosixPlan {
   std::string folder;
   bool direct = true;  ///< past the page cache where the file system can; the document tells whether it did
   Sync sync = Sync::each;
+};
+
+/// Files through MPI-IO, by ranks of one thread each; which implementation is that of the program, or of its
+/// environment.
+struct MpiioPlan {
+  std::string folder;
+  Sync sync = Sync::end;
+  bool shared = false;            ///< one file for all ranks
+  bool collective = false;        ///< all ranks do each call together; of a shared file
+  std::uint64_t block_bytes = 0;  ///< of a rank in the shared file, then comes the next rank's; 0: all that it writes
+  std::map<std::string, std::string> hints;
+};
+
+/// One dataset of bytes in each file, through HDF5; a row of it is what a thread writes.
+struct Hdf5Plan {
+  std::string folder;
+  Sync sync = Sync::end;
+  bool shared = false;            ///< one file for all ranks, each of one thread
+  bool collective = false;        ///< all ranks do each call together; of a shared file
+  std::uint64_t chunk_bytes = 0;  ///< divides transfer_bytes; 0: contiguous
+  unsigned deflate = 0;           ///< level, of chunks; 0: none
 };
 
 /// What bytes are written.
@@ -83,7 +105,7 @@ constexpr std::uint64_t recorded_frames_max = 1'000'000;
 constexpr std::uint64_t intervals_max = 10'000;
 
 struct LoadPlan {
-  std::variant<NullPlan, PosixPlan> backend;
+  std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan> backend;
   std::variant<FramesPlan, StreamPlan, MetadataPlan> workload;
   ContentKind content = ContentKind::random;
   std::uint64_t seed = 1;

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "load/machine.hpp"
+#include "load/merge.hpp"
 #include "load/workload.hpp"
 
 namespace penstock::load {
@@ -15,10 +16,37 @@ Result<Measured> run_workload(const LoadPlan& plan, std::shared_ptr<Backend> bac
   return run_metadata(plan, std::move(backend), context);
 }
 
+Result<std::shared_ptr<Backend>> make_any_backend(const LoadPlan& plan, const RunContext& context) {
+  if (auto backend = make_backend(plan, context.env)) return backend;
+  if (context.make_other) return context.make_other(plan, context);
+  return make_error(
+      Errc::invalid_argument,
+      "backend.kind is one that ranks of MPI have; start penstock-load with mpirun, or penstock bench with "
+      "--ranks");
+}
+
+Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
+  if (team.ranks() > 1 && std::holds_alternative<MetadataPlan>(plan.workload))
+    return make_error(Errc::invalid_argument, "workload.kind is metadata, expected frames or stream with {} ranks",
+                      team.ranks());
+  const auto* frames = std::get_if<FramesPlan>(&plan.workload);
+  if (frames != nullptr && frames->frames < team.ranks())
+    return make_error(Errc::invalid_argument, "workload.frames is {}, expected one for each of {} ranks at least",
+                      frames->frames, team.ranks());
+  return {};
+}
+
+/// What the lead gets of this rank.
+Json part_of(const Result<Outcome>& outcome, const JobTeam& team) {
+  if (!outcome.ok()) return {{"document", nullptr}, {"problem", outcome.error().message()}, {"rank", team.describe()}};
+  return {{"document", outcome->document}, {"problem", outcome->document["problem"]}, {"rank", team.describe()}};
+}
+
 }  // namespace
 
 Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
-  const auto backend = make_backend(plan, context.env);
+  PEN_TRY(check_ranks(plan, context.team));
+  PEN_ASSIGN(const auto backend, make_any_backend(plan, context));
   const auto before = machine_counters();
   const auto started_ns = realtime_ns();
   PEN_ASSIGN(auto measured, run_workload(plan, backend, context));
@@ -31,6 +59,29 @@ Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
                    {"machine", {{"before", before}, {"after", machine_counters()}}}};
   document.update(measured.fields);
   return Outcome{std::move(document), measured.left_behind};
+}
+
+Result<Outcome> run_together(const LoadPlan& plan, const RunContext& context, JobTeam& team) {
+  auto outcome = run_load(plan, context);
+  auto part = part_of(outcome, team);
+  if (!part["problem"].is_null()) team.end_for_all();
+  const bool interrupted = team.interrupted();
+  const auto merged = [&](const std::vector<Json>& parts) {
+    auto all = merge(parts);
+    if (!all.contains("document")) return all;
+    all["document"]["interrupted"] = interrupted || team.interrupted();
+    all["document"]["job"]["library"] = team.library();
+    return all;
+  };
+  const auto parts = team.gather(std::move(part), [&](const auto& some) {
+    if (auto all = merged(some); all.contains("document"))
+      context.emit("partial", {{"document", std::move(all["document"])}});
+  });
+  const bool behind = !team.complete() || (outcome.ok() && outcome->left_behind);
+  if (!team.leads()) return Outcome{nullptr, behind};
+  auto all = merged(parts);
+  if (!all.contains("document")) return make_error(Errc::io, "{}", all["problem"].get<std::string>());
+  return Outcome{std::move(all["document"]), behind};
 }
 
 }  // namespace penstock::load

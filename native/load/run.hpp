@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 
 #include "base/env.hpp"
 #include "base/fields.hpp"
 #include "base/result.hpp"
+#include "load/backend.hpp"
 #include "load/plan.hpp"
+#include "load/team.hpp"
 
 namespace penstock::load {
 
@@ -17,6 +20,9 @@ struct RunContext {
   std::function<void(std::string_view event, const Json& fields)> emit;
   /// Set from any thread to end the run early; what was measured by then is in the document.
   const std::atomic<bool>& stop;
+  Team& team = no_team();
+  /// Makes those back ends that not every program has; null where it has none of them.
+  std::function<Result<std::shared_ptr<Backend>>(const LoadPlan& plan, const RunContext& context)> make_other = nullptr;
 };
 
 struct Outcome {
@@ -27,5 +33,11 @@ struct Outcome {
 
 /// An error only where nothing could be measured; else what went wrong stands in the document.
 Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context);
+
+/// The same by the ranks of a job, each of which calls it, with its share of the plan. `context.team` is `team`. The
+/// lead's outcome has the document of all ranks; that of the others is null. Where ranks do not answer any more it has
+/// what the others told, and `left_behind` says that this process has to end without the job. "partial" events have
+/// such a document as soon as the run is to end and a rank has not told its part.
+Result<Outcome> run_together(const LoadPlan& plan, const RunContext& context, JobTeam& team);
 
 }  // namespace penstock::load

@@ -1,8 +1,10 @@
 /// Bandwidth: each thread writes a file of its own, or its blocks of a shared one; then each reads what the next one
-/// wrote.
+/// wrote, of a job a thread of the next rank.
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/pacing.hpp"
 #include "load/content.hpp"
 #include "load/crew.hpp"
 #include "load/document.hpp"
@@ -30,12 +33,12 @@ enum class Phase { write, read };
 
 /// One thread in one phase. It is looked at while the thread works, or hangs.
 struct Worker {
-  Worker(Memory memory, unsigned of_thread, std::uint64_t its_transfers, const TimeSeries& empty)
+  Worker(Memory memory, std::uint64_t of_thread, std::uint64_t its_transfers, const TimeSeries& empty)
       : block(std::move(memory)), owner(of_thread), transfers(its_transfers), series(empty) {}
 
   const Memory block;
   std::optional<Memory> reference;  ///< what a block should be, where reads are verified
-  const unsigned owner;             ///< the thread whose blocks it writes or reads
+  const std::uint64_t owner;        ///< the thread, of all ranks, whose blocks it writes or reads
   const std::uint64_t transfers;
 
   std::mutex mutex;
@@ -60,14 +63,17 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
         phase_(phase),
         content_(plan.content, plan.seed),
         no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
-        ready_(stream_.threads + 1),
+        rank_(context.team.rank()),
+        threads_(std::uint64_t{context.team.ranks()} * stream_.threads),
+        begun_(1),
         stop_now_(context.stop.load()) {}
 
-  /// `transfers` of each thread: what is there to be written or read.
+  /// `transfers` of each thread, of all ranks: what is there to be written or read.
   Result<void> prepare(const std::vector<std::uint64_t>& transfers) {
     PEN_TRY(check_memory((stream_.verify ? 2 : 1) * stream_.threads * stream_.transfer_bytes));
     for (unsigned i = 0; i < stream_.threads; ++i) {
-      const auto owner = phase_ == Phase::write ? i : (i + 1) % stream_.threads;
+      const auto owner =
+          (std::uint64_t{rank_} * stream_.threads + i + (phase_ == Phase::write ? 0 : shift())) % threads_;
       PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));
       content_.lay(memory.bytes());
       workers_.push_back(std::make_unique<Worker>(std::move(memory), owner, transfers[owner], no_series_));
@@ -77,7 +83,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
       workers_.back()->reference.emplace(std::move(reference));
     }
     if (phase_ == Phase::read) cached_bytes_ = cached_now();
-    if (phase_ == Phase::write && stream_.shared) {
+    if (phase_ == Phase::write && stream_.shared && rank_ == 0) {
       PEN_ASSIGN(auto file, backend_->create(file_name(plan_, 0)));
       PEN_TRY(file->close());
     }
@@ -89,9 +95,11 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     for (auto& worker : workers_)
       crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
                   [self = shared_from_this(), &worker] { self->work(*worker); });
-    ready_.count_down();
     const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
-    auto moved_ns = monotonic_ns();
+    const auto opening_ns = monotonic_ns();
+    const bool ready = all_are_ready(context, opening_ns + patience_ns);
+    begin(ready ? context.team.meet(nullptr) : make_error(Errc::cancelled, "files are not open"));
+    auto moved_ns = ready ? monotonic_ns() : opening_ns;
     std::uint64_t moved_bytes = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
       const auto bytes = tell_progress(context);
@@ -105,16 +113,20 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     return crew_.dismiss();
   }
 
+  /// Of the threads of this rank.
   std::vector<std::uint64_t> transfers_done() {
-    std::vector<std::uint64_t> transfers(stream_.threads);
+    std::vector<std::uint64_t> transfers;
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
-      transfers[worker->owner] = worker->operations;
+      transfers.push_back(worker->operations);
     }
     return transfers;
   }
 
+  const LoadPlan& plan() const { return plan_; }
+
   std::string problem() {
+    if (!no_start_.empty()) return no_start_;
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       if (!worker->problem.empty()) return worker->problem;
@@ -149,13 +161,49 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   }
 
  private:
+  /// From what a thread wrote to what it reads.
+  std::uint64_t shift() const { return threads_ > stream_.threads ? stream_.threads : 1; }
+
+  /// Files are opened before the clock starts. False where that takes longer than storage may.
+  bool all_are_ready(const RunContext& context, std::int64_t deadline_ns) {
+    std::unique_lock lock(ready_mutex_);
+    while (!one_is_ready_.wait_for(lock, std::chrono::nanoseconds(tick_ns),
+                                   [this] { return ready_ == workers_.size(); })) {
+      if (monotonic_ns() > deadline_ns) return false;
+      lock.unlock();
+      tell_progress(context);
+      lock.lock();
+    }
+    return true;
+  }
+
+  void say_ready() {
+    {
+      std::lock_guard lock(ready_mutex_);
+      ++ready_;
+    }
+    one_is_ready_.notify_one();
+  }
+
+  /// Sets the start, which all ranks have in common; without one the phase ends at once.
+  void begin(const Result<Meeting>& meeting) {
+    if (!meeting.ok()) {
+      stop_now_ = true;
+      if (meeting.error().code() != Errc::cancelled) no_start_ = meeting.error().message();
+    }
+    start_ns_ = meeting.ok() ? meeting->start_ns : monotonic_ns();
+    backend_->start(start_ns_);
+    begun_.count_down();
+  }
+
   const char* name() const { return phase_ == Phase::write ? "write" : "read"; }
   std::int64_t now_ns() const { return monotonic_ns() - start_ns_; }
 
   std::optional<std::uint64_t> cached_now() const {
+    if (stream_.shared) return rank_ == 0 ? backend_->cached_bytes(file_name(plan_, 0)) : 0;
     std::uint64_t all = 0;
-    for (unsigned i = 0; i < stream_.files(); ++i) {
-      const auto cached = backend_->cached_bytes(file_name(plan_, i));
+    for (const auto& worker : workers_) {
+      const auto cached = backend_->cached_bytes(file_name(plan_, worker->owner));
       if (!cached) return std::nullopt;
       all += *cached;
     }
@@ -172,25 +220,27 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     stop_now_ = true;  // the others' figures would not be of all threads together
   }
 
-  /// Everyone begins at once: files are opened before, and the last one that is ready sets the start.
+  /// Everyone begins at once, with a file that is open. Whatever fails, calls that ranks make together are made.
   Result<void> transfer(Worker& worker) {
     auto file = open(worker);
-    ready_.arrive_and_wait();
-    std::call_once(started_, [this] {
-      start_ns_ = monotonic_ns();
-      backend_->start(start_ns_);
-    });
-    if (!file.ok()) return std::move(file).error();
+    say_ready();
+    begun_.wait();
+    while (monotonic_ns() < start_ns_) monotonic_pace_clock().sleep_until_ns(start_ns_);
+    auto done = file.ok() ? Result<void>() : Result<void>(file.error());
     const Permutation written(stream_.transfers(), key_of({plan_.seed, of_the_writes, worker.owner}));
     const Permutation read(worker.transfers, key_of({plan_.seed, of_the_reads, worker.owner}));
-    for (std::uint64_t i = 0; i < worker.transfers && !ends(); ++i) {
+    for (std::uint64_t i = 0; !backend_->agree_to_end(!done.ok() || i >= worker.transfers || ends()); ++i) {
       auto number = i;
       if (stream_.order == Order::random) number = written.at(phase_ == Phase::write ? i : read.at(i));
       const auto offset = offset_of(worker.owner, number);
-      PEN_TRY(phase_ == Phase::write ? write_block(worker, **file, offset) : read_block(worker, **file, offset));
+      done = phase_ == Phase::write ? write_block(worker, **file, offset) : read_block(worker, **file, offset);
     }
-    if (phase_ == Phase::write && backend_->sync() != Sync::none) PEN_TRY((*file)->sync());
-    return (*file)->close();
+    if (!file.ok()) return done;
+    const bool syncs = phase_ == Phase::write && backend_->sync() != Sync::none;
+    const auto synced = syncs ? (*file)->sync() : Result<void>();
+    const auto closed = (*file)->close();
+    if (!done.ok()) return done;
+    return synced.ok() ? closed : synced;
   }
 
   std::uint64_t file_of(const Worker& worker) const { return stream_.shared ? 0 : worker.owner; }
@@ -202,11 +252,11 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   }
 
   /// Of a thread's transfer `number`, as they lie one behind the other in its blocks.
-  std::uint64_t offset_of(unsigned owner, std::uint64_t number) const {
+  std::uint64_t offset_of(std::uint64_t owner, std::uint64_t number) const {
     const auto at = number * stream_.transfer_bytes;
     if (!stream_.shared) return at;
     const auto segment = at / stream_.block_bytes();
-    return (segment * stream_.threads + owner) * stream_.block_bytes() + at % stream_.block_bytes();
+    return (segment * threads_ + owner) * stream_.block_bytes() + at % stream_.block_bytes();
   }
 
   bool ends() const { return stop_now_ || (stream_.seconds_max > 0 && seconds_of(now_ns()) >= stream_.seconds_max); }
@@ -271,9 +321,15 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::optional<std::uint64_t> cached_bytes_;
 
-  std::latch ready_;
-  std::once_flag started_;
-  std::int64_t start_ns_ = 0;
+  const unsigned rank_;
+  const std::uint64_t threads_;  ///< of all ranks
+
+  std::mutex ready_mutex_;
+  std::condition_variable one_is_ready_;
+  std::size_t ready_ = 0;  // guarded by ready_mutex_
+  std::latch begun_;
+  std::int64_t start_ns_ = 0;  ///< set before begun_
+  std::string no_start_;       ///< why the ranks did not meet; of the thread that calls run()
   std::atomic<bool> stop_now_;
   Crew crew_;
 };
@@ -282,6 +338,8 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& transfers, const RunContext& context,
                        Measured& measured) {
   PEN_TRY(phase.prepare(transfers));
+  // Whoever joins a shared file finds it made.
+  if (std::get<StreamPlan>(phase.plan().workload).shared) PEN_TRY(context.team.meet(nullptr));
   const auto behind = phase.run(context);
   measured.fields["phases"].push_back(phase.to_json());
   measured.problem = phase.problem();
@@ -290,17 +348,30 @@ Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& transf
   return measured.problem.empty() && !context.stop;
 }
 
+/// Of the threads of all ranks.
+std::vector<std::uint64_t> transfers_of(const Meeting& written) {
+  std::vector<std::uint64_t> all;
+  for (const auto& rank : written.notes)
+    for (const auto& transfers : rank) all.push_back(transfers.get<std::uint64_t>());
+  return all;
+}
+
 }  // namespace
 
 Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
   const auto& stream = std::get<StreamPlan>(plan.workload);
   Measured measured{{{"phases", Json::array()}}, "", false};
   const auto write = std::make_shared<PhaseRun>(plan, backend, Phase::write, context);
-  const std::vector<std::uint64_t> all(stream.threads, stream.transfers());
+  const std::vector<std::uint64_t> all(context.team.ranks() * stream.threads, stream.transfers());
   PEN_ASSIGN(const bool wrote, run_phase(*write, all, context, measured));
   if (!wrote || !stream.read) return measured;
+  const auto written = context.team.meet(write->transfers_done());
+  if (!written.ok()) {
+    if (written.error().code() != Errc::cancelled) measured.problem = written.error().message();
+    return measured;
+  }
   const auto read = std::make_shared<PhaseRun>(plan, std::move(backend), Phase::read, context);
-  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, write->transfers_done(), context, measured));
+  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, transfers_of(*written), context, measured));
   return measured;
 }
 

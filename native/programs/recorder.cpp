@@ -1,20 +1,16 @@
 /// penstock-recorder: records series after series into HDF5 files, as its plan says.
 ///
-/// Built alone, and once for each implementation of MPI (penstock-recorder-openmpi, -mpich). The one that is
-/// built alone makes way for these where mpirun started it, so that users need to know one name.
+/// Built alone, and once for each implementation of MPI (penstock-recorder-openmpi, -mpich).
 
 #include "recorder/recorder.hpp"
 
 #include <malloc.h>
-#include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -22,6 +18,7 @@
 
 #include "base/parent.hpp"
 #include "base/watched_env.hpp"
+#include "programs/ranks.hpp"
 #include "recorder/machine.hpp"
 #include "recorder/metrics.hpp"
 #include "recorder/stalls.hpp"
@@ -54,22 +51,6 @@ Result<recorder::Config> read_config(const std::string& path, job::Job& job) {
   PEN_ASSIGN(const auto config, recorder::Config::from_json(plan));
   return config.for_rank(job.rank(), job.ranks());
 }
-
-#ifdef PENSTOCK_MPI
-Result<std::unique_ptr<job::Job>> make_job(int& argc, char**& argv) { return job::join_mpi(argc, argv); }
-#else
-/// Where mpirun started this program, the one that was built for its MPI takes over and this does not return.
-Result<std::unique_ptr<job::Job>> make_job(int&, char**& argv) {
-  const auto set = [](const char* variable) { return std::getenv(variable) != nullptr; };
-  const bool openmpi = set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK");
-  if (!openmpi && !set("PMI_RANK")) return job::make_alone();
-  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const auto other = self + (openmpi ? "-openmpi" : "-mpich");
-  ::execv(other.c_str(), argv);
-  return errno_error(errno, fmt::format("start {}, which runs as a rank of this MPI; build it with {} installed", other,
-                                        openmpi ? "libopenmpi-dev" : "libmpich-dev"));
-}
-#endif
 
 Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config, std::uint64_t frame_bytes_max) {
   if (config.kind == recorder::SourceConfig::Kind::tcp) {
@@ -119,12 +100,6 @@ Result<void> serve_metrics(const recorder::Config& config, const recorder::Recor
   spdlog::info("metrics at {}", server->address());
   events.emit("metrics", {{"address", server->address()}, {"rank", rank}});
   return {};
-}
-
-bool input_has_ended() {
-  pollfd input{STDIN_FILENO, POLLIN, 0};
-  char unread[256];
-  return ::poll(&input, 1, 0) > 0 && ::read(STDIN_FILENO, unread, sizeof unread) == 0;
 }
 
 /// Until a signal comes, enough series are closed, or another rank says so.
@@ -285,7 +260,7 @@ int main(int argc, char** argv) {
     return exit_usage;
   }
   const auto signals = block_signals();
-  auto job = alone ? job::make_alone() : make_job(argc, argv);
+  auto job = alone ? job::make_alone() : make_job(argc, argv, job::Calls::of_the_job);
   if (!job.ok()) {
     spdlog::critical("{}", job.error().message());
     return exit_failed;

@@ -58,7 +58,9 @@ CASES = [
         "by its path",
     ),
     ("check_arrows", "native/stray/a.hpp", "\n", "", "no row"),
+    ("check_mpi", "native/load/a.cpp", "#include <mpi.h>\n", "#include <fmt/format.h>\n", "mpi.h"),
     ("check_hdf5", "native/store/a.cpp", "#include <hdf5.h>\n", "#include <fmt/format.h>\n", "hdf5.h"),
+    ("check_mpi", "native/load/a.cpp", "#include <mpi.h>\n", "#include <fmt/format.h>\n", "mpi.h"),
     ("check_hdf5", "native/store/a.cpp", "#include <H5FDdevelop.h>\n", "", "H5FDdevelop.h"),
     ("check_pragma_once", "native/base/a.hpp", "int a;\n", "#pragma once\n", "pragma"),
     ("check_length", "native/base/a.cpp", "\n" * 601, "\n" * 350, "split"),
@@ -91,6 +93,7 @@ def test_rule_finds_its_fault_only(tmp_path: Path, case: tuple[str, str, str, st
 
 def test_hdf5_may_be_included_in_its_folder(tmp_path: Path) -> None:
     assert findings(tmp_path, "check_hdf5", {"native/store/hdf5/a.cpp": "#include <hdf5.h>\n"}) == []
+    assert findings(tmp_path, "check_mpi", {"native/job/a.cpp": "#include <mpi.h>\n"}) == []
 
 
 def test_links_in_code_are_not_followed(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy
 
+from penstock.bench.rank_checks import check_ranks_end_together, ended_together, make_check, rank_checks
 from penstock.bench.statistics import latencies_ns, quantile_ns
 from penstock.bench.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
-from penstock.model.load import FramesWorkload, LoadDocument, PosixBackend, StreamPhase
-from penstock.model.runs import Bias, Check, CheckOutcome, StreamFigures, Validity
+from penstock.model.load import FramesWorkload, LoadDocument, NullBackend, StreamPhase
+from penstock.model.runs import Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_seconds
 
 SHORT_S = 10.0
@@ -20,7 +21,6 @@ STEAL_SHARE, STEAL_SHARE_MAX = 0.01, 0.1
 OTHERS_SHARE = 0.2
 WAIT_SHARE = 0.05
 CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
-TOGETHER = 0.8
 # Of a frame's period.
 LATENCY_SHARE = 0.05
 
@@ -34,15 +34,6 @@ def _graded(value: float, warning_above: float, failed_above: float) -> CheckOut
     return "failed" if value > failed_above else "warning" if value > warning_above else "ok"
 
 
-def check(
-    name: str, outcome: CheckOutcome, expected: str, actual: str, bias: Bias = "either", advice: str = ""
-) -> Check:
-    good = outcome == "ok"
-    return Check(
-        name=name, outcome=outcome, expected=expected, actual=actual, bias=bias, advice="" if good else advice
-    )
-
-
 def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_system: bool) -> list[Check]:
     """Of a frames workload."""
     workload = document.plan.workload
@@ -54,7 +45,10 @@ def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_s
         check_storage_was_written(document, document.frames.bytes, memory_file_system),
         check_content(document),
         *machine_checks(document, seconds),
+        *rank_checks(document),
     ]
+    if workload.rate_hz == 0:
+        checks += check_ranks_end_together(document)
     if workload.rate_hz > 0:
         checks += [
             check_long_enough(seconds),
@@ -82,7 +76,7 @@ def stream_checks(
             *(check_read(document, phase, memory_file_system) if phase.phase == "read" else ()),
         ]
     steady = (check for measured in document.phases or [] for check in check_steady_phase(measured))
-    return [*checks, *steady, *machine_checks(document, seconds)]
+    return [*checks, *steady, *machine_checks(document, seconds), *rank_checks(document)]
 
 
 def check_complete(document: LoadDocument) -> Check:
@@ -92,7 +86,7 @@ def check_complete(document: LoadDocument) -> Check:
     """
     counts = document.frames
     if document.problem is not None and counts is not None and counts.unfinished and not counts.failed:
-        return check(
+        return make_check(
             "complete",
             "warning",
             "it runs to its end",
@@ -101,9 +95,9 @@ def check_complete(document: LoadDocument) -> Check:
             "the storage did not answer: look into its servers, devices and logs",
         )
     if document.problem is not None:
-        return check("complete", "failed", "no error", document.problem, advice="see the error")
+        return make_check("complete", "failed", "no error", document.problem, advice="see the error")
     actual = "it was interrupted" if document.interrupted else "it ran to its end"
-    return check(
+    return make_check(
         "complete",
         "warning" if document.interrupted else "ok",
         "it runs to its end",
@@ -117,7 +111,7 @@ def check_long_enough(seconds: float, what: str = "", more: str = "a longer run"
     outcome: CheckOutcome = (
         "failed" if seconds < FAR_TOO_SHORT_S else "warning" if seconds < SHORT_S else "ok"
     )
-    return check(
+    return make_check(
         f"long enough{f' ({what})' if what else ''}",
         outcome,
         f"at least {human_seconds(SHORT_S)}",
@@ -131,16 +125,16 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
     """Not the page cache: direct, or forced to storage; or at least more than fits into memory."""
     backend = document.plan.backend
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
-    if not isinstance(backend, PosixBackend):
-        return check(name, "ok", expected, "nothing was stored, as asked")
+    if isinstance(backend, NullBackend):
+        return make_check(name, "ok", expected, "nothing was stored, as asked")
     if memory_file_system:
-        return check(name, "ok", expected, "the target is memory")
+        return make_check(name, "ok", expected, "the target is memory")
     if document.storage.direct:
-        return check(name, "ok", expected, "direct I/O")
+        return make_check(name, "ok", expected, "direct I/O")
     memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
     size = f"{human_bytes(written)} written, {human_bytes(memory)} of memory"
     if backend.sync == "none":
-        return check(
+        return make_check(
             name,
             "failed",
             expected,
@@ -149,7 +143,7 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
             "leave --buffered away, or use --sync each",
         )
     if backend.sync == "end" and written < memory:
-        return check(
+        return make_check(
             name,
             "warning",
             expected,
@@ -157,12 +151,12 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
             "better",
             "single writes show the page cache: --sync each, or more bytes than memory",
         )
-    return check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
+    return make_check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
 
 
 def check_content(document: LoadDocument) -> Check:
     random = document.plan.content == "random"
-    return check(
+    return make_check(
         "content as hard as it gets",
         "ok" if random else "warning",
         "bytes that storage can neither compress nor find again",
@@ -182,7 +176,7 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
     outcome: CheckOutcome = (
         "failed" if most_s > workload.late_after_s else "warning" if usual_s > allowed_s else "ok"
     )
-    return check(
+    return make_check(
         "generator in time",
         outcome,
         f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
@@ -196,12 +190,12 @@ def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
     """Without any storage the generator is well above the rate, or it was what was measured."""
     name, expected = "generator not the bottleneck", f"{CEILING_FACTOR:g} times the rate without storage"
     if ceiling_hz is None:
-        return check(name, "warning", expected, "not measured", "worse", "run again")
+        return make_check(name, "warning", expected, "not measured", "worse", "run again")
     factor = ceiling_hz / workload.rate_hz
     outcome: CheckOutcome = (
         "failed" if factor < CEILING_FACTOR_MIN else "warning" if factor < CEILING_FACTOR else "ok"
     )
-    return check(
+    return make_check(
         name,
         outcome,
         expected,
@@ -235,7 +229,7 @@ def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
 
 def _steady(what: str, found: Movement, moved: bool, got_worse: bool) -> Check:
     """Figures of a storage that gets worse are better than what comes."""
-    return check(
+    return make_check(
         f"steady {what}",
         "warning" if moved else "ok",
         f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by",
@@ -249,24 +243,13 @@ def check_together(phase: StreamFigures) -> Iterator[Check]:
     """A thread that ends early leaves the bandwidth to the others."""
     if not phase.first_done_s or not phase.last_done_s:
         return
-    yield share_together(phase.first_done_s / phase.last_done_s, phase.phase, "more bytes for each thread")
-
-
-def share_together(share: float, what: str, advice: str) -> Check:
-    """`share`: the first thread's time over the last one's."""
-    return check(
-        f"threads end together ({what})",
-        "ok" if share >= TOGETHER else "warning",
-        f"the first one after {100 * TOGETHER:.0f} % of the time of the last one",
-        f"{100 * share:.0f} %",
-        "worse",
-        advice,
-    )
+    share = phase.first_done_s / phase.last_done_s
+    yield ended_together(f"threads end together ({phase.phase})", share, "more bytes for each thread")
 
 
 def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system: bool) -> Iterator[Check]:
     if phase.mismatches is not None:
-        yield check(
+        yield make_check(
             "read as written",
             "ok" if phase.mismatches == 0 else "failed",
             "no block differs",
@@ -274,17 +257,21 @@ def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system:
             "either",
             "this storage returned other bytes than were written: look into it before anything else",
         )
-    if memory_file_system or not isinstance(document.plan.backend, PosixBackend):
+    if memory_file_system or isinstance(document.plan.backend, NullBackend):
         return
     name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
     if document.storage.direct:
-        yield check(name, "ok", expected, "direct I/O")
+        yield make_check(name, "ok", expected, "direct I/O")
     elif phase.cached_share is None:
-        yield check(name, "warning", expected, "the kernel does not tell", "better", "leave --buffered away")
+        yield make_check(
+            name, "warning", expected, "the kernel does not tell", "better", "leave --buffered away"
+        )
     else:
         outcome = _graded(phase.cached_share, CACHED_SHARE, CACHED_SHARE_MAX)
         actual = f"{100 * phase.cached_share:.1f} %"
-        yield check(name, outcome, expected, actual, "better", "leave --buffered away, or use --sync each")
+        yield make_check(
+            name, outcome, expected, actual, "better", "leave --buffered away, or use --sync each"
+        )
 
 
 @dataclass(frozen=True)
@@ -315,7 +302,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
     spent = _processors(document)
     if spent is not None:
         steal = spent.steal / spent.all
-        yield check(
+        yield make_check(
             "no steal",
             _graded(steal, STEAL_SHARE, STEAL_SHARE_MAX),
             f"at most {100 * STEAL_SHARE:.0f} % of the processors' time",
@@ -324,7 +311,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             "other virtual machines took the processors",
         )
         others = spent.others / spent.all
-        yield check(
+        yield make_check(
             "machine quiet",
             "ok" if others <= OTHERS_SHARE else "warning",
             f"others use at most {100 * OTHERS_SHARE:.0f} % of the processors",
@@ -348,7 +335,7 @@ def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
     if not known or seconds <= 0:
         return
     share = max(known) * 1e-9 / seconds
-    yield check(
+    yield make_check(
         "processors at hand",
         "ok" if share <= WAIT_SHARE else "warning",
         f"no thread waits for a processor more than {100 * WAIT_SHARE:.0f} % of the time",

@@ -6,17 +6,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from penstock.bench.checks import (
-    check,
     check_complete,
     check_content,
     check_long_enough,
     machine_checks,
-    share_together,
     validity_of,
 )
 from penstock.bench.conditions import conditions_of, is_memory
 from penstock.bench.figures import metadata_figures
 from penstock.bench.folder import BenchFolder
+from penstock.bench.rank_checks import ended_together, make_check
 from penstock.bench.run import Access, Telling, usage
 from penstock.bench.trees import TreeSet
 from penstock.model.errors import UsageError
@@ -127,9 +126,8 @@ def _check_seconds(figures: list[OperationFigures]) -> Iterator[Check]:
 def _check_together(figures: list[OperationFigures], threads: int) -> Iterator[Check]:
     if figures and threads > 1:
         worst = min(figures, key=lambda operation: operation.together)
-        yield share_together(
-            worst.together, worst.operation.replace("_", " "), "more --items for each thread"
-        )
+        what = worst.operation.replace("_", " ")
+        yield ended_together(f"threads end together ({what})", worst.together, "more --items for each thread")
 
 
 def _check_forced(document: LoadDocument, memory_file_system: bool) -> Iterator[Check]:
@@ -138,7 +136,7 @@ def _check_forced(document: LoadDocument, memory_file_system: bool) -> Iterator[
     if not isinstance(backend, PosixBackend):
         return
     forced = backend.sync != "none"
-    yield check(
+    yield make_check(
         "files forced to storage",
         "ok" if forced or memory_file_system else "warning",
         "a sync of each file that is made",
@@ -151,7 +149,7 @@ def _check_forced(document: LoadDocument, memory_file_system: bool) -> Iterator[
 def _check_looked_up(figures: list[OperationFigures], memory_file_system: bool) -> Iterator[Check]:
     """What one machine made a moment ago it may know by itself."""
     if any(operation.operation in _CACHED for operation in figures):
-        yield check(
+        yield make_check(
             "looked up in storage",
             "ok" if memory_file_system else "warning",
             "stat and read of what this machine does not know yet",

@@ -19,9 +19,13 @@ from penstock.model.load import (
     ContentKind,
     FrameImage,
     FramesWorkload,
+    Hdf5Access,
+    Hdf5Backend,
     Layout,
     LoadDocument,
     LoadPlan,
+    MpiioAccess,
+    MpiioBackend,
     NullBackend,
     Order,
     PosixBackend,
@@ -31,6 +35,7 @@ from penstock.model.load import (
 from penstock.model.runs import Run
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
+from penstock.programs.ranks import Ranks
 
 # What the ceiling is measured with: so many seconds' frames, and these take a fraction of that.
 _CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
@@ -50,6 +55,15 @@ class Access(BaseModel):
     sync: Sync = "each"
     content: ContentKind = "random"
     seed: int = Field(1, ge=0, lt=2**64)
+    library: MpiioAccess | Hdf5Access | None = None  # None: through the kernel
+
+    def backend(self, folder: Path) -> PosixBackend | MpiioBackend | Hdf5Backend:
+        match self.library:
+            case MpiioAccess():
+                return MpiioBackend(folder=str(folder), sync=self.sync, **self.library.model_dump())
+            case Hdf5Access():
+                return Hdf5Backend(folder=str(folder), sync=self.sync, **self.library.model_dump())
+        return PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync)
 
 
 class FramesRequest(BaseModel):
@@ -61,7 +75,8 @@ class FramesRequest(BaseModel):
     rate_hz: float = Field(ge=0, le=RATE_MAX_HZ)
     seconds: float = Field(gt=0, le=30 * 86400)
     frames: int = Field(ge=1, le=10**9)
-    writers: int = Field(ge=1, le=256)
+    writers: int = Field(ge=1, le=256, description="of each rank")
+    ranks: int = Field(1, ge=1, le=256)
     buffer_frames: int = Field(ge=1, le=10**7)
     late_after_s: float = Field(ge=0, le=3600)
     layout: Layout
@@ -82,7 +97,7 @@ class FramesRequest(BaseModel):
 
     @property
     def files(self) -> int:
-        return self.frames if self.layout == "file_a_frame" else self.writers
+        return self.frames if self.layout == "file_a_frame" else self.writers * self.ranks
 
     def as_fast_as_it_goes(self, frames: int) -> "FramesRequest":
         """The same pattern without a rate."""
@@ -109,6 +124,7 @@ def frames_request(
     late_after_s: float | None,
     layout: Layout,
     access: Access,
+    ranks: int = 1,
 ) -> FramesRequest:
     """A UsageError names the value that is not possible. The buffer holds `buffer_s` of frames."""
     period_s = 1 / rate_hz if rate_hz > 0 else 0.0
@@ -119,7 +135,8 @@ def frames_request(
             seconds=seconds,
             frames=max(1, math.ceil(seconds * rate_hz)),
             writers=writers,
-            buffer_frames=max(writers + 1, math.ceil(buffer_s * rate_hz)),
+            ranks=ranks,
+            buffer_frames=max(ranks * (writers + 1), math.ceil(buffer_s * rate_hz)),
             late_after_s=max(period_s, 0.01) if late_after_s is None else late_after_s,
             layout=layout,
             access=access,
@@ -182,6 +199,14 @@ class Telling:
     log: LogLine
 
 
+def require_a_frame_a_rank(request: FramesRequest) -> None:
+    """A UsageError where there are fewer frames than ranks."""
+    if request.frames < request.ranks:
+        raise UsageError(
+            f"{request.frames} frames are fewer than {request.ranks} ranks", "more --frames, or fewer --ranks"
+        )
+
+
 def frames_plan(
     request: FramesRequest, backend: PosixBackend | NullBackend, prefix: str, image: FrameImage | None = None
 ) -> LoadPlan:
@@ -190,7 +215,7 @@ def frames_plan(
     return LoadPlan(
         backend=backend,
         workload=FramesWorkload(
-            **request.model_dump(exclude={"seconds", "access", "image"}), record=record, image=image
+            **request.model_dump(exclude={"seconds", "access", "image", "ranks"}), record=record, image=image
         ),
         content=request.access.content,
         seed=request.access.seed,
@@ -200,13 +225,14 @@ def frames_plan(
 
 
 def measure_ceiling(
-    request: FramesRequest, telling: Telling, image: FrameImage | None = None
+    request: FramesRequest, telling: Telling, image: FrameImage | None = None, team: Ranks | None = None
 ) -> float | None:
     """Frames a second of the same pattern without storage; None where nothing was written in time."""
     frames = math.ceil(request.rate_hz * _CEILING_S)
-    unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(_CEILING_FRAMES_MIN, frames)))
+    least = max(_CEILING_FRAMES_MIN, request.ranks)
+    unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(least, frames)))
     plan = frames_plan(unpaced, NullBackend(), "ceiling-", image)
-    document = load(plan, telling.progress, telling.log)
+    document = load(plan, telling.progress, telling.log, team)
     if document.interrupted:
         raise InterruptedRunError("interrupted before anything was written")
     if document.frames is None or document.seconds is None:
@@ -215,21 +241,28 @@ def measure_ceiling(
     return document.frames.written / seconds if seconds else None
 
 
-def run_frames(request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling) -> Run:
-    """The run in `folder`. With a rate, the generator's ceiling is measured first."""
+def run_frames(
+    request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling, team: Ranks | None = None
+) -> Run:
+    """The run in `folder`, by `team`. With a rate, the generator's ceiling is measured first."""
     folder.announce(FileSet(prefix=prefix, count=request.files, suffix=suffix_of(request.image)))
     backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
-    return run_frames_on(backend, request, folder.path, prefix, telling)
+    return run_frames_on(backend, request, folder.path, prefix, telling, team)
 
 
 def run_frames_on(
-    backend: PosixBackend | NullBackend, request: FramesRequest, place: Path, prefix: str, telling: Telling
+    backend: PosixBackend | NullBackend,
+    request: FramesRequest,
+    place: Path,
+    prefix: str,
+    telling: Telling,
+    team: Ranks | None = None,
 ) -> Run:
     """The run on any back end. The conditions are those of the folder `place`."""
     if request.image is None:
-        return _run_frames(backend, request, place, prefix, telling, None)
+        return _run_frames(backend, request, place, prefix, telling, None, team)
     with template_file(request.image) as image:
-        return _run_frames(backend, request, place, prefix, telling, image)
+        return _run_frames(backend, request, place, prefix, telling, image, team)
 
 
 def _run_frames(
@@ -239,10 +272,11 @@ def _run_frames(
     prefix: str,
     telling: Telling,
     image: FrameImage | None,
+    team: Ranks | None,
 ) -> Run:
-    ceiling_hz = measure_ceiling(request, telling, image) if request.rate_hz else None
+    ceiling_hz = measure_ceiling(request, telling, image, team) if request.rate_hz else None
     conditions = conditions_of(place)
-    document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log)
+    document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log, team)
     checks = frame_checks(document, ceiling_hz, is_memory(conditions))
     return Run(
         workload="frames",
@@ -256,11 +290,29 @@ def _run_frames(
     )
 
 
-def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
+def stream_files(workload: StreamWorkload, access: Access, team: Ranks | None) -> int:
+    """How many there will be."""
+    if workload.shared or (access.library is not None and access.library.shared):
+        return 1
+    return workload.threads * (team.count if team is not None else 1)
+
+
+def stream_bytes(workload: StreamWorkload, team: Ranks | None) -> int:
+    return workload.bytes * (team.count if team is not None else 1)
+
+
+def run_stream(
+    workload: StreamWorkload,
+    access: Access,
+    folder: BenchFolder,
+    telling: Telling,
+    team: Ranks | None = None,
+) -> Run:
+    """The run in `folder`, by `team`."""
     prefix = "stream-"
-    folder.announce(FileSet(prefix=prefix, count=workload.files))
+    folder.announce(FileSet(prefix=prefix, count=stream_files(workload, access, team)))
     plan = LoadPlan(
-        backend=PosixBackend(folder=str(folder.path), direct=access.direct, sync=access.sync),
+        backend=access.backend(folder.path),
         workload=workload,
         content=access.content,
         seed=access.seed,
@@ -268,7 +320,7 @@ def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, te
         interval_s=_INTERVAL_MIN_S * 5,
     )
     conditions = conditions_of(folder.path)
-    document: LoadDocument = load(plan, telling.progress, telling.log)
+    document: LoadDocument = load(plan, telling.progress, telling.log, team)
     figures = stream_figures(document)
     checks = stream_checks(document, figures, is_memory(conditions))
     return Run(

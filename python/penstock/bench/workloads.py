@@ -18,6 +18,8 @@ from penstock.bench.run import (
     frames_request,
     run_frames,
     run_stream,
+    stream_bytes,
+    stream_files,
     stream_workload,
 )
 from penstock.model.campaigns import Parameter
@@ -25,6 +27,7 @@ from penstock.model.errors import UsageError
 from penstock.model.load import ContentKind, Layout, StreamWorkload, Sync
 from penstock.model.runs import Run
 from penstock.model.units import Size, format_size
+from penstock.programs.ranks import Ranks
 
 _MIB, _PAGE = 1 << 20, 4096
 
@@ -41,7 +44,7 @@ class Job:
     run: Callable[[BenchFolder, Telling], Run]
 
 
-def frames_job(request: FramesRequest) -> Job:
+def frames_job(request: FramesRequest, team: Ranks | None = None) -> Job:
     paced_s = request.frames / request.rate_hz if request.rate_hz else 0.0
     return Job(
         workload="frames",
@@ -49,19 +52,19 @@ def frames_job(request: FramesRequest) -> Job:
         files=request.files,
         paced_s=paced_s,
         moved_bytes=0 if request.rate_hz else request.bytes,
-        run=lambda folder, telling: run_frames(request, folder, "frame-", telling),
+        run=lambda folder, telling: run_frames(request, folder, "frame-", telling, team),
     )
 
 
-def stream_job(workload: StreamWorkload, access: Access) -> Job:
-    size = workload.threads * workload.thread_bytes
+def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = None) -> Job:
+    size = stream_bytes(workload, team)
     return Job(
         workload="stream",
         bytes=size,
-        files=workload.threads,
+        files=stream_files(workload, access, team),
         paced_s=0.0,
         moved_bytes=size * (2 if workload.read else 1),
-        run=lambda folder, telling: run_stream(workload, access, folder, telling),
+        run=lambda folder, telling: run_stream(workload, access, folder, telling, team),
     )
 
 

@@ -8,6 +8,7 @@ from penstock import __version__
 from penstock.cli.advise import advise_command
 from penstock.cli.bench import bench_application
 from penstock.cli.bench_metadata import metadata_command
+from penstock.cli.bench_stream import stream_command
 from penstock.cli.campaign import campaign_command
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
@@ -141,6 +142,15 @@ application.command(
         "penstock report run.json campaign.json --output report.html --markdown report.md --csv report.csv",
     ),
 )(report_command)
+bench_application.command(
+    "stream",
+    epilog=examples(
+        "penstock bench stream /data --threads 2 --size 8GiB",
+        "penstock bench stream /data --threads 4 --shared --segments 256 --size 1GiB --transfer 1MiB",
+        "penstock bench stream /data --transfer 1MiB --buffered --sync end --dry-run",
+        "penstock bench stream /data --ranks 4 --backend mpiio --shared --collective --hint cb_nodes=2",
+    ),
+)(stream_command)
 bench_application.command(
     "metadata",
     epilog=examples(

@@ -15,20 +15,20 @@ from penstock.bench.run import (
     FramesRequest,
     Telling,
     frames_request,
+    require_a_frame_a_rank,
     run_frames,
-    run_stream,
-    stream_workload,
 )
-from penstock.bench.workloads import frames_job, stream_job
+from penstock.bench.workloads import frames_job
 from penstock.cli.campaign_runs import repeat
 from penstock.cli.common import err, examples, out, print_json, reports_errors, size_option
 from penstock.cli.documents import write_and_enter
+from penstock.cli.ranks_choice import MpiOption, RanksOption, team_of
 from penstock.model.campaign_files import BLOCKS_MAX
 from penstock.model.errors import ExitCode, UsageError
-from penstock.model.load import ContentKind, Layout, Order, Sync
+from penstock.model.load import ContentKind, Layout, Sync
 from penstock.model.runs import Run
 from penstock.report.progress import ProgressView, show_load
-from penstock.report.runs import frames_plan_view, run_view, stream_plan_view
+from penstock.report.runs import frames_plan_view, run_view
 
 bench_application = typer.Typer(
     help="Measure a storage with one workload.",
@@ -107,7 +107,7 @@ def check_output(path: Path | None, option: str = "--output") -> None:
         raise UsageError(f"{option} {path} {what}", "name a new file")
 
 
-def _refuse_keeping(keep: bool, repetitions: int | None) -> None:
+def refuse_keeping(keep: bool, repetitions: int | None) -> None:
     if keep and repetitions is not None:
         raise UsageError("--keep is for one run", "leave --repetitions or --keep away")
 
@@ -200,6 +200,8 @@ def frames_command(
     sync: SyncOption = "each",
     content: Content = "random",
     seed: Seed = 1,
+    ranks: RanksOption = None,
+    mpi: MpiOption = None,
     keep: Keep = False,
     repetitions: Repetitions = None,
     output: Output = None,
@@ -226,108 +228,32 @@ def frames_command(
         late_after,
         layout,
         access,
+        ranks or 1,
     )
     request = request.model_copy(update={"rename": rename, "image": image})
     if frames is not None:
         request = request.model_copy(update={"frames": frames})
-    _refuse_keeping(keep, repetitions)
+    team = team_of(ranks, mpi)
+    refuse_keeping(keep, repetitions)
     _prepare(target, output, request)
     err().print(frames_plan_view(request, str(target), repetitions=repetitions))
     if dry_run:
         return
     may_go_on(yes)
     if repetitions is not None:
-        repeat(frames_job(request), target, repetitions, output, json, telling)
+        repeat(frames_job(request, team), target, repetitions, output, json, telling)
         return
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
-            run = run_frames(request, folder, "frame-", telling(view))
+            run = run_frames(request, folder, "frame-", telling(view), team)
         finish(run, output, json)
 
 
 def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
+    require_a_frame_a_rank(request)
     require_target(target)
     check_output(output)
     require_room(target, request.bytes, request.files)
-
-
-@bench_application.command(
-    "stream",
-    epilog=examples(
-        "penstock bench stream /data --threads 2 --size 8GiB",
-        "penstock bench stream /data --threads 4 --shared --segments 256 --size 1GiB --transfer 1MiB",
-        "penstock bench stream /data --transfer 1MiB --buffered --sync end --dry-run",
-    ),
-)
-@reports_errors
-def stream_command(
-    target: Target,
-    size: Annotated[str, typer.Option(metavar="SIZE", help="That each thread writes.")] = "4GiB",
-    transfer: Annotated[str, typer.Option(metavar="SIZE", help="Of one read or write.")] = "8MiB",
-    threads: Annotated[int, typer.Option(min=1, max=256, help="Each writes and reads.")] = 1,
-    shared: Annotated[
-        bool, typer.Option("--shared/--own-files", help="One file for all threads, or one for each.")
-    ] = False,
-    segments: Annotated[
-        int,
-        typer.Option(min=1, help="Of a shared file; each has a block of every thread, one after the other."),
-    ] = 1,
-    order: Annotated[
-        Order, typer.Option(help="In which a thread writes and reads: as it lies in the file, or random.")
-    ] = "sequential",
-    read: Annotated[
-        bool, typer.Option("--read/--no-read", help="Read all afterwards, each part by another thread.")
-    ] = True,
-    verify: Annotated[
-        bool, typer.Option("--verify/--no-verify", help="Compare what is read with what was written.")
-    ] = True,
-    seconds_max: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="End each phase after this; 0: when it is done.")
-    ] = 0.0,
-    buffered: Buffered = False,
-    sync: SyncOption = "end",
-    content: Content = "random",
-    seed: Seed = 1,
-    keep: Keep = False,
-    repetitions: Repetitions = None,
-    output: Output = None,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    json: Json = False,
-) -> None:
-    """Measure bandwidth: write a file a thread, or a shared one, then read each part with another thread.
-
-    The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
-    its figures are not to be used; 1: it was interrupted, or failed.
-    """
-    workload = stream_workload(
-        threads,
-        size_option(size, "--size"),
-        size_option(transfer, "--transfer"),
-        read,
-        verify,
-        seconds_max,
-        not buffered,
-        shared,
-        segments,
-        order,
-    )
-    access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
-    _refuse_keeping(keep, repetitions)
-    require_target(target)
-    check_output(output)
-    require_room(target, workload.bytes, workload.files)
-    err().print(stream_plan_view(workload, str(target), repetitions))
-    if dry_run:
-        return
-    may_go_on(yes)
-    if repetitions is not None:
-        repeat(stream_job(workload, access), target, repetitions, output, json, telling)
-        return
-    with BenchFolder.make(target, keep) as folder:
-        with ProgressView(err()) as view:
-            run = run_stream(workload, access, folder, telling(view))
-        finish(run, output, json)
 
 
 @bench_application.command(

@@ -223,6 +223,10 @@ class LoadResult(Event):
     document: dict[str, Any]
 
 
+class LoadPartial(LoadResult):
+    """Of a job that is to end, before all ranks have told their parts: some may never do."""
+
+
 class RecoverReport(Event):
     way: Literal["nothing", "repair", "rebuild"]
     written: bool = False
@@ -254,7 +258,7 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "series_end": DetectorSeriesEnd,
     },
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
-    "penstock-load": {"progress": LoadProgress, "result": LoadResult},
+    "penstock-load": {"progress": LoadProgress, "partial": LoadPartial, "result": LoadResult},
     "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},
 }
 

@@ -49,6 +49,56 @@ class FrameImage(Plan):
     )
 
 
+class MpiioAccess(Plan):
+    """How ranks use MPI-IO."""
+
+    shared: bool = Field(False, description="one file for all ranks; of workload stream")
+    collective: bool = Field(False, description="all ranks do each call together; of a shared file")
+    block_bytes: int = Field(
+        0,
+        ge=0,
+        le=2**50,
+        description="of a rank in the shared file, then comes the next rank's; 0: all that it writes",
+    )
+    hints: dict[str, str] = Field(
+        {}, description="MPI-IO's, by name; the document tells those that were in effect"
+    )
+
+
+class MpiioBackend(MpiioAccess):
+    """Files through MPI-IO, by ranks of one thread each."""
+
+    kind: Literal["mpiio"] = "mpiio"
+    folder: str = Field(description="where new files are made; nothing else in it is touched")
+    sync: Sync = Field(
+        "end", description="force data to storage: never, when a file is complete, or after each write"
+    )
+
+
+class Hdf5Access(Plan):
+    """How HDF5 is used."""
+
+    shared: bool = Field(False, description="one file for all ranks, a row each; of Open MPI's ranks")
+    collective: bool = Field(False, description="all ranks do each call together; of a shared file")
+    chunk_bytes: int = Field(0, ge=0, le=GIB, description="divides transfer_bytes; 0: contiguous")
+    deflate: int = Field(
+        0,
+        ge=0,
+        le=9,
+        description="level of compression, of chunks; 0: none. In a shared file only collectively",
+    )
+
+
+class Hdf5Backend(Hdf5Access):
+    """One dataset of bytes in each file, through HDF5; of workload stream."""
+
+    kind: Literal["hdf5"] = "hdf5"
+    folder: str = Field(description="where new files are made; nothing else in it is touched")
+    sync: Sync = Field(
+        "end", description="force data to storage: never, when a file is complete, or after each write"
+    )
+
+
 class FramesWorkload(Plan):
     """Frames that become due at a rate, whatever became of those before them."""
 
@@ -58,9 +108,12 @@ class FramesWorkload(Plan):
     rate_hz: float = Field(
         ge=0, le=1e7, description="0: a frame is due as soon as the buffer has room; none is dropped or late"
     )
-    writers: int = Field(1, ge=1, le=256, description="threads that write")
+    writers: int = Field(1, ge=1, le=256, description="threads that write, of each rank")
     buffer_frames: int = Field(
-        1, ge=1, le=10**7, description="held at once, those that are being written among them"
+        1,
+        ge=1,
+        le=10**7,
+        description="held at once, those that are being written among them; ranks share them out",
     )
     late_after_s: float = Field(
         0.01, ge=0, le=3600, description="a frame is late when it is done more than this after it was due"
@@ -78,7 +131,7 @@ class StreamWorkload(Plan):
     """
 
     kind: Literal["stream"] = "stream"
-    threads: int = Field(1, ge=1, le=256)
+    threads: int = Field(1, ge=1, le=256, description="of each rank")
     thread_bytes: int = Field(ge=1, le=2**50, description="of each thread; a multiple of transfer_bytes")
     transfer_bytes: int = Field(ge=1, le=GIB, description="of one call")
     shared: bool = Field(False, description="one file for all threads")
@@ -147,7 +200,7 @@ class MetadataWorkload(Plan):
 class LoadPlan(Plan):
     """The job of penstock-load."""
 
-    backend: Annotated[NullBackend | PosixBackend, Field(discriminator="kind")]
+    backend: Annotated[NullBackend | PosixBackend | MpiioBackend | Hdf5Backend, Field(discriminator="kind")]
     workload: Annotated[FramesWorkload | StreamWorkload | MetadataWorkload, Field(discriminator="kind")]
     content: ContentKind = Field("random", description="random bytes cannot be compressed or deduplicated")
     seed: int = Field(1, ge=0, lt=2**64)
@@ -201,7 +254,7 @@ class FrameSeconds(_Part):
 
 
 class BufferLevels(_Part):
-    held_max: int = Field(description="frames")
+    held_max: int = Field(description="frames; of several ranks the most that one held")
     stall_s: float = Field(description="the longest time in which frames were held and none was done")
     stall_end_s: float
 
@@ -214,6 +267,7 @@ class FrameTimes(_Part):
 
 
 class WriterShare(_Part):
+    rank: int = 0
     written: int
     first_done_s: float | None
     last_done_s: float | None
@@ -255,6 +309,7 @@ class Records(_Part):
 
 
 class StreamThread(_Part):
+    rank: int = 0
     bytes: int
     done_s: float | None = Field(description="synced and closed; null where it failed")
     waited_ns: int
@@ -315,6 +370,29 @@ class MetadataSaid(_Part):
 
 class StorageSaid(_Part):
     direct: bool = Field(description="all files were opened past the page cache")
+    hints: dict[str, str] | None = Field(None, description="of MPI-IO: those in effect for the first file")
+    mpi_io: str | None = Field(None, description="the component of Open MPI that was asked for")
+    hdf5: str | None = Field(None, description="the version of the library that wrote")
+
+
+class RankSaid(_Part):
+    """A process of the job that measured."""
+
+    rank: int
+    host: str
+    lead_ahead_ns: int = Field(
+        description="the clock of rank 0 minus this rank's; its times are corrected by it"
+    )
+    clock_error_ns: int = Field(description="that is known to within this")
+    late_ns: int = Field(description="how long after the common start it heard of that; 0: before")
+
+
+class JobSaid(_Part):
+    """The ranks that measured together. Their counts are added; times are since the common start."""
+
+    library: str = Field(description="the MPI, as it names itself")
+    ranks: int = Field(description="of the job")
+    parts: list[RankSaid] = Field(description="the ranks whose figures are here")
 
 
 class LoadDocument(_Part):
@@ -327,7 +405,10 @@ class LoadDocument(_Part):
     interrupted: bool
     problem: str | None = Field(description="what ended the run before its time")
     storage: StorageSaid
-    machine: dict[str, Any] = Field(description="counters of the kernel before and after the run")
+    machine: dict[str, Any] = Field(
+        description="counters of the kernel before and after the run; of several hosts together"
+    )
+    job: JobSaid | None = Field(None, description="null: one process measured")
     frames: FrameCounts | None = None
     seconds: FrameSeconds | None = None
     buffer: BufferLevels | None = None

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from penstock.model.errors import ExitCode, PenstockError
-from penstock.model.events import LoadProgress, LoadResult
+from penstock.model.events import LoadPartial, LoadProgress, LoadResult
 from penstock.model.load import LoadDocument, LoadPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
+from penstock.programs.ranks import Ranks
 
 # After its last word. Threads that hang in the storage keep a process from ending, whatever it does.
 _ENDS_WITHIN_S = 10.0
@@ -22,22 +23,49 @@ def _wait_for(program: Program, result: LoadResult | None) -> None:
     program.require_success(code, (0,) if result is None else (0, ExitCode.FAILED))
 
 
+def _wait_for_job(program: Program, result: LoadResult | None) -> None:
+    """The launcher's exit code says nothing that the result does not: a rank that is missing stands in it."""
+    try:
+        code = program.wait(_ENDS_WITHIN_S)
+    except TimeoutError:
+        if result is None:
+            raise PenstockError(
+                "the ranks of penstock-load have ended, and their launcher goes on", "run again"
+            ) from None
+        program.leave()
+        return
+    if result is None:
+        program.require_success(
+            code, remedy_of_death="A rank died, and the others could not tell what they had measured"
+        )
+
+
 def load(
-    plan: LoadPlan, on_progress: Callable[[LoadProgress], None], on_log: LogLine | None = None
+    plan: LoadPlan,
+    on_progress: Callable[[LoadProgress], None],
+    on_log: LogLine | None = None,
+    ranks: Ranks | None = None,
 ) -> LoadDocument:
     """Blocks until the run is over; SIGINT and SIGTERM end it early, with what was measured by then.
 
     What went wrong after the start stands in the document; a PenstockError says why nothing was measured.
     """
     result: LoadResult | None = None
-    with Program("penstock-load", plan, on_log=on_log) as program, forwarding_signals(program):
+    with (
+        Program("penstock-load", plan, on_log=on_log, ranks=ranks) as program,
+        forwarding_signals(program),
+    ):
         for event in program.events():
             if isinstance(event, LoadResult):
-                result = event
-                break
+                result = event  # a partial one goes where the whole one comes
+                if not isinstance(event, LoadPartial):
+                    break
             if isinstance(event, LoadProgress):
                 on_progress(event)
-        _wait_for(program, result)
+        if ranks is None:
+            _wait_for(program, result)
+        else:
+            _wait_for_job(program, result)
     if result is None:
         raise PenstockError("penstock-load ended without a result", "see its log above")
     try:

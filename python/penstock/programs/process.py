@@ -135,6 +135,9 @@ class Program:
             text = line.decode("utf-8", "replace").strip()
             if not text:
                 continue
+            if self._is_job and not text.startswith("{"):
+                self._take_log(text)  # the launcher's own words: MPICH's tell here of ranks that died
+                continue
             self._forget_plan()  # whoever says something has read it
             try:
                 self.inbox.put(Message(self, parse_event(self.name, text)))
@@ -147,11 +150,16 @@ class Program:
         assert pipe is not None
         for line in pipe:
             text = line.decode("utf-8", "replace").rstrip()
-            self.log.append(text)
             if fatal := _FATAL.match(text):
+                self.log.append(text)
                 self.failure = fatal["message"]
-            elif self._on_log is not None:
-                self._on_log(text)
+            else:
+                self._take_log(text)
+
+    def _take_log(self, line: str) -> None:
+        self.log.append(line)
+        if self._on_log is not None:
+            self._on_log(line)
 
     @property
     def pid(self) -> int:

@@ -10,6 +10,8 @@ from typing import Literal
 from penstock.model.errors import UsageError
 
 Mpi = Literal["openmpi", "mpich"]
+# Implementations of MPI-IO: Open MPI's own, the one that it took over, and MPICH's.
+MpiIo = Literal["ompio", "romio", "mpich"]
 
 # Debian's names, where both are installed, and everybody's.
 _LAUNCHERS: dict[str, tuple[str, ...]] = {
@@ -18,12 +20,22 @@ _LAUNCHERS: dict[str, tuple[str, ...]] = {
 }
 
 
+# As Open MPI 4 calls its components.
+_COMPONENTS = {"ompio": "ompio", "romio": "romio321"}
+
+
+def mpi_of(mpi_io: MpiIo) -> Mpi:
+    """The MPI that an implementation of MPI-IO belongs to."""
+    return "mpich" if mpi_io == "mpich" else "openmpi"
+
+
 @dataclass(frozen=True)
 class Ranks:
-    """So many processes of one MPI, on this machine."""
+    """So many processes of one MPI, on this machine or on those of the job that this one is part of."""
 
     count: int
     mpi: Mpi = "openmpi"
+    mpi_io: MpiIo | None = None  # None: the MPI's own choice
 
     def command(self, program: Path) -> list[str]:
         """What starts `program`; its arguments follow. A UsageError where the MPI is not installed."""
@@ -49,6 +61,8 @@ class Ranks:
             # Messages are small; the system call that this needs is often forbidden in containers.
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
         }
+        if self.mpi_io in _COMPONENTS:
+            defaults["OMPI_MCA_io"] = _COMPONENTS[self.mpi_io]
         if os.geteuid() == 0:
             defaults |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return {**defaults, **environment}

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.run import FramesRequest
-from penstock.model.load import StreamWorkload
+from penstock.model.load import LoadDocument, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.metadata import metadata_view
@@ -35,7 +35,7 @@ def pattern_rows(request: FramesRequest) -> dict[str, str]:
     access = "past the page cache" if request.access.direct else "through the page cache"
     layout = request.layout.replace("_", " ")
     return {
-        "writers": f"{request.writers}, {layout}, {access}, sync: {request.access.sync}",
+        "writers": f"{_writers_text(request)}, {layout}, {access}, sync: {request.access.sync}",
         "buffer": f"{request.buffer_frames} frames; late after {human_seconds(request.late_after_s)}",
     }
 
@@ -51,6 +51,12 @@ def _image_text(request: FramesRequest) -> str:
     return f" {image.format} files, {image.rows} x {image.columns} {image.type},"
 
 
+def _writers_text(request: FramesRequest) -> str:
+    return (
+        str(request.writers) if request.ranks == 1 else f"{request.writers} in each of {request.ranks} ranks"
+    )
+
+
 def _rate_text(request: FramesRequest) -> str:
     if not request.rate_hz:
         return "as fast as it goes"
@@ -63,7 +69,10 @@ def _duration_text(request: FramesRequest) -> str:
     )
 
 
-def stream_plan_view(workload: StreamWorkload, target: str, repetitions: int | None = None) -> Table:
+def stream_plan_view(
+    workload: StreamWorkload, target: str, files: int, size: int, repetitions: int | None = None
+) -> Table:
+    """`files` and `size`: of all ranks together."""
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
     blocks = human_bytes(workload.thread_bytes // workload.segments)
@@ -71,8 +80,7 @@ def stream_plan_view(workload: StreamWorkload, target: str, repetitions: int | N
     return fact_table(
         {
             "target": f"a new folder in {target}, removed afterwards",
-            "files": f"{workload.files} of {human_bytes(workload.bytes // workload.files)},"
-            f" {human_bytes(workload.bytes)} together",
+            "files": f"{files} of {human_bytes(size // files)}, {human_bytes(size)} together",
             "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
             "transfers": f"{human_bytes(workload.transfer_bytes)}, {workload.order}",
             "phases": f"{phases}{verified}",
@@ -85,6 +93,7 @@ def run_view(run: Run) -> RenderableType:
     figures = _frames_rows(run.frames) if run.frames else {}
     for phase in run.streams:
         figures |= _stream_rows(phase)
+    figures |= _job_rows(run.document)
     view = metadata_view(run.metadata) if run.workload == "metadata" else fact_table(figures)
     validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
     return Group(view, Text(), checks_table(run.checks), Text(), validity)
@@ -125,6 +134,25 @@ def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     rows[f"{name}: a transfer"] = _percentiles(figures.service_ms)
     if figures.mismatches is not None:
         rows[f"{name}: wrong blocks"] = str(figures.mismatches)
+    return rows
+
+
+def _job_rows(document: LoadDocument) -> dict[str, str]:
+    """The ranks, and the libraries between them and the files."""
+    rows: dict[str, str] = {}
+    if document.job is not None:
+        hosts = len({rank.host for rank in document.job.parts})
+        error_s = max((rank.clock_error_ns for rank in document.job.parts), default=0) * 1e-9
+        where = "1 host" if hosts == 1 else f"{hosts} hosts"
+        rows["ranks"] = (
+            f"{document.job.ranks} on {where}, {escape(document.job.library)},"
+            f" clocks known to {human_seconds(error_s)}"
+        )
+    if document.storage.hdf5 is not None:
+        rows["HDF5"] = document.storage.hdf5
+    if document.storage.hints is not None:
+        hints = " ".join(f"{name}={value}" for name, value in sorted(document.storage.hints.items()))
+        rows["hints in effect"] = escape(hints) or "none"
     return rows
 
 

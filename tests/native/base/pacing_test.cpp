@@ -65,6 +65,18 @@ TEST(Pacer, ForgivesLessThanItsTolerance) {
   EXPECT_EQ(pacer.stats().late, 10U);
 }
 
+TEST(Pacer, BeginsAtTheMomentThatItIsGiven) {
+  for (const double rate_hz : {0.0, 1000.0}) {
+    FakeClock clock;
+    Pacer pacer(rate_hz, clock);
+    const auto start_ns = clock.time_ns + 300'000'000;
+    pacer.start_at(start_ns);
+    ASSERT_TRUE(pacer.wait_for(0, never));
+    EXPECT_GE(clock.time_ns, start_ns) << rate_hz;
+    EXPECT_LT(clock.time_ns, start_ns + 1000) << rate_hz;
+  }
+}
+
 TEST(Pacer, WithoutARateNothingIsLateOrWaitsForAnything) {
   FakeClock clock;
   Pacer pacer(0, clock);

@@ -40,6 +40,21 @@ Json image_plan() {
   return plan;
 }
 
+Json mpiio_plan() {
+  auto plan = stream_plan();
+  plan["workload"]["threads"] = 1;
+  plan["backend"] = Json::parse(R"({"kind": "mpiio", "folder": "/data/run", "sync": "end", "shared": true,
+                                    "collective": true, "block_bytes": 2097152, "hints": {"cb_nodes": "2"}})");
+  return plan;
+}
+
+Json hdf5_plan() {
+  auto plan = mpiio_plan();
+  plan["backend"] = Json::parse(R"({"kind": "hdf5", "folder": "/data/run", "sync": "each", "shared": true,
+                                    "collective": true, "chunk_bytes": 524288, "deflate": 3})");
+  return plan;
+}
+
 std::string error_of(const Json& plan) {
   const auto result = LoadPlan::from_json(plan.dump());
   return result ? "no error" : result.error().message();
@@ -64,7 +79,7 @@ TEST(LoadPlan, ReadsAllOfIt) {
 }
 
 TEST(LoadPlan, ComesOutAsItWentIn) {
-  for (const auto& given : {frames_plan(), stream_plan(), metadata_plan(), image_plan()}) {
+  for (const auto& given : {frames_plan(), stream_plan(), metadata_plan(), image_plan(), mpiio_plan(), hdf5_plan()}) {
     const auto plan = LoadPlan::from_json(given.dump());
     ASSERT_TRUE(plan) << plan.error().message();
     const auto written = plan->to_json();
@@ -80,11 +95,55 @@ struct Wrong {
   const char* message;
 };
 
+TEST(LoadPlan, NamesWhatIsWrongWithMpiio) {
+  const Wrong all[] = {
+      {"/backend/shared", false, "backend.collective is true, expected false where each rank has a file of its own"},
+      {"/backend/hints", 3, "backend.hints is 3, expected an object of at most 100 texts"},
+      {"/backend/hints/cb_nodes", 2, "backend.hints is {\"cb_nodes\":2}, expected names and texts of 1 to 1000 bytes"},
+      {"/backend/block_bytes", 1048577,
+       "backend.block_bytes is 1048577, expected a multiple of 1048576 (transfer_bytes)"},
+      {"/backend/block_bytes", 3145728,
+       "workload.thread_bytes is 8388608, expected a multiple of 3145728 (block_bytes)"},
+      {"/workload/threads", 2, "workload.threads is 2, expected 1 with backend.kind mpiio: more ranks"},
+      {"/workload", frames_plan()["workload"], "workload.writers is 4, expected 1 with backend.kind mpiio: more ranks"},
+  };
+  for (const auto& wrong : all) {
+    auto plan = mpiio_plan();
+    plan[Json::json_pointer(wrong.where)] = wrong.value;
+    EXPECT_EQ(error_of(plan), wrong.message);
+  }
+  auto synced = mpiio_plan();
+  synced["backend"]["collective"] = false;
+  synced["backend"]["sync"] = "each";
+  EXPECT_EQ(error_of(synced),
+            "backend.sync is \"each\", expected none or end where ranks write one file independently");
+}
+
+TEST(LoadPlan, NamesWhatIsWrongWithHdf5) {
+  const Wrong all[] = {
+      {"/backend/folder", nullptr, "backend.folder is missing"},
+      {"/backend/shared", false, "backend.collective is true, expected false where each rank has a file of its own"},
+      {"/backend/deflate", 10, "backend.deflate is 10, expected a whole number from 0 to 9"},
+      {"/backend/chunk_bytes", 0, "backend.deflate is 3, expected 0 without chunk_bytes"},
+      {"/backend/chunk_bytes", 2097152,
+       "workload.transfer_bytes is 1048576, expected a multiple of 2097152 (chunk_bytes)"},
+      {"/backend/collective", false,
+       "backend.deflate is 3, expected 0 where ranks write one file independently: HDF5 compresses only together"},
+      {"/workload/threads", 2, "workload.threads is 2, expected 1 with a shared HDF5 file: more ranks"},
+      {"/workload", frames_plan()["workload"], "backend.kind is \"hdf5\", which this workload cannot use"},
+  };
+  for (const auto& wrong : all) {
+    auto plan = hdf5_plan();
+    plan[Json::json_pointer(wrong.where)] = wrong.value;
+    EXPECT_EQ(error_of(plan), wrong.message);
+  }
+}
+
 TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
   const Wrong all[] = {
       {"/backend", nullptr, "backend is missing"},
       {"/backend", 3, "backend is 3, expected an object"},
-      {"/backend/kind", "tape", "backend.kind is \"tape\", expected null or posix"},
+      {"/backend/kind", "tape", "backend.kind is \"tape\", expected null, posix, mpiio or hdf5"},
       {"/backend/folder", "", "backend.folder is \"\", expected a path"},
       {"/backend/folder", std::string("a\0b", 3), "backend.folder is \"a\\u0000b\", expected a path"},
       {"/backend/sync", "always", "backend.sync is \"always\", expected none, end or each"},

@@ -1,4 +1,4 @@
-/// A job whose ranks are objects in one process: what the recorder's ranks do to each other, under the
+/// A job whose ranks are objects in one process: what ranks do to each other, under the
 /// sanitizers, which see nothing of another process. The real thing is tested in tests/python/test_ranks.py.
 #pragma once
 
@@ -48,7 +48,9 @@ class ThreadWorld {
     }
     unsigned rank() const override { return number_; }
     unsigned ranks() const override { return static_cast<unsigned>(world_.inboxes_.size()); }
+    std::string library() const override { return "threads"; }
     Result<std::string> share_text(std::string text) override { return text; }
+    Result<job::ClockComparison> compare_clocks() override { return job::ClockComparison{}; }
     void start(Handler handler) override {
       thread_ = std::thread([this, handler = std::move(handler)] {
         while (auto item = world_.inboxes_[number_]->pop()) {

@@ -1,0 +1,42 @@
+"""Which streams go through MPI-IO, or HDF5."""
+
+from penstock.bench.run import Access
+from penstock.model.errors import UsageError
+from penstock.model.load import MpiioAccess, StreamWorkload
+
+
+def check_library(workload: StreamWorkload, access: Access) -> None:
+    """A UsageError where the workload is not one for MPI-IO, or for HDF5."""
+    library = access.library
+    if library is None:
+        return
+    if workload.threads != 1 and (isinstance(library, MpiioAccess) or library.shared):
+        raise UsageError(
+            f"--threads {workload.threads} with --backend mpiio, or --shared",
+            "each rank has one thread: more --ranks",
+        )
+    if workload.segments != 1:
+        raise UsageError("--segments with --backend mpiio or hdf5", "--block says what a rank has in a row")
+    if workload.order == "random" and library.shared and library.collective:
+        raise UsageError("--order random with --collective", "leave one of them away")
+    if library.shared and not library.collective and access.sync == "each":
+        raise UsageError(
+            "--sync each with --shared: forcing a shared file to storage is a call of all ranks together",
+            "--sync end, or --collective",
+        )
+    if isinstance(library, MpiioAccess):
+        _check_block(workload, library.block_bytes)
+    elif library.chunk_bytes and workload.transfer_bytes % library.chunk_bytes:
+        raise UsageError(
+            f"--transfer of {workload.transfer_bytes} bytes is no multiple of --chunk, {library.chunk_bytes}",
+            "whole chunks in each transfer",
+        )
+
+
+def _check_block(workload: StreamWorkload, block: int) -> None:
+    if block and (block % workload.transfer_bytes or workload.thread_bytes % block):
+        raise UsageError(
+            f"--block of {block} bytes is no multiple of a transfer ({workload.transfer_bytes}), or a rank's"
+            f" {workload.thread_bytes} bytes are none of it",
+            "sizes that divide each other",
+        )

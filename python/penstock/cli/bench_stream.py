@@ -1,0 +1,135 @@
+"""`penstock bench stream`"""
+
+from typing import Annotated
+
+import typer
+
+from penstock.bench.folder import BenchFolder, require_room, require_target
+from penstock.bench.library import check_library
+from penstock.bench.run import Access, run_stream, stream_bytes, stream_files, stream_workload
+from penstock.bench.workloads import stream_job
+from penstock.cli.bench import (
+    Buffered,
+    Content,
+    DryRun,
+    Json,
+    Keep,
+    Output,
+    Repetitions,
+    Seed,
+    SyncOption,
+    Target,
+    Yes,
+    check_output,
+    finish,
+    may_go_on,
+    refuse_keeping,
+    telling,
+)
+from penstock.cli.campaign_runs import repeat
+from penstock.cli.common import err, reports_errors, size_option
+from penstock.cli.ranks_choice import (
+    BackendOption,
+    BlockOption,
+    ChunkOption,
+    CollectiveOption,
+    DeflateOption,
+    HintOption,
+    LibraryOptions,
+    MpiIoOption,
+    MpiOption,
+    RanksOption,
+    SharedOption,
+    library_of,
+    require_parallel_hdf5,
+    team_of,
+)
+from penstock.model.load import Order
+from penstock.report.progress import ProgressView
+from penstock.report.runs import stream_plan_view
+
+
+@reports_errors
+def stream_command(
+    target: Target,
+    size: Annotated[str, typer.Option(metavar="SIZE", help="That each thread writes.")] = "4GiB",
+    transfer: Annotated[str, typer.Option(metavar="SIZE", help="Of one read or write.")] = "8MiB",
+    threads: Annotated[int, typer.Option(min=1, max=256, help="Of each rank; each writes and reads.")] = 1,
+    shared: SharedOption = False,
+    segments: Annotated[
+        int,
+        typer.Option(min=1, help="Of a shared file; each has a block of every thread, one after the other."),
+    ] = 1,
+    order: Annotated[
+        Order, typer.Option(help="In which a thread writes and reads: as it lies in the file, or random.")
+    ] = "sequential",
+    read: Annotated[
+        bool, typer.Option("--read/--no-read", help="Read all afterwards, each part by another thread.")
+    ] = True,
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Compare what is read with what was written.")
+    ] = True,
+    seconds_max: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="End each phase after this; 0: when it is done.")
+    ] = 0.0,
+    buffered: Buffered = False,
+    sync: SyncOption = "end",
+    content: Content = "random",
+    seed: Seed = 1,
+    ranks: RanksOption = None,
+    mpi: MpiOption = None,
+    backend: BackendOption = "posix",
+    mpi_io: MpiIoOption = None,
+    collective: CollectiveOption = False,
+    block: BlockOption = None,
+    hint: HintOption = None,
+    chunk: ChunkOption = None,
+    deflate: DeflateOption = None,
+    keep: Keep = False,
+    repetitions: Repetitions = None,
+    output: Output = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Measure bandwidth: write a file a thread, or a shared one, then read each part with another thread.
+
+    The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
+    its figures are not to be used; 1: it was interrupted, or failed.
+    """
+    transfer_bytes = size_option(transfer, "--transfer")
+    options = LibraryOptions(mpi_io, shared, collective, block, hint or [], chunk, deflate)
+    library = library_of(backend, options, transfer_bytes)
+    needs_mpi = backend == "mpiio" or (library is not None and library.shared)
+    team = team_of(ranks, mpi, mpi_io, needs_mpi)
+    require_parallel_hdf5(library, team)
+    workload = stream_workload(
+        threads,
+        size_option(size, "--size"),
+        transfer_bytes,
+        read,
+        verify,
+        seconds_max,
+        not buffered and library is None,
+        shared and library is None,
+        segments,
+        order,
+    )
+    access = Access(direct=not buffered, sync=sync, content=content, seed=seed, library=library)
+    check_library(workload, access)
+    refuse_keeping(keep, repetitions)
+    require_target(target)
+    check_output(output)
+    files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, team)
+    require_room(target, size_of_all, files)
+    err().print(stream_plan_view(workload, str(target), files, size_of_all, repetitions))
+    if dry_run:
+        return
+    may_go_on(yes)
+    if repetitions is not None:
+        repeat(stream_job(workload, access, team), target, repetitions, output, json, telling)
+        return
+    with BenchFolder.make(target, keep) as folder:
+        with ProgressView(err()) as view:
+            run = run_stream(workload, access, folder, telling(view), team)
+        finish(run, output, json)

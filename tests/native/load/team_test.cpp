@@ -1,0 +1,211 @@
+/// Ranks as threads of this process; real ones are tested in tests/python/test_bench_ranks.py.
+#include "load/team.hpp"
+
+#include <array>
+#include <fstream>
+#include <future>
+#include <set>
+
+#include "../support/thread_job.hpp"
+#include "load_fixture.hpp"
+
+namespace penstock::load {
+namespace {
+
+class TeamTest : public LoadTest {
+ protected:
+  static constexpr unsigned ranks = 3;
+  using OnEvent = std::function<void(unsigned rank, std::string_view event, const Json& fields)>;
+
+  /// Runs the plan by all ranks but those that are absent; each one's outcome, in order.
+  std::vector<Result<Outcome>> run_by_ranks(const Json& plan, const OnEvent& on_event, double silence_s_max = 60,
+                                            std::set<unsigned> absent = {}) {
+    const auto parsed = LoadPlan::from_json(plan.dump());
+    EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
+    std::vector<std::future<Result<Outcome>>> all;
+    for (unsigned rank = 0; rank < ranks; ++rank) {
+      if (absent.contains(rank)) continue;
+      all.push_back(std::async(std::launch::async, [&, rank]() -> Result<Outcome> {
+        auto job = world_.rank(rank);
+        JobTeam team(
+            *job, stops_[rank], [] {}, silence_s_max);
+        PEN_TRY(team.start());
+        const auto emit = [&](std::string_view event, const Json& fields) {
+          on_event(rank, event, event == "progress" ? team.beat(fields) : fields);
+        };
+        auto outcome = run_together(*parsed, {posix_env(), emit, stops_[rank], team, nullptr}, team);
+        if (team.complete()) job->stop();
+        job.reset();  // what others still say to this rank goes nowhere
+        return outcome;
+      }));
+    }
+    std::vector<Result<Outcome>> outcomes;
+    for (auto& one : all) outcomes.push_back(one.get());
+    return outcomes;
+  }
+  Json document_by_ranks(const Json& plan) {
+    auto outcomes = run_by_ranks(plan, [](auto, auto, const auto&) {});
+    EXPECT_TRUE(outcomes[0]) << (outcomes[0] ? "" : outcomes[0].error().message());
+    for (unsigned rank = 1; rank < ranks; ++rank) EXPECT_TRUE(outcomes[rank]->document.is_null());
+    return outcomes[0]->document;
+  }
+
+  Json stream(int threads) const {
+    return {{"backend", {{"kind", "posix"}, {"folder", folder_.string()}, {"direct", false}, {"sync", "end"}}},
+            {"workload",
+             {{"kind", "stream"},
+              {"threads", threads},
+              {"thread_bytes", 20 * 65536},
+              {"transfer_bytes", 65536},
+              {"verify", true}}}};
+  }
+  static Json slow_frames(int frames) {
+    return {{"backend", {{"kind", "null"}, {"delay_s", 0.01}}},
+            {"workload",
+             {{"kind", "frames"}, {"frames", frames}, {"frame_bytes", 100}, {"rate_hz", 0}, {"record", false}}}};
+  }
+
+  testing::ThreadWorld world_{ranks};
+  std::array<std::atomic<bool>, ranks> stops_{};
+};
+
+TEST_F(TeamTest, EachRankReadsWhatTheNextOneWrote) {
+  const auto document = document_by_ranks(stream(2));
+  EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+  ASSERT_EQ(document["phases"].size(), 2U);
+  for (const auto& phase : document["phases"]) {
+    EXPECT_EQ(phase["bytes"], 6 * 20 * 65536);
+    EXPECT_EQ(phase["times"]["service"]["count"], 6 * 20);
+    std::vector<int> of_ranks;
+    for (const auto& thread : phase["threads"]) of_ranks.push_back(thread["rank"]);
+    EXPECT_EQ(of_ranks, (std::vector{0, 0, 1, 1, 2, 2}));
+    int done = 0;
+    for (const auto& interval : phase["series"]["done"]) done += interval.get<int>();
+    EXPECT_EQ(done, 6 * 20);
+  }
+  EXPECT_EQ(document["phases"][1]["mismatches"], 0);
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) files.insert(entry.path().filename());
+  EXPECT_EQ(files.size(), 6U);
+  EXPECT_TRUE(files.contains("load-000000005.bin"));
+  EXPECT_EQ(document["job"]["ranks"], 3);
+  EXPECT_EQ(document["job"]["library"], "threads");
+}
+
+TEST_F(TeamTest, FramesAreDealtInTurnAtTheirPlacesInTheSchedule) {
+  const Json plan = {{"backend", {{"kind", "posix"}, {"folder", folder_.string()}, {"sync", "none"}}},
+                     {"workload",
+                      {{"kind", "frames"},
+                       {"frames", 100},
+                       {"frame_bytes", 5000},
+                       {"rate_hz", 500},
+                       {"buffer_frames", 300},
+                       {"late_after_s", 60}}}};
+  const auto document = document_by_ranks(plan);
+  const auto& counts = document["frames"];
+  EXPECT_EQ(counts["planned"], 100);
+  EXPECT_EQ(counts["due"], 100);
+  EXPECT_EQ(counts["written"], 100);
+  EXPECT_EQ(counts["bytes"], 500'000);
+  EXPECT_NEAR(document["seconds"]["last_due"].get<double>(), 99.0 / 500, 1e-6);
+  EXPECT_EQ(document["times"]["latency"]["count"], 100);
+  const auto offered = document["records"]["offered_ns"].get<std::vector<std::int64_t>>();
+  const auto done = document["records"]["done_ns"].get<std::vector<std::int64_t>>();
+  ASSERT_EQ(offered.size(), 100U);
+  for (std::size_t frame = 0; frame < 100; ++frame) {
+    EXPECT_GE(offered[frame], static_cast<std::int64_t>(frame) * 2'000'000 - 1) << frame;
+    EXPECT_GT(done[frame], offered[frame]) << frame;
+    EXPECT_TRUE(std::filesystem::exists(folder_ / fmt::format("load-{:09}.bin", frame))) << frame;
+  }
+}
+
+TEST_F(TeamTest, AFileAWriterIsNamedAmongAllRanksWriters) {
+  const Json plan = {{"backend", {{"kind", "posix"}, {"folder", folder_.string()}, {"sync", "end"}}},
+                     {"workload",
+                      {{"kind", "frames"},
+                       {"frames", 12},
+                       {"frame_bytes", 4096},
+                       {"rate_hz", 0},
+                       {"writers", 2},
+                       {"buffer_frames", 6},
+                       {"layout", "file_a_writer"}}}};
+  const auto document = document_by_ranks(plan);
+  EXPECT_EQ(document["frames"]["written"], 12);
+  std::uint64_t bytes = 0;
+  for (unsigned file = 0; file < 6; ++file)
+    bytes += std::filesystem::file_size(folder_ / fmt::format("load-{:09}.bin", file));
+  EXPECT_EQ(bytes, 12 * 4096U);
+}
+
+TEST_F(TeamTest, ProgressIsThatOfAllRanks) {
+  std::atomic<std::uint64_t> most{0};
+  const auto outcomes = run_by_ranks(slow_frames(300), [&](unsigned rank, std::string_view event, const Json& fields) {
+    if (rank == job::lead && event == "progress") most = std::max(most.load(), fields["done"].get<std::uint64_t>());
+  });
+  EXPECT_GT(most, 100U) << "the lead has written 100 by itself";
+  EXPECT_EQ(outcomes[0]->document["frames"]["written"], 300);
+}
+
+TEST_F(TeamTest, WhoeverIsToldToEndEndsAll) {
+  const auto outcomes = run_by_ranks(slow_frames(100'000), [&](unsigned rank, std::string_view, const Json&) {
+    if (rank == 1) stops_[1] = true;
+  });
+  const auto& document = outcomes[0]->document;
+  EXPECT_TRUE(document["interrupted"]);
+  EXPECT_TRUE(document["problem"].is_null());
+  EXPECT_GT(document["frames"]["written"], 0);
+  EXPECT_LT(document["frames"]["written"], 100'000);
+}
+
+TEST_F(TeamTest, AnErrorOfOneRankEndsAllAndIsNamedWithIt) {
+  std::ofstream(folder_ / "load-000000002.bin") << "in the way";
+  const auto document = document_by_ranks(stream(1));
+  EXPECT_NE(document["problem"].get<std::string>().find("rank 2: "), std::string::npos) << document["problem"];
+  EXPECT_FALSE(document["interrupted"]);
+}
+
+TEST_F(TeamTest, ARankThatShowsNothingIsGivenUp) {
+  const auto outcomes = run_by_ranks(slow_frames(30), [](auto, auto, const auto&) {}, 0.5, {2});
+  const auto& document = outcomes[0]->document;
+  const auto problem = document["problem"].get<std::string>();
+  EXPECT_NE(problem.find("rank 2 has shown nothing"), std::string::npos) << problem;
+  EXPECT_TRUE(outcomes[0]->left_behind) << "nobody waits for it at the end";
+  EXPECT_EQ(document["job"]["parts"].size(), 2U);
+}
+
+TEST_F(TeamTest, WhatIsThereIsToldBeforeRanksThatMayNeverAnswer) {
+  std::promise<Json> told;
+  const auto partial = told.get_future().share();
+  const auto answer_late = [&](unsigned rank) {
+    const auto job = world_.rank(rank);
+    JobTeam team(
+        *job, stops_[rank], [] {}, 60);
+    EXPECT_TRUE(team.start().ok());
+    EXPECT_TRUE(team.meet(nullptr).ok());
+    partial.wait();
+    team.gather({{"document", nullptr}, {"problem", "it was late"}, {"rank", team.describe()}}, [](const auto&) {});
+    job->stop();
+  };
+  const auto one = std::async(std::launch::async, answer_late, 1);
+  const auto other = std::async(std::launch::async, answer_late, 2);
+  const auto outcomes = run_by_ranks(slow_frames(100'000),
+                                     [&](unsigned, std::string_view event, const Json& fields) {
+                                       stops_[0] = true;
+                                       if (event == "partial") told.set_value(fields["document"]);
+                                     },
+                                     60, {1, 2});
+  EXPECT_EQ(partial.get()["problem"], "rank 1 has told nothing; its figures are missing");
+  EXPECT_GT(partial.get()["frames"]["written"], 0);
+  EXPECT_EQ(partial.get()["job"]["parts"].size(), 1U);
+  EXPECT_EQ(outcomes[0]->document["problem"], "rank 1: it was late");
+  EXPECT_EQ(outcomes[0]->document["job"]["parts"].size(), 3U);
+}
+
+TEST_F(TeamTest, FewerFramesThanRanksAreRefused) {
+  const auto outcomes = run_by_ranks(slow_frames(2), [](auto, auto, const auto&) {});
+  ASSERT_FALSE(outcomes[0]);
+  EXPECT_EQ(outcomes[0].error().message(), "rank 0: workload.frames is 2, expected one for each of 3 ranks at least");
+}
+
+}  // namespace
+}  // namespace penstock::load
