@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 from penstock.cli import application
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
 from penstock.model.load import FramesWorkload, LoadPlan, NullBackend, PosixBackend, StreamWorkload
+from penstock.model.network import NetworkServerWorkload, NetworkWorkload
 from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
 from penstock.model.runs import Run, Verdict, schema_of
 from penstock.model.units import format_size
@@ -245,6 +246,8 @@ def load_page() -> str:
         ("backend of kind null", NullBackend),
         ("workload of kind frames", FramesWorkload),
         ("workload of kind stream", StreamWorkload),
+        ("workload of kind network", NetworkWorkload),
+        ("workload of kind network_server", NetworkServerWorkload),
     ):
         lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
     return "\n".join(lines).rstrip() + "\n"

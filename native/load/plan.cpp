@@ -132,15 +132,29 @@ Result<void> read_workload(Fields& fields, LoadPlan& plan) {
     PEN_ASSIGN(plan.workload, read_frames(workload));
   } else if (kind == "stream") {
     PEN_ASSIGN(plan.workload, read_stream(workload));
+  } else if (kind == "network") {
+    PEN_ASSIGN(plan.workload, read_network(workload));
+  } else if (kind == "network_server") {
+    PEN_ASSIGN(plan.workload, read_network_server(workload));
   } else {
-    return workload.wrong("kind", "frames or stream");
+    return workload.wrong("kind", "frames, stream, network or network_server");
   }
   return workload.refuse_others();
+}
+
+bool stores(const LoadPlan& plan) {
+  return std::holds_alternative<FramesPlan>(plan.workload) || std::holds_alternative<StreamPlan>(plan.workload);
 }
 
 /// What one part of the plan allows only together with another.
 Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   const auto* posix = std::get_if<PosixPlan>(&plan.backend);
+  if (!stores(plan)) {
+    if (posix != nullptr)
+      return make_error(Errc::invalid_argument,
+                        "backend.kind is posix, expected null: a network workload stores nothing");
+    return {};
+  }
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
     if (posix == nullptr && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
@@ -169,7 +183,10 @@ Json backend_json(const std::variant<NullPlan, PosixPlan>& backend) {
           {"freeze_s", seconds_of(null.freeze_ns)}};
 }
 
-Json workload_json(const std::variant<FramesPlan, StreamPlan>& workload) {
+Json workload_json(const LoadPlan& plan) {
+  const auto& workload = plan.workload;
+  if (const auto* client = std::get_if<NetworkPlan>(&workload)) return to_json(*client);
+  if (const auto* server = std::get_if<NetworkServerPlan>(&workload)) return to_json(*server);
   if (const auto* frames = std::get_if<FramesPlan>(&workload))
     return {{"kind", "frames"},
             {"frames", frames->frames},
@@ -216,7 +233,7 @@ Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
 
 Json LoadPlan::to_json() const {
   return {{"backend", backend_json(backend)},
-          {"workload", workload_json(workload)},
+          {"workload", workload_json(*this)},
           {"content", content == ContentKind::random ? "random" : "zeros"},
           {"seed", seed},
           {"prefix", prefix},

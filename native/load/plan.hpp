@@ -8,6 +8,7 @@
 
 #include "base/fields.hpp"
 #include "base/result.hpp"
+#include "load/network_plan.hpp"
 
 namespace penstock::load {
 
@@ -69,7 +70,7 @@ constexpr std::uint64_t intervals_max = 10'000;
 
 struct LoadPlan {
   std::variant<NullPlan, PosixPlan> backend;
-  std::variant<FramesPlan, StreamPlan> workload;
+  std::variant<FramesPlan, StreamPlan, NetworkPlan, NetworkServerPlan> workload;
   ContentKind content = ContentKind::random;
   std::uint64_t seed = 1;
   std::string prefix;           ///< files are called PREFIX000000000.bin and so on

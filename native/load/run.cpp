@@ -7,13 +7,23 @@
 #include "load/workload.hpp"
 
 namespace penstock::load {
+namespace {
+
+Result<Measured> run_workload(const LoadPlan& plan, const std::shared_ptr<Backend>& backend,
+                              const RunContext& context) {
+  if (std::holds_alternative<FramesPlan>(plan.workload)) return run_frames(plan, backend, context);
+  if (std::holds_alternative<StreamPlan>(plan.workload)) return run_stream(plan, backend, context);
+  if (std::holds_alternative<NetworkPlan>(plan.workload)) return run_network(plan, context);
+  return run_network_server(plan, context);
+}
+
+}  // namespace
 
 Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
   const auto backend = make_backend(plan, context.env);
   const auto before = machine_counters();
   const auto started_ns = realtime_ns();
-  const bool is_frames = std::holds_alternative<FramesPlan>(plan.workload);
-  PEN_ASSIGN(auto measured, is_frames ? run_frames(plan, backend, context) : run_stream(plan, backend, context));
+  PEN_ASSIGN(auto measured, run_workload(plan, backend, context));
   Json document = {{"format", "penstock-load 1"},
                    {"plan", plan.to_json()},
                    {"started", iso_time(started_ns)},

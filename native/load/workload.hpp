@@ -18,5 +18,7 @@ struct Measured {
 
 Result<Measured> run_frames(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context);
 Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context);
+Result<Measured> run_network(const LoadPlan& plan, const RunContext& context);
+Result<Measured> run_network_server(const LoadPlan& plan, const RunContext& context);
 
 }  // namespace penstock::load

@@ -31,4 +31,10 @@ def values_of(run: Run) -> dict[str, Value]:
         values["stall"] = Value(frames.stall_s, "s", "lower")
     for phase in run.streams:
         values[phase.phase] = Value(phase.bytes_per_s, "B/s", "higher")
+    if run.network is not None:
+        for transfer in run.network.transfers:
+            values[transfer.name] = Value(transfer.bytes_per_s, "B/s", "higher")
+        for trips in run.network.round_trips:
+            values[f"round trip {trips.message_bytes} B p50"] = Value(trips.round_trip_ms.p50, "ms", "lower")
+            values[f"round trip {trips.message_bytes} B p99"] = Value(trips.round_trip_ms.p99, "ms", "lower")
     return values

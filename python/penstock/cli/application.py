@@ -7,6 +7,7 @@ import typer
 from penstock import __version__
 from penstock.cli.advise import advise_command
 from penstock.cli.bench import bench_application
+from penstock.cli.bench_network import network_command
 from penstock.cli.check import check_command
 from penstock.cli.common import EXIT_CODES, examples
 from penstock.cli.demo import demo_command
@@ -106,6 +107,15 @@ application.command(
         "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
     ),
 )(verdict_command)
+bench_application.command(
+    "network",
+    short_help="Measure the network between two machines.",
+    epilog=examples(
+        "penstock bench network --local",
+        "penstock bench network --listen eth1 --token-file token.txt",
+        "penstock bench network 10.1.2.3 --token-file token.txt --streams 4 --link 100Gb",
+    ),
+)(network_command)
 application.add_typer(bench_application, name="bench")
 application.command(
     "demo",

@@ -72,9 +72,7 @@ def may_go_on(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(
-            "nothing is written without a yes", "add --yes, or --dry-run to see what would be written"
-        )
+        raise UsageError("nothing is done without a yes", "add --yes, or --dry-run to see what would be done")
     if not typer.confirm("Go on?", err=True):
         raise typer.Exit(int(ExitCode.FAILED))
 
@@ -90,7 +88,7 @@ def check_output(path: Path | None) -> None:
         raise UsageError(f"--output {path} {what}", "name a new file")
 
 
-def _finish(run: Run, output: Path | None, json: bool) -> None:
+def finish(run: Run, output: Path | None, json: bool) -> None:
     """While the folder is there still: where that cannot be removed, what was measured is not lost."""
     if output is not None:
         write_document(output, run.model_dump_json())
@@ -164,7 +162,7 @@ def frames_command(
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
             run = run_frames(request, folder, "frame-", telling(view))
-        _finish(run, output, json)
+        finish(run, output, json)
 
 
 def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
@@ -230,7 +228,7 @@ def stream_command(
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
             run = run_stream(workload, access, folder, telling(view))
-        _finish(run, output, json)
+        finish(run, output, json)
 
 
 @bench_application.command(

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.model.network import NetworkServerWorkload, NetworkSide, NetworkWorkload, Pattern
 from penstock.model.plans import GIB, LogLevel, Plan
 
 Sync = Literal["none", "end", "each"]
@@ -72,7 +73,9 @@ class LoadPlan(Plan):
     """The job of penstock-load."""
 
     backend: Annotated[NullBackend | PosixBackend, Field(discriminator="kind")]
-    workload: Annotated[FramesWorkload | StreamWorkload, Field(discriminator="kind")]
+    workload: Annotated[
+        FramesWorkload | StreamWorkload | NetworkWorkload | NetworkServerWorkload, Field(discriminator="kind")
+    ]
     content: ContentKind = Field("random", description="random bytes cannot be compressed or deduplicated")
     seed: int = Field(1, ge=0, lt=2**64)
     prefix: str = Field("load-", description="files are called PREFIX000000000.bin and so on")
@@ -197,6 +200,29 @@ class StreamPhase(_Part):
     series: Series
 
 
+class NetworkPhase(_Part):
+    """Messages there and back, or a transfer. `server` is null where it gave no answer any more."""
+
+    pattern: Pattern
+    streams: int
+    message_bytes: int
+    seconds: float = Field(description="planned")
+    interval_s: float = Field(description="of the series")
+    round_trips: Histogram | None = Field(description="of the pattern echo")
+    client: NetworkSide
+    server: NetworkSide | None
+
+
+class NetworkSaid(_Part):
+    peer_host: str = Field(description="what the other end calls its machine")
+    phases: list[NetworkPhase]
+
+
+class NetworkServed(_Part):
+    sessions: int
+    refused: int = Field(description="connections that were turned away")
+
+
 class StorageSaid(_Part):
     direct: bool = Field(description="all files were opened past the page cache")
 
@@ -220,3 +246,5 @@ class LoadDocument(_Part):
     series: Series | None = None
     records: Records | None = None
     phases: list[StreamPhase] | None = None
+    network: NetworkSaid | None = None
+    network_server: NetworkServed | None = None

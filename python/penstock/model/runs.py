@@ -93,15 +93,52 @@ class StreamFigures(_Part):
     mismatches: int | None
 
 
+class RoundTrips(_Part):
+    """Messages of one size, there and back, one after the other over one connection."""
+
+    message_bytes: int
+    count: int
+    round_trip_ms: Percentiles
+
+
+class TransferFigures(_Part):
+    """One direction of a transfer, counted where the bytes arrived."""
+
+    name: Literal["up", "down", "both: up", "both: down"]
+    streams: int
+    bytes: int
+    seconds: float = Field(description="from the agreed start until the last byte had come")
+    bytes_per_s: float
+    share_of_link: float | None = Field(description="payload over what the link can carry; null: not known")
+    sent_again_share: float = Field(description="of the bytes that the sender's kernel sent")
+    round_trip_ms: float = Field(
+        description="as the sender's kernel had it at the end, mean over the streams"
+    )
+    sender_busy_share: float = Field(description="of the busiest thread, in processors")
+    receiver_busy_share: float
+    sender_s_per_gb: float = Field(description="processor time of the sender's program, for each GB")
+    receiver_s_per_gb: float
+
+
+class NetworkFigures(_Part):
+    """What follows from the document of a network workload."""
+
+    interface: str = Field(description="of the route to the other end; empty: not known")
+    link_bytes_per_s: float | None
+    round_trips: list[RoundTrips]
+    transfers: list[TransferFigures]
+
+
 class Run(_Part):
     format: Literal["penstock-run 1"] = "penstock-run 1"
-    workload: Literal["frames", "stream"]
+    workload: Literal["frames", "stream", "network"]
     target: str
     conditions: Conditions
     validity: Validity
     checks: list[Check]
     frames: FrameFigures | None = None
     streams: list[StreamFigures] = []
+    network: NetworkFigures | None = None
     ceiling_hz: float | None = Field(
         None, description="frames a second that the generator reaches without storage"
     )

@@ -147,6 +147,8 @@ def load_line(event: LoadProgress) -> str:
     """ "120 of 250 frames, 3 held", or "1.2 GB of 4 GB"."""
     if event.phase == "frames":
         return f"{event.done} of {event.total} frames, {event.held} held"
+    if event.phase.startswith("network"):
+        return f"{event.done / 1e3:.0f} of {human_seconds(event.total / 1e3)}"
     return f"{human_bytes(event.done)} of {human_bytes(event.total)}"
 
 

@@ -11,6 +11,7 @@ from penstock.bench.run import FramesRequest
 from penstock.model.load import StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures, Verdict
 from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.network import network_rows
 from penstock.report.tables import fact_table
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -66,6 +67,8 @@ def run_view(run: Run) -> RenderableType:
     figures = _frames_rows(run.frames) if run.frames else {}
     for phase in run.streams:
         figures |= _stream_rows(phase)
+    if run.network:
+        figures |= network_rows(run.network)
     validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
     return Group(fact_table(figures), Text(), checks_table(run.checks), Text(), validity)
 
