@@ -15,7 +15,7 @@ namespace penstock::load {
 
 constexpr std::int64_t millisecond = 1'000'000;
 
-class LoadTest : public testing::Test {
+class LoadTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("penstock-load-" + std::to_string(::getpid()));

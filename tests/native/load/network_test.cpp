@@ -84,7 +84,7 @@ TEST(NetworkMessage, WordsOfAPeerAreFitForATerminal) {
   EXPECT_EQ(quoted_text(std::string(5000, 'x')).size(), 300U);
 }
 
-class Pair : public testing::Test {
+class Pair : public ::testing::Test {
  protected:
   void SetUp() override {
     std::array<int, 2> ends{};
