@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from penstock.bench.checks import validity_of
 from penstock.bench.conditions import conditions_of_machine
+from penstock.bench.cost import processor_cost
 from penstock.bench.network_checks import network_checks
 from penstock.bench.network_figures import network_figures
 from penstock.bench.run import Telling
@@ -66,6 +67,7 @@ def run_network(workload: NetworkWorkload, telling: Telling, link_bytes_per_s: f
         validity=validity_of(checks),
         checks=checks,
         network=figures,
+        cost=processor_cost(document),
         document=document,
     )
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.checks import frame_checks, stream_checks, validity_of
 from penstock.bench.conditions import conditions_of, is_memory
+from penstock.bench.cost import processor_cost
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
 from penstock.model.errors import PenstockError, UsageError
@@ -178,13 +179,19 @@ def measure_ceiling(request: FramesRequest, telling: Telling) -> float | None:
     return document.frames.written / seconds if seconds else None
 
 
+def stored_frames_plan(request: FramesRequest, folder: BenchFolder, prefix: str) -> LoadPlan:
+    """Its files are announced."""
+    folder.announce(FileSet(prefix=prefix, count=request.files))
+    backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
+    return frames_plan(request, backend, prefix)
+
+
 def run_frames(request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling) -> Run:
     """The run in `folder`. With a rate, the generator's ceiling is measured first."""
     ceiling_hz = measure_ceiling(request, telling) if request.rate_hz else None
-    folder.announce(FileSet(prefix=prefix, count=request.files))
-    backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
+    plan = stored_frames_plan(request, folder, prefix)
     conditions = conditions_of(folder.path)
-    document = load(frames_plan(request, backend, prefix), telling.progress, telling.log)
+    document = load(plan, telling.progress, telling.log)
     checks = frame_checks(document, ceiling_hz, is_memory(conditions))
     return Run(
         workload="frames",
@@ -193,15 +200,17 @@ def run_frames(request: FramesRequest, folder: BenchFolder, prefix: str, telling
         validity=validity_of(checks),
         checks=checks,
         frames=frame_figures(document),
+        cost=processor_cost(document),
         ceiling_hz=ceiling_hz,
         document=document,
     )
 
 
-def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
+def stream_plan(workload: StreamWorkload, access: Access, folder: BenchFolder) -> LoadPlan:
+    """Its files are announced."""
     prefix = "stream-"
     folder.announce(FileSet(prefix=prefix, count=workload.threads))
-    plan = LoadPlan(
+    return LoadPlan(
         backend=PosixBackend(folder=str(folder.path), direct=access.direct, sync=access.sync),
         workload=workload,
         content=access.content,
@@ -209,6 +218,10 @@ def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, te
         prefix=prefix,
         interval_s=_INTERVAL_MIN_S * 5,
     )
+
+
+def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
+    plan = stream_plan(workload, access, folder)
     conditions = conditions_of(folder.path)
     document: LoadDocument = load(plan, telling.progress, telling.log)
     figures = stream_figures(document)
@@ -220,5 +233,6 @@ def run_stream(workload: StreamWorkload, access: Access, folder: BenchFolder, te
         validity=validity_of(checks),
         checks=checks,
         streams=figures,
+        cost=processor_cost(document),
         document=document,
     )

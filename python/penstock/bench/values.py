@@ -5,7 +5,7 @@ from typing import Literal
 
 from penstock.model.runs import Run
 
-Unit = Literal["B/s", "1/s", "ms", "s", "share"]
+Unit = Literal["B/s", "1/s", "ms", "s", "share", "s/GB"]
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,6 @@ def values_of(run: Run) -> dict[str, Value]:
         for trips in run.network.round_trips:
             values[f"round trip {trips.message_bytes} B p50"] = Value(trips.round_trip_ms.p50, "ms", "lower")
             values[f"round trip {trips.message_bytes} B p99"] = Value(trips.round_trip_ms.p99, "ms", "lower")
+    if run.cost is not None:
+        values["processor time"] = Value(run.cost.machine_s_per_gb, "s/GB", "lower")
     return values

@@ -93,6 +93,21 @@ class StreamFigures(_Part):
     mismatches: int | None
 
 
+class ProcessorCost(_Part):
+    """Processor time for each GB (10⁹ bytes) that was moved: written and read, or sent and received."""
+
+    moved_bytes: int
+    user_s_per_gb: float = Field(description="of the whole machine, whoever used it")
+    system_s_per_gb: float = Field(description="the kernel, with its interrupts")
+    steal_s_per_gb: float = Field(description="taken by other virtual machines")
+    own_user_s_per_gb: float = Field(description="of the load generator alone")
+    own_system_s_per_gb: float
+
+    @property
+    def machine_s_per_gb(self) -> float:
+        return self.user_s_per_gb + self.system_s_per_gb
+
+
 class RoundTrips(_Part):
     """Messages of one size, there and back, one after the other over one connection."""
 
@@ -139,6 +154,7 @@ class Run(_Part):
     frames: FrameFigures | None = None
     streams: list[StreamFigures] = []
     network: NetworkFigures | None = None
+    cost: ProcessorCost | None = None
     ceiling_hz: float | None = Field(
         None, description="frames a second that the generator reaches without storage"
     )
