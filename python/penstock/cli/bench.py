@@ -6,15 +6,23 @@ from typing import Annotated
 
 import typer
 
-from penstock.bench.folder import BenchFolder, find_left, require_room, require_target
+from penstock.bench.folder import BenchFolder, find_left, require_target
 from penstock.bench.run import (
     Access,
-    FramesRequest,
     Telling,
     frames_request,
     run_frames,
     run_stream,
     stream_workload,
+)
+from penstock.cli.bench_beside import (
+    Beside,
+    BesideTarget,
+    Blocks,
+    Second,
+    interference,
+    parse_second,
+    require_room_for_both,
 )
 from penstock.cli.common import err, examples, out, print_json, reports_errors, size_option
 from penstock.files.space import write_document
@@ -107,6 +115,7 @@ def finish(run: Run, output: Path | None, json: bool) -> None:
     epilog=examples(
         "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
         "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
+        "penstock bench frames /data --frame-size 8MiB --rate 50 --beside 'stream --threads 2 --size 8GiB'",
     ),
 )
 @reports_errors
@@ -129,6 +138,9 @@ def frames_command(
     content: Content = "random",
     seed: Seed = 1,
     keep: Keep = False,
+    beside: Beside = None,
+    beside_target: BesideTarget = None,
+    blocks: Blocks = 5,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -154,21 +166,30 @@ def frames_command(
     )
     if frames is not None:
         request = request.model_copy(update={"frames": frames})
-    _prepare(target, output, request)
+    second = _second(beside, beside_target or target, target, output)
+    require_room_for_both(target, request.bytes, request.files, second)
     err().print(frames_plan_view(request, str(target)))
     if dry_run:
         return
     may_go_on(yes)
+    if second is not None:
+
+        def alone() -> Run:
+            with BenchFolder.make(target, keep) as folder, ProgressView(err()) as view:
+                return run_frames(request, folder, "frame-", telling(view))
+
+        interference(alone, second, blocks, seed, output, json)
+        return
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
             run = run_frames(request, folder, "frame-", telling(view))
         finish(run, output, json)
 
 
-def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
+def _second(beside: str | None, where: Path, target: Path, output: Path | None) -> Second | None:
     require_target(target)
     check_output(output)
-    require_room(target, request.bytes, request.files)
+    return parse_second(beside, where, bench_application) if beside is not None else None
 
 
 @bench_application.command(
@@ -198,6 +219,9 @@ def stream_command(
     content: Content = "random",
     seed: Seed = 1,
     keep: Keep = False,
+    beside: Beside = None,
+    beside_target: BesideTarget = None,
+    blocks: Blocks = 5,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -218,13 +242,20 @@ def stream_command(
         not buffered,
     )
     access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
-    require_target(target)
-    check_output(output)
-    require_room(target, workload.threads * workload.thread_bytes, workload.threads)
+    second = _second(beside, beside_target or target, target, output)
+    require_room_for_both(target, workload.threads * workload.thread_bytes, workload.threads, second)
     err().print(stream_plan_view(workload, str(target)))
     if dry_run:
         return
     may_go_on(yes)
+    if second is not None:
+
+        def alone() -> Run:
+            with BenchFolder.make(target, keep) as folder, ProgressView(err()) as view:
+                return run_stream(workload, access, folder, telling(view))
+
+        interference(alone, second, blocks, seed, output, json)
+        return
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
             run = run_stream(workload, access, folder, telling(view))

@@ -248,3 +248,18 @@ class LoadDocument(_Part):
     phases: list[StreamPhase] | None = None
     network: NetworkSaid | None = None
     network_server: NetworkServed | None = None
+
+    @property
+    def active_seconds(self) -> float:
+        """How long the load was under way."""
+        if self.seconds is not None:
+            return self.seconds.completed or self.seconds.last_done or self.seconds.last_due
+        if self.network is not None:
+            return sum(phase.client.seconds for phase in self.network.phases)
+        return sum(
+            max(
+                (thread.done_s for thread in phase.threads if thread.done_s is not None),
+                default=len(phase.series.bytes) * phase.series.interval_s,
+            )
+            for phase in self.phases or []
+        )
