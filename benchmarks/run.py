@@ -33,6 +33,7 @@ from rows import (
     integrity,
     load,
     memory,
+    network,
     path,
     placements,
     ranks,
@@ -68,6 +69,8 @@ ROWS: dict[str, Row] = {
     "memory": memory.bounded,
     "load": load.alone,
     "load-disk": load.beside_fio,
+    "network": network.over_loopback,
+    "network-link": network.over_a_link,
 }
 
 
