@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.bench.folder import BenchFolder, find_left, require_target
+from penstock.bench.profile import profiled
 from penstock.bench.run import (
     Access,
     Telling,
@@ -67,6 +68,10 @@ LateAfter = Annotated[
         help="A frame is late when it is done so long after it was due."
         " [default: the time between frames, at least 0.01]",
     ),
+]
+ProfileOption = Annotated[
+    bool,
+    typer.Option("--profile", help="Tell where the processors' time goes; needs perf, and may need root."),
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the folder and the files.")]
 Output = Annotated[Path | None, typer.Option(help="Write the document of the run into this file.")]
@@ -137,6 +142,7 @@ def frames_command(
     sync: SyncOption = "each",
     content: Content = "random",
     seed: Seed = 1,
+    profile: ProfileOption = False,
     keep: Keep = False,
     beside: Beside = None,
     beside_target: BesideTarget = None,
@@ -176,13 +182,15 @@ def frames_command(
 
         def alone() -> Run:
             with BenchFolder.make(target, keep) as folder, ProgressView(err()) as view:
-                return run_frames(request, folder, "frame-", telling(view))
+                return profiled(
+                    profile, lambda: run_frames(request, folder, "frame-", telling(view)), view.say
+                )
 
         interference(alone, second, blocks, seed, output, json)
         return
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
-            run = run_frames(request, folder, "frame-", telling(view))
+            run = profiled(profile, lambda: run_frames(request, folder, "frame-", telling(view)), view.say)
         finish(run, output, json)
 
 
@@ -218,6 +226,7 @@ def stream_command(
     sync: SyncOption = "end",
     content: Content = "random",
     seed: Seed = 1,
+    profile: ProfileOption = False,
     keep: Keep = False,
     beside: Beside = None,
     beside_target: BesideTarget = None,
@@ -252,13 +261,15 @@ def stream_command(
 
         def alone() -> Run:
             with BenchFolder.make(target, keep) as folder, ProgressView(err()) as view:
-                return run_stream(workload, access, folder, telling(view))
+                return profiled(
+                    profile, lambda: run_stream(workload, access, folder, telling(view)), view.say
+                )
 
         interference(alone, second, blocks, seed, output, json)
         return
     with BenchFolder.make(target, keep) as folder:
         with ProgressView(err()) as view:
-            run = run_stream(workload, access, folder, telling(view))
+            run = profiled(profile, lambda: run_stream(workload, access, folder, telling(view)), view.say)
         finish(run, output, json)
 
 

@@ -84,7 +84,7 @@ def _options(text: str, words: list[str], target: Path, group: typer.Typer) -> M
             f"--beside '{text}': {said}",
             f"penstock bench {words[0]} --help has its options",
         ) from error
-    for name in ("output", "yes", "dry_run", "json", "keep", "beside", "beside_target"):
+    for name in ("output", "yes", "dry_run", "json", "keep", "profile", "beside", "beside_target"):
         if context.params.get(name):
             raise UsageError(
                 f"--beside '{text}': --{name.replace('_', '-')} has no meaning there", "leave it out"

@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from penstock.bench.network import network_workload, run_local, run_network, server_workload
-from penstock.cli.bench import DryRun, Json, Output, Yes, check_output, finish, may_go_on, telling
+from penstock.bench.profile import profiled
+from penstock.cli.bench import (
+    DryRun,
+    Json,
+    Output,
+    ProfileOption,
+    Yes,
+    check_output,
+    finish,
+    may_go_on,
+    telling,
+)
 from penstock.cli.common import err, print_json, reports_errors, size_option
 from penstock.model.configuration import TOKEN_VARIABLE, read_token
 from penstock.model.errors import UsageError
@@ -74,6 +85,7 @@ def network_command(
         float,
         typer.Option("--for", min=0, metavar="SECONDS", help="With --listen: end after this; 0: go on."),
     ] = 0.0,
+    profile: ProfileOption = False,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -106,13 +118,14 @@ def network_command(
     )
     speed = parse_link(link) if link is not None else None
     check_output(output)
-    _measure(workload, local, speed, output, yes, dry_run, json)
+    _measure(workload, local, speed, profile, output, yes, dry_run, json)
 
 
 def _measure(
     workload: NetworkWorkload,
     local: bool,
     link_bytes_per_s: float | None,
+    profile: bool,
     output: Path | None,
     yes: bool,
     dry_run: bool,
@@ -125,7 +138,7 @@ def _measure(
     may_go_on(yes)
     measure = run_local if local else run_network
     with ProgressView(err()) as view:
-        run = measure(workload, telling(view), link_bytes_per_s)
+        run = profiled(profile, lambda: measure(workload, telling(view), link_bytes_per_s), view.say)
     finish(run, output, json)
 
 

@@ -108,6 +108,21 @@ class ProcessorCost(_Part):
         return self.user_s_per_gb + self.system_s_per_gb
 
 
+class ProfileSymbol(_Part):
+    share: float
+    symbol: str
+    module: str
+    kind: str = Field(description="one of the names in `shares`")
+
+
+class Profile(_Part):
+    """Where the processors of the machine spent the time in which they were not idle."""
+
+    idle_share: float = Field(description="of all processors' time")
+    shares: dict[str, float] = Field(description="by what the work was for, the largest first")
+    symbols: list[ProfileSymbol] = Field(description="functions, the largest first")
+
+
 class RoundTrips(_Part):
     """Messages of one size, there and back, one after the other over one connection."""
 
@@ -155,6 +170,7 @@ class Run(_Part):
     streams: list[StreamFigures] = []
     network: NetworkFigures | None = None
     cost: ProcessorCost | None = None
+    profile: Profile | None = Field(None, description="where one was asked for and could be made")
     ceiling_hz: float | None = Field(
         None, description="frames a second that the generator reaches without storage"
     )

@@ -11,7 +11,7 @@ from penstock.bench.run import FramesRequest
 from penstock.model.load import StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures, Verdict
 from penstock.model.units import human_bytes, human_rate, human_seconds
-from penstock.report.cost import cost_rows
+from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.network import network_rows
 from penstock.report.tables import fact_table
 
@@ -72,6 +72,8 @@ def run_view(run: Run) -> RenderableType:
         figures |= network_rows(run.network)
     if run.cost:
         figures |= cost_rows(run.cost)
+    if run.profile:
+        figures |= profile_rows(run.profile, run.cost)
     validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
     return Group(fact_table(figures), Text(), checks_table(run.checks), Text(), validity)
 

@@ -70,7 +70,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
       {"/backend/folder", std::string("a\0b", 3), "backend.folder is \"a\\u0000b\", expected a path"},
       {"/backend/sync", "always", "backend.sync is \"always\", expected none, end or each"},
       {"/backend/odirect", true, "backend.odirect is not a field that is known here"},
-      {"/workload/kind", "waves", "workload.kind is \"waves\", expected frames or stream"},
+      {"/workload/kind", "waves", "workload.kind is \"waves\", expected frames, stream, network or network_server"},
       {"/workload/frames", 0, "workload.frames is 0, expected a whole number from 1 to 1000000000"},
       {"/workload/frames", -1, "workload.frames is -1, expected a whole number of at least 0"},
       {"/workload/frames", 1e3, "workload.frames is 1000.0, expected a whole number of at least 0"},
