@@ -48,7 +48,9 @@ def test_blocks_have_both_cases_and_the_other_load_was_there(run: RunCommand, tm
         assert ("machine quiet" in checks) == (each.case == "alone")
         if each.case == "beside":
             # 8 MiB are written within a moment: it is begun again and again.
-            assert int(checks["second load under way"].actual.split("begun ")[1].split()[0]) > 1
+            actual = checks["second load under way"].actual
+            assert int(actual.split("begun ")[1].split()[0]) > 1
+            assert "it ended" not in actual
     assert {path.name for path in tmp_path.iterdir()} == {"other"}
     assert list(other.iterdir()) == []
 
