@@ -227,8 +227,9 @@ LOAD_PAGE = """\
 the program directly makes the folder, and removes the files.
 
 Events come as JSON lines on standard output: `progress` a few times a second, and at the end `result` with
-the `document`. SIGINT and SIGTERM end the run early; the document has what was measured by then. Exit status:
-0 done, 1 something failed (what was measured by then is in the document), 2 a wrong plan.
+the `document`. A network_server tells of `listening` and of each `session` ([protocol](network.md)).
+SIGINT and SIGTERM end the run early; the document has what was measured by then. Exit status: 0 done,
+1 something failed (what was measured by then is in the document), 2 a wrong plan.
 
 The document is described by the [schema of a run](run.schema.json), as `LoadDocument`. All times of a run are
 counted from the moment at which its first frame was due.
