@@ -105,6 +105,16 @@ def test_what_cannot_run_beside_is_named(run: RunCommand, tmp_path: Path, beside
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_shows_both(run: RunCommand, tmp_path: Path) -> None:
+    finished = run(
+        "bench", "frames", str(tmp_path), *FRAMES, "--beside", STREAM, "--blocks", "4", "--dry-run"
+    )
+    assert finished.returncode == 0
+    for words in (STREAM, "8.39 MB", "4, each alone and beside"):
+        assert words in finished.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_does_not_begin_beside_fails_the_command(run: RunCommand, tmp_path: Path) -> None:
     finished = run("bench", "frames", str(tmp_path), *FRAMES, "--beside", f"command -- {tmp_path}/none")
     assert finished.returncode == 1

@@ -24,6 +24,7 @@ from penstock.cli.bench_beside import (
     interference,
     parse_second,
     require_room_for_both,
+    show_second,
 )
 from penstock.cli.common import err, examples, out, print_json, reports_errors, size_option
 from penstock.files.space import write_document
@@ -175,6 +176,7 @@ def frames_command(
     second = _second(beside, beside_target or target, target, output)
     require_room_for_both(target, request.bytes, request.files, second)
     err().print(frames_plan_view(request, str(target)))
+    show_second(second, blocks)
     if dry_run:
         return
     may_go_on(yes)
@@ -254,6 +256,7 @@ def stream_command(
     second = _second(beside, beside_target or target, target, output)
     require_room_for_both(target, workload.threads * workload.thread_bytes, workload.threads, second)
     err().print(stream_plan_view(workload, str(target)))
+    show_second(second, blocks)
     if dry_run:
         return
     may_go_on(yes)

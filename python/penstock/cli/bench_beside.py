@@ -25,7 +25,7 @@ from penstock.model.campaigns import CaseRun
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.runs import Run
 from penstock.programs.beside import Repeated, RepeatedCommand
-from penstock.report.interference import effects_view, run_line
+from penstock.report.interference import effects_view, run_line, second_plan_view
 
 Beside = Annotated[
     str | None,
@@ -155,6 +155,11 @@ def require_room_for_both(target: Path, needed_bytes: int, files: int, second: S
     else:
         require_room(target, needed_bytes, files)
         require_room(second.target, second.bytes, second.files)
+
+
+def show_second(second: Second | None, blocks: int) -> None:
+    if second is not None:
+        err().print(second_plan_view(second.text, str(second.target or ""), second.bytes, blocks))
 
 
 def interference(

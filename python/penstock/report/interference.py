@@ -9,8 +9,16 @@ from rich.text import Text
 from penstock.bench.interference import ALONE, BESIDE, Effect
 from penstock.bench.values import Unit, values_of
 from penstock.model.campaigns import Campaign, CaseRun
-from penstock.model.units import human_rate, human_seconds
+from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.runs import checks_table
+from penstock.report.tables import fact_table
+
+
+def second_plan_view(text: str, target: str, size: int, blocks: int) -> Table:
+    """What will run beside the first load, before it does."""
+    where = f"a new folder in {target}, removed afterwards; {human_bytes(size)}" if target else ""
+    rows = {"beside": text, "in": where, "blocks": f"{blocks}, each alone and beside"}
+    return fact_table(rows)
 
 
 def run_line(done: CaseRun) -> str:
