@@ -81,7 +81,9 @@ class NetworkStream(_Part):
     received_bytes: int
     busy_s: float = Field(description="processor time of the busier one of its threads")
     before: TcpNumbers
-    after: TcpNumbers
+    after: TcpNumbers = Field(
+        description="the client looks when all has arrived, the server when its last byte is with its kernel"
+    )
 
 
 class NetworkSide(_Part):
