@@ -35,6 +35,7 @@ from rows import (
     load,
     memory,
     metadata,
+    network,
     path,
     placements,
     ranks,
@@ -74,6 +75,8 @@ ROWS: dict[str, Row] = {
     "compare-real": compare.real,
     "metadata": metadata.beside_bare_calls,
     "load-ranks": load.ranks_beside_fio,
+    "network": network.over_loopback,
+    "network-link": network.over_a_link,
 }
 
 

@@ -33,6 +33,7 @@ from penstock.model.load import (
     PosixBackend,
     StreamWorkload,
 )
+from penstock.model.network import NetworkServerWorkload, NetworkWorkload
 from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
 from penstock.model.runs import Run, Verdict, schema_of
 from penstock.model.sizing import Sizing
@@ -248,8 +249,9 @@ LOAD_PAGE = """\
 the program directly makes the folder, and removes the files.
 
 Events come as JSON lines on standard output: `progress` a few times a second, and at the end `result` with
-the `document`. SIGINT and SIGTERM end the run early; the document has what was measured by then. Exit status:
-0 done, 1 something failed (what was measured by then is in the document), 2 a wrong plan.
+the `document`. A network_server tells of `listening` and of each `session` ([protocol](network.md)).
+SIGINT and SIGTERM end the run early; the document has what was measured by then. Exit status: 0 done,
+1 something failed (what was measured by then is in the document), 2 a wrong plan.
 
 Started by `mpirun` or `srun` its processes are ranks that put on their load together: rank 0 reads the plan
 and tells the events. With `--stop-at-eof` the end of its standard input ends the run. A job that is to end
@@ -276,6 +278,8 @@ def load_page() -> str:
         ("image of a workload of kind frames", FrameImage),
         ("workload of kind stream", StreamWorkload),
         ("workload of kind metadata", MetadataWorkload),
+        ("workload of kind network", NetworkWorkload),
+        ("workload of kind network_server", NetworkServerWorkload),
     ):
         lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
     return "\n".join(lines).rstrip() + "\n"

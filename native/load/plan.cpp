@@ -169,15 +169,27 @@ Result<void> read_workload(Fields& fields, LoadPlan& plan) {
     PEN_ASSIGN(plan.workload, read_stream(workload));
   } else if (kind == "metadata") {
     PEN_ASSIGN(plan.workload, MetadataPlan::read(workload));
+  } else if (kind == "network") {
+    PEN_ASSIGN(plan.workload, read_network(workload));
+  } else if (kind == "network_server") {
+    PEN_ASSIGN(plan.workload, read_network_server(workload));
   } else {
-    return workload.wrong("kind", "frames, stream or metadata");
+    return workload.wrong("kind", "frames, stream, metadata, network or network_server");
   }
   return workload.refuse_others();
+}
+
+bool over_network(const LoadPlan& plan) {
+  return std::holds_alternative<NetworkPlan>(plan.workload) || std::holds_alternative<NetworkServerPlan>(plan.workload);
 }
 
 /// What one part of the plan allows only together with another.
 Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   const auto* posix = std::get_if<PosixPlan>(&plan.backend);
+  if (over_network(plan)) {
+    if (std::holds_alternative<NullPlan>(plan.backend)) return {};
+    return make_error(Errc::invalid_argument, "backend.kind is not null: a network workload stores nothing");
+  }
   if (const auto* mpiio = std::get_if<MpiioPlan>(&plan.backend))
     PEN_TRY(std::visit([&](const auto& workload) { return check_workload(*mpiio, workload); }, plan.workload));
   if (const auto* hdf5 = std::get_if<Hdf5Plan>(&plan.backend))
@@ -216,8 +228,11 @@ Json backend_json(const std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan>& 
           {"freeze_s", seconds_of(null.freeze_ns)}};
 }
 
-Json workload_json(const std::variant<FramesPlan, StreamPlan, MetadataPlan>& workload) {
+Json workload_json(const LoadPlan& plan) {
+  const auto& workload = plan.workload;
   if (const auto* metadata = std::get_if<MetadataPlan>(&workload)) return metadata->to_json();
+  if (const auto* client = std::get_if<NetworkPlan>(&workload)) return to_json(*client);
+  if (const auto* server = std::get_if<NetworkServerPlan>(&workload)) return to_json(*server);
   if (const auto* frames = std::get_if<FramesPlan>(&workload))
     return {{"kind", "frames"},
             {"frames", frames->frames},
@@ -269,7 +284,7 @@ Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
 
 Json LoadPlan::to_json() const {
   return {{"backend", backend_json(backend)},
-          {"workload", workload_json(workload)},
+          {"workload", workload_json(*this)},
           {"content", content == ContentKind::random ? "random" : "zeros"},
           {"seed", seed},
           {"prefix", prefix},

@@ -12,6 +12,7 @@
 #include "base/result.hpp"
 #include "load/image.hpp"
 #include "load/metadata_plan.hpp"
+#include "load/network_plan.hpp"
 
 namespace penstock::load {
 
@@ -106,7 +107,7 @@ constexpr std::uint64_t intervals_max = 10'000;
 
 struct LoadPlan {
   std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan> backend;
-  std::variant<FramesPlan, StreamPlan, MetadataPlan> workload;
+  std::variant<FramesPlan, StreamPlan, MetadataPlan, NetworkPlan, NetworkServerPlan> workload;
   ContentKind content = ContentKind::random;
   std::uint64_t seed = 1;
   std::string prefix;           ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000

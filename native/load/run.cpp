@@ -13,6 +13,8 @@ namespace {
 Result<Measured> run_workload(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
   if (std::holds_alternative<FramesPlan>(plan.workload)) return run_frames(plan, std::move(backend), context);
   if (std::holds_alternative<StreamPlan>(plan.workload)) return run_stream(plan, std::move(backend), context);
+  if (std::holds_alternative<NetworkPlan>(plan.workload)) return run_network(plan, context);
+  if (std::holds_alternative<NetworkServerPlan>(plan.workload)) return run_network_server(plan, context);
   return run_metadata(plan, std::move(backend), context);
 }
 
@@ -26,9 +28,10 @@ Result<std::shared_ptr<Backend>> make_any_backend(const LoadPlan& plan, const Ru
 }
 
 Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
-  if (team.ranks() > 1 && std::holds_alternative<MetadataPlan>(plan.workload))
-    return make_error(Errc::invalid_argument, "workload.kind is metadata, expected frames or stream with {} ranks",
-                      team.ranks());
+  const bool has_shares =
+      std::holds_alternative<FramesPlan>(plan.workload) || std::holds_alternative<StreamPlan>(plan.workload);
+  if (team.ranks() > 1 && !has_shares)
+    return make_error(Errc::invalid_argument, "workload.kind is one of a single process, expected frames or stream");
   const auto* frames = std::get_if<FramesPlan>(&plan.workload);
   if (frames != nullptr && frames->frames < team.ranks())
     return make_error(Errc::invalid_argument, "workload.frames is {}, expected one for each of {} ranks at least",

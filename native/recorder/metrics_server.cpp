@@ -3,8 +3,8 @@
 
 #include <exception>
 
+#include "base/socket.hpp"
 #include "recorder/metrics.hpp"
-#include "stream/socket.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -36,7 +36,7 @@ class Server final : public MetricsServer {
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const MetricsConfig& config, MetricsSource source) {
   const auto where = address_of(config.host, config.port);
-  const auto loopback = stream::is_loopback(config.host);
+  const auto loopback = is_loopback(config.host);
   if (!loopback.ok())
     return make_error(Errc::invalid_argument, "metrics.listen {}: {}", where, loopback.error().message());
   if (!*loopback)
@@ -48,7 +48,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const MetricsConfig&
   const auto host = config.host == "localhost" ? std::string("127.0.0.1") : config.host;
   {
     // The library says only that it failed; this tells why.
-    auto probe = stream::listen_on(host, config.port, 0);
+    auto probe = listen_on(host, config.port, 0);
     if (!probe.ok()) return make_error(Errc::invalid_argument, "metrics.listen {}: {}", where, probe.error().message());
   }
   try {

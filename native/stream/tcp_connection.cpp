@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
 #include "base/threads.hpp"
+#include "base/token.hpp"
 #include "stream/delivery.hpp"
 #include "stream/tcp_frame.hpp"
 

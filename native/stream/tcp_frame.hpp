@@ -66,7 +66,4 @@ struct TcpControl {
 std::vector<std::byte> encode_control(TcpKind kind, std::uint64_t sequence, const TcpControl& control);
 Result<TcpControl> parse_control(TcpKind kind, Bytes message);
 
-/// True if equal; takes as long for every `offered` of one length.
-bool same_token(std::string_view expected, std::string_view offered);
-
 }  // namespace penstock::stream

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <memory>
 
+#include "base/socket.hpp"
 #include "frame/pool.hpp"
-#include "stream/socket.hpp"
 
 namespace penstock::stream {
 

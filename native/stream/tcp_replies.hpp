@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "stream/socket.hpp"
+#include "base/socket.hpp"
 #include "stream/tcp_frame.hpp"
 
 namespace penstock::stream {

@@ -9,8 +9,8 @@
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/socket.hpp"
 #include "stream/image_of.hpp"
-#include "stream/socket.hpp"
 #include "stream/tcp.hpp"
 #include "stream/tcp_frame.hpp"
 #include "stream/tcp_window.hpp"

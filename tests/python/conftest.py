@@ -15,6 +15,7 @@ import numpy
 import psutil
 import pytest
 from detector_stream import send
+from network_ends import Listen, OtherEnd
 
 from penstock.model.events import Event, Listening, RecorderSeriesEnd, parse_event
 from penstock.programs.locate import find_program
@@ -109,6 +110,20 @@ def record(programs: dict[str, Path]) -> Iterator[Record]:
     for command in started:
         end_with_family(command.process)
         command.process.communicate(timeout=30)
+
+
+@pytest.fixture
+def listen() -> Iterator[Listen]:
+    started: list[OtherEnd] = []
+
+    def start(*options: str, before: tuple[str, ...] = (), token: str = "") -> OtherEnd:
+        started.append(OtherEnd(*options, before=before, token=token))
+        return started[-1]
+
+    yield start
+    for other in started:
+        end_with_family(other.process)
+        other.process.communicate(timeout=30)
 
 
 @pytest.fixture

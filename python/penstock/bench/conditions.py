@@ -18,20 +18,33 @@ _MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 def conditions_of(target: Path) -> Conditions:
     """Of `target`, a folder, and this machine."""
     facts, mount, room = storage_facts(target), find_mount(target), os.statvfs(target)
+    options = mount.options.items() if mount else ()
+    storage = {
+        "file_system": facts.kind,
+        "mount": facts.mount,
+        "mount_source": mount.source if mount else "",
+        "mount_options": ",".join(f"{name}={value}" if value else name for name, value in options),
+        "block_bytes": facts.block_bytes,
+        "stripe_bytes": facts.stripe_bytes,
+        "free_bytes": room.f_bavail * room.f_frsize,
+    }
+    return conditions_of_machine().model_copy(update=storage)
+
+
+def conditions_of_machine() -> Conditions:
+    """Where nothing is stored: of this machine alone."""
     return Conditions(
         host=platform.node(),
         kernel=platform.release(),
         processors=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        file_system=facts.kind,
-        mount=facts.mount,
-        mount_source=mount.source if mount else "",
-        mount_options=",".join(f"{name}={value}" if value else name for name, value in mount.options.items())
-        if mount
-        else "",
-        block_bytes=facts.block_bytes,
-        stripe_bytes=facts.stripe_bytes,
-        free_bytes=room.f_bavail * room.f_frsize,
+        file_system="",
+        mount="",
+        mount_source="",
+        mount_options="",
+        block_bytes=0,
+        stripe_bytes=0,
+        free_bytes=0,
         versions={"penstock": __version__, "python": platform.python_version(), **_commit()},
         command=shlex.join(["penstock", *sys.argv[1:]]),
     )

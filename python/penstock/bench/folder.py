@@ -135,6 +135,11 @@ class BenchFolder:
             os.fsync(file.fileno())
         unfinished.replace(self.path / MANIFEST)
 
+    def empty(self) -> None:
+        """Removes what is listed, and leaves the folder for more of it."""
+        with _Opened(self.path) as opened:
+            opened.remove(self._is_listed)
+
     def remove(self) -> None:
         """Removes what is listed, and the folder. A PenstockError names what is not its own."""
         try:

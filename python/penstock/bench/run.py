@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.checks import frame_checks, stream_checks, validity_of
 from penstock.bench.conditions import conditions_of, is_memory
+from penstock.bench.cost import processor_cost
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
 from penstock.bench.images import ImageRequest, suffix_of, template_file
@@ -241,6 +242,13 @@ def measure_ceiling(
     return document.frames.written / seconds if seconds else None
 
 
+def stored_frames_plan(request: FramesRequest, folder: BenchFolder, prefix: str) -> LoadPlan:
+    """Of plain frames. Its files are announced."""
+    folder.announce(FileSet(prefix=prefix, count=request.files))
+    backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
+    return frames_plan(request, backend, prefix)
+
+
 def run_frames(
     request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling, team: Ranks | None = None
 ) -> Run:
@@ -285,6 +293,7 @@ def _run_frames(
         validity=validity_of(checks),
         checks=checks,
         frames=frame_figures(document),
+        cost=processor_cost(document),
         ceiling_hz=ceiling_hz,
         document=document,
     )
@@ -301,6 +310,22 @@ def stream_bytes(workload: StreamWorkload, team: Ranks | None) -> int:
     return workload.bytes * (team.count if team is not None else 1)
 
 
+def stream_plan(
+    workload: StreamWorkload, access: Access, folder: BenchFolder, team: Ranks | None = None
+) -> LoadPlan:
+    """Its files are announced."""
+    prefix = "stream-"
+    folder.announce(FileSet(prefix=prefix, count=stream_files(workload, access, team)))
+    return LoadPlan(
+        backend=access.backend(folder.path),
+        workload=workload,
+        content=access.content,
+        seed=access.seed,
+        prefix=prefix,
+        interval_s=_INTERVAL_MIN_S * 5,
+    )
+
+
 def run_stream(
     workload: StreamWorkload,
     access: Access,
@@ -309,16 +334,7 @@ def run_stream(
     team: Ranks | None = None,
 ) -> Run:
     """The run in `folder`, by `team`."""
-    prefix = "stream-"
-    folder.announce(FileSet(prefix=prefix, count=stream_files(workload, access, team)))
-    plan = LoadPlan(
-        backend=access.backend(folder.path),
-        workload=workload,
-        content=access.content,
-        seed=access.seed,
-        prefix=prefix,
-        interval_s=_INTERVAL_MIN_S * 5,
-    )
+    plan = stream_plan(workload, access, folder, team)
     conditions = conditions_of(folder.path)
     document: LoadDocument = load(plan, telling.progress, telling.log, team)
     figures = stream_figures(document)
@@ -330,5 +346,6 @@ def run_stream(
         validity=validity_of(checks),
         checks=checks,
         streams=figures,
+        cost=processor_cost(document),
         document=document,
     )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from penstock.model.runs import FrameFigures, Run
 
-Unit = Literal["B/s", "1/s", "ms", "s", "share"]
+Unit = Literal["B/s", "1/s", "ms", "s", "share", "s/GB"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,14 @@ def values_of(run: Run) -> dict[str, Value]:
         values[phase.phase] = Value(phase.bytes_per_s, "B/s", "higher")
     for operation in run.metadata:
         values[operation.operation.replace("_", " ")] = Value(operation.rate_mean, "1/s", "higher")
+    if run.network is not None:
+        for transfer in run.network.transfers:
+            values[transfer.name] = Value(transfer.bytes_per_s, "B/s", "higher")
+        for trips in run.network.round_trips:
+            values[f"round trip {trips.message_bytes} B p50"] = Value(trips.round_trip_ms.p50, "ms", "lower")
+            values[f"round trip {trips.message_bytes} B p99"] = Value(trips.round_trip_ms.p99, "ms", "lower")
+    if run.cost is not None:
+        values["processor time"] = Value(run.cost.machine_s_per_gb, "s/GB", "lower")
     return values
 
 

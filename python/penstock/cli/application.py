@@ -8,6 +8,7 @@ from penstock import __version__
 from penstock.cli.advise import advise_command
 from penstock.cli.bench import bench_application
 from penstock.cli.bench_metadata import metadata_command
+from penstock.cli.bench_network import network_command
 from penstock.cli.bench_stream import stream_command
 from penstock.cli.campaign import campaign_command
 from penstock.cli.check import check_command
@@ -159,6 +160,15 @@ bench_application.command(
         "penstock bench metadata /data --threads 8 --shared --shift 1 --only files --size 4KiB",
     ),
 )(metadata_command)
+bench_application.command(
+    "network",
+    short_help="Measure the network between two machines.",
+    epilog=examples(
+        "penstock bench network --local",
+        "penstock bench network --listen eth1 --token-file token.txt",
+        "penstock bench network 10.1.2.3 --token-file token.txt --streams 4 --link 100Gb",
+    ),
+)(network_command)
 application.add_typer(bench_application, name="bench")
 application.command(
     "compare",

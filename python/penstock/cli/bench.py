@@ -1,34 +1,23 @@
 """`penstock bench`"""
 
-import re
-import sys
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
-import numpy
 import typer
 
-from penstock.bench.folder import BenchFolder, find_left, require_room, require_target
-from penstock.bench.images import ImageRequest, PixelType, make_template
-from penstock.bench.run import (
-    Access,
-    FramesRequest,
-    Telling,
-    frames_request,
-    require_a_frame_a_rank,
-    run_frames,
-)
+from penstock.bench.folder import BenchFolder, find_left
+from penstock.bench.images import PixelType
+from penstock.bench.run import Access, frames_request, require_a_frame_a_rank
 from penstock.bench.workloads import frames_job
-from penstock.cli.campaign_runs import repeat
-from penstock.cli.common import err, examples, out, print_json, reports_errors, size_option
-from penstock.cli.documents import write_and_enter
+from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
+from penstock.cli.bench_running import How, check_run, may_go_on, run_job
+from penstock.cli.common import err, examples, out, reports_errors
+from penstock.cli.frame_choice import FormatOption, Rename, check_layout, frame_bytes_of, image_request
 from penstock.cli.ranks_choice import MpiOption, RanksOption, team_of
 from penstock.model.campaign_files import BLOCKS_MAX
-from penstock.model.errors import ExitCode, UsageError
+from penstock.model.errors import UsageError
 from penstock.model.load import ContentKind, Layout, Sync
-from penstock.model.runs import Run
-from penstock.report.progress import ProgressView, show_load
-from penstock.report.runs import frames_plan_view, run_view
+from penstock.report.runs import frames_plan_view
 
 bench_application = typer.Typer(
     help="Measure a storage with one workload.",
@@ -66,12 +55,9 @@ LateAfter = Annotated[
         " [default: the time between frames, at least 0.01]",
     ),
 ]
-FrameFormat = Literal["raw", "cbf", "tiff", "hdf5"]
-FormatOption = Annotated[
-    FrameFormat, typer.Option("--format", help="Plain bytes, or files that image readers open.")
-]
-Rename = Annotated[
-    bool, typer.Option("--rename", help="Files are called NAME.partial until they are complete.")
+ProfileOption = Annotated[
+    bool,
+    typer.Option("--profile", help="Tell where the processors' time goes; needs perf, and may need root."),
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the folder and the files.")]
 Output = Annotated[Path | None, typer.Option(help="Write the document of the run into this file.")]
@@ -84,93 +70,13 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be writ
 Json = Annotated[bool, typer.Option("--json", help="The document on standard output, for machines.")]
 
 
-def may_go_on(yes: bool) -> None:
-    """Asks on a terminal. A UsageError where nobody can be asked; typer.Exit where the answer is no."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "nothing is written without a yes", "add --yes, or --dry-run to see what would be written"
-        )
-    if not typer.confirm("Go on?", err=True):
-        raise typer.Exit(int(ExitCode.FAILED))
-
-
-def telling(view: ProgressView) -> Telling:
-    return Telling(lambda event: show_load(view, event), view.say)
-
-
-def check_output(path: Path | None, option: str = "--output") -> None:
-    """Before anything is measured: a UsageError where the document could not be written."""
-    if path is not None and (path.exists() or not path.absolute().parent.is_dir()):
-        what = "is there already" if path.exists() else "is in a folder that is not there"
-        raise UsageError(f"{option} {path} {what}", "name a new file")
-
-
-def refuse_keeping(keep: bool, repetitions: int | None) -> None:
-    if keep and repetitions is not None:
-        raise UsageError("--keep is for one run", "leave --repetitions or --keep away")
-
-
-def finish(run: Run, output: Path | None, json: bool) -> None:
-    """While the folder is there still: where that cannot be removed, what was measured is not lost."""
-    if output is not None:
-        write_and_enter(output, run)
-    if json:
-        print_json(run)
-    else:
-        out().print(run_view(run))
-    if run.document.interrupted or run.document.problem:
-        raise typer.Exit(int(ExitCode.FAILED))
-    if run.validity == "invalid":
-        raise typer.Exit(int(ExitCode.INVALID))
-
-
-def _rows_and_columns(shape: str) -> tuple[int, int]:
-    match = re.fullmatch(r"([0-9]{1,7})x([0-9]{1,7})", shape)
-    rows, columns = (int(match[1]), int(match[2])) if match else (0, 0)
-    if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
-        raise UsageError(
-            f"--shape {shape} is not possible", "two numbers from 1 to 1048576, such as 2527x2463"
-        )
-    return rows, columns
-
-
-def check_layout(layout: Layout, format_: FrameFormat, rename: bool) -> None:
-    if layout == "file_a_writer" and (rename or format_ != "raw"):
-        raise UsageError("--layout file_a_writer holds plain frames", "leave --format and --rename away")
-
-
-def image_request(shape: str | None, type_: str, format_: FrameFormat) -> ImageRequest | None:
-    """None for plain bytes. A UsageError where the format holds no such frames."""
-    if format_ == "raw":
-        return None
-    if shape is None:
-        raise UsageError(f"--format {format_} needs --shape", "for example --shape 2527x2463")
-    if type_ not in get_args(PixelType):
-        raise UsageError(f"image files of {type_} are not made", f"one of {', '.join(get_args(PixelType))}")
-    rows, columns = _rows_and_columns(shape)
-    return ImageRequest.model_validate({"format": format_, "rows": rows, "columns": columns, "type": type_})
-
-
-def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image: ImageRequest | None) -> int:
-    """What a frame takes as a file."""
-    if (size is None) == (shape is None):
-        raise UsageError("a frame has --frame-size or --shape", "give one of them")
-    if image is not None:
-        return len(make_template(image).data)
-    if size is not None:
-        return size_option(size, "--frame-size")
-    rows, columns = _rows_and_columns(shape or "")
-    return rows * columns * numpy.dtype(type_).itemsize
-
-
 @bench_application.command(
     "frames",
     epilog=examples(
         "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
         "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
         "penstock bench frames /data --format cbf --shape 2527x2463 --rate 25 --rename",
+        "penstock bench frames /data --frame-size 8MiB --rate 50 --beside 'stream --threads 2 --size 8GiB'",
     ),
 )
 @reports_errors
@@ -202,8 +108,12 @@ def frames_command(
     seed: Seed = 1,
     ranks: RanksOption = None,
     mpi: MpiOption = None,
+    profile: ProfileOption = False,
     keep: Keep = False,
     repetitions: Repetitions = None,
+    beside: Beside = None,
+    beside_target: BesideTarget = None,
+    blocks: Blocks = 5,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -233,27 +143,16 @@ def frames_command(
     request = request.model_copy(update={"rename": rename, "image": image})
     if frames is not None:
         request = request.model_copy(update={"frames": frames})
+    require_a_frame_a_rank(request)
     team = team_of(ranks, mpi)
-    refuse_keeping(keep, repetitions)
-    _prepare(target, output, request)
+    how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
+    second = check_run(how, request.bytes, request.files, bench_application)
     err().print(frames_plan_view(request, str(target), repetitions=repetitions))
+    show_second(second, blocks)
     if dry_run:
         return
     may_go_on(yes)
-    if repetitions is not None:
-        repeat(frames_job(request, team), target, repetitions, output, json, telling)
-        return
-    with BenchFolder.make(target, keep) as folder:
-        with ProgressView(err()) as view:
-            run = run_frames(request, folder, "frame-", telling(view), team)
-        finish(run, output, json)
-
-
-def _prepare(target: Path, output: Path | None, request: FramesRequest) -> None:
-    require_a_frame_a_rank(request)
-    require_target(target)
-    check_output(output)
-    require_room(target, request.bytes, request.files)
+    run_job(frames_job(request, team), how, second)
 
 
 @bench_application.command(

@@ -7,20 +7,8 @@ import typer
 from penstock.bench.folder import BenchFolder, require_room, require_target
 from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, run_metadata
 from penstock.bench.run import Access
-from penstock.cli.bench import (
-    Content,
-    DryRun,
-    Json,
-    Keep,
-    Output,
-    Seed,
-    Target,
-    Yes,
-    check_output,
-    finish,
-    may_go_on,
-    telling,
-)
+from penstock.cli.bench import Content, DryRun, Json, Keep, Output, Seed, Target, Yes
+from penstock.cli.bench_running import check_output, finish, may_go_on, telling
 from penstock.cli.common import err, reports_errors, size_option
 from penstock.report.metadata import metadata_plan_view
 from penstock.report.progress import ProgressView

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.bench.folder import BenchFolder, require_room, require_target
 from penstock.bench.library import check_library
-from penstock.bench.run import Access, run_stream, stream_bytes, stream_files, stream_workload
+from penstock.bench.run import Access, stream_bytes, stream_files, stream_workload
 from penstock.bench.workloads import stream_job
 from penstock.cli.bench import (
     Buffered,
@@ -15,18 +14,16 @@ from penstock.cli.bench import (
     Json,
     Keep,
     Output,
+    ProfileOption,
     Repetitions,
     Seed,
     SyncOption,
     Target,
     Yes,
-    check_output,
-    finish,
-    may_go_on,
-    refuse_keeping,
-    telling,
+    bench_application,
 )
-from penstock.cli.campaign_runs import repeat
+from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
+from penstock.cli.bench_running import How, check_run, may_go_on, run_job
 from penstock.cli.common import err, reports_errors, size_option
 from penstock.cli.ranks_choice import (
     BackendOption,
@@ -45,7 +42,6 @@ from penstock.cli.ranks_choice import (
     team_of,
 )
 from penstock.model.load import Order
-from penstock.report.progress import ProgressView
 from penstock.report.runs import stream_plan_view
 
 
@@ -85,8 +81,12 @@ def stream_command(
     hint: HintOption = None,
     chunk: ChunkOption = None,
     deflate: DeflateOption = None,
+    profile: ProfileOption = False,
     keep: Keep = False,
     repetitions: Repetitions = None,
+    beside: Beside = None,
+    beside_target: BesideTarget = None,
+    blocks: Blocks = 5,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -117,19 +117,12 @@ def stream_command(
     )
     access = Access(direct=not buffered, sync=sync, content=content, seed=seed, library=library)
     check_library(workload, access)
-    refuse_keeping(keep, repetitions)
-    require_target(target)
-    check_output(output)
     files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, team)
-    require_room(target, size_of_all, files)
+    how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
+    second = check_run(how, size_of_all, files, bench_application)
     err().print(stream_plan_view(workload, str(target), files, size_of_all, repetitions))
+    show_second(second, blocks)
     if dry_run:
         return
     may_go_on(yes)
-    if repetitions is not None:
-        repeat(stream_job(workload, access, team), target, repetitions, output, json, telling)
-        return
-    with BenchFolder.make(target, keep) as folder:
-        with ProgressView(err()) as view:
-            run = run_stream(workload, access, folder, telling(view), team)
-        finish(run, output, json)
+    run_job(stream_job(workload, access, team), how, second)

@@ -7,7 +7,8 @@ import typer
 
 from penstock.bench.folder import require_target
 from penstock.bench.local_speed import measure_device, measure_speeds, speed_request
-from penstock.cli.bench import DryRun, Yes, check_output, may_go_on, telling
+from penstock.cli.bench import DryRun, Yes
+from penstock.cli.bench_running import check_output, may_go_on, telling
 from penstock.cli.common import err, out, print_json, reports_errors, size_option
 from penstock.files.sheet.devices import device_node
 from penstock.files.sheet.sheet import data_sheet, drives_below

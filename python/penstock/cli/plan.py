@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from penstock.bench.codec_speed import compressions
 from penstock.bench.measured import measured_bandwidth
-from penstock.cli.bench import check_output
+from penstock.cli.bench_running import check_output
 from penstock.cli.common import bandwidth_option, err, out, print_json, reports_errors, size_option
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.files.space import write_document

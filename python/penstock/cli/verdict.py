@@ -15,26 +15,21 @@ from penstock.cli.bench import (
     Buffered,
     BufferSeconds,
     DryRun,
-    FormatOption,
     Json,
     LateAfter,
     LayoutOption,
     Output,
-    Rename,
     Seed,
     SyncOption,
     Target,
     Writers,
     Yes,
-    check_layout,
-    check_output,
-    image_request,
-    may_go_on,
-    telling,
 )
+from penstock.cli.bench_running import check_output, may_go_on, telling
 from penstock.cli.common import ending_like_ctrl_c, err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.documents import enter
+from penstock.cli.frame_choice import FormatOption, Rename, check_layout, image_request
 from penstock.cli.report import ReportFile, require_new
 from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document

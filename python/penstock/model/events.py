@@ -217,6 +217,14 @@ class LoadProgress(Event):
     iteration: int = 0
 
 
+class NetworkSession(Event):
+    """A client of a network workload's server came, went, or was turned away."""
+
+    state: Literal["begins", "ends", "refused"]
+    peer: str = ""
+    text: str = ""  # why; empty: nothing was wrong
+
+
 class LoadResult(Event):
     """The last event of penstock-load; penstock.model.load.LoadDocument reads the document."""
 
@@ -258,7 +266,12 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "series_end": DetectorSeriesEnd,
     },
     "penstock-check": {"progress": CheckProgress, "report": CheckReport},
-    "penstock-load": {"progress": LoadProgress, "partial": LoadPartial, "result": LoadResult},
+    "penstock-load": {
+        "progress": LoadProgress,
+        "partial": LoadPartial,
+        "session": NetworkSession,
+        "result": LoadResult,
+    },
     "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},
 }
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.model.network import NetworkServerWorkload, NetworkSide, NetworkWorkload, Pattern
 from penstock.model.plans import GIB, MIB, LogLevel, Plan
 
 Sync = Literal["none", "end", "each"]
@@ -201,7 +202,10 @@ class LoadPlan(Plan):
     """The job of penstock-load."""
 
     backend: Annotated[NullBackend | PosixBackend | MpiioBackend | Hdf5Backend, Field(discriminator="kind")]
-    workload: Annotated[FramesWorkload | StreamWorkload | MetadataWorkload, Field(discriminator="kind")]
+    workload: Annotated[
+        FramesWorkload | StreamWorkload | MetadataWorkload | NetworkWorkload | NetworkServerWorkload,
+        Field(discriminator="kind"),
+    ]
     content: ContentKind = Field("random", description="random bytes cannot be compressed or deduplicated")
     seed: int = Field(1, ge=0, lt=2**64)
     prefix: str = Field(
@@ -368,6 +372,29 @@ class MetadataSaid(_Part):
     )
 
 
+class NetworkPhase(_Part):
+    """Messages there and back, or a transfer. `server` is null where it gave no answer any more."""
+
+    pattern: Pattern
+    streams: int
+    message_bytes: int
+    seconds: float = Field(description="planned")
+    interval_s: float = Field(description="of the series")
+    round_trips: Histogram | None = Field(description="of the pattern echo")
+    client: NetworkSide
+    server: NetworkSide | None
+
+
+class NetworkSaid(_Part):
+    peer_host: str = Field(description="what the other end calls its machine")
+    phases: list[NetworkPhase]
+
+
+class NetworkServed(_Part):
+    sessions: int
+    refused: int = Field(description="connections that were turned away")
+
+
 class StorageSaid(_Part):
     direct: bool = Field(description="all files were opened past the page cache")
     hints: dict[str, str] | None = Field(None, description="of MPI-IO: those in effect for the first file")
@@ -418,3 +445,20 @@ class LoadDocument(_Part):
     records: Records | None = None
     phases: list[StreamPhase] | None = None
     metadata: MetadataSaid | None = None
+    network: NetworkSaid | None = None
+    network_server: NetworkServed | None = None
+
+    @property
+    def active_seconds(self) -> float:
+        """How long the load was under way."""
+        if self.seconds is not None:
+            return self.seconds.completed or self.seconds.last_done or self.seconds.last_due
+        if self.network is not None:
+            return sum(phase.client.seconds for phase in self.network.phases)
+        return sum(
+            max(
+                (thread.done_s for thread in phase.threads if thread.done_s is not None),
+                default=len(phase.series.bytes) * phase.series.interval_s,
+            )
+            for phase in self.phases or []
+        )

@@ -112,9 +112,75 @@ class OperationFigures(_Part):
     latency_ms: Percentiles
 
 
+class ProcessorCost(_Part):
+    """Processor time for each GB (10⁹ bytes) that was moved: written and read, or sent and received."""
+
+    moved_bytes: int
+    user_s_per_gb: float = Field(description="of the whole machine, whoever used it")
+    system_s_per_gb: float = Field(description="the kernel, with its interrupts")
+    steal_s_per_gb: float = Field(description="taken by other virtual machines")
+    own_user_s_per_gb: float = Field(description="of the load generator alone")
+    own_system_s_per_gb: float
+
+    @property
+    def machine_s_per_gb(self) -> float:
+        return self.user_s_per_gb + self.system_s_per_gb
+
+
+class ProfileSymbol(_Part):
+    share: float
+    symbol: str
+    module: str
+    kind: str = Field(description="one of the names in `shares`")
+
+
+class Profile(_Part):
+    """Where the processors of the machine spent the time in which they were not idle."""
+
+    idle_share: float = Field(description="of all processors' time")
+    shares: dict[str, float] = Field(description="by what the work was for, the largest first")
+    symbols: list[ProfileSymbol] = Field(description="functions, the largest first")
+
+
+class RoundTrips(_Part):
+    """Messages of one size, there and back, one after the other over one connection."""
+
+    message_bytes: int
+    count: int
+    round_trip_ms: Percentiles
+
+
+class TransferFigures(_Part):
+    """One direction of a transfer, counted where the bytes arrived."""
+
+    name: Literal["up", "down", "both: up", "both: down"]
+    streams: int
+    bytes: int
+    seconds: float = Field(description="from the agreed start until the last byte had come")
+    bytes_per_s: float
+    share_of_link: float | None = Field(description="payload over what the link can carry; null: not known")
+    sent_again_share: float = Field(description="of the bytes that the sender's kernel sent")
+    round_trip_ms: float = Field(
+        description="as the sender's kernel had it at the end, mean over the streams"
+    )
+    sender_busy_share: float = Field(description="of the busiest thread, in processors")
+    receiver_busy_share: float
+    sender_s_per_gb: float = Field(description="processor time of the sender's program, for each GB")
+    receiver_s_per_gb: float
+
+
+class NetworkFigures(_Part):
+    """What follows from the document of a network workload."""
+
+    interface: str = Field(description="of the route to the other end; empty: not known")
+    link_bytes_per_s: float | None
+    round_trips: list[RoundTrips]
+    transfers: list[TransferFigures]
+
+
 class Run(_Part):
     format: Literal["penstock-run 1"] = "penstock-run 1"
-    workload: Literal["frames", "stream", "metadata"]
+    workload: Literal["frames", "stream", "metadata", "network"]
     target: str
     conditions: Conditions
     validity: Validity
@@ -122,6 +188,9 @@ class Run(_Part):
     frames: FrameFigures | None = None
     streams: list[StreamFigures] = []
     metadata: list[OperationFigures] = []
+    network: NetworkFigures | None = None
+    cost: ProcessorCost | None = None
+    profile: Profile | None = Field(None, description="where one was asked for and could be made")
     ceiling_hz: float | None = Field(
         None, description="frames a second that the generator reaches without storage"
     )

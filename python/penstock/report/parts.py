@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from penstock.model.load import FramesWorkload, PosixBackend, StreamWorkload
+from penstock.model.load import FramesWorkload, MetadataWorkload, NullBackend, StreamWorkload
 from penstock.model.runs import (
     Check,
     Conditions,
@@ -13,7 +13,9 @@ from penstock.model.runs import (
     Validity,
 )
 from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import OPERATION_TITLES, tree_rows
+from penstock.report.network import network_rows
 from penstock.report.page import Banner, Block, Cell, Facts, Section, State, Table
 from penstock.report.plots import latency_plot, series_plot
 
@@ -88,11 +90,14 @@ def pattern_block(run: Run) -> Facts:
     """What was written, and how."""
     plan = run.document.plan
     rows = {"target": run.target, "began": run.document.started}
-    if isinstance(plan.backend, PosixBackend):
-        access = "past the page cache" if run.document.storage.direct else "through the page cache"
-        rows["access"] = f"{access}, sync: {plan.backend.sync}"
-    else:
+    if isinstance(plan.backend, NullBackend):
         rows["access"] = f"no storage: null, {human_seconds(plan.backend.delay_s)} a call"
+    else:
+        cache = "past the page cache" if run.document.storage.direct else "through the page cache"
+        through = {"posix": cache, "mpiio": "through MPI-IO", "hdf5": "through HDF5"}[plan.backend.kind]
+        rows["access"] = f"{through}, sync: {plan.backend.sync}"
+    if run.document.job is not None:
+        rows["ranks"] = f"{run.document.job.ranks}, {run.document.job.library}"
     rows["content"] = f"{plan.content}, seed {plan.seed}"
     if isinstance(plan.workload, FramesWorkload):
         load = plan.workload
@@ -102,7 +107,7 @@ def pattern_block(run: Run) -> Facts:
         rows["late after"] = human_seconds(load.late_after_s)
     elif isinstance(plan.workload, StreamWorkload):
         rows["transfers"] = f"{human_bytes(plan.workload.transfer_bytes)}, {plan.workload.threads} threads"
-    else:
+    elif isinstance(plan.workload, MetadataWorkload):
         rows |= tree_rows(plan.workload)
     return Facts(rows)
 
@@ -125,6 +130,12 @@ def figures_block(run: Run) -> Facts:
         rows |= _stream_rows(phase)
     for operation in run.metadata:
         rows |= _operation_row(operation)
+    if run.network is not None:
+        rows |= network_rows(run.network)
+    if run.cost is not None:
+        rows |= cost_rows(run.cost)
+    if run.profile is not None:
+        rows |= profile_rows(run.profile, run.cost)
     return Facts(rows, "void" if run.validity == "invalid" else "")
 
 

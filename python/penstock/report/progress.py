@@ -149,6 +149,8 @@ def load_line(event: LoadProgress) -> str:
         return f"{event.done} of {event.total} frames, {event.held} held"
     if event.unit == "operations":
         return f"{event.done} of {event.total}, iteration {event.iteration + 1}"
+    if event.phase.startswith("network"):
+        return f"{event.done / 1e3:.0f} of {human_seconds(event.total / 1e3)}"
     return f"{human_bytes(event.done)} of {human_bytes(event.total)}"
 
 

@@ -11,7 +11,9 @@ from penstock.bench.run import FramesRequest
 from penstock.model.load import LoadDocument, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import metadata_view
+from penstock.report.network import network_rows
 from penstock.report.tables import fact_table
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -94,6 +96,12 @@ def run_view(run: Run) -> RenderableType:
     for phase in run.streams:
         figures |= _stream_rows(phase)
     figures |= _job_rows(run.document)
+    if run.network:
+        figures |= network_rows(run.network)
+    if run.cost:
+        figures |= cost_rows(run.cost)
+    if run.profile:
+        figures |= profile_rows(run.profile, run.cost)
     view = metadata_view(run.metadata) if run.workload == "metadata" else fact_table(figures)
     validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
     return Group(view, Text(), checks_table(run.checks), Text(), validity)

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/crc32c.hpp"
+#include "base/socket.hpp"
 #include "receiver.hpp"
 #include "samples.hpp"
-#include "stream/socket.hpp"
 #include "stream/tcp_frame.hpp"
 
 namespace penstock::stream::test {
@@ -365,15 +365,6 @@ TEST(TcpFrame, EveryFlippedBitOfAHeaderIsSeen) {
     flipped[bit / 8] ^= std::byte(1 << bit % 8);
     EXPECT_FALSE(decode_header(flipped).ok()) << "bit " << bit;
   }
-}
-
-TEST(TcpFrame, TokensAreEqualOnlyIfTheyAre) {
-  EXPECT_TRUE(same_token("abc", "abc"));
-  EXPECT_FALSE(same_token("abc", "abd"));
-  EXPECT_FALSE(same_token("abc", "abcabc"));
-  EXPECT_FALSE(same_token("abc", "ab"));
-  EXPECT_FALSE(same_token("abc", ""));
-  EXPECT_FALSE(same_token("", "abc"));
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <thread>
 
+#include "base/socket.hpp"
 #include "receiver.hpp"
 #include "samples.hpp"
-#include "stream/socket.hpp"
 
 namespace penstock::stream::test {
 namespace {

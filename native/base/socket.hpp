@@ -12,7 +12,7 @@
 #include "base/bytes.hpp"
 #include "base/result.hpp"
 
-namespace penstock::stream {
+namespace penstock {
 
 /// An open descriptor. shut_down() may be called from any thread and wakes those that wait in it.
 class Socket {
@@ -46,6 +46,8 @@ class Socket {
   /// sent: a full receive buffer of the peer counts as well.
   void give_up_after(std::chrono::milliseconds silence);
   void shut_down_reading();
+  /// The peer sees the end of what was sent; its own data still comes.
+  void shut_down_writing();
   void shut_down();
 
  private:
@@ -70,4 +72,4 @@ std::string peer_name(const Socket& socket);
 /// "tcp://host:port", with an IPv6 host in brackets.
 std::string tcp_address(const std::string& host, std::uint16_t port);
 
-}  // namespace penstock::stream
+}  // namespace penstock

@@ -1,4 +1,4 @@
-#include "stream/socket.hpp"
+#include "base/socket.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <memory>
 #include <utility>
 
-namespace penstock::stream {
+namespace penstock {
 namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
@@ -89,8 +89,8 @@ Error bind_error(int errnum, const std::string& name) {
                       name);
   if (errnum == EADDRINUSE)
     return make_error(Errc::refused,
-                      "listen on {}: another program listens there, perhaps a second recorder; end it "
-                      "or choose another port",
+                      "listen on {}: another program listens there, perhaps a second one of this kind; "
+                      "end it or choose another port",
                       name);
   return errno_error(errnum, fmt::format("listen on {}", name));
 }
@@ -208,6 +208,7 @@ void Socket::give_up_after(std::chrono::milliseconds silence) {
 }
 
 void Socket::shut_down_reading() { (void)::shutdown(descriptor_, SHUT_RD); }
+void Socket::shut_down_writing() { (void)::shutdown(descriptor_, SHUT_WR); }
 void Socket::shut_down() { (void)::shutdown(descriptor_, SHUT_RDWR); }
 
 Result<bool> is_loopback(const std::string& host) {
@@ -268,4 +269,4 @@ std::string tcp_address(const std::string& host, std::uint16_t port) {
                                              : fmt::format("tcp://[{}]:{}", host, port);
 }
 
-}  // namespace penstock::stream
+}  // namespace penstock

@@ -1,0 +1,61 @@
+/// The two ends of a network workload, as their plans describe them (docs/reference/load.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "base/result.hpp"
+#include "base/threads.hpp"
+
+namespace penstock::load {
+
+constexpr unsigned network_streams_max = 64;
+constexpr std::uint64_t network_message_bytes_max = std::uint64_t{1} << 24;
+constexpr double network_seconds_max = 3600;
+constexpr std::size_t token_bytes_max = 256;
+
+/// What goes over the streams of one phase. The client is the end that was told where the other one is.
+enum class Pattern {
+  echo,  ///< a message there and back, then the next one
+  up,    ///< from the client to the server
+  down,  ///< from the server to the client
+  both   ///< both ways at once, over the same connections
+};
+std::string_view name(Pattern pattern);
+/// Nothing where there is no pattern of that name.
+Result<Pattern> pattern_of(std::string_view text);
+
+struct NetworkPlan {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string token;  ///< empty: none
+  unsigned streams = 1;
+  std::uint64_t message_bytes = 0;  ///< of one call, in a transfer
+  double seconds = 0;               ///< of each transfer
+  std::vector<Pattern> transfers;
+  std::vector<std::uint64_t> echo_bytes;  ///< sizes of messages that go there and back, a phase each
+  double echo_seconds = 0;
+  std::vector<unsigned> cpus;  ///< empty: wherever the kernel puts the threads
+};
+
+struct NetworkServerPlan {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string token;           ///< empty: none, which loopback alone allows
+  std::uint64_t sessions = 0;  ///< it ends after so many; 0: no limit
+  double seconds_max = 0;      ///< and after so long; 0: no limit
+  std::vector<unsigned> cpus;
+};
+
+Result<NetworkPlan> read_network(Fields& fields);
+Result<NetworkServerPlan> read_network_server(Fields& fields);
+/// The same with all defaults, and a word in the place of the token.
+Json to_json(const NetworkPlan& plan);
+Json to_json(const NetworkServerPlan& plan);
+
+CpuMask mask_of(const std::vector<unsigned>& cpus);
+
+}  // namespace penstock::load

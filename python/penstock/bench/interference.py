@@ -1,0 +1,146 @@
+"""What a second load does to a first one: runs alone and beside it, in interleaved blocks."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from penstock.bench.checks import validity_of
+from penstock.bench.folder import BenchFolder
+from penstock.bench.intervals import Interval, median_interval
+from penstock.bench.values import Unit, values_of
+from penstock.model.campaigns import Campaign, Case, CaseRun
+from penstock.model.load import LoadPlan
+from penstock.model.runs import Check, CheckOutcome, Run
+from penstock.model.units import human_seconds
+from penstock.programs.beside import Repeated, RepeatedLoad, Stint
+
+ALONE, BESIDE = "alone", "beside"
+UNDER_WAY_SHARE, UNDER_WAY_SHARE_MIN = 0.95, 0.5
+# What the second load does to this machine is what is looked for.
+_EXPECTED = "machine quiet"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One value of the first load. `ratio` is beside / alone within blocks; None where it is 0 alone."""
+
+    name: str
+    unit: Unit
+    alone: float
+    beside: float
+    ratio: Interval | None
+
+
+@contextmanager
+def load_beside(target: Path, plan_of: Callable[[BenchFolder], LoadPlan]) -> Iterator[Repeated]:
+    """The load generator, repeated in a folder of its own in `target`."""
+    with BenchFolder.make(target) as folder, RepeatedLoad(plan_of(folder), folder.empty) as repeated:
+        yield repeated
+
+
+def interfere(
+    first: Callable[[], Run],
+    second: Callable[[], AbstractContextManager[Repeated]],
+    what: dict[str, str | int | float],
+    blocks: int,
+    seed: int,
+    on_run: Callable[[CaseRun], None],
+) -> Campaign:
+    """Each block runs `first` alone and beside `second`, in an order drawn from `seed`.
+
+    Ends with the run that was cut short, if one was. `what` are the parameters of the second load.
+    """
+    order = random.Random(seed)
+    runs: list[CaseRun] = []
+    for block in range(blocks):
+        for case in order.sample((ALONE, BESIDE), 2):
+            run = first() if case == ALONE else _beside(first, second)
+            runs.append(CaseRun(case=case, block=block, run=run))
+            on_run(runs[-1])
+            if run.document.interrupted or run.document.problem is not None:
+                return _campaign(runs, what, blocks, seed)
+    return _campaign(runs, what, blocks, seed)
+
+
+def _campaign(runs: list[CaseRun], what: dict[str, str | int | float], blocks: int, seed: int) -> Campaign:
+    return Campaign(
+        name="interference",
+        title=f"{runs[0].run.workload}, alone and beside {what['beside']}",
+        seed=seed,
+        blocks=blocks,
+        cases=[Case(name=ALONE), Case(name=BESIDE, parameters=what)],
+        runs=runs,
+    )
+
+
+def _beside(first: Callable[[], Run], second: Callable[[], AbstractContextManager[Repeated]]) -> Run:
+    with second() as repeated:
+        run = first()
+    begin_s = datetime.fromisoformat(run.document.started).timestamp()
+    window = Stint(begin_s, begin_s + run.document.active_seconds)
+    checks = [check for check in run.checks if check.name != _EXPECTED]
+    checks.append(check_under_way(window, repeated.stints, repeated.problem))
+    return run.model_copy(update={"checks": checks, "validity": validity_of(checks)})
+
+
+def check_under_way(window: Stint, stints: Sequence[Stint], problem: str | None = None) -> Check:
+    """Whether the second load was there while the first one was."""
+    seconds = window.end_s - window.begin_s
+    share = sum(_overlap(window, stint) for stint in stints) / seconds if seconds > 0 else 0.0
+    outcome: CheckOutcome = (
+        "ok" if share >= UNDER_WAY_SHARE else "warning" if share >= UNDER_WAY_SHARE_MIN else "failed"
+    )
+    longest = max(_gaps(window, stints), default=0.0)
+    actual = f"{100 * share:.1f} %; begun {len(stints)} times, the longest gap {human_seconds(longest)}"
+    if problem is not None:
+        outcome, actual = "failed", f"{actual}; it ended: {problem}"
+    return Check(
+        name="second load under way",
+        outcome=outcome,
+        expected=f"at least {100 * UNDER_WAY_SHARE:.0f} % of the time",
+        actual=actual,
+        bias="better",
+        advice="" if outcome == "ok" else "make what runs beside it longer: a larger --size, more --seconds",
+    )
+
+
+def _overlap(one: Stint, other: Stint) -> float:
+    return max(0.0, min(one.end_s, other.end_s) - max(one.begin_s, other.begin_s))
+
+
+def _gaps(window: Stint, stints: Sequence[Stint]) -> Iterator[float]:
+    """Of the window, with nothing in them."""
+    at = window.begin_s
+    for stint in sorted(stints):
+        yield max(0.0, min(stint.begin_s, window.end_s) - at)
+        at = max(at, stint.end_s)
+    yield max(0.0, window.end_s - at)
+
+
+def effects(campaign: Campaign) -> list[Effect]:
+    """From the document alone; of blocks in which both runs were made."""
+    blocks: dict[int, dict[str, Run]] = {}
+    for each in campaign.runs:
+        blocks.setdefault(each.block, {})[each.case] = each.run
+    pairs = [(values_of(runs[ALONE]), values_of(runs[BESIDE])) for runs in blocks.values() if len(runs) == 2]
+    if not pairs:
+        return []
+    names = [name for name in pairs[0][0] if all(name in alone and name in beside for alone, beside in pairs)]
+    found = []
+    for name in names:
+        alone = [pair[0][name].value for pair in pairs]
+        beside = [pair[1][name].value for pair in pairs]
+        ratios = [b / a for a, b in zip(alone, beside, strict=True) if a]
+        found.append(
+            Effect(
+                name=name,
+                unit=pairs[0][0][name].unit,
+                alone=median_interval(alone, campaign.seed).middle,
+                beside=median_interval(beside, campaign.seed).middle,
+                ratio=median_interval(ratios, campaign.seed) if len(ratios) == len(pairs) else None,
+            )
+        )
+    return found

@@ -1,0 +1,195 @@
+"""`--beside` of the commands of `penstock bench`: the same workload alone, and beside another one."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from penstock.bench.folder import require_room, require_target
+from penstock.bench.interference import effects, interfere, load_beside
+from penstock.bench.run import (
+    Access,
+    frames_request,
+    stored_frames_plan,
+    stream_plan,
+    stream_workload,
+)
+from penstock.cli.common import err, out, print_json, size_option
+from penstock.cli.documents import write_and_enter
+from penstock.cli.frame_choice import frame_bytes_of
+from penstock.model.campaigns import CaseRun
+from penstock.model.errors import ExitCode, UsageError
+from penstock.model.runs import Run
+from penstock.programs.beside import Repeated, RepeatedCommand
+from penstock.report.interference import effects_view, run_line, second_plan_view
+
+Beside = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORKLOAD",
+        help="Measure alone and beside this one, which is repeated meanwhile: 'stream --threads 2 --size"
+        " 1GiB', 'frames …', or 'command -- …' for a program of your own.",
+    ),
+]
+BesideTarget = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Of the other workload. [default: the same target]")
+]
+Blocks = Annotated[
+    int, typer.Option(min=1, max=1000, help="With --beside: so often both, in an order that is drawn anew.")
+]
+
+# What its parser raises, of which typer names but one kind.
+_WrongOptions: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+# Options of a command that a load beside another one does not have.
+_ELSEWHERE = (
+    "output", "yes", "dry_run", "json", "keep", "profile", "repetitions", "beside", "beside_target",
+    "ranks", "mpi", "format_", "rename", "backend",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Second:
+    """What runs beside a workload. `target` is None, and nothing is written, for a command."""
+
+    text: str
+    target: Path | None
+    bytes: int
+    files: int
+    start: Callable[[], AbstractContextManager[Repeated]]
+
+
+def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
+    """`group` has the commands whose options are understood. A UsageError names what is wrong."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--beside '{text}': {error}", "close the quotes") from error
+    if words[:2] == ["command", "--"] and len(words) > 2:
+        return Second(text, None, 0, 0, lambda: RepeatedCommand(words[2:]))
+    makers = {"frames": _frames, "stream": _stream}
+    if not words or words[0] not in makers:
+        known = ", ".join([*makers, "command -- …"])
+        raise UsageError(f"--beside '{text}' is no workload", f"begin it with one of: {known}")
+    require_target(target)
+    return makers[words[0]](text, target, _options(text, words, target, group))
+
+
+def _options(text: str, words: list[str], target: Path, group: typer.Typer) -> Mapping[str, Any]:
+    command = typer.main.get_command(group)
+    assert isinstance(command, TyperGroup)
+    try:
+        context = command.commands[words[0]].make_context(words[0], [str(target), *words[1:]])
+    except _WrongOptions as error:
+        said = getattr(error, "format_message", error.__str__)()
+        raise UsageError(
+            f"--beside '{text}': {said}",
+            f"penstock bench {words[0]} --help has its options",
+        ) from error
+    for name in _ELSEWHERE:
+        if context.params.get(name) not in (None, False, "raw", "posix"):
+            option = name.rstrip("_").replace("_", "-")
+            raise UsageError(f"--beside '{text}': --{option} has no meaning there", "leave it out")
+    return context.params
+
+
+def _access(options: Mapping[str, Any]) -> Access:
+    return Access(
+        direct=not options["buffered"],
+        sync=options["sync"],
+        content=options["content"],
+        seed=options["seed"],
+    )
+
+
+def _frames(text: str, target: Path, options: Mapping[str, Any]) -> Second:
+    rate, frames = options["rate"], options["frames"]
+    if rate == 0 and frames is None:
+        raise UsageError(f"--beside '{text}': --rate 0 needs --frames", "say how many frames are written")
+    request = frames_request(
+        frame_bytes_of(options["frame_size"], options["shape"], options["type_"], None),
+        rate,
+        frames / rate if frames is not None and rate > 0 else options["seconds"],
+        options["writers"],
+        options["buffer_seconds"],
+        options["late_after"],
+        options["layout"],
+        _access(options),
+    )
+    if frames is not None:
+        request = request.model_copy(update={"frames": frames})
+    return Second(
+        text,
+        target,
+        request.bytes,
+        request.files,
+        lambda: load_beside(target, lambda folder: stored_frames_plan(request, folder, "beside-")),
+    )
+
+
+def _stream(text: str, target: Path, options: Mapping[str, Any]) -> Second:
+    access = _access(options)
+    workload = stream_workload(
+        options["threads"],
+        size_option(options["size"], "--size"),
+        size_option(options["transfer"], "--transfer"),
+        options["read"],
+        options["verify"],
+        options["seconds_max"],
+        access.direct,
+        options["shared"],
+        options["segments"],
+        options["order"],
+    )
+    return Second(
+        text,
+        target,
+        workload.bytes,
+        workload.files,
+        lambda: load_beside(target, lambda folder: stream_plan(workload, access, folder)),
+    )
+
+
+def require_room_for_both(target: Path, needed_bytes: int, files: int, second: Second | None) -> None:
+    """Both are there at the same time, perhaps on the same file system."""
+    if second is None or second.target is None:
+        require_room(target, needed_bytes, files)
+    elif second.target.stat().st_dev == target.stat().st_dev:
+        require_room(target, needed_bytes + second.bytes, files + second.files)
+    else:
+        require_room(target, needed_bytes, files)
+        require_room(second.target, second.bytes, second.files)
+
+
+def show_second(second: Second | None, blocks: int) -> None:
+    if second is not None:
+        err().print(second_plan_view(second.text, str(second.target or ""), second.bytes, blocks))
+
+
+def interference(
+    first: Callable[[], Run], second: Second, blocks: int, seed: int, output: Path | None, json: bool
+) -> None:
+    """Measures, shows and writes the campaign. typer.Exit where it was cut short, or is invalid."""
+    console = err()
+
+    def tell(done: CaseRun) -> None:
+        console.print(run_line(done), markup=False, soft_wrap=True)
+
+    what: dict[str, str | int | float] = {"beside": second.text, "beside_target": str(second.target or "")}
+    campaign = interfere(first, second.start, what, blocks, seed, tell)
+    if output is not None:
+        write_and_enter(output, campaign)
+    if json:
+        print_json(campaign)
+    else:
+        out().print(effects_view(campaign, effects(campaign)))
+    if not campaign.complete or campaign.runs[-1].run.document.problem:
+        raise typer.Exit(int(ExitCode.FAILED))
+    if any(each.run.validity == "invalid" for each in campaign.runs):
+        raise typer.Exit(int(ExitCode.INVALID))

@@ -1,0 +1,113 @@
+"""What the commands of `penstock bench` do when all options are read: ask, run, show, write."""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import typer
+
+from penstock.bench.folder import BenchFolder, require_target
+from penstock.bench.profile import profiled
+from penstock.bench.run import Telling
+from penstock.bench.workloads import Job
+from penstock.cli.bench_beside import Second, interference, parse_second, require_room_for_both
+from penstock.cli.campaign_runs import repeat
+from penstock.cli.common import err, out, print_json
+from penstock.cli.documents import write_and_enter
+from penstock.model.errors import ExitCode, UsageError
+from penstock.model.runs import Run
+from penstock.report.progress import ProgressView, show_load
+from penstock.report.runs import run_view
+
+
+@dataclass(frozen=True)
+class How:
+    """A job is run: as it was asked for."""
+
+    target: Path
+    profile: bool
+    keep: bool
+    repetitions: int | None
+    beside: str | None
+    beside_target: Path | None
+    blocks: int
+    seed: int
+    output: Path | None
+    json: bool
+
+
+def check_run(how: How, needed_bytes: int, files: int, group: typer.Typer) -> Second | None:
+    """Before anything is written: what runs beside the job, if anything. A UsageError where that cannot be.
+
+    `group` has the commands whose options are understood there.
+    """
+    if how.repetitions is not None and (how.keep or how.beside is not None):
+        other = "--keep" if how.keep else "--beside"
+        raise UsageError(f"--repetitions with {other}", "leave one of them away")
+    require_target(how.target)
+    check_output(how.output)
+    second = None
+    if how.beside is not None:
+        second = parse_second(how.beside, how.beside_target or how.target, group)
+    require_room_for_both(how.target, needed_bytes, files, second)
+    return second
+
+
+def run_job(job: Job, how: How, second: Second | None) -> None:
+    """Once, several times, or alone and beside another load. typer.Exit where it failed or is invalid."""
+    looked_at = replace(
+        job,
+        run=lambda folder, telling: profiled(how.profile, lambda: job.run(folder, telling), telling.log),
+    )
+    if how.repetitions is not None:
+        repeat(looked_at, how.target, how.repetitions, how.output, how.json, telling)
+        return
+    if second is not None:
+
+        def alone() -> Run:
+            with BenchFolder.make(how.target, how.keep) as folder, ProgressView(err()) as view:
+                return looked_at.run(folder, telling(view))
+
+        interference(alone, second, how.blocks, how.seed, how.output, how.json)
+        return
+    with BenchFolder.make(how.target, how.keep) as folder:
+        with ProgressView(err()) as view:
+            run = looked_at.run(folder, telling(view))
+        finish(run, how.output, how.json)
+
+
+def may_go_on(yes: bool) -> None:
+    """Asks on a terminal. A UsageError where nobody can be asked; typer.Exit where the answer is no."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "nothing is written without a yes", "add --yes, or --dry-run to see what would be written"
+        )
+    if not typer.confirm("Go on?", err=True):
+        raise typer.Exit(int(ExitCode.FAILED))
+
+
+def telling(view: ProgressView) -> Telling:
+    return Telling(lambda event: show_load(view, event), view.say)
+
+
+def check_output(path: Path | None, option: str = "--output") -> None:
+    """Before anything is measured: a UsageError where the document could not be written."""
+    if path is not None and (path.exists() or not path.absolute().parent.is_dir()):
+        what = "is there already" if path.exists() else "is in a folder that is not there"
+        raise UsageError(f"{option} {path} {what}", "name a new file")
+
+
+def finish(run: Run, output: Path | None, json: bool) -> None:
+    """While the folder is there still: where that cannot be removed, what was measured is not lost."""
+    if output is not None:
+        write_and_enter(output, run)
+    if json:
+        print_json(run)
+    else:
+        out().print(run_view(run))
+    if run.document.interrupted or run.document.problem:
+        raise typer.Exit(int(ExitCode.FAILED))
+    if run.validity == "invalid":
+        raise typer.Exit(int(ExitCode.INVALID))

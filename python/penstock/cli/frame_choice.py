@@ -1,0 +1,59 @@
+"""The options that say what a frame is: plain bytes, or a file that image readers open."""
+
+import re
+from typing import Annotated, Literal, get_args
+
+import numpy
+import typer
+
+from penstock.bench.images import ImageRequest, PixelType, make_template
+from penstock.cli.common import size_option
+from penstock.model.errors import UsageError
+from penstock.model.load import Layout
+
+FrameFormat = Literal["raw", "cbf", "tiff", "hdf5"]
+FormatOption = Annotated[
+    FrameFormat, typer.Option("--format", help="Plain bytes, or files that image readers open.")
+]
+Rename = Annotated[
+    bool, typer.Option("--rename", help="Files are called NAME.partial until they are complete.")
+]
+
+
+def _rows_and_columns(shape: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,7})x([0-9]{1,7})", shape)
+    rows, columns = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
+        raise UsageError(
+            f"--shape {shape} is not possible", "two numbers from 1 to 1048576, such as 2527x2463"
+        )
+    return rows, columns
+
+
+def check_layout(layout: Layout, format_: FrameFormat, rename: bool) -> None:
+    if layout == "file_a_writer" and (rename or format_ != "raw"):
+        raise UsageError("--layout file_a_writer holds plain frames", "leave --format and --rename away")
+
+
+def image_request(shape: str | None, type_: str, format_: FrameFormat) -> ImageRequest | None:
+    """None for plain bytes. A UsageError where the format holds no such frames."""
+    if format_ == "raw":
+        return None
+    if shape is None:
+        raise UsageError(f"--format {format_} needs --shape", "for example --shape 2527x2463")
+    if type_ not in get_args(PixelType):
+        raise UsageError(f"image files of {type_} are not made", f"one of {', '.join(get_args(PixelType))}")
+    rows, columns = _rows_and_columns(shape)
+    return ImageRequest.model_validate({"format": format_, "rows": rows, "columns": columns, "type": type_})
+
+
+def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image: ImageRequest | None) -> int:
+    """What a frame takes as a file."""
+    if (size is None) == (shape is None):
+        raise UsageError("a frame has --frame-size or --shape", "give one of them")
+    if image is not None:
+        return len(make_template(image).data)
+    if size is not None:
+        return size_option(size, "--frame-size")
+    rows, columns = _rows_and_columns(shape or "")
+    return rows * columns * numpy.dtype(type_).itemsize

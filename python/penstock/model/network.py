@@ -1,0 +1,144 @@
+"""The plans of the two ends of a network workload, and how links and addresses are written."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.model.configuration import TOKEN_VARIABLE, read_token
+from penstock.model.errors import UsageError
+from penstock.model.plans import MIB, Plan
+from penstock.model.units import is_loopback, split_address
+
+NETWORK_PORT = 9920
+MESSAGE_BYTES_MAX = 16 * MIB
+Pattern = Literal["echo", "up", "down", "both"]
+Transfer = Literal["up", "down", "both"]
+_LINK = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[MGT])(?:b|bit)(?:/s|ps)?")
+_BITS_PER_S = {"M": 1e6, "G": 1e9, "T": 1e12}
+
+
+class NetworkWorkload(Plan):
+    """One end of a measurement of the network; the other one is a program with a network_server workload."""
+
+    kind: Literal["network"] = "network"
+    host: str = Field(description="where the other end listens")
+    port: int = Field(ge=1, le=65535)
+    token: str | None = Field(None, description="that the other end wants to see; the document hides it")
+    streams: int = Field(1, ge=1, le=64, description="connections of a transfer")
+    message_bytes: int = Field(131072, ge=1, le=MESSAGE_BYTES_MAX, description="of one call, in a transfer")
+    seconds: float = Field(10.0, ge=0.01, le=3600, description="of each transfer")
+    transfers: list[Transfer] = Field(
+        ["up", "down", "both"], description="from here to there, back, and both at once over the same streams"
+    )
+    echo_bytes: list[Annotated[int, Field(ge=1, le=MESSAGE_BYTES_MAX)]] = Field(
+        [], description="sizes of messages that go there and back, one after the other; a phase each"
+    )
+    echo_seconds: float = Field(1.0, ge=0.01, le=3600, description="of each such phase")
+    cpus: list[int] = Field([], description="processors that the threads are bound to; none: all")
+
+
+class NetworkServerWorkload(Plan):
+    """The other end: it listens, and measures with one client at a time."""
+
+    kind: Literal["network_server"] = "network_server"
+    host: str = Field(description="an address, a name or a network interface of this machine")
+    port: int = Field(ge=0, le=65535, description="0: the system chooses")
+    token: str | None = Field(
+        None, description="that clients must show; required where other machines reach it"
+    )
+    sessions: int = Field(0, ge=0, le=10**9, description="it ends after so many; 0: no limit")
+    seconds_max: float = Field(0.0, ge=0, le=30 * 86400, description="and after so long; 0: no limit")
+    cpus: list[int] = Field([], description="processors that the threads are bound to; none: all")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TcpNumbers(_Part):
+    """What the kernel tells about one connection, since it was made."""
+
+    bytes_sent: int = Field(description="with those sent again")
+    bytes_sent_again: int
+    segments_sent: int
+    segments_sent_again: int
+    round_trip_us: int = Field(description="smoothed, as the kernel has it at the moment")
+    round_trip_min_us: int
+    segment_bytes_max: int
+    window_segments: int = Field(description="the congestion window")
+    waited_for_receiver_us: int = Field(description="its receive window was full")
+    waited_for_send_buffer_us: int
+
+
+class NetworkStream(_Part):
+    """One connection of a phase, as one end saw it."""
+
+    sent_bytes: int
+    received_bytes: int
+    busy_s: float = Field(description="processor time of the busier one of its threads")
+    before: TcpNumbers
+    after: TcpNumbers = Field(
+        description="the client looks when all has arrived, the server when its last byte is with its kernel"
+    )
+
+
+class NetworkSide(_Part):
+    """A phase as one end saw it. Times are its own clock's, from the start that was agreed on."""
+
+    received_s: float = Field(description="until the last byte had come")
+    seconds: float = Field(description="until its streams were done")
+    user_s: float = Field(description="processor time of the program")
+    system_s: float
+    received_series: list[int] = Field(description="bytes in each interval")
+    streams: list[NetworkStream]
+
+
+def parse_link(text: str) -> float:
+    """Bytes a second of "10Gb" or "100 Mbit/s". A UsageError says what is allowed."""
+    match = _LINK.fullmatch(text.strip())
+    if match is None or float(match["number"]) == 0:
+        raise UsageError(f'--link "{text}" is not the speed of a link', "write for example 10Gb or 100Mb")
+    return float(match["number"]) * _BITS_PER_S[match["unit"]] / 8
+
+
+def parse_cpus(text: str) -> list[int]:
+    """Processors of "0,2-3". A UsageError says what is allowed, and which processors there are."""
+    cpus: set[int] = set()
+    allowed = os.sched_getaffinity(0)
+    for part in text.split(","):
+        match = re.fullmatch(r"(?P<first>[0-9]{1,5})(?:-(?P<last>[0-9]{1,5}))?", part.strip())
+        if match is None:
+            raise UsageError(f'--cpus "{text}" is no list of processors', "write for example 0,1 or 0-3")
+        cpus |= set(range(int(match["first"]), int(match["last"] or match["first"]) + 1))
+    strange = sorted(cpus - allowed)
+    if strange or not cpus:
+        raise UsageError(
+            f'--cpus "{text}": processor {strange[0] if strange else text} is not one that may be used here',
+            f"choose from {', '.join(str(cpu) for cpu in sorted(allowed))}",
+        )
+    return sorted(cpus)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    try:
+        return split_address(text, NETWORK_PORT)
+    except ValueError as error:
+        raise UsageError(str(error), "for example 10.1.2.3, or 10.1.2.3:9920") from error
+
+
+def listening_token(
+    host: str, token_file: Path | None, environment: Mapping[str, str] = os.environ
+) -> str | None:
+    """The token that clients must show. A UsageError where other machines could come without one."""
+    token = read_token(token_file, environment)
+    if token is None and not is_loopback(host):
+        raise UsageError(
+            f"{host} can be reached from other machines, so the other end must show a token",
+            f"put a token of your own into a file and give --token-file FILE, or set {TOKEN_VARIABLE}; at"
+            " both ends. Or listen on 127.0.0.1",
+        )
+    return token

@@ -1,0 +1,26 @@
+"""What moving bytes costs, for people."""
+
+from penstock.model.runs import ProcessorCost, Profile
+
+_SYMBOLS_SHOWN = 5
+
+
+def cost_rows(cost: ProcessorCost) -> dict[str, str]:
+    machine = f"{_text(cost.user_s_per_gb)} user, {_text(cost.system_s_per_gb)} system"
+    steal = f", {_text(cost.steal_s_per_gb)} stolen" if cost.steal_s_per_gb else ""
+    own = f"{_text(cost.own_user_s_per_gb)} user, {_text(cost.own_system_s_per_gb)} system"
+    return {"processors, s a GB": f"machine {machine}{steal}; generator {own}"}
+
+
+def _text(seconds: float) -> str:
+    return f"{seconds:.3g}"
+
+
+def profile_rows(profile: Profile, cost: ProcessorCost | None) -> dict[str, str]:
+    """Shares, and where the cost of a GB is known what they are of it."""
+    rows = {"processors idle": f"{100 * profile.idle_share:.1f} %"}
+    for name, share in profile.shares.items():
+        each = f", {_text(share * cost.machine_s_per_gb)} s a GB" if cost else ""
+        rows[f"time for {name}"] = f"{100 * share:.1f} %{each}"
+    top = ", ".join(f"{each.symbol} {100 * each.share:.1f} %" for each in profile.symbols[:_SYMBOLS_SHOWN])
+    return rows | {"most time in": top}

@@ -1,0 +1,79 @@
+"""What a second load does to a first one, for people."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from penstock.bench.interference import ALONE, BESIDE, Effect
+from penstock.bench.values import Unit, values_of
+from penstock.model.campaigns import Campaign, CaseRun
+from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.runs import checks_table
+from penstock.report.tables import fact_table
+
+
+def second_plan_view(text: str, target: str, size: int, blocks: int) -> Table:
+    """What will run beside the first load, before it does."""
+    where = f"a new folder in {target}, removed afterwards; {human_bytes(size)}" if target else ""
+    rows = {"beside": text, "in": where, "blocks": f"{blocks}, each alone and beside"}
+    return fact_table(rows)
+
+
+def run_line(done: CaseRun) -> str:
+    """ "block 2, beside: carried 410 MB/s (valid)"."""
+    values = values_of(done.run)
+    name = next(iter(values), "")
+    shown = f"{name} {value_text(values[name].value, values[name].unit)}" if name else "nothing measured"
+    return f"block {done.block + 1}, {done.case}: {shown} ({done.run.validity})"
+
+
+def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("", ALONE, BESIDE, f"{BESIDE} / {ALONE}", "95 %"):
+        table.add_column(title, justify="left" if not title else "right", overflow="fold")
+    for effect in effects:
+        ratio = effect.ratio
+        table.add_row(
+            effect.name,
+            value_text(effect.alone, effect.unit),
+            value_text(effect.beside, effect.unit),
+            f"{ratio.middle:.3g}" if ratio else "",
+            f"{ratio.low:.3g} to {ratio.high:.3g}" if ratio else "",
+        )
+    blocks = len({each.block for each in campaign.runs})
+    counted = Text(f"Medians of {blocks} blocks; the ratio is of runs of the same block.")
+    return Group(Text(campaign.title, style="bold"), Text(), table, Text(), counted, *_wanting(campaign))
+
+
+def _wanting(campaign: Campaign) -> Iterator[RenderableType]:
+    """Checks that did not hold, once each."""
+    found = {
+        check.name: check for each in campaign.runs for check in each.run.checks if check.outcome != "ok"
+    }
+    under_way = [
+        check
+        for each in campaign.runs
+        if each.case == BESIDE
+        for check in each.run.checks
+        if check.name == "second load under way"
+    ]
+    shown = list({check.name: check for check in [*under_way[-1:], *found.values()]}.values())
+    if shown:
+        yield Text()
+        yield checks_table(shown)
+
+
+def value_text(value: float, unit: Unit) -> str:
+    match unit:
+        case "B/s":
+            return human_rate(value)
+        case "ms":
+            return human_seconds(value * 1e-3)
+        case "s":
+            return human_seconds(value)
+        case "share":
+            return f"{100 * value:.3g} %"
+        case _:
+            return f"{value:.3g} {unit}"

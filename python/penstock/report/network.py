@@ -1,0 +1,66 @@
+"""Measurements of the network for people."""
+
+from collections.abc import Iterable
+
+from rich.table import Table
+
+from penstock.bench.network import seconds_of
+from penstock.model.events import Listening, NetworkSession
+from penstock.model.network import NetworkWorkload
+from penstock.model.runs import NetworkFigures, RoundTrips, TransferFigures
+from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.tables import fact_table
+
+
+def network_plan_view(workload: NetworkWorkload, target: str) -> Table:
+    """What will be done, before it is."""
+    rows = {"to": target, "takes": f"{human_seconds(seconds_of(workload))}, and fills the network meanwhile"}
+    if workload.echo_bytes:
+        sizes = ", ".join(human_bytes(size) for size in workload.echo_bytes)
+        rows["there and back"] = f"messages of {sizes}; {human_seconds(workload.echo_seconds)} each"
+    if workload.transfers:
+        ways = ", ".join(workload.transfers)
+        rows["transfers"] = (
+            f"{ways}; {human_seconds(workload.seconds)} each, {workload.streams} streams,"
+            f" {human_bytes(workload.message_bytes)} a call"
+        )
+    if workload.cpus:
+        rows["processors"] = ", ".join(str(cpu) for cpu in workload.cpus)
+    return fact_table(rows)
+
+
+def network_rows(figures: NetworkFigures) -> dict[str, str]:
+    link = f"{human_rate(figures.link_bytes_per_s)}" if figures.link_bytes_per_s else "speed not known"
+    rows = {"link": f"{link}, {figures.interface}" if figures.interface else link}
+    rows |= {
+        f"{human_bytes(trips.message_bytes)} and back": _round_trips(trips) for trips in figures.round_trips
+    }
+    return rows | _all(figures.transfers)
+
+
+def _all(transfers: Iterable[TransferFigures]) -> dict[str, str]:
+    rows: dict[str, str] = {}
+    for transfer in transfers:
+        share = f", {100 * transfer.share_of_link:.1f} % of the link" if transfer.share_of_link else ""
+        gigabits = transfer.bytes_per_s * 8e-9
+        rows[transfer.name] = f"{human_rate(transfer.bytes_per_s)} ({gigabits:.3g} Gbit/s){share}"
+        rows[f"{transfer.name}: sent again"] = f"{100 * transfer.sent_again_share:.2g} % of the bytes"
+        rows[f"{transfer.name}: processors"] = (
+            f"sender {transfer.sender_s_per_gb:.3g} s a GB, receiver {transfer.receiver_s_per_gb:.3g} s a GB"
+        )
+    return rows
+
+
+def _round_trips(trips: RoundTrips) -> str:
+    values = trips.round_trip_ms
+    named = (("p50", values.p50), ("p99", values.p99), ("p99.9", values.p999), ("max", values.max))
+    texts = ", ".join(f"{name} {human_seconds(value * 1e-3)}" for name, value in named)
+    return f"{texts} ({trips.count} times)"
+
+
+def server_line(event: Listening | NetworkSession) -> str:
+    """ "listening on tcp://127.0.0.1:9920", or "10.1.2.3:40112 ends: a peer that stopped"."""
+    if isinstance(event, Listening):
+        return f"listening on {', '.join(event.sources)}"
+    words = {"begins": "measures", "ends": "is done", "refused": "was turned away"}
+    return f"{event.peer} {words[event.state]}" + (f": {event.text}" if event.text else "")
