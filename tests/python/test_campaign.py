@@ -210,7 +210,7 @@ def test_the_largest_case_has_to_fit(run: RunCommand, tmp_path: Path, memory: Pa
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no run, verdict or campaign"),
+        ("", "is not understood"),
         ('{"format":"penstock-campaign 1"}', "not a whole campaign"),
         ('{"format":"penstock-campaign 1","name":' + "[" * 100_000, "not a whole campaign"),
         ('{"format":"penstock-run 1"}', "not a whole run"),

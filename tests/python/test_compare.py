@@ -173,11 +173,11 @@ def test_the_document_is_written_into_a_new_file_only(tmp_path: Path) -> None:
     ("content", "words"),
     [
         (None, "cannot be read"),
-        ("", "no document of a measurement"),
-        ("{}", "no document of a measurement"),
-        ('{"format": "penstock-run 2"}', "no document of a measurement"),
-        ('{"format": "penstock-run 1", "workload": "frames"}', "no document of a measurement"),
-        ("\x00\xff", "no document of a measurement"),
+        ("", "is not understood"),
+        ("{}", "is not understood"),
+        ('{"format": "penstock-run 2"}', "is not understood"),
+        ('{"format": "penstock-run 1", "workload": "frames"}', "is not understood"),
+        ("\x00\xff", "is not understood"),
     ],
 )
 def test_files_that_are_no_documents_are_named(tmp_path: Path, content: str | None, words: str) -> None:

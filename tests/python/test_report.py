@@ -221,7 +221,7 @@ def test_documents_that_are_not_understood_are_named(run: RunCommand, tmp_path: 
     ("arguments", "words"),
     [
         (["absent.json", "--output", "r.html"], ["absent.json", "No such file"]),
-        ([".", "--output", "r.html"], ["Is a directory"]),
+        ([".", "--output", "r.html"], [". is not a document"]),
         (["run.json"], ["--output"]),
         (["run.json", "--output", "run.json"], ["run.json", "there already"]),
         (["run.json", "--csv", "absent/r.csv"], ["absent/r.csv", "not there"]),

@@ -71,8 +71,10 @@ def hostile(document: Document, text: str) -> Document:
     if isinstance(document, Campaign):
         for number, case in enumerate(dumped["cases"]):
             case["name"] = case["name"][:500] + str(number)
-        for each in dumped["runs"]:
-            each["case"] = dumped["cases"][0]["name"]
+            case["target"] = ""
+        places = [case.name for case in document.cases]
+        for each, plain in zip(dumped["runs"], document.runs, strict=True):
+            each["case"] = dumped["cases"][places.index(plain.case)]["name"]
     made: Document = type(document).model_validate(dumped)
     return made
 

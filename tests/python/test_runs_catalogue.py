@@ -208,7 +208,7 @@ def test_the_commands(known: Catalogue, tmp_path: Path) -> None:
         (("show", "7"), "no document 7"),
         (("forget",), "say what"),
         (("forget", "1", "--missing"), "say what"),
-        (("add", str(deep / "other.json")), "no run, verdict or campaign"),
+        (("add", str(deep / "other.json")), "is not understood"),
         (("add", str(deep / "pipe.json")), "is not a document"),
         (("add", "absent.json"), "absent.json"),
         (("list", "--since", "yesterday"), "yesterday"),
@@ -297,10 +297,14 @@ def test_measurements_are_entered_and_a_catalogue_stops_none(
         assert Run.model_validate_json(output.read_text()).workload == "stream"
         assert ("is not in the catalogue" in finished.stderr) == (path != good)
     assert broken.read_text() == "precious"
-    small = ("--rows", "16", "--columns", "16", "--rate", "20", "--seconds", "1", "--yes")
+    small = ("--rows", "16", "--columns", "16", "--rate", "20", "--seconds", "1", "--quick", "--yes")
     monkeypatch.setenv("PENSTOCK_CATALOGUE", str(tmp_path / "verdicts.sqlite"))
     run("verdict", "custom", str(target), *small, "--output", str(tmp_path / "verdict.json"))
     (verdict,) = Catalogue(tmp_path / "verdicts.sqlite").documents()
-    assert (verdict.entry.kind, verdict.entry.name, verdict.state) == ("verdict", "custom", "there")
+    assert (verdict.entry.kind, verdict.entry.name, verdict.state) == (
+        "verdict",
+        "custom detector of 16 x 16 uint16",
+        "there",
+    )
     (entered,) = Catalogue(good).documents()
     assert entered.entry == Entry.model_validate(read_entry(tmp_path / "good.json"))

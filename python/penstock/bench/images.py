@@ -135,5 +135,9 @@ def template_file(image: ImageRequest) -> Iterator[FrameImage]:
         )
 
 
+def pixel_bytes(type_: PixelType) -> int:
+    return numpy.dtype(type_).itemsize
+
+
 def suffix_of(image: ImageRequest | None) -> str:
     return "bin" if image is None else _SUFFIXES[image.format]

@@ -3,10 +3,9 @@
 import re
 from typing import Annotated, Literal, get_args
 
-import numpy
 import typer
 
-from penstock.bench.images import ImageRequest, PixelType, make_template
+from penstock.bench.images import ImageRequest, PixelType, make_template, pixel_bytes
 from penstock.cli.common import size_option
 from penstock.model.errors import UsageError
 from penstock.model.load import Layout
@@ -56,4 +55,4 @@ def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image:
     if size is not None:
         return size_option(size, "--frame-size")
     rows, columns = _rows_and_columns(shape or "")
-    return rows * columns * numpy.dtype(type_).itemsize
+    return rows * columns * pixel_bytes(type_)

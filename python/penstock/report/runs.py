@@ -24,7 +24,7 @@ def frames_plan_view(request: FramesRequest, target: str, repetitions: int | Non
     """What will be done, before it is."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
-        "frames": f"{request.frames}{_image_text(request)} of {human_bytes(request.frame_bytes)},"
+        "frames": f"{request.frames}{image_text(request)} of {human_bytes(request.frame_bytes)},"
         f" {_rate_text(request)}",
         "files": f"{request.files}, {human_bytes(request.bytes)} together",
         "takes": _duration_text(request),
@@ -46,7 +46,7 @@ def _repeated(repetitions: int | None) -> dict[str, str]:
     return {} if repetitions is None else {"repeated": f"{repetitions} times, one after the other"}
 
 
-def _image_text(request: FramesRequest) -> str:
+def image_text(request: FramesRequest) -> str:
     if request.image is None:
         return ""
     image = request.image

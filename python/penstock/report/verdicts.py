@@ -8,7 +8,7 @@ from penstock.bench.run import RATE_MAX_HZ, FramesRequest
 from penstock.bench.stages import VerdictRequest
 from penstock.model.runs import Conditions, Search, Step, Verdict
 from penstock.model.units import human_bytes, human_rate, human_seconds
-from penstock.report.runs import pattern_rows
+from penstock.report.runs import image_text, pattern_rows
 from penstock.report.tables import fact_table
 
 _ANSWER_STYLE = {"yes": "bold green", "no": "bold red", "cannot tell": "bold yellow", "invalid": "bold red"}
@@ -24,11 +24,12 @@ def verdict_plan_view(request: VerdictRequest, conditions: Conditions, target: s
     """What the storage is, and what will be done, before it is."""
     at_rate = request.at_rate
     rate = f"{at_rate.rate_hz:g} Hz, {human_rate(at_rate.rate_hz * at_rate.frame_bytes)}"
+    frames = f"frames{image_text(at_rate)} of {human_bytes(at_rate.frame_bytes)}"
     rows = {
         "storage": storage_line(conditions),
         "free": human_bytes(conditions.free_bytes),
         "target": f"a new folder in {target}, removed afterwards",
-        "detector": f"{request.detector}: frames of {human_bytes(at_rate.frame_bytes)}, {rate}",
+        "detector": f"{request.detector}: {frames}, {rate}",
     }
     rows["first"] = _planned(at_rate, human_seconds(at_rate.frames / at_rate.rate_hz))
     rows["then"] = _planned(request.full_speed, "as fast as it goes")
