@@ -34,7 +34,7 @@ RESERVE_INODES = 1000
 class FileSet(BaseModel):
     """Files called PREFIX000000000.SUFFIX up to, and without, number `count`; or NAME.partial."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
     count: int = Field(ge=0, le=10**9)
@@ -48,7 +48,7 @@ class FileSet(BaseModel):
 class Manifest(BaseModel):
     """What a run may have written into its folder."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(defer_build=True, extra="forbid")
 
     format: Literal["penstock-bench 1"] = "penstock-bench 1"
     made: str

@@ -35,7 +35,7 @@ Pixels = numpy.typing.NDArray[numpy.generic]
 class ImageRequest(BaseModel):
     """What frames are."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     format: ImageFormat
     rows: int = Field(ge=1, le=1 << 20)
@@ -46,7 +46,7 @@ class ImageRequest(BaseModel):
 class Template(BaseModel):
     """A whole file, and where in it the pixels are."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     data: bytes
     pixels_at: int

@@ -50,7 +50,7 @@ _INTERVAL_MIN_S = 0.1
 class Access(BaseModel):
     """How the storage is used."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     direct: bool = True
     sync: Sync = "each"
@@ -70,7 +70,7 @@ class Access(BaseModel):
 class FramesRequest(BaseModel):
     """A frames workload, as it is asked for."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     frame_bytes: int = Field(ge=1, le=4 << 30)
     rate_hz: float = Field(ge=0, le=RATE_MAX_HZ)

@@ -22,7 +22,7 @@ class TreeSet(BaseModel):
     `native/load/tree.hpp` has the same names.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
     count: int = Field(ge=0, le=10**9)

@@ -71,7 +71,7 @@ def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = No
 class WorkloadParameters(BaseModel):
     """Of one workload. SCALED names those that make a run larger, and leave its pattern as it is."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
     SCALED: ClassVar[tuple[str, ...]] = ()
 
     def job(self) -> Job:

@@ -11,9 +11,10 @@ from penstock.bench.run import Access, frames_request, require_a_frame_a_rank
 from penstock.bench.workloads import frames_job
 from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
 from penstock.cli.bench_running import How, check_run, may_go_on, run_job
-from penstock.cli.common import err, examples, out, reports_errors
+from penstock.cli.common import err, out, reports_errors
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, frame_bytes_of, image_request
 from penstock.cli.ranks_choice import MpiOption, RanksOption, team_of
+from penstock.cli.words import examples
 from penstock.model.campaign_files import BLOCKS_MAX
 from penstock.model.errors import UsageError
 from penstock.model.load import ContentKind, Layout, Sync

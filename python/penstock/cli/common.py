@@ -20,8 +20,6 @@ from penstock.model.units import parse_bandwidth, parse_size
 P = ParamSpec("P")
 R = TypeVar("R")
 
-EXIT_CODES = "Exit code: 0 fine, 1 failed or damage found, 2 wrong usage."
-
 
 def out() -> Console:
     """For results."""
@@ -107,8 +105,3 @@ def bandwidth_option(text: str, name: str) -> float:
     if not found:
         raise UsageError(f"{name}: {text} carries nothing", "give more than 0")
     return found
-
-
-def examples(*lines: str) -> str:
-    """Shown below a command's help, a line each: the mark in front keeps the help from filling lines."""
-    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines), "", EXIT_CODES])

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from penstock.bench.entries import find_documents, read_entry
-from penstock.cli.common import examples, out, print_json, reports_errors, warn
+from penstock.cli.common import out, print_json, reports_errors, warn
+from penstock.cli.words import examples
 from penstock.files.catalogue import VARIABLE, Catalogue, Filter, default_path
 from penstock.model.entries import Kind
 from penstock.model.errors import ExitCode, UsageError

@@ -1,5 +1,6 @@
 """The JSON documents of runs, verdicts and campaigns, as --output wrote them."""
 
+import functools
 import stat
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,12 @@ from penstock.model.units import human_bytes
 Document = Run | Verdict | Campaign
 BYTES_MAX = 1 << 30
 _REMEDY = "name a document that `penstock bench`, `verdict` or `campaign` wrote with --output"
-_any_document: TypeAdapter[Document] = TypeAdapter(Annotated[Document, Field(discriminator="format")])
+
+
+@functools.cache
+def _any_document() -> TypeAdapter[Document]:
+    """Made when it is used: that takes a while."""
+    return TypeAdapter(Annotated[Document, Field(discriminator="format")])
 
 
 def read_document(path: Path) -> Document:
@@ -40,7 +46,7 @@ def read_bytes(path: Path) -> bytes:
 def parse_document(text: bytes, name: str) -> Document:
     """A UsageError names the file and the first field that is not understood."""
     try:
-        return _any_document.validate_json(text)
+        return _any_document().validate_json(text)
     except ValidationError as error:
         raise UsageError(f"{name} is not understood: {_first(error)}", _REMEDY) from error
 

@@ -22,7 +22,7 @@ _PATTERN = re.compile(
 class Geometry(BaseModel):
     """What a dataset holds."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     frames: int = Field(ge=1)
     rows: int = Field(ge=1)
@@ -37,7 +37,7 @@ class Geometry(BaseModel):
 class Chunk(BaseModel):
     """Frames, rows and columns of a chunk."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     frames: int = Field(1, ge=1)
     rows: int = Field(ge=1)
@@ -58,7 +58,7 @@ class Chunk(BaseModel):
 class Pattern(BaseModel):
     """One way in which the file is read."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     text: str
     kind: Kind

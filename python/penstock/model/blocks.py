@@ -29,7 +29,7 @@ _COUNT_MAX = 10**6
 class Redundancy(BaseModel):
     """For so much data so much parity, or so many copies: 8+2 is RAID 6 over ten drives, 1+1 two copies."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     data: int = Field(1, ge=1, le=999)
     parity: int = Field(0, ge=0, le=999)
@@ -114,7 +114,7 @@ class Block(Plan):
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class Need(_Part):

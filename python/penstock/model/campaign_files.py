@@ -46,7 +46,7 @@ Parameters = dict[_Name, Value]
 class CampaignFile(BaseModel):
     """One YAML file. Cases are each of `cases` with each combination of `vary`, on each target."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     title: Line = Field(min_length=1)
     reproduces: Line = Field("", description="the public document whose measurement this is")

@@ -19,7 +19,7 @@ COUNTING_TYPES = ("uint8", "uint16", "uint32", "int16", "int32")
 class Gap(BaseModel):
     """A rectangle of pixels without a sensor."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(defer_build=True, extra="forbid")
 
     row: int = Field(ge=0)
     column: int = Field(ge=0)
@@ -30,7 +30,7 @@ class Gap(BaseModel):
 class Detector(BaseModel):
     """One detector, as detectors/README.md describes it. Further fields are kept for the simulator."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(defer_build=True, extra="allow")
 
     name: str
     description: str = ""

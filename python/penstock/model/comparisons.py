@@ -10,7 +10,7 @@ Movement = Literal["steady", "rising", "falling", "jumped", "cannot tell"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class SetFacts(_Part):

@@ -11,7 +11,7 @@ Unit = Literal["", "B", "B/s", "1/s", "s", "Mb/s"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class Fact(_Part):

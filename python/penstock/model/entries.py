@@ -20,7 +20,7 @@ Text = Annotated[str, BeforeValidator(_shown)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class EntryTarget(_Part):

@@ -10,7 +10,7 @@ from penstock.model.findings import Finding
 class Event(BaseModel):
     """Any event. Fields that a newer program adds are kept."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(defer_build=True, extra="allow")
 
     event: str
     time: float = 0.0
@@ -101,7 +101,7 @@ class MetricsAddress(Event):
 
 
 class Latency(BaseModel):
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(defer_build=True, extra="allow")
 
     p50: float = 0.0
     p90: float = 0.0

@@ -1,13 +1,13 @@
 """HDF5 filter plug-ins by name, with parameters that people write: all of it as hdf5plugin knows it."""
 
 import contextlib
+import functools
 import inspect
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import hdf5plugin
 from pydantic import Field
 
 from penstock.model.plans import FilterPlan, Plan
@@ -15,6 +15,14 @@ from penstock.model.plans import FilterPlan, Plan
 FILTERS_MAX = 65535
 VALUE_MAX = 2**32 - 1
 Parameters = Mapping[str, Any] | Sequence[int]
+
+
+@functools.cache
+def _plugins() -> Any:
+    """hdf5plugin. Loading it takes a while, for it loads HDF5."""
+    import hdf5plugin  # noqa: PLC0415
+
+    return hdf5plugin
 
 
 class FoundFilter(Plan):
@@ -40,7 +48,7 @@ class FoundFilter(Plan):
 
 def plugin_folder() -> str:
     """hdf5plugin's own."""
-    return str(hdf5plugin.PLUGIN_PATH)
+    return str(_plugins().PLUGIN_PATH)
 
 
 def filter_plan(
@@ -79,7 +87,7 @@ def describe_parameters(filter_class: Any) -> str:
 
 
 def _class_of(number: int) -> Any:
-    return next((each for each in hdf5plugin.get_filters() if each.filter_id == number), None)
+    return next((each for each in _plugins().get_filters() if each.filter_id == number), None)
 
 
 def _identify(name: str | int) -> tuple[int, str]:
@@ -89,10 +97,10 @@ def _identify(name: str | int) -> tuple[int, str]:
             raise ValueError(f"{number} is not the number of a filter; they go from 1 to {FILTERS_MAX}")
         found = _class_of(number)
         return number, "" if found is None else str(found.filter_name)
-    if name.lower() not in hdf5plugin.FILTERS:
-        known = ", ".join(hdf5plugin.FILTERS)
+    if name.lower() not in _plugins().FILTERS:
+        known = ", ".join(_plugins().FILTERS)
         raise ValueError(f'"{name}" is not known; write {known}, or the number of any other filter')
-    return int(hdf5plugin.FILTERS[name.lower()]), name.lower()
+    return int(_plugins().FILTERS[name.lower()]), name.lower()
 
 
 def _values_of(number: int, parameters: Mapping[str, Any]) -> list[int]:

@@ -11,7 +11,7 @@ Level = Literal["error", "warning", "info"]
 class Finding(BaseModel):
     """One thing that is not as it should be, and what to do about it."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
 
     level: Level
     what: str

@@ -221,7 +221,7 @@ class LoadPlan(Plan):
 class _Part(BaseModel):
     """A part of a document: it is not changed, and a field that is not known is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Histogram(_Part):

@@ -56,7 +56,7 @@ class NetworkServerWorkload(Plan):
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class TcpNumbers(_Part):

@@ -21,7 +21,7 @@ ElementType = Literal[
 class Plan(BaseModel):
     """Base of everything that is checked on the way in: unknown fields are refused."""
 
-    model_config = ConfigDict(extra="forbid", validate_default=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", validate_default=True)
 
 
 class EncodingPlan(Plan):

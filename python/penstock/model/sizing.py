@@ -19,7 +19,7 @@ _RATE_MAX = 1e7
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class Order(_Part):
