@@ -31,6 +31,9 @@ LogLine = Callable[[str], None]
 # A program's last words, which become the command's error.
 _FATAL = re.compile(r"(?:\[[^\]]*\] )+?\[critical\] (?P<message>.*)")
 _LOG_LINES_KEPT = 40
+# Python runs what a signal asks for in its main thread, when that is awake.
+_LOOKS_EVERY_S = 0.25
+_FOR_EVER_S = 10 * 365 * 86400.0
 
 
 def _alone() -> dict[str, str]:
@@ -183,13 +186,20 @@ class Program:
 
     def events(self) -> Iterator[Event]:
         """The events until the program ends. Only for a program with an inbox of its own."""
-        while (event := self.inbox.get().event) is not None:
+        while (event := self._next().event) is not None:
             yield event
+
+    def _next(self) -> Message:
+        """Wakes up now and then: a signal that came before it slept, or to another thread, is seen then."""
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self.inbox.get(timeout=_LOOKS_EVERY_S)
 
     def wait(self, timeout_s: float | None = None) -> int:
         """The exit code; TimeoutError when it does not end in time."""
         try:
-            code = self._process.wait(timeout_s)
+            # With a limit it looks now and then, and so for signals as well.
+            code = self._process.wait(_FOR_EVER_S if timeout_s is None else timeout_s)
         except subprocess.TimeoutExpired as error:
             raise TimeoutError(f"{self.name} has not ended within {timeout_s} s") from error
         # What it wrote is in the pipes by now. They may stay open: a helper that it left behind has them too.

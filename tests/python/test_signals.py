@@ -1,0 +1,35 @@
+"""A signal that does not wake this process up is passed on all the same."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+# The main thread lets no SIGTERM in, so that another thread takes it: it is noted, and wakes nobody. The
+# same happens to a signal that comes in the moment before a thread goes to sleep.
+PROGRAM = """
+import os, signal, sys
+from penstock.model.configuration import Configuration
+from penstock.model.events import Listening
+from penstock.programs.record import record
+
+def tell(event):
+    if isinstance(event, Listening):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        print("under way", flush=True)
+
+chosen = Configuration.model_validate({"folder": sys.argv[1], "pool_bytes": "64MiB"})
+record(chosen.plan(os.environ), tell)
+"""
+
+
+def test_a_signal_that_wakes_nobody_is_passed_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "under way\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
