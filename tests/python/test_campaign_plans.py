@@ -15,7 +15,7 @@ from penstock.bench.campaigns import left_of, order_of, plan_campaign, resumed
 from penstock.bench.views import cell_of, grid_of
 from penstock.bench.workloads import WORKLOADS, StreamParameters, parameters_of
 from penstock.model.campaign_files import CampaignFile, read_campaign_file
-from penstock.model.campaigns import Baseline, Campaign, CaseFailure, CaseRun, Target, View
+from penstock.model.campaigns import Baseline, Campaign, CaseFailure, CaseRun, Parameter, Target, View
 from penstock.model.errors import UsageError
 from penstock.model.yaml_file import parse_yaml
 from penstock.programs.locate import campaigns_folder
@@ -137,7 +137,7 @@ BAD = {
     "there is no field `colour`": SMALL + "colour: red\n",
     "`title` is missing": "workload: frames",
     'no workload "walk"': SMALL.replace("workload: frames", "workload: walk"),
-    "`frame_size` of the workload frames: it is missing": SMALL.replace("frame_size: 4 KiB, ", ""),
+    "there is no `frame_size`": SMALL.replace("frame_size: 4 KiB, ", ""),
     "`speed` of the workload frames: there is no such parameter": SMALL.replace("seconds: 1", "speed: 1"),
     "is not a size": SMALL.replace("4 KiB", "huge"),
     "-5": SMALL.replace("rate: [10, 20]", "rate: [10, -5]"),
@@ -249,3 +249,36 @@ def test_views_show_medians_of_sound_runs_and_shares() -> None:
     nothing = grid_of(campaign, view.model_copy(update={"value": "no such value"}))
     assert nothing.unit == "share"
     assert all(cell.middle is None for cell in nothing.cells.values())
+
+
+@pytest.mark.parametrize(
+    ("workload", "values", "words"),
+    [
+        ("frames", {"rate": 1, "format": "cbf", "frame_size": "1 MB"}, "size follows from rows and columns"),
+        ("frames", {"rate": 1, "format": "tiff", "layout": "file_a_writer"}, "a file a frame"),
+        ("frames", {"rate": 1, "frame_size": "1 MB", "seconds": 2, "ranks": 3}, "fewer than 3 ranks"),
+        ("stream", {"mpi_io": "ompio"}, "backend: mpiio"),
+        ("stream", {"collective": True}, "shared: true"),
+        ("stream", {"backend": "mpiio", "threads": 2}, "more --ranks"),
+        ("metadata", {"shift": 1}, "--threads 1"),
+        ("metadata", {"depth": 20, "branch": 10}, "too many"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_named(
+    workload: str, values: dict[str, Parameter], words: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parameters_of(workload, values).job()
+    assert words in f"{caught.value.message}; {caught.value.remedy}"
+
+
+def test_image_files_metadata_and_ranks_are_workloads_of_campaigns() -> None:
+    image: dict[str, Parameter] = {"format": "tiff", "rows": 10, "columns": 20}
+    frames = parameters_of("frames", {"rate": 10, "seconds": 1, **image}).job()
+    assert frames.files == 10
+    assert frames.bytes >= 10 * 10 * 20 * 4
+    shared: dict[str, Parameter] = {"backend": "mpiio", "shared": True, "ranks": 2}
+    stream = parameters_of("stream", {**shared, "size": "9 MiB", "block": "8 MiB"}).job()
+    assert (stream.bytes, stream.files) == (32 << 20, 1)
+    items: dict[str, Parameter] = {"items": 10, "threads": 2, "file_size": "1 KiB"}
+    assert parameters_of("metadata", items).job().files >= 2 * 10

@@ -156,7 +156,8 @@ def _shown(
 
 
 def _name_of(shown: dict[str, Parameter], target: Target, targets: Sequence[Target]) -> str:
-    parts = [f"{key}={value}" for key, value in shown.items()]
+    said = {True: "yes", False: "no"}
+    parts = [f"{key}={said[value] if isinstance(value, bool) else value}" for key, value in shown.items()]
     if len(targets) > 1 or not parts:
         parts.append(f"target={target.name}")
     return " ".join(parts)

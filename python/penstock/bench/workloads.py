@@ -6,16 +6,20 @@ line in WORKLOADS. Campaigns, their documents and tables know nothing else of it
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.folder import BenchFolder
+from penstock.bench.images import ImageRequest, PixelType, make_template
+from penstock.bench.library import check_library
+from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, run_metadata
 from penstock.bench.run import (
     Access,
     FramesRequest,
     Telling,
     frames_request,
+    require_a_frame_a_rank,
     run_frames,
     run_stream,
     stream_bytes,
@@ -24,10 +28,18 @@ from penstock.bench.run import (
 )
 from penstock.model.campaigns import Parameter
 from penstock.model.errors import UsageError
-from penstock.model.load import ContentKind, Layout, StreamWorkload, Sync
+from penstock.model.load import (
+    ContentKind,
+    Hdf5Access,
+    Layout,
+    MpiioAccess,
+    Order,
+    StreamWorkload,
+    Sync,
+)
 from penstock.model.runs import Run
 from penstock.model.units import Size, format_size
-from penstock.programs.ranks import Ranks
+from penstock.programs.ranks import MpiIo, Ranks, mpi_of
 
 _MIB, _PAGE = 1 << 20, 4096
 
@@ -68,6 +80,13 @@ def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = No
     )
 
 
+def team_of(ranks: int, mpi_io: MpiIo | None, needs_mpi: bool = False) -> Ranks | None:
+    """None where one process without MPI will do."""
+    if ranks == 1 and not needs_mpi:
+        return None
+    return Ranks(ranks, "openmpi" if mpi_io is None else mpi_of(mpi_io), mpi_io)
+
+
 class WorkloadParameters(BaseModel):
     """Of one workload. SCALED names those that make a run larger, and leave its pattern as it is."""
 
@@ -98,6 +117,11 @@ def _is_size(name: str) -> bool:
     return name.endswith("size")
 
 
+def whole(size: int, unit: int) -> int:
+    """`size`, or the next larger one that has whole units."""
+    return -(-size // unit) * unit
+
+
 def _scaled(name: str, value: float, factor: float) -> float:
     if not isinstance(value, int):
         return round(value * factor, 6)
@@ -105,7 +129,7 @@ def _scaled(name: str, value: float, factor: float) -> float:
     unit = 1
     if _is_size(name):
         unit = _MIB if scaled >= _MIB else _PAGE if value >= _PAGE else 1
-    return max(1, -(-scaled // unit)) * unit
+    return max(unit, whole(scaled, unit))
 
 
 class FramesParameters(WorkloadParameters):
@@ -113,7 +137,13 @@ class FramesParameters(WorkloadParameters):
 
     SCALED = ("seconds", "frames")
 
-    frame_size: Size
+    frame_size: Size | None = Field(None, description="of plain frames")
+    format: Literal["raw", "cbf", "tiff", "hdf5"] = Field("raw", description="files that image readers open")
+    rows: int = Field(2527, ge=1, le=1 << 20, description="of an image")
+    columns: int = Field(2463, ge=1, le=1 << 20)
+    type: PixelType = Field("int32", description="of its pixels")
+    rename: bool = Field(False, description="files have another name until they are complete")
+    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
     rate: float = Field(ge=0, le=1e7, description="frames a second; 0: as fast as it goes, needs `frames`")
     seconds: float = Field(30.0, ge=0.001, description="how long frames become due")
     frames: int | None = Field(None, ge=1, description="so many instead")
@@ -130,8 +160,9 @@ class FramesParameters(WorkloadParameters):
         if self.rate == 0 and self.frames is None:
             raise UsageError("`rate` is 0 and there is no `frames`", "say how many frames are written")
         seconds = self.seconds if self.frames is None or self.rate == 0 else self.frames / self.rate
+        image = self._image()
         request = frames_request(
-            self.frame_size,
+            self._frame_bytes(image),
             self.rate,
             seconds,
             self.writers,
@@ -139,10 +170,29 @@ class FramesParameters(WorkloadParameters):
             self.late_after,
             self.layout,
             Access(direct=not self.buffered, sync=self.sync, content=self.content, seed=self.seed),
+            self.ranks,
         )
-        return frames_job(
-            request if self.frames is None else request.model_copy(update={"frames": self.frames})
-        )
+        frames = request.frames if self.frames is None else self.frames
+        request = request.model_copy(update={"frames": frames, "image": image, "rename": self.rename})
+        require_a_frame_a_rank(request)
+        return frames_job(request, team_of(self.ranks, None))
+
+    def _image(self) -> ImageRequest | None:
+        if self.format == "raw":
+            return None
+        if self.layout == "file_a_writer" or self.frame_size is not None:
+            raise UsageError(
+                f"`format` is {self.format}: a file a frame, whose size follows from rows and columns",
+                "leave `layout` and `frame_size` away",
+            )
+        return ImageRequest(format=self.format, rows=self.rows, columns=self.columns, type=self.type)
+
+    def _frame_bytes(self, image: ImageRequest | None) -> int:
+        if image is not None:
+            return len(make_template(image).data)
+        if self.frame_size is None:
+            raise UsageError("there is no `frame_size`", "say how large a frame is, or give a `format`")
+        return self.frame_size
 
 
 class StreamParameters(WorkloadParameters):
@@ -152,7 +202,15 @@ class StreamParameters(WorkloadParameters):
 
     size: Size = 4 << 30
     transfer: Size = 8 << 20
-    threads: int = Field(1, ge=1, le=256)
+    threads: int = Field(1, ge=1, le=256, description="of each rank")
+    shared: bool = Field(False, description="one file for all threads and ranks")
+    segments: int = Field(1, ge=1, description="of a shared file; each has a block of every thread")
+    order: Order = "sequential"
+    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
+    backend: Literal["posix", "mpiio", "hdf5"] = "posix"
+    mpi_io: MpiIo | None = Field(None, description="implementation of MPI-IO; left out: the MPI's own choice")
+    collective: bool = Field(False, description="all ranks do each call together; with mpiio or hdf5, shared")
+    block: Size | None = Field(None, description="of a rank in a row, in a shared file of mpiio")
     read: bool = True
     verify: bool = True
     seconds_max: float = Field(0.0, ge=0, le=86400, description="of each phase; 0: no limit")
@@ -164,18 +222,77 @@ class StreamParameters(WorkloadParameters):
     def job(self) -> Job:
         workload = stream_workload(
             self.threads,
-            self.size,
+            whole(self.size, self.block or 1),
             self.transfer,
             self.read,
             self.verify,
             self.seconds_max,
-            not self.buffered,
+            not self.buffered and self.backend == "posix",
+            self.shared and self.backend == "posix",
+            self.segments,
+            self.order,
         )
-        access = Access(direct=not self.buffered, sync=self.sync, content=self.content, seed=self.seed)
-        return stream_job(workload, access)
+        access = Access(
+            direct=not self.buffered,
+            sync=self.sync,
+            content=self.content,
+            seed=self.seed,
+            library=self._library(),
+        )
+        check_library(workload, access)
+        needs_mpi = self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
+        return stream_job(workload, access, team_of(self.ranks, self.mpi_io, needs_mpi))
+
+    def _library(self) -> MpiioAccess | Hdf5Access | None:
+        if self.backend != "mpiio" and (self.mpi_io is not None or self.block is not None):
+            raise UsageError("`mpi_io` and `block` are of the backend mpiio", "add `backend: mpiio`")
+        if self.collective and (self.backend == "posix" or not self.shared):
+            raise UsageError("`collective` is of a shared file of mpiio or hdf5", "add `shared: true`")
+        if self.backend == "mpiio":
+            return MpiioAccess(
+                shared=self.shared, collective=self.collective, block_bytes=self.block or 0, hints={}
+            )
+        if self.backend == "hdf5":
+            return Hdf5Access(shared=self.shared, collective=self.collective)
+        return None
 
 
-WORKLOADS: dict[str, type[WorkloadParameters]] = {"frames": FramesParameters, "stream": StreamParameters}
+class MetadataParameters(WorkloadParameters):
+    """Names: folders and files made, found, read and removed, as `penstock bench metadata` does it."""
+
+    SCALED = ("items",)
+
+    items: int = Field(1000, ge=1, description="folders and files of a thread in each folder of its tree")
+    threads: int = Field(1, ge=1, le=256)
+    depth: int = Field(0, ge=0, le=20)
+    branch: int = Field(1, ge=1, le=10_000)
+    shared: bool = Field(False, description="one tree for all threads")
+    shift: int = Field(0, ge=0, description="threads look up what the thread so many further made")
+    iterations: int = Field(1, ge=1, le=1000, description="of a run, beside the blocks of the campaign")
+    file_size: Size = 0
+    rename: bool = False
+    sync: Sync = "none"
+
+    def job(self) -> Job:
+        workload = metadata_workload(
+            **self.model_dump(exclude={"file_size", "sync"}), file_bytes=self.file_size
+        )
+        access = Access(direct=False, sync=self.sync)
+        return Job(
+            workload="metadata",
+            bytes=bytes_at_once(workload),
+            files=names_at_once(workload),
+            paced_s=0.0,
+            moved_bytes=bytes_at_once(workload) * workload.iterations,
+            run=lambda folder, telling: run_metadata(workload, access, folder, telling),
+        )
+
+
+WORKLOADS: dict[str, type[WorkloadParameters]] = {
+    "frames": FramesParameters,
+    "metadata": MetadataParameters,
+    "stream": StreamParameters,
+}
 
 
 def parameters_of(workload: str, values: Mapping[str, Parameter]) -> WorkloadParameters:
