@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "base/token.hpp"
@@ -167,7 +168,11 @@ class Server {
     const auto ready = listener.readable(accept_poll);
     if (!ready.ok() || !*ready) return;
     auto client = std::make_shared<Socket>(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (client->descriptor() < 0 || visitors_.size() >= connections_max) {
+    if (client->descriptor() < 0) {
+      std::this_thread::sleep_for(accept_poll);  // no descriptors: it waits in the queue, and would be accepted at once
+      return;
+    }
+    if (visitors_.size() >= connections_max) {
       ++refused_;  // closing says enough to whoever opens that many
       return;
     }

@@ -26,6 +26,9 @@ Json to_json(const Hdf5Plan& plan, std::string_view sync) {
 }
 
 Result<void> check_workload(const Hdf5Plan& plan, const StreamPlan& stream) {
+  if (stream.shared)
+    return make_error(Errc::invalid_argument,
+                      "workload.shared is true, expected false: with this backend.kind it is backend.shared");
   if (plan.shared && stream.threads != 1)
     return make_error(Errc::invalid_argument, "workload.threads is {}, expected 1 with a shared HDF5 file: more ranks",
                       stream.threads);

@@ -58,6 +58,9 @@ Result<void> check_workload(const MpiioPlan& plan, const FramesPlan& frames) {
 }
 
 Result<void> check_workload(const MpiioPlan& plan, const StreamPlan& stream) {
+  if (stream.shared)
+    return make_error(Errc::invalid_argument,
+                      "workload.shared is true, expected false: with this backend.kind it is backend.shared");
   if (stream.threads != 1)
     return make_error(Errc::invalid_argument, "workload.threads is {}, expected 1 with backend.kind mpiio: more ranks",
                       stream.threads);

@@ -98,7 +98,8 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
     const auto opening_ns = monotonic_ns();
     const bool ready = all_are_ready(context, opening_ns + patience_ns);
-    begin(ready ? context.team.meet(nullptr) : make_error(Errc::cancelled, "files are not open"));
+    begin(ready ? context.team.meet(nullptr)
+                : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
     auto moved_ns = ready ? monotonic_ns() : opening_ns;
     std::uint64_t moved_bytes = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
@@ -125,13 +126,13 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   const LoadPlan& plan() const { return plan_; }
 
-  std::string problem() {
-    if (!no_start_.empty()) return no_start_;
+  /// `behind` threads were left behind.
+  std::string problem(unsigned behind) {
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       if (!worker->problem.empty()) return worker->problem;
     }
-    return {};
+    return behind > 0 ? fmt::format("{} threads hang in the storage", behind) : no_start_;
   }
 
   Json to_json() {
@@ -200,7 +201,11 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   std::int64_t now_ns() const { return monotonic_ns() - start_ns_; }
 
   std::optional<std::uint64_t> cached_now() const {
-    if (stream_.shared) return rank_ == 0 ? backend_->cached_bytes(file_name(plan_, 0)) : 0;
+    // Each host has pages of its own to forget; each rank counts its share of them.
+    if (stream_.shared) {
+      const auto cached = backend_->cached_bytes(file_name(plan_, 0));
+      return cached ? std::optional(*cached * stream_.threads / threads_) : std::nullopt;
+    }
     std::uint64_t all = 0;
     for (const auto& worker : workers_) {
       const auto cached = backend_->cached_bytes(file_name(plan_, worker->owner));
@@ -338,13 +343,16 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& transfers, const RunContext& context,
                        Measured& measured) {
   PEN_TRY(phase.prepare(transfers));
-  // Whoever joins a shared file finds it made.
-  if (std::get<StreamPlan>(phase.plan().workload).shared) PEN_TRY(context.team.meet(nullptr));
+  if (std::get<StreamPlan>(phase.plan().workload).shared) {
+    // Whoever joins a shared file finds it made.
+    const auto met = context.team.meet(nullptr);
+    if (!met.ok() && met.error().code() != Errc::cancelled) measured.problem = met.error().message();
+    if (!met.ok()) return false;
+  }
   const auto behind = phase.run(context);
   measured.fields["phases"].push_back(phase.to_json());
-  measured.problem = phase.problem();
+  measured.problem = phase.problem(behind);
   measured.left_behind = behind > 0;
-  if (measured.problem.empty() && behind > 0) measured.problem = fmt::format("{} threads hang in the storage", behind);
   return measured.problem.empty() && !context.stop;
 }
 
@@ -361,7 +369,7 @@ std::vector<std::uint64_t> transfers_of(const Meeting& written) {
 Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
   const auto& stream = std::get<StreamPlan>(plan.workload);
   Measured measured{{{"phases", Json::array()}}, "", false};
-  const auto write = std::make_shared<PhaseRun>(plan, backend, Phase::write, context);
+  auto write = std::make_shared<PhaseRun>(plan, backend, Phase::write, context);
   const std::vector<std::uint64_t> all(context.team.ranks() * stream.threads, stream.transfers());
   PEN_ASSIGN(const bool wrote, run_phase(*write, all, context, measured));
   if (!wrote || !stream.read) return measured;
@@ -370,8 +378,14 @@ Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backe
     if (written.error().code() != Errc::cancelled) measured.problem = written.error().message();
     return measured;
   }
+  const auto transfers = transfers_of(*written);
+  if (transfers.size() != all.size()) {
+    measured.problem = "ranks do not agree about what was written";
+    return measured;
+  }
+  write.reset();  // and its blocks
   const auto read = std::make_shared<PhaseRun>(plan, std::move(backend), Phase::read, context);
-  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, transfers_of(*written), context, measured));
+  PEN_ASSIGN([[maybe_unused]] const bool done, run_phase(*read, transfers, context, measured));
   return measured;
 }
 

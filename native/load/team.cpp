@@ -12,6 +12,7 @@ namespace penstock::load {
 namespace {
 
 constexpr auto tick = std::chrono::milliseconds(200);
+constexpr std::int64_t life_ns = 150'000'000;  // less than a tick, so that each tick shows it
 /// From the last rank's arrival to the start: what messages to all of them take. A rank that hears of it later is late,
 /// and its document says by how much.
 constexpr std::int64_t start_margin_ns = 50'000'000;
@@ -103,7 +104,11 @@ void JobTeam::arrive(unsigned from, std::uint64_t meeting, Json note) {
   starts_[meeting] = start;
 }
 
+/// With the lock. Not more often than its time comes: whoever waits is woken by each message of the others.
 void JobTeam::show_life() {
+  const auto now_ns = monotonic_ns();
+  if (now_ns < next_life_ns_) return;
+  next_life_ns_ = now_ns + life_ns;
   if (leads())
     send_to_others({{"tell", "alive"}, {"progress", nullptr}});
   else

@@ -105,6 +105,7 @@ class JobTeam final : public Team {
   std::vector<Json> progress_;            ///< of each rank, last; of the lead
   std::vector<Json> parts_;               ///< of the lead
   std::vector<bool> given_up_;
+  std::int64_t next_life_ns_ = 0;
   bool told_ = false;         ///< that the run is to end
   bool interrupted_ = false;  ///< because somebody asked for that
   bool taken_ = false;        ///< the lead has this rank's part

@@ -113,10 +113,21 @@ class Hdf5File final : public load::StoredFile {
   const std::shared_ptr<File> raw_;
 };
 
+std::string version_of_library() {
+  unsigned major = 0, minor = 0, release = 0;
+  const LibraryLock lock;
+  H5get_libversion(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
 class Hdf5Backend final : public load::Backend {
  public:
   Hdf5Backend(const LoadPlan& plan, const load::Team& team, Env& env)
-      : plan_(plan), hdf5_(std::get<Hdf5Plan>(plan.backend)), ranks_(team.ranks()), env_(env) {}
+      : plan_(plan),
+        hdf5_(std::get<Hdf5Plan>(plan.backend)),
+        ranks_(team.ranks()),
+        env_(env),
+        version_(version_of_library()) {}
 
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return 1; }
@@ -159,12 +170,7 @@ class Hdf5Backend final : public load::Backend {
   }
   Sync sync() const override { return hdf5_.sync; }
   bool agree_to_end(bool end) override { return hdf5_.collective ? any(end) : end; }
-  Json describe() const override {
-    unsigned major = 0, minor = 0, release = 0;
-    const LibraryLock lock;
-    H5get_libversion(&major, &minor, &release);
-    return {{"direct", false}, {"hdf5", fmt::format("{}.{}.{}", major, minor, release)}};
-  }
+  Json describe() const override { return {{"direct", false}, {"hdf5", version_}}; }
 
  private:
   std::string path_of(const std::string& name) const {
@@ -213,6 +219,8 @@ class Hdf5Backend final : public load::Backend {
   const Hdf5Plan hdf5_;
   const unsigned ranks_;
   Env& env_;
+  /// Read at the start: where a thread hangs in HDF5, nobody else gets the library.
+  const std::string version_;
 };
 
 }  // namespace

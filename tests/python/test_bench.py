@@ -119,7 +119,7 @@ def test_threads_share_one_file(order: str, run: RunCommand, target: Path) -> No
     assert {path.name: path.stat().st_size for path in folder.glob("*.bin")} == {
         "stream-000000000.bin": 3 * 50 * 65536
     }
-    assert run("bench", "clean", str(target), "--yes").returncode == 0
+    assert run("bench", "clean", str(target), "--kept", "--yes").returncode == 0
     assert list(target.iterdir()) == []
 
 

@@ -54,19 +54,33 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
     all_first = [run for _, first, _ in matched for run in first]
     all_second = [run for _, _, second in matched for run in second]
     rows = _judged([row for each in matched for row in _rows(*each)], threshold)
+    lost = _lost(base, other, matched)
     return Comparison(
         base=base.facts,
         other=other.facts,
         threshold=threshold,
-        answer=_answer(rows, threshold) if matched else "invalid",
+        answer=_answer(rows, threshold, bool(lost)) if matched else "invalid",
         conditions=differences("", all_first, all_second, lambda run: run.conditions),
         parameters=parameters,
-        notes=notes + _notes(rows),
+        notes=lost + notes + _notes(rows),
         values=rows,
     )
 
 
 _Matched = tuple[str, list[Measured], list[Measured]]
+
+
+def _lost(base: RunSet, other: RunSet, matched: Sequence[_Matched]) -> list[str]:
+    """What `other` has no figures of: what is not there cannot be no worse."""
+    told = []
+    if len(other.failed) > len(base.failed):
+        told.append(f"{len(other.failed)} runs of {other.name} failed, and {len(base.failed)} of {base.name}")
+    compared = {id(run) for _, first, _ in matched for run in first}
+    cases = {run.case for run in other.runs} | set(other.failed)
+    for case, runs in base.cases.items():
+        if case in cases and not any(id(run) in compared for run in runs):
+            told.append(f"{case}: no run of {other.name} is sound")
+    return told
 
 
 def _match(base: RunSet, other: RunSet) -> tuple[list[_Matched], list[str]]:
@@ -266,12 +280,12 @@ def _outcome(row: _Row, difference: Difference, p_adjusted: float, margin: float
     return "same" if margin and -margin <= low and high <= margin else "indistinguishable"
 
 
-def _answer(rows: list[ValueComparison], threshold: float) -> Answer:
+def _answer(rows: list[ValueComparison], threshold: float, some_lost: bool) -> Answer:
     """With a threshold, what may be worse by more than that is an open question; without one it is not."""
     if any(row.outcome == "worse" for row in rows):
         return "worse"
     open_ = [row for row in rows if row.outcome == "indistinguishable"]
-    if not rows or any(row.reason or (threshold and row.scale == "ratio") for row in open_):
+    if not rows or some_lost or any(row.reason or (threshold and row.scale == "ratio") for row in open_):
         return "cannot tell"
     return "nothing worse"
 

@@ -54,6 +54,7 @@ class Manifest(BaseModel):
     made: str
     name: str
     inode: int = Field(description="of the folder: a copy of it is another one")
+    kept: bool = Field(False, description="it was to stay")
     sets: list[FileSet] = []
     trees: list[TreeSet] = []
 
@@ -90,7 +91,7 @@ class BenchFolder:
         try:
             path.mkdir(mode=0o700)
             made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            folder = cls(path, Manifest(made=made, name=name, inode=path.lstat().st_ino), keep)
+            folder = cls(path, Manifest(made=made, name=name, inode=path.lstat().st_ino, kept=keep), keep)
             folder._write_manifest()
         except OSError as error:
             raise PenstockError(
@@ -119,6 +120,11 @@ class BenchFolder:
             )
         return cls(path, manifest)
 
+    @property
+    def kept(self) -> bool:
+        """It was to stay."""
+        return self._manifest.kept
+
     def announce(self, files: FileSet | TreeSet) -> None:
         """To be called before the first of these files or folders is made."""
         if isinstance(files, TreeSet):
@@ -134,11 +140,6 @@ class BenchFolder:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(self.path / MANIFEST)
-
-    def empty(self) -> None:
-        """Removes what is listed, and leaves the folder for more of it."""
-        with _Opened(self.path) as opened:
-            opened.remove(self._is_listed)
 
     def remove(self) -> None:
         """Removes what is listed, and the folder. A PenstockError names what is not its own."""
@@ -229,6 +230,23 @@ def find_left(target: Path) -> Iterator[Path]:
     """Folders in `target` that are called as those of runs are."""
     require_target(target)
     return (path for path in sorted(target.iterdir()) if path.name.startswith(NAME))
+
+
+def find_removable(target: Path, kept: bool) -> tuple[list[BenchFolder], list[UsageError]]:
+    """Folders in `target` that runs left, and why others are none. Some were `kept`."""
+    found: list[BenchFolder] = []
+    doubts: list[UsageError] = []
+    for path in find_left(target):
+        try:
+            folder = BenchFolder.left_at(path)
+        except UsageError as error:
+            doubts.append(error)
+            continue
+        if kept or not folder.kept:
+            found.append(folder)
+        else:
+            folder.close()
+    return found, doubts
 
 
 def require_target(target: Path) -> None:

@@ -12,6 +12,7 @@ from penstock.bench.folder import BenchFolder
 from penstock.bench.intervals import Interval, median_interval
 from penstock.bench.values import Unit, values_of
 from penstock.model.campaigns import Campaign, Case, CaseRun
+from penstock.model.errors import PenstockError
 from penstock.model.load import LoadPlan
 from penstock.model.runs import Check, CheckOutcome, Run
 from penstock.model.units import human_seconds
@@ -37,7 +38,7 @@ class Effect:
 @contextmanager
 def load_beside(target: Path, plan_of: Callable[[BenchFolder], LoadPlan]) -> Iterator[Repeated]:
     """The load generator, repeated in a folder of its own in `target`."""
-    with BenchFolder.make(target) as folder, RepeatedLoad(plan_of(folder), folder.empty) as repeated:
+    with BenchFolder.make(target) as folder, RepeatedLoad(plan_of(folder), folder.clear) as repeated:
         yield repeated
 
 
@@ -48,16 +49,24 @@ def interfere(
     blocks: int,
     seed: int,
     on_run: Callable[[CaseRun], None],
+    on_trouble: Callable[[BaseException], None],
 ) -> Campaign:
     """Each block runs `first` alone and beside `second`, in an order drawn from `seed`.
 
-    Ends with the run that was cut short, if one was. `what` are the parameters of the second load.
+    Ends with the run that was cut short, or before the one that came to nothing, if one did. `what` are
+    the parameters of the second load.
     """
     order = random.Random(seed)
     runs: list[CaseRun] = []
     for block in range(blocks):
         for case in order.sample((ALONE, BESIDE), 2):
-            run = first() if case == ALONE else _beside(first, second)
+            try:
+                run = first() if case == ALONE else _beside(first, second)
+            except (PenstockError, KeyboardInterrupt) as trouble:
+                if not runs:
+                    raise
+                on_trouble(trouble)
+                return _campaign(runs, what, blocks, seed)
             runs.append(CaseRun(case=case, block=block, run=run))
             on_run(runs[-1])
             if run.document.interrupted or run.document.problem is not None:
@@ -68,6 +77,7 @@ def interfere(
 def _campaign(runs: list[CaseRun], what: dict[str, str | int | float], blocks: int, seed: int) -> Campaign:
     return Campaign(
         name="interference",
+        workload=runs[0].run.workload,
         title=f"{runs[0].run.workload}, alone and beside {what['beside']}",
         seed=seed,
         blocks=blocks,
@@ -120,12 +130,19 @@ def _gaps(window: Stint, stints: Sequence[Stint]) -> Iterator[float]:
     yield max(0.0, window.end_s - at)
 
 
-def effects(campaign: Campaign) -> list[Effect]:
-    """From the document alone; of blocks in which both runs were made."""
+def sound_pairs(campaign: Campaign) -> list[tuple[Run, Run]]:
+    """Of blocks in which both runs were made whole, and neither is invalid: alone, and beside."""
     blocks: dict[int, dict[str, Run]] = {}
     for each in campaign.runs:
-        blocks.setdefault(each.block, {})[each.case] = each.run
-    pairs = [(values_of(runs[ALONE]), values_of(runs[BESIDE])) for runs in blocks.values() if len(runs) == 2]
+        cut_short = each.run.document.interrupted or each.run.document.problem is not None
+        if each.run.validity != "invalid" and not cut_short:
+            blocks.setdefault(each.block, {})[each.case] = each.run
+    return [(runs[ALONE], runs[BESIDE]) for runs in blocks.values() if len(runs) == 2]
+
+
+def effects(campaign: Campaign) -> list[Effect]:
+    """From the document alone."""
+    pairs = [(values_of(alone), values_of(beside)) for alone, beside in sound_pairs(campaign)]
     if not pairs:
         return []
     names = [name for name in pairs[0][0] if all(name in alone and name in beside for alone, beside in pairs)]

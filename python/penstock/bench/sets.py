@@ -15,7 +15,7 @@ from penstock.model.runs import Run, Validity, Verdict
 
 _FOLDER_DOCUMENTS_MAX = 10_000
 # What says how a run is told of and kept, and not what is measured.
-_NOT_MEASURED = {"record", "folder"}
+_NOT_MEASURED = {"record", "folder", "host", "port", "token"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class RunSet:
 
     name: str
     runs: list[Measured]
+    failed: tuple[str, ...] = ()  # the case of each run that came to nothing
 
     @property
     def valid(self) -> list[Measured]:
@@ -57,7 +58,8 @@ class RunSet:
         there = sorted({run.case for run in self.runs})
         if case not in there:
             raise UsageError(f'{self.name} has no case "{case}"', f"its cases are: {', '.join(there)}")
-        return RunSet(self.name, [run for run in self.runs if run.case == case])
+        failed = tuple(each for each in self.failed if each == case)
+        return RunSet(self.name, [run for run in self.runs if run.case == case], failed)
 
     @property
     def facts(self) -> SetFacts:
@@ -68,6 +70,7 @@ class RunSet:
             runs=len(valid),
             warned=sum(run.validity == "warned" for run in valid),
             invalid=len(self.runs) - len(valid),
+            failed=len(self.failed),
             first=min(times, default=""),
             last=max(times, default=""),
         )
@@ -88,7 +91,13 @@ def _read_set(path: Path) -> RunSet:
     if not runs:
         raise UsageError(f"{path} has no run in it", "a campaign that was stopped at once has none")
     refuse_doubles(runs)
-    return RunSet(str(path), runs)
+    failed = (case for each in documents for case in _failed_in(each))
+    return RunSet(str(path), runs, tuple(failed))
+
+
+def _failed_in(path: Path) -> list[str]:
+    document = read_document(path)
+    return [each.case for each in document.failures] if isinstance(document, Campaign) else []
 
 
 def documents_in(folder: Path) -> list[Path]:
@@ -174,7 +183,9 @@ def _named(sets: list[RunSet]) -> list[RunSet]:
 
     return [
         RunSet(
-            set_.name, [run if run.case else replace(run, case=name_of(run.parameters)) for run in set_.runs]
+            set_.name,
+            [run if run.case else replace(run, case=name_of(run.parameters)) for run in set_.runs],
+            set_.failed,
         )
         for set_ in sets
     ]
@@ -183,6 +194,12 @@ def _named(sets: list[RunSet]) -> list[RunSet]:
 def _parameters(run: Run) -> dict[str, str]:
     plan = run.document.plan
     stated = plan.workload.model_dump(exclude=_NOT_MEASURED) | {"content": plan.content}
+    if isinstance(stated.get("image"), dict):
+        stated["image"] = plan.workload.model_dump()["image"][
+            "suffix"
+        ]  # its template is a file of the moment
+    job = run.document.job
+    stated["ranks"] = 1 if job is None else job.ranks
     return {name: _text(value) for name, value in stated.items()}
 
 
@@ -192,6 +209,8 @@ def _conditions(run: Run) -> dict[str, str]:
     stated["target"] = run.target
     for name, value in run.conditions.versions.items():
         stated[f"version of {name}"] = value
+    if run.document.job is not None:
+        stated["mpi"] = run.document.job.library
     for name, value in run.document.plan.backend.model_dump(exclude=_NOT_MEASURED).items():
         stated["back end" if name == "kind" else f"back end: {name}"] = value
     return {name.replace("_", " "): _text(value) for name, value in stated.items()}

@@ -210,7 +210,7 @@ class StreamParameters(WorkloadParameters):
     backend: Literal["posix", "mpiio", "hdf5"] = "posix"
     mpi_io: MpiIo | None = Field(None, description="implementation of MPI-IO; left out: the MPI's own choice")
     collective: bool = Field(False, description="all ranks do each call together; with mpiio or hdf5, shared")
-    block: Size | None = Field(None, description="of a rank in a row, in a shared file of mpiio")
+    block: Size | None = Field(None, le=2**50, description="of a rank in a row, in a shared file of mpiio")
     read: bool = True
     verify: bool = True
     seconds_max: float = Field(0.0, ge=0, le=86400, description="of each phase; 0: no limit")

@@ -5,18 +5,18 @@ from typing import Annotated
 
 import typer
 
-from penstock.bench.folder import BenchFolder, find_left
+from penstock.bench.folder import find_removable
 from penstock.bench.images import PixelType
 from penstock.bench.run import Access, frames_request, require_a_frame_a_rank
 from penstock.bench.workloads import frames_job
 from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
 from penstock.cli.bench_running import How, check_run, may_go_on, run_job
-from penstock.cli.common import err, out, reports_errors
+from penstock.cli.common import err, out, reports_errors, warn
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, frame_bytes_of, image_request
 from penstock.cli.ranks_choice import MpiOption, RanksOption, team_of
 from penstock.cli.words import examples
 from penstock.model.campaign_files import BLOCKS_MAX
-from penstock.model.errors import UsageError
+from penstock.model.errors import ExitCode, UsageError
 from penstock.model.load import ContentKind, Layout, Sync
 from penstock.report.runs import frames_plan_view
 
@@ -42,7 +42,7 @@ SyncOption = Annotated[
 Content = Annotated[
     ContentKind, typer.Option(help="Random bytes, which storage cannot compress or find again; or zeros.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of the random bytes.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the random bytes.")]
 BufferSeconds = Annotated[
     float, typer.Option(min=0, max=3600, help="So many seconds of frames may wait; what is more is dropped.")
 ]
@@ -114,7 +114,7 @@ def frames_command(
     repetitions: Repetitions = None,
     beside: Beside = None,
     beside_target: BesideTarget = None,
-    blocks: Blocks = 5,
+    blocks: Blocks = None,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -162,17 +162,22 @@ def frames_command(
 @reports_errors
 def clean_command(
     target: Annotated[Path, typer.Argument(help="The folder that runs were started on.")],
+    kept: Annotated[bool, typer.Option("--kept", help="Those that --keep left, too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before anything is removed.")] = False,
 ) -> None:
     """Remove the folders of runs that were killed: what their manifests list, and nothing else.
 
-    Folders that a run works in are refused.
+    Folders that a run works in, or that are not certain to be one's, stay and are named. The exit code is 1
+    then.
     """
-    folders = [BenchFolder.left_at(path) for path in find_left(target)]
+    folders, doubts = find_removable(target, kept)
+    for doubt in doubts:
+        warn(str(doubt))
     for folder in folders:
         out().print(str(folder.path), markup=False, soft_wrap=True)
-    if not folders:
-        return
-    may_go_on(yes)
+    if folders:
+        may_go_on(yes)
     for folder in folders:
         folder.remove()
+    if doubts:
+        raise typer.Exit(int(ExitCode.FAILED))

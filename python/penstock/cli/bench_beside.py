@@ -19,8 +19,8 @@ from penstock.bench.run import (
     stream_plan,
     stream_workload,
 )
-from penstock.cli.common import err, out, print_json, size_option
-from penstock.cli.documents import write_and_enter
+from penstock.cli.common import err, out, print_json, size_option, warn
+from penstock.cli.documents import written_whatever_happens
 from penstock.cli.frame_choice import frame_bytes_of
 from penstock.model.campaigns import CaseRun
 from penstock.model.errors import ExitCode, UsageError
@@ -40,8 +40,12 @@ BesideTarget = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Of the other workload. [default: the same target]")
 ]
 Blocks = Annotated[
-    int, typer.Option(min=1, max=1000, help="With --beside: so often both, in an order that is drawn anew.")
+    int | None,
+    typer.Option(
+        min=1, max=1000, help="With --beside: so often both, in an order that is drawn anew. [default: 6]"
+    ),
 ]
+BLOCKS = 6  # the fewest that have an interval with 95 % confidence
 
 # What its parser raises, of which typer names but one kind.
 _WrongOptions: type[Exception] = typer.BadParameter.__mro__[1]
@@ -50,7 +54,8 @@ _WrongOptions: type[Exception] = typer.BadParameter.__mro__[1]
 # Options of a command that a load beside another one does not have.
 _ELSEWHERE = (
     "output", "yes", "dry_run", "json", "keep", "profile", "repetitions", "beside", "beside_target",
-    "ranks", "mpi", "format_", "rename", "backend",
+    "ranks", "mpi", "format_", "rename", "backend", "mpi_io", "collective", "block", "hint", "chunk",
+    "deflate", "blocks",
 )  # fmt: skip
 
 
@@ -93,7 +98,7 @@ def _options(text: str, words: list[str], target: Path, group: typer.Typer) -> M
             f"penstock bench {words[0]} --help has its options",
         ) from error
     for name in _ELSEWHERE:
-        if context.params.get(name) not in (None, False, "raw", "posix"):
+        if context.params.get(name) not in (None, False, (), [], "raw", "posix"):
             option = name.rstrip("_").replace("_", "-")
             raise UsageError(f"--beside '{text}': --{option} has no meaning there", "leave it out")
     return context.params
@@ -167,9 +172,9 @@ def require_room_for_both(target: Path, needed_bytes: int, files: int, second: S
         require_room(second.target, second.bytes, second.files)
 
 
-def show_second(second: Second | None, blocks: int) -> None:
+def show_second(second: Second | None, blocks: int | None) -> None:
     if second is not None:
-        err().print(second_plan_view(second.text, str(second.target or ""), second.bytes, blocks))
+        err().print(second_plan_view(second.text, str(second.target or ""), second.bytes, blocks or BLOCKS))
 
 
 def interference(
@@ -182,13 +187,16 @@ def interference(
         console.print(run_line(done), markup=False, soft_wrap=True)
 
     what: dict[str, str | int | float] = {"beside": second.text, "beside_target": str(second.target or "")}
-    campaign = interfere(first, second.start, what, blocks, seed, tell)
-    if output is not None:
-        write_and_enter(output, campaign)
-    if json:
-        print_json(campaign)
-    else:
-        out().print(effects_view(campaign, effects(campaign)))
+
+    def tell_trouble(trouble: BaseException) -> None:
+        warn(f"ended early: {str(trouble) or 'interrupted'}")
+
+    campaign = interfere(first, second.start, what, blocks, seed, tell, tell_trouble)
+    with written_whatever_happens(output, campaign):
+        if json:
+            print_json(campaign)
+        else:
+            out().print(effects_view(campaign, effects(campaign)))
     if not campaign.complete or campaign.runs[-1].run.document.problem:
         raise typer.Exit(int(ExitCode.FAILED))
     if any(each.run.validity == "invalid" for each in campaign.runs):

@@ -1,5 +1,6 @@
 """What the commands of `penstock bench` do when all options are read: ask, run, show, write."""
 
+import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,10 @@ from penstock.bench.folder import BenchFolder, require_target
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.workloads import Job
-from penstock.cli.bench_beside import Second, interference, parse_second, require_room_for_both
+from penstock.cli.bench_beside import BLOCKS, Second, interference, parse_second, require_room_for_both
 from penstock.cli.campaign_runs import repeat
 from penstock.cli.common import err, out, print_json
-from penstock.cli.documents import write_and_enter
+from penstock.cli.documents import written_whatever_happens
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.runs import Run
 from penstock.report.progress import ProgressView, show_load
@@ -30,7 +31,7 @@ class How:
     repetitions: int | None
     beside: str | None
     beside_target: Path | None
-    blocks: int
+    blocks: int | None
     seed: int
     output: Path | None
     json: bool
@@ -41,6 +42,10 @@ def check_run(how: How, needed_bytes: int, files: int, group: typer.Typer) -> Se
 
     `group` has the commands whose options are understood there.
     """
+    if how.beside is None and (how.beside_target is not None or how.blocks is not None):
+        raise UsageError("--beside-target and --blocks are for --beside", "add --beside, or leave them away")
+    if how.beside is not None and how.keep:
+        raise UsageError("--keep is for one run", "leave --beside or --keep away")
     if how.repetitions is not None and (how.keep or how.beside is not None):
         other = "--keep" if how.keep else "--beside"
         raise UsageError(f"--repetitions with {other}", "leave one of them away")
@@ -65,10 +70,10 @@ def run_job(job: Job, how: How, second: Second | None) -> None:
     if second is not None:
 
         def alone() -> Run:
-            with BenchFolder.make(how.target, how.keep) as folder, ProgressView(err()) as view:
+            with BenchFolder.make(how.target) as folder, ProgressView(err()) as view:
                 return looked_at.run(folder, telling(view))
 
-        interference(alone, second, how.blocks, how.seed, how.output, how.json)
+        interference(alone, second, how.blocks or BLOCKS, how.seed, how.output, how.json)
         return
     with BenchFolder.make(how.target, how.keep) as folder:
         with ProgressView(err()) as view:
@@ -94,19 +99,24 @@ def telling(view: ProgressView) -> Telling:
 
 def check_output(path: Path | None, option: str = "--output") -> None:
     """Before anything is measured: a UsageError where the document could not be written."""
-    if path is not None and (path.exists() or not path.absolute().parent.is_dir()):
-        what = "is there already" if path.exists() else "is in a folder that is not there"
-        raise UsageError(f"{option} {path} {what}", "name a new file")
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if os.path.lexists(path):
+        raise UsageError(f"{option} {path} is there already", "name a new file")
+    if not folder.is_dir():
+        raise UsageError(f"{option} {path} is in a folder that is not there", "name a new file")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"{option} {path} is in a folder that you may not write into", "name another file")
 
 
 def finish(run: Run, output: Path | None, json: bool) -> None:
     """While the folder is there still: where that cannot be removed, what was measured is not lost."""
-    if output is not None:
-        write_and_enter(output, run)
-    if json:
-        print_json(run)
-    else:
-        out().print(run_view(run))
+    with written_whatever_happens(output, run):
+        if json:
+            print_json(run)
+        else:
+            out().print(run_view(run))
     if run.document.interrupted or run.document.problem:
         raise typer.Exit(int(ExitCode.FAILED))
     if run.validity == "invalid":

@@ -86,7 +86,7 @@ def stream_command(
     repetitions: Repetitions = None,
     beside: Beside = None,
     beside_target: BesideTarget = None,
-    blocks: Blocks = 5,
+    blocks: Blocks = None,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,

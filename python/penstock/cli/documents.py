@@ -1,5 +1,7 @@
 """Writes documents, and enters them into the catalogue of runs."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.bench.entries import entry_of
@@ -14,6 +16,20 @@ def write_and_enter(path: Path, document: Document) -> None:
     """A new file. A catalogue that cannot be used is a warning: what was measured is in the document."""
     write_document(path, document.model_dump_json())
     enter(path, document)
+
+
+@contextlib.contextmanager
+def written_whatever_happens(path: Path | None, document: Document) -> Iterator[None]:
+    """The document is written first; where that fails, what it holds is shown all the same, inside."""
+    trouble: PenstockError | None = None
+    if path is not None:
+        try:
+            write_and_enter(path, document)
+        except PenstockError as error:
+            trouble = error
+    yield
+    if trouble is not None:
+        raise trouble
 
 
 def enter(path: Path, document: Document) -> None:

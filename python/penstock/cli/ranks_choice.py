@@ -11,6 +11,7 @@ from penstock.model.load import Hdf5Access, MpiioAccess
 from penstock.model.plans import GIB
 from penstock.programs.ranks import Mpi, MpiIo, Ranks, mpi_of
 
+_BLOCK_BYTES_MAX = 2**50
 Backend = Literal["posix", "mpiio", "hdf5"]
 
 RanksOption = Annotated[
@@ -122,12 +123,19 @@ def library_of(
         return MpiioAccess(
             shared=options.shared,
             collective=options.collective,
-            block_bytes=size_option(options.block, "--block") if options.block is not None else 0,
+            block_bytes=_block_bytes(options.block),
             hints=dict(_hint(text) for text in options.hints),
         )
     if backend == "hdf5":
         return _hdf5(options, transfer_bytes)
     return None
+
+
+def _block_bytes(text: str | None) -> int:
+    size = 0 if text is None else size_option(text, "--block")
+    if size > _BLOCK_BYTES_MAX:
+        raise UsageError(f"--block {text} is more than 1 PiB", "a smaller block")
+    return size
 
 
 def _hdf5(options: LibraryOptions, transfer_bytes: int) -> Hdf5Access:

@@ -141,8 +141,8 @@ def verdict_command(
     with BenchFolder.make(target) as folder:
         document = _Growing(output)
         verdict = _measure(request, folder, document)
-        _show(verdict, json)
         document.finish(verdict)
+        _show(verdict, json)
         if report is not None:
             _write_report(report, verdict, output)
     raise typer.Exit(int(EXIT_CODES[verdict.answer]))

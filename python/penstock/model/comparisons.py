@@ -20,6 +20,7 @@ class SetFacts(_Part):
     runs: int = Field(description="that are compared")
     warned: int = Field(description="of those")
     invalid: int = Field(description="left out")
+    failed: int = Field(0, description="runs of a campaign that came to nothing")
     first: str = Field(description="when its first run started; ISO 8601, UTC; empty where there is none")
     last: str
 

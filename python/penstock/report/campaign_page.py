@@ -17,6 +17,8 @@ from penstock.report.verdicts import storage_line
 _SCALES = {"B/s": (1e-6, "MB/s"), "share": (100.0, "%")}
 _PLOTTED_CASES_MAX = 60
 
+_FAILURES_SHOWN = 10
+
 
 @dataclass
 class _Points:
@@ -70,6 +72,11 @@ def _banners(campaign: Campaign) -> list[Banner]:
     planned = campaign.blocks * len(campaign.cases)
     if not campaign.complete:
         banners.append(Banner("warning", f"Incomplete: {len(campaign.runs)} of {planned} runs were made."))
+    for failure in campaign.failures[:_FAILURES_SHOWN]:
+        text = f"{failure.case}, block {failure.block + 1} failed: {failure.problem}"
+        banners.append(Banner("void", text))
+    if len(campaign.failures) > _FAILURES_SHOWN:
+        banners.append(Banner("void", f"{len(campaign.failures)} runs failed in all."))
     void = sum(each.run.validity == "invalid" for each in campaign.runs)
     if void:
         text = f"{void} of {len(campaign.runs)} runs are invalid. They are marked, and count in no median."
@@ -90,14 +97,14 @@ def _points_of(campaign: Campaign) -> tuple[_Table, dict[str, Value]]:
 
 
 def _values_table(campaign: Campaign, points: _Table, kinds: dict[str, Value]) -> Table:
-    columns = ["case", "value", "median", "95 % interval", "runs", "each block", "better is"]
+    columns = ["case", "value", "median", "interval", "runs", "each block", "better is"]
     rows = []
     for case in campaign.cases:
         for name, kind in kinds.items():
             found = points[name].get(case.name)
             if found is not None:
                 rows.append(_value_row(case.name, name, kind, found, campaign.seed))
-    caption = "Medians of the blocks that are not invalid, with the bootstrap interval of the median"
+    caption = "Medians of the blocks that are not invalid; the interval holds the true one so surely"
     return Table(caption, columns, rows)
 
 
@@ -109,7 +116,8 @@ def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> 
         middle, between = Cell(void, "void", is_narrow=True), Cell("all runs are invalid", "bad")
     else:
         middle = Cell(value_text(interval.middle, kind.unit), is_narrow=True)
-        ends = f"{value_text(interval.low, kind.unit)} to {value_text(interval.high, kind.unit)}"
+        low, high = value_text(interval.low, kind.unit), value_text(interval.high, kind.unit)
+        ends = f"{low} to {high} ({100 * interval.confidence:.3g} %)"
         between = Cell(ends if len(found.sound) > 1 else "a single run has none", is_narrow=True)
     count = f"{len(found.sound)}" + (f", {len(found.void)} invalid" if found.void else "")
     return [Cell(case), Cell(name), middle, between, Cell(count), Cell(blocks), Cell(kind.better)]
@@ -144,7 +152,7 @@ def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value)
         axes.set(xlabel=f"{name}, {unit}", ylim=(len(shown) - 0.4, -0.6))
         axes.set_xlim(left=0)
         axes.annotate(
-            "dots: blocks; crosses: invalid; bar: median and 95 % interval",
+            "dots: blocks; crosses: invalid; bar: median and its interval",
             (1.0, 1.02),
             xycoords="axes fraction",
             ha="right",

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.interference import ALONE, BESIDE, Effect
+from penstock.bench.interference import ALONE, BESIDE, Effect, sound_pairs
 from penstock.bench.values import Unit, values_of
 from penstock.model.campaigns import Campaign, CaseRun
 from penstock.model.units import human_bytes, human_rate, human_seconds
@@ -31,7 +31,7 @@ def run_line(done: CaseRun) -> str:
 
 def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", ALONE, BESIDE, f"{BESIDE} / {ALONE}", "95 %"):
+    for title in ("", ALONE, BESIDE, f"{BESIDE} / {ALONE}", "interval"):
         table.add_column(title, justify="left" if not title else "right", overflow="fold")
     for effect in effects:
         ratio = effect.ratio
@@ -40,10 +40,11 @@ def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
             value_text(effect.alone, effect.unit),
             value_text(effect.beside, effect.unit),
             f"{ratio.middle:.3g}" if ratio else "",
-            f"{ratio.low:.3g} to {ratio.high:.3g}" if ratio else "",
+            f"{ratio.low:.3g} to {ratio.high:.3g} ({100 * ratio.confidence:.3g} %)" if ratio else "",
         )
-    blocks = len({each.block for each in campaign.runs})
-    counted = Text(f"Medians of {blocks} blocks; the ratio is of runs of the same block.")
+    blocks, sound = len({each.block for each in campaign.runs}), len(sound_pairs(campaign))
+    left_out = f" {blocks - sound} left out: a run is invalid, or was cut short." if sound < blocks else ""
+    counted = Text(f"Medians of {sound} blocks; the ratio is of runs of the same block.{left_out}")
     return Group(Text(campaign.title, style="bold"), Text(), table, Text(), counted, *_wanting(campaign))
 
 

@@ -42,7 +42,7 @@ Json image_plan() {
 
 Json mpiio_plan() {
   auto plan = stream_plan();
-  plan["workload"]["threads"] = 1;
+  plan["workload"].update({{"threads", 1}, {"shared", false}, {"segments", 1}});
   plan["backend"] = Json::parse(R"({"kind": "mpiio", "folder": "/data/run", "sync": "end", "shared": true,
                                     "collective": true, "block_bytes": 2097152, "hints": {"cb_nodes": "2"}})");
   return plan;
