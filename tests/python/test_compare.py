@@ -13,9 +13,11 @@ from typer.testing import CliRunner, Result
 
 from penstock.bench.sets import read_sets
 from penstock.cli import application
+from penstock.model.campaigns import CaseFailure
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.errors import UsageError
-from penstock.model.runs import Check, StepKind
+from penstock.model.load import LoadDocument
+from penstock.model.runs import Check, Run, StepKind
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -230,3 +232,53 @@ def test_arguments_that_do_not_fit_together(tmp_path: Path) -> None:
     path.write_text(run_at(0).model_dump_json())
     for arguments in ([path], [path] * 3, ["--trend", path, "--threshold", "5%"], [tmp_path / "empty", path]):
         assert compare(*arguments).exit_code == 2
+
+
+def test_what_failed_is_not_no_worse(tmp_path: Path) -> None:
+    """Three runs that are as good as before, and three that came to nothing."""
+    base = campaign_of({"one": [1e7, 1.01e7, 0.99e7, 1e7, 1.01e7, 0.99e7]})
+    other = campaign_of({"one": [1e7, 1.01e7, 0.99e7]}, start=1000)
+    failures = [CaseFailure(case="one", block=each, problem="EIO", when="x") for each in (3, 4, 5)]
+    other = other.model_copy(update={"blocks": 6, "failures": failures})
+    (tmp_path / "a.json").write_text(base.model_dump_json())
+    (tmp_path / "b.json").write_text(other.model_dump_json())
+    found = compare(tmp_path / "a.json", tmp_path / "b.json", "--json")
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    assert (found.exit_code, comparison.other.failed) == (3, 3)
+    assert any("3 runs of" in note and "failed" in note for note in comparison.notes)
+
+
+def test_a_case_without_a_sound_run_is_not_no_worse(tmp_path: Path) -> None:
+    bad = Check(name="c", outcome="failed", expected="e", actual="a", bias="either", advice="do")
+    base = campaign_of({"one": [1e7] * 6, "two": [1e7] * 6})
+    other = campaign_of({"one": [1e7] * 6, "two": [1e7] * 6}, start=1000)
+    runs = [
+        each.model_copy(update={"run": run_at(2000 + number, checks=[bad])}) if each.case == "two" else each
+        for number, each in enumerate(other.runs)
+    ]
+    (tmp_path / "a.json").write_text(base.model_dump_json())
+    (tmp_path / "b.json").write_text(other.model_copy(update={"runs": runs}).model_dump_json())
+    found = compare(tmp_path / "a.json", tmp_path / "b.json")
+    assert found.exit_code == 3
+    assert "two: no run of" in " ".join(found.stdout.split())
+
+
+def test_ranks_are_parameters_and_a_template_is_none(tmp_path: Path) -> None:
+    def with_image(place: float, template: str, ranks: int = 1) -> Run:
+        run = run_at(place)
+        document = run.document.model_dump()
+        document["plan"]["workload"]["image"] = {
+            "template": template, "suffix": "cbf", "pixels_at": 0, "pixels_bytes": 0, "differences": True,
+        }  # fmt: skip
+        part = {"rank": 0, "host": "h", "lead_ahead_ns": 0, "clock_error_ns": 0, "late_ns": 0}
+        document["job"] = {"ranks": ranks, "library": "MPI", "parts": [part]} if ranks > 1 else None
+        return run.model_copy(update={"document": LoadDocument.model_validate(document)})
+
+    runs = {"a": with_image(0, "/tmp/1/t"), "b": with_image(1, "/tmp/2/t"), "c": with_image(2, "/t", 4)}
+    for name, run in runs.items():
+        (tmp_path / name).write_text(run.model_dump_json())
+    assert compare(tmp_path / "a", tmp_path / "b").exit_code == 3, "one run each"
+    refused = compare(tmp_path / "a", tmp_path / "c")
+    assert refused.exit_code == 2
+    assert "ranks is 1 and 4" in " ".join(refused.output.split())
