@@ -89,85 +89,54 @@ def alone(context: Context) -> list[Result]:
     return [*results, jitter]
 
 
-def _stream(context: Context, folder: Path, total: int, direct: bool) -> Sample:
+def _streams(context: Context, folder: Path, total: int, ranks: int, direct: bool) -> Sample:
     settle()
     backend = {"kind": "posix", "folder": str(folder), "direct": direct, "sync": "end"}
-    workload = {"kind": "stream", "thread_bytes": total, "transfer_bytes": fio.BLOCK_BYTES, "read": False}
-    document = run_plan(context, {"backend": backend, "workload": workload})
+    sizes = {"thread_bytes": total // ranks, "transfer_bytes": fio.BLOCK_BYTES}
+    plan = {"backend": backend, "workload": {"kind": "stream", **sizes, "read": False}}
+    if ranks == 1:
+        document = run_plan(context, plan)
+    else:
+        document = run_plan(context, plan, [*MPIRUN, "-n", str(ranks)], env=ENVIRONMENT)
     for path in folder.glob("load-*.bin"):
         path.unlink()
     return {"bytes_per_s": total / _seconds(document["phases"][0])}
 
 
-def _fio(folder: Path, total: int, direct: bool) -> Sample:
+def _fio(folder: Path, total: int, ranks: int, direct: bool) -> Sample:
     settle()
+    if ranks > 1:
+        return fio.write_files(folder, total, jobs=ranks, direct=direct)
     return fio.write(folder / "fio", total, engine="psync", depth=1, direct=direct, laid_out=False)
 
 
-def beside_fio(context: Context) -> list[Result]:
-    """One file that grows, in blocks of 8 MiB, to fsync."""
+def _both_ways(context: Context, name: str, what: str, ranks: int) -> list[Result]:
+    """Past the page cache and through it; files that grow, in blocks of 8 MiB, to fsync."""
     total = context.bytes_of(WRITTEN_BYTES)
     context.need(context.disk, total)
     results = []
     for direct in (True, False):
         how = "direct" if direct else "buffered"
         subjects: dict[str, Subject] = {
-            "penstock": partial(_stream, context, context.disk, total, direct),
-            "fio": partial(_fio, context.disk, total, direct),
+            "penstock": partial(_streams, context, context.disk, total, ranks, direct),
+            "fio": partial(_fio, context.disk, total, ranks, direct),
         }
-        samples = interleaved(f"load {how}", subjects, context.repetitions)
+        samples = interleaved(f"{name} {how}", subjects, context.repetitions)
         results.append(
             beside_best(
-                f"load/write/{how}",
-                f"one file, 8 MiB a write, {how}, to fsync",
+                f"{name}/{how}",
+                f"{what}, 8 MiB a write, {how}, to fsync",
                 samples["penstock"],
-                {"fio": samples["fio"]},
+                {"fio" if ranks == 1 else f"fio, numjobs={ranks}": samples["fio"]},
                 at_least=AT_LEAST,
             )
         )
     return results
 
 
-def _ranks(context: Context, folder: Path, total: int, direct: bool) -> Sample:
-    settle()
-    backend = {"kind": "posix", "folder": str(folder), "direct": direct, "sync": "end"}
-    workload = {
-        "kind": "stream",
-        "thread_bytes": total // RANKS,
-        "transfer_bytes": fio.BLOCK_BYTES,
-        "read": False,
-    }
-    launcher = [*MPIRUN, "-n", str(RANKS)]
-    document = run_plan(context, {"backend": backend, "workload": workload}, launcher, env=ENVIRONMENT)
-    for path in folder.glob("load-*.bin"):
-        path.unlink()
-    return {"bytes_per_s": total / _seconds(document["phases"][0])}
-
-
-def _fio_jobs(folder: Path, total: int, direct: bool) -> Sample:
-    settle()
-    return fio.write_files(folder, total, jobs=RANKS, direct=direct)
+def beside_fio(context: Context) -> list[Result]:
+    return _both_ways(context, "load/write", "one file", 1)
 
 
 def ranks_beside_fio(context: Context) -> list[Result]:
-    """Two processes, each with a file that grows, in blocks of 8 MiB, to fsync."""
-    total = context.bytes_of(WRITTEN_BYTES)
-    context.need(context.disk, total)
-    results = []
-    for direct in (True, False):
-        how = "direct" if direct else "buffered"
-        subjects: dict[str, Subject] = {
-            "penstock": partial(_ranks, context, context.disk, total, direct),
-            "fio": partial(_fio_jobs, context.disk, total, direct),
-        }
-        samples = interleaved(f"load ranks {how}", subjects, context.repetitions)
-        results.append(
-            beside_best(
-                f"load/ranks/{how}",
-                f"{RANKS} processes, a file each, 8 MiB a write, {how}, to fsync",
-                samples["penstock"],
-                {"fio, numjobs=2": samples["fio"]},
-                at_least=AT_LEAST,
-            )
-        )
-    return results
+    return _both_ways(context, "load/ranks", f"{RANKS} processes, a file each", RANKS)

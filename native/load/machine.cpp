@@ -57,6 +57,11 @@ Json own_usage() {
 
 }  // namespace
 
+std::string host_name() {
+  std::array<char, 256> text{};
+  return ::gethostname(text.data(), text.size() - 1) == 0 ? std::string(text.data()) : "unknown";
+}
+
 Json machine_counters() {
   return {{"processors", ::sysconf(_SC_NPROCESSORS_ONLN)},
           {"processor_seconds", processor_seconds()},

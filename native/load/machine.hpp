@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/fields.hpp"
 
 namespace penstock::load {
+
+/// "unknown" where the kernel does not tell it.
+std::string host_name();
 
 /// Counters since the machine's start, as fields of the document: seconds of all processors together, by what they
 /// did; of this process; bytes of memory. What the kernel does not tell is null.

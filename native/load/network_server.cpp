@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +18,7 @@
 
 #include "base/clock.hpp"
 #include "base/token.hpp"
+#include "load/machine.hpp"
 #include "load/network_phase.hpp"
 #include "load/workload.hpp"
 
@@ -38,11 +38,6 @@ constexpr std::int64_t session_ns_max = 4 * 3600 * second_ns;
 constexpr std::size_t connections_max = 2 * network_streams_max;
 constexpr std::size_t events_max = 1000;
 constexpr std::size_t unread_bytes_max = 1 << 20;
-
-std::string host_name() {
-  std::array<char, 256> text{};
-  return ::gethostname(text.data(), text.size() - 1) == 0 ? std::string(text.data()) : std::string();
-}
 
 Result<std::string> random_name() {
   std::array<unsigned char, 16> bytes{};

@@ -1,12 +1,11 @@
 #include "load/team.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "load/machine.hpp"
 
 namespace penstock::load {
 namespace {
@@ -26,11 +25,6 @@ class NoTeam final : public Team {
   unsigned ranks() const override { return 1; }
   Result<Meeting> meet(Json note) override { return Meeting{monotonic_ns(), {std::move(note)}}; }
 };
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
 
 std::uint64_t whole(const Json& message, const char* name) { return message.value(name, std::uint64_t{0}); }
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from penstock.bench.values import Value, values_of
-from penstock.files.documents import read_document
+from penstock.files.documents import Document, read_document
 from penstock.model.campaigns import Campaign
 from penstock.model.comparisons import Difference, SetFacts
 from penstock.model.errors import UsageError
@@ -87,17 +87,17 @@ def read_sets(paths: Iterable[Path]) -> list[RunSet]:
 
 def _read_set(path: Path) -> RunSet:
     documents = documents_in(path) if path.is_dir() else [path]
-    runs = sorted((run for each in documents for run in _runs_of(each)), key=lambda run: run.started)
+    runs: list[Measured] = []
+    failed: list[str] = []
+    for each in documents:
+        document = read_document(each)
+        runs += _runs_of(each, document)
+        if isinstance(document, Campaign):
+            failed += [failure.case for failure in document.failures]
     if not runs:
         raise UsageError(f"{path} has no run in it", "a campaign that was stopped at once has none")
     refuse_doubles(runs)
-    failed = (case for each in documents for case in _failed_in(each))
-    return RunSet(str(path), runs, tuple(failed))
-
-
-def _failed_in(path: Path) -> list[str]:
-    document = read_document(path)
-    return [each.case for each in document.failures] if isinstance(document, Campaign) else []
+    return RunSet(str(path), sorted(runs, key=lambda run: run.started), tuple(failed))
 
 
 def documents_in(folder: Path) -> list[Path]:
@@ -129,8 +129,7 @@ def refuse_doubles(runs: Iterable[Measured]) -> None:
         seen[key] = run.document
 
 
-def _runs_of(path: Path) -> Iterator[Measured]:
-    document = read_document(path)
+def _runs_of(path: Path, document: Document) -> Iterator[Measured]:
     match document:
         case Run():
             yield _measured(path, document, None, None)

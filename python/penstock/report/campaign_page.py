@@ -9,9 +9,10 @@ from penstock.bench.intervals import Interval, median_interval
 from penstock.bench.values import Value, values_of
 from penstock.model.campaigns import Campaign
 from penstock.report.page import Banner, Block, Cell, Facts, Page, Picture, Section, Table
-from penstock.report.parts import checks_block, conditions_block, pattern_block, value_text
+from penstock.report.parts import checks_block, conditions_block, pattern_block
 from penstock.report.printable import printable
 from penstock.report.svg import COLOURS, picture
+from penstock.report.values import value_text
 from penstock.report.verdicts import storage_line
 
 _SCALES = {"B/s": (1e-6, "MB/s"), "share": (100.0, "%")}

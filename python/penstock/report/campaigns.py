@@ -13,6 +13,7 @@ from penstock.model.campaigns import Campaign, Parameter
 from penstock.model.text import harmless
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.tables import fact_table
+from penstock.report.values import value_text
 
 _CASES_SHOWN = 12
 
@@ -149,21 +150,6 @@ def cell_text(cell: Cell, unit: Unit) -> str:
     if cell.runs > 1:
         text += f" ({value_text(cell.lowest, unit)} to {value_text(cell.highest, unit)})"
     return ", ".join([text, *wrong])
-
-
-def value_text(value: float, unit: Unit) -> str:
-    """Rounded for people, with its unit."""
-    match unit:
-        case "B/s":
-            return human_rate(value)
-        case "ms":
-            return human_seconds(value * 1e-3)
-        case "s":
-            return human_seconds(value)
-        case "share":
-            return f"{100 * value:.3g} %"
-        case _:
-            return f"{value:.4g} {unit}"
 
 
 def shipped_table(files: dict[str, CampaignFile]) -> Table:

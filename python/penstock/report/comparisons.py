@@ -17,8 +17,8 @@ from penstock.model.comparisons import (
     TrendRow,
     ValueComparison,
 )
-from penstock.model.units import human_rate, human_seconds
 from penstock.report.tables import fact_table
+from penstock.report.values import value_text
 
 _OUTCOME_STYLE = {"better": "green", "worse": "bold red", "same": "green", "indistinguishable": ""}
 _ANSWER_STYLE = {
@@ -106,18 +106,6 @@ def middle_text(middle: Middle, unit: str) -> str:
         return f"{text}\nn = 1"
     low, high = value_text(middle.low, unit), value_text(middle.high, unit)
     return f"{text}\n{low} to {high}\nn = {middle.runs}"
-
-
-def value_text(value: float, unit: str) -> str:
-    match unit:
-        case "B/s":
-            return human_rate(value)
-        case "ms" | "s":
-            return human_seconds(value * (1e-3 if unit == "ms" else 1))
-        case "share":
-            return f"{100 * value:.3g} %"
-        case _:
-            return f"{value:.4g} {unit}"
 
 
 def _effect_text(row: ValueComparison) -> str:

@@ -1,18 +1,16 @@
 """The catalogue of runs for people."""
 
 from collections.abc import Sequence
-from typing import get_args
 
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.values import Unit
 from penstock.model.entries import Entry, EntryValue, Listed
 from penstock.model.text import harmless
 from penstock.model.units import human_bytes
-from penstock.report.campaigns import value_text
 from penstock.report.tables import fact_table
+from penstock.report.values import value_text
 
 _VALUES_SHOWN = 2
 _STATE_STYLE = {"there": "", "changed": "bold yellow", "missing": "bold red"}
@@ -51,8 +49,7 @@ def _what(entry: Entry) -> str:
 
 
 def _value_text(name: str, value: EntryValue) -> str:
-    unit: Unit | None = next((unit for unit in get_args(Unit) if unit == value.unit), None)
-    return f"{name} {value.value:.4g}" if unit is None else f"{name} {value_text(value.value, unit)}"
+    return f"{name} {value_text(value.value, value.unit)}"
 
 
 def entry_sheet(listed: Listed) -> Table:

@@ -7,11 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.interference import ALONE, BESIDE, Effect, sound_pairs
-from penstock.bench.values import Unit, values_of
+from penstock.bench.values import values_of
 from penstock.model.campaigns import Campaign, CaseRun
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import human_bytes
 from penstock.report.runs import checks_table
 from penstock.report.tables import fact_table
+from penstock.report.values import value_text
 
 
 def second_plan_view(text: str, target: str, size: int, blocks: int) -> Table:
@@ -64,17 +65,3 @@ def _wanting(campaign: Campaign) -> Iterator[RenderableType]:
     if shown:
         yield Text()
         yield checks_table(shown)
-
-
-def value_text(value: float, unit: Unit) -> str:
-    match unit:
-        case "B/s":
-            return human_rate(value)
-        case "ms":
-            return human_seconds(value * 1e-3)
-        case "s":
-            return human_seconds(value)
-        case "share":
-            return f"{100 * value:.3g} %"
-        case _:
-            return f"{value:.3g} {unit}"

@@ -28,21 +28,6 @@ def milliseconds(value: float) -> str:
     return human_seconds(value * 1e-3)
 
 
-def value_text(value: float, unit: str) -> str:
-    """A value of `values_of` for people."""
-    match unit:
-        case "B/s":
-            return human_rate(value)
-        case "ms":
-            return milliseconds(value)
-        case "s":
-            return human_seconds(value)
-        case "share":
-            return f"{100 * value:.3g} %"
-        case _:
-            return f"{value:.4g} {unit}"
-
-
 def checks_block(checks: Iterable[Check]) -> Table:
     rows = [
         [
