@@ -37,12 +37,12 @@ def plan_of(**changes: Any) -> dict[str, Any]:
         ({"problem": "no space"}, "complete", "failed"),
         ({"interrupted": True}, "complete", "warning"),
         (
-            {"seconds": {"last_due": 5, "first_done": 0, "last_done": 5, "completed": 5}},
+            {"due": 51, "seconds": {"last_due": 5, "first_done": 0, "last_done": 5, "completed": 5}},
             "long enough",
             "warning",
         ),
         (
-            {"seconds": {"last_due": 0, "first_done": 0, "last_done": 0.5, "completed": 0.5}},
+            {"due": 5, "seconds": {"last_due": 0, "first_done": 0, "last_done": 0.5, "completed": 0.5}},
             "long enough",
             "failed",
         ),
@@ -183,3 +183,10 @@ def test_storage_that_hangs_is_a_no_and_no_error() -> None:
     assert outcomes(hung) == {"complete": "warning"}
     verdict = verdict_of(step_of("rate", hung, *frame_checks(hung, 1000.0, False)), problem=hung.problem)
     assert (verdict.answer, verdict.lost) == ("no", 15)
+
+
+def test_ten_seconds_are_ten_seconds() -> None:
+    """The last of 100 frames at 10 Hz is due, and done, before they are over."""
+    seconds: Any = {"last_due": 9.8, "first_done": 0, "last_done": 9.802, "completed": 9.802}
+    assert "long enough" not in outcomes(frames_document(due=100, seconds=seconds))
+    assert outcomes(frames_document(due=99, seconds=seconds))["long enough"] == "warning"

@@ -51,7 +51,8 @@ def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_s
         checks += check_ranks_end_together(document)
     if workload.rate_hz > 0:
         checks += [
-            check_long_enough(seconds),
+            # The last frame stands for a period, too: 100 at 10 Hz are ten seconds.
+            check_long_enough(max(seconds, round(document.frames.due / workload.rate_hz, 6))),
             check_offered_in_time(document, workload),
             check_ceiling(workload, ceiling_hz),
         ]
@@ -218,7 +219,8 @@ def check_steady(document: LoadDocument, workload: FramesWorkload) -> Iterator[C
     if (moved := movement_of(latencies[latencies >= 0] / 1e9)) is not None:
         # Beside the time that a frame has, microseconds are nothing, however sure they are.
         matters = abs(moved.after - moved.before) > LATENCY_SHARE / workload.rate_hz
-        yield _steady("latency", moved, moved.moved and matters, moved.change > 0)
+        beside = f", or {human_seconds(LATENCY_SHARE / workload.rate_hz)}"
+        yield _steady("latency", moved, moved.moved and matters, moved.change > 0, beside)
 
 
 def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
@@ -227,12 +229,12 @@ def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
         yield _steady(f"bandwidth ({phase.phase})", moved, moved.moved, moved.change < 0)
 
 
-def _steady(what: str, found: Movement, moved: bool, got_worse: bool) -> Check:
-    """Figures of a storage that gets worse are better than what comes."""
+def _steady(what: str, found: Movement, moved: bool, got_worse: bool, beside: str = "") -> Check:
+    """Figures of a storage that gets worse are better than what comes. `beside`: a change that is nothing."""
     return make_check(
         f"steady {what}",
         "warning" if moved else "ok",
-        f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by",
+        f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by{beside}",
         f"{100 * found.change:+.3g} % at the end",
         "better" if got_worse else "worse",
         "steady state was not reached: a longer run shows where that ends",

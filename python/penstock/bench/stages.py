@@ -58,7 +58,7 @@ class VerdictRequest:
 
     def search_step(self, rate_hz: float) -> FramesRequest:
         """So long that its checks can be made."""
-        return self.at_rate.at(rate_hz, max(FRAMES_MIN, math.ceil(self.step_s * rate_hz) + 1))
+        return self.at_rate.at(rate_hz, max(FRAMES_MIN, math.ceil(self.step_s * rate_hz)))
 
     @property
     def always(self) -> list[FramesRequest]:
@@ -102,7 +102,7 @@ def fits_hz(request: VerdictRequest, target: Path) -> float:
     """The highest rate whose step of the search has room in `target`."""
     at_rate = request.at_rate
     frames = room_for_frames(target, at_rate.stored_bytes_each, at_rate.layout == "file_a_frame")
-    return max(0, frames - 1) / request.step_s if frames > FRAMES_MIN else 0.0
+    return frames / request.step_s if frames > FRAMES_MIN else 0.0
 
 
 class _EndedError(Exception):
