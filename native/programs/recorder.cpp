@@ -5,19 +5,14 @@
 #include "recorder/recorder.hpp"
 
 #include <malloc.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
-#include <fstream>
 #include <iostream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 
-#include "base/parent.hpp"
 #include "base/watched_env.hpp"
+#include "programs/program.hpp"
 #include "programs/ranks.hpp"
 #include "recorder/machine.hpp"
 #include "recorder/metrics.hpp"
@@ -29,20 +24,13 @@ namespace {
 
 using namespace penstock;
 using nlohmann::json;
-
-constexpr int exit_failed = 1;
-constexpr int exit_usage = 2;
-
-Result<std::string> read_plan(const std::string& path) {
-  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  std::ifstream file(path);
-  if (!file) return errno_error(errno, "open plan " + path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
+using program::exit_code_of;
+using program::exit_failed;
+using program::exit_usage;
 
 /// The lead reads the plan for all ranks.
 Result<recorder::Config> read_config(const std::string& path, job::Job& job) {
-  auto text = job.rank() == job::lead ? read_plan(path) : std::string();
+  auto text = job.rank() == job::lead ? program::read_plan(path) : std::string();
   // The others wait for the text, whatever came of reading it.
   PEN_ASSIGN(const auto shared, job.share_text(text.ok() ? *text : std::string()));
   if (!text.ok()) return std::move(text).error();
@@ -120,7 +108,6 @@ sigset_t block_signals() {
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
   return signals;
 }
 
@@ -142,11 +129,6 @@ int list_filters(const std::vector<std::string>& folders) {
                     {"keeps_all_values", store::keeps_all_values({filter.id, {}})}});
   std::cout << list.dump(-1, ' ', true, json::error_handler_t::replace) << std::endl;
   return 0;
-}
-
-int exit_code_of(const Error& why) {
-  spdlog::critical("{}", why.message());
-  return why.code() == Errc::invalid_argument ? exit_usage : exit_failed;
 }
 
 int record(const recorder::Config& config, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
@@ -202,7 +184,7 @@ int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof,
     job.stop();
     return exit_usage;
   }
-  spdlog::set_level(spdlog::level::from_str(config->log_level));
+  program::set_log_level(config->log_level);
   if (only.try_ranks > 0) {
     const auto tried = try_out(*config, only.try_ranks);
     job.stop();
@@ -219,44 +201,35 @@ int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof,
 }  // namespace
 
 int main(int argc, char** argv) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("penstock-recorder"));
   // Large messages come and go all the time: their memory is kept rather than mapped anew.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 
-  CLI::App app{
+  program::CommandLine line(
+      "penstock-recorder",
       "Records detector streams into HDF5/NeXus files. `penstock record` writes the plan and runs this program.\n"
       "Under mpirun or srun its ranks write into one file a series; each listens on its own port.\n"
       "Events go to standard output as JSON lines, the log to standard error.\n"
-      "Exit status: 0 done, 1 a series failed or was refused, 2 the plan is wrong."};
+      "Exit status: 0 done, 1 a series failed or was refused, 2 the plan is wrong.");
   std::string plan;
-  auto* plan_option = app.add_option("--plan", plan, "JSON file with the whole job; - is standard input");
-  std::vector<std::string> filter_folders;
+  line.text("--plan", plan, "JSON file with the whole job; - is standard input");
   bool filters = false;
-  auto* filters_option = app.add_flag("--filters", filters, "List the HDF5 filter plug-ins that are found, and end");
-  app.add_option("folders", filter_folders, "With --filters: folders to look in before those of HDF5")
-      ->needs(filters_option);
+  line.flag("--filters", filters, "List the HDF5 filter plug-ins that are found, and end");
+  std::vector<std::string> filter_folders;
+  line.rest("folders", filter_folders, "With --filters: folders to look in before those of HDF5");
   bool stop_at_eof = false;
-  app.add_flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
+  line.flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
   Only only;
-  app.add_flag("--show-placement", only.placement, "Tell where threads and memory would be (of rank 0), and end");
-  app.add_option("--try", only.try_ranks, "Refuse what a recorder of so many ranks would refuse at its start, and end")
-      ->check(CLI::Range(1, 256));
+  line.flag("--show-placement", only.placement, "Tell where threads and memory would be (of rank 0), and end");
+  line.number("--try", only.try_ranks, 1, 256,
+              "Refuse what a recorder of so many ranks would refuse at its start, and end");
   bool alone = false;
-  app.add_flag("--alone", alone, "One process, though a launcher of jobs started this program");
-  pid_t parent = 0;
-  app.add_option("--for", parent, "The process that this one does not outlive, its parent");
-  app.set_version_flag("--version", "penstock-recorder " PENSTOCK_VERSION);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_usage;
-  }
+  line.flag("--alone", alone, "One process, though a launcher of jobs started this program");
   // Its files are completed when the command that started it dies.
-  if (parent != 0 && !end_with_parent(parent, SIGTERM)) return exit_failed;
+  if (const auto code = line.parse(argc, argv)) return *code;
   if (filters) return list_filters(filter_folders);
-  if (plan_option->count() == 0) {
-    spdlog::critical("--plan is required");
+  if (plan.empty() || !filter_folders.empty()) {
+    spdlog::critical(plan.empty() ? "--plan is required" : "folders are for --filters");
     return exit_usage;
   }
   const auto signals = block_signals();

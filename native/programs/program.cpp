@@ -1,0 +1,113 @@
+#include "programs/program.hpp"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/types.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <mutex>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/parent.hpp"
+
+namespace penstock::program {
+namespace {
+
+std::atomic<bool> stopped{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
+
+void stop(int) { stopped = true; }
+
+}  // namespace
+
+const char* const version = PENSTOCK_VERSION;
+
+struct CommandLine::Parser {
+  explicit Parser(const std::string& about) : app(about) {}
+
+  CLI::App app;
+  pid_t parent = 0;
+};
+
+CommandLine::CommandLine(const std::string& name, const std::string& about)
+    : name_(name), parser_(std::make_unique<Parser>(about)) {
+  parser_->app.add_option("--for", parser_->parent, "The process that this one does not outlive, its parent");
+  parser_->app.set_version_flag("--version", name + " " + version);
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::text(const std::string& option, std::string& value, const std::string& help, bool required) {
+  parser_->app.add_option(option, value, help)->required(required);
+}
+
+void CommandLine::flag(const std::string& option, bool& value, const std::string& help) {
+  parser_->app.add_flag(option, value, help);
+}
+
+void CommandLine::number(const std::string& option, unsigned& value, unsigned least, unsigned most,
+                         const std::string& help) {
+  parser_->app.add_option(option, value, help)->check(CLI::Range(least, most));
+}
+
+void CommandLine::rest(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  parser_->app.add_option(name, values, help);
+}
+
+std::optional<int> CommandLine::parse(int argc, char** argv) {
+  try {
+    parser_->app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return parser_->app.exit(problem) == 0 ? 0 : exit_usage;
+  }
+  spdlog::set_default_logger(spdlog::stderr_color_mt(name_));
+  std::signal(SIGPIPE, SIG_IGN);
+  if (parser_->parent != 0 && !end_with_parent(parser_->parent, SIGTERM)) return exit_failed;
+  return std::nullopt;
+}
+
+Result<std::string> read_plan(const std::string& path) {
+  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return errno_error(errno, "open plan " + path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+Result<nlohmann::json> read_json_plan(const std::string& path) {
+  PEN_ASSIGN(const auto text, read_plan(path));
+  auto plan = nlohmann::json::parse(text, nullptr, false);
+  if (plan.is_discarded()) return make_error(Errc::malformed, "plan {} is no JSON", path);
+  return plan;
+}
+
+void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
+
+int exit_code_of(const Error& why) {
+  spdlog::critical("{}", why.message());
+  return why.code() == Errc::invalid_argument ? exit_usage : exit_failed;
+}
+
+std::atomic<bool>& stop_on_signals() {
+  std::signal(SIGINT, stop);
+  std::signal(SIGTERM, stop);
+  return stopped;
+}
+
+void emit(std::string_view event, nlohmann::json fields) {
+  static std::mutex one_line;
+  fields["event"] = event;
+  fields["time"] = static_cast<double>(realtime_ns()) * 1e-9;
+  const auto line = fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::lock_guard lock(one_line);
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace penstock::program

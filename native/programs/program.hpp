@@ -1,0 +1,68 @@
+/// What the programs share: command line, log, the text of the plan, signals, events. Kept apart so that what reads
+/// command lines, which takes a compiler long, is compiled once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace penstock::program {
+
+constexpr int exit_failed = 1;
+constexpr int exit_usage = 2;
+
+/// "0.1.0"
+extern const char* const version;
+
+/// Each takes --version, and --for: the process that it does not outlive, its parent. What options are read into lives
+/// until parse() has returned.
+class CommandLine {
+ public:
+  /// `about`: what --help tells.
+  CommandLine(const std::string& name, const std::string& about);
+  ~CommandLine();
+
+  /// An option with a value, "--plan".
+  void text(const std::string& option, std::string& value, const std::string& help, bool required = false);
+  void flag(const std::string& option, bool& value, const std::string& help);
+  void number(const std::string& option, unsigned& value, unsigned least, unsigned most, const std::string& help);
+  /// What stands without an option.
+  void rest(const std::string& name, std::vector<std::string>& values, const std::string& help);
+
+  /// The exit code, where the program ends here. Else the log goes to standard error under the program's name, a
+  /// reader of standard output that goes away kills nobody, and a SIGTERM comes when the parent dies. To be called
+  /// before other threads are there.
+  std::optional<int> parse(int argc, char** argv);
+
+ private:
+  struct Parser;
+  const std::string name_;
+  std::unique_ptr<Parser> parser_;
+};
+
+/// The text of a plan; "-" is standard input.
+Result<std::string> read_plan(const std::string& path);
+/// The same, parsed.
+Result<nlohmann::json> read_json_plan(const std::string& path);
+
+/// Names as in plans: "debug", "info", "warning" …
+void set_log_level(const std::string& level);
+
+/// Tells the log, and gives the exit code: a plan that asks for what cannot be had is wrong, whenever that shows.
+int exit_code_of(const Error& why);
+
+/// Set by SIGINT and SIGTERM from the first call on, and by whoever else wants the program to end early.
+std::atomic<bool>& stop_on_signals();
+
+/// One event a line on standard output, with its time (seconds since 1970). Safe from several threads; a reader that
+/// has gone away is not an error.
+void emit(std::string_view event, nlohmann::json fields);
+
+}  // namespace penstock::program
