@@ -41,7 +41,7 @@ format: setup ## Format C++ and Python in place
 
 check-headers: setup ## Compile each native header alone
 	@scripts/build --configure-only tidy
-	@$(python) tools/check_headers.py
+	@$(python) tools/check_headers.py --all
 
 demo: build ## The main job on real input: detector to NeXus file, checked, with pictures in demo-out/
 	@$(python) -m penstock demo

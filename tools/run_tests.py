@@ -24,8 +24,8 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 JOBS = str(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
-# Most of a Python test's time is waiting for programs.
-PYTEST_PROCESSES = str(int(JOBS) + 1)
+# Tests wait now and then, for programs and for moments.
+PROCESSES = str(int(JOBS) + 1)
 FUZZ_SECONDS_EACH = "5"
 # A command of a step that takes longer hangs: it is ended, and the next step runs.
 LIMIT_S = 1800
@@ -35,9 +35,14 @@ ONE_THREAD = "FlippedBit|ExtensibleArray|SparseIndex|Ratio[.]|Feed[.]Headroom"
 # A sanitizer's finding must end the test with a failure, whatever the code under test catches.
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "LSAN_OPTIONS": f"suppressions='{ROOT}/tests/native/lsan.supp':print_suppressions=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions='{ROOT}/tests/native/tsan.supp'",
 }
+
+
+# Of the failures that are told again at the very end.
+FAILURES_SHOWN, FAILURE_LINES = 8, 8
 
 
 @dataclass
@@ -45,9 +50,15 @@ class Counts:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    failures: list[str] = field(default_factory=list)  # the test's name, and the end of what it said
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+        return Counts(
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+            self.failures + other.failures,
+        )
 
     def __str__(self) -> str:
         skipped = f", {self.skipped} skipped" if self.skipped else ""
@@ -80,11 +91,22 @@ def read_junit(path: Path) -> Counts:
         status = case.get("status", "run")
         if "failure" in kinds or "error" in kinds or status == "fail":
             counts.failed += 1
+            counts.failures.append(failure_of(case))
         elif "skipped" in kinds or status in ("notrun", "disabled"):
             counts.skipped += 1
         else:
             counts.passed += 1
     return counts
+
+
+def failure_of(case: ElementTree.Element) -> str:
+    """The test's name, and the lines that tell best what it found: E lines of pytest, else the last."""
+    said = "\n".join(child.text or "" for child in case if child.tag in ("failure", "error", "system-out"))
+    lines = [line for line in said.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith("E ")] or lines[-FAILURE_LINES:]
+    names = dict.fromkeys((case.get("classname", ""), case.get("name", "")))  # of ctest's they are the same
+    name = "::".join(names)
+    return "\n".join([name, *(f"    {line[:200]}" for line in told[:FAILURE_LINES])])
 
 
 def end_group(process: subprocess.Popen[bytes], why: str) -> None:
@@ -150,7 +172,7 @@ def native_step(preset: str) -> Callable[[Runner], None]:
         left_out = ("--exclude-regex", ONE_THREAD) if preset == "tsan" else ()
         # fmt: off
         runner.run(
-            "tests", "ctest", "--test-dir", f"build/{preset}", "-j", JOBS, "--output-on-failure",
+            "tests", "ctest", "--test-dir", f"build/{preset}", "-j", PROCESSES, "--output-on-failure",
             "--progress", "--timeout", "300", "--no-tests=error", "--output-junit", str(junit), *left_out,
             environment=SANITIZER_OPTIONS,
         )
@@ -173,7 +195,7 @@ def python_step(runner: Runner) -> None:
         "pytest",
         "-q",
         "-n",
-        PYTEST_PROCESSES,
+        PROCESSES,
         "--dist",
         "loadfile",
         f"--junitxml={junit}",
@@ -249,6 +271,8 @@ def main() -> int:
     counts = sum((outcome.counts for outcome in outcomes), Counts())
     print(f"\n{table(outcomes)}\n")
     failed = [outcome.step for outcome in outcomes if not outcome.ok]
+    for failure in counts.failures[:FAILURES_SHOWN]:
+        print(failure)
     if failed:
         print("failed: " + ", ".join(f"{step} (build/test-results/{step}.log)" for step in failed))
     (RESULTS / "closing-line").write_text(f"{counts}\n")

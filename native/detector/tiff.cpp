@@ -10,12 +10,12 @@ namespace penstock::detector {
 namespace {
 
 /// The file that libtiff believes it writes: bytes in memory.
-struct MemoryFile {
+struct TiffInput {
   std::vector<std::byte>* bytes;
   std::size_t position = 0;
 };
 
-MemoryFile& of(thandle_t handle) { return *static_cast<MemoryFile*>(handle); }
+TiffInput& of(thandle_t handle) { return *static_cast<TiffInput*>(handle); }
 
 tmsize_t read_memory(thandle_t handle, void* into, tmsize_t size) {
   auto& file = of(handle);
@@ -69,7 +69,7 @@ Result<void> encode_tiff(const Series& series, const Frame& frame, std::vector<s
     return make_error(Errc::too_large, "a frame of {} bytes does not fit a TIFF file's 4 GiB", rows * row_bytes);
   into.clear();
   into.reserve(rows * row_bytes + 4096);
-  MemoryFile file{&into};
+  TiffInput file{&into};
   const std::unique_ptr<TIFF, void (*)(TIFF*)> tiff(
       TIFFClientOpen("frame", "wl", &file, read_memory, write_memory, seek_memory, close_memory, size_of_memory,
                      nullptr, nullptr),

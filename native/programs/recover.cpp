@@ -18,8 +18,7 @@ int run(const recover::RecoverPlan& plan) {
   const auto report = recover::run_recover(posix_env(), plan, tell, [&stopped] { return stopped.load(); });
   if (!report.ok() && plan.series) {
     // Whoever asked for it makes its own of it.
-    program::emit("failed",
-                  {{"code", static_cast<int>(report.error().code())}, {"message", report.error().message()}});
+    program::emit("failed", {{"code", static_cast<int>(report.error().code())}, {"message", report.error().message()}});
     return program::exit_failed;
   }
   if (!report.ok()) {

@@ -38,16 +38,21 @@ class Repeated(ABC):
         self.stints: list[Stint] = []
         self.problem: str | None = None
         self._stop = threading.Event()
-        self._begun = threading.Event()
+        self._begun = threading.Event()  # or has come to nothing
+        self._was_under_way = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     @abstractmethod
     def _once(self) -> None:
-        """Runs it once and adds its stint. Sets _begun when it is under way, ends soon after _stop is set."""
+        """Runs it once and adds its stint. Calls _is_under_way when it is, ends soon after _stop is set."""
 
     @abstractmethod
     def _end(self) -> None:
         """Ends what runs at the moment, if something does."""
+
+    def _is_under_way(self) -> None:
+        self._was_under_way = True
+        self._begun.set()
 
     def _run(self) -> None:
         try:
@@ -65,9 +70,10 @@ class Repeated(ABC):
 
     def __enter__(self) -> Self:
         self._thread.start()
-        if not self._begun.wait(_BEGINS_WITHIN_S):
-            self.problem = "it did not begin"
-        if self.problem is not None:
+        self._begun.wait(_BEGINS_WITHIN_S)
+        # One that ends as soon as it has begun has begun: its problem shows in the run that it was to disturb.
+        if not self._was_under_way:
+            self.problem = self.problem or "it did not begin"
             self.__exit__(None, None, None)
             raise PenstockError(
                 f"what was to run beside it did not: {self.problem}", "try it alone, and look at what it says"
@@ -97,7 +103,7 @@ class RepeatedLoad(Repeated):
             self._program = program
             document = None
             for event in program.events():
-                self._begun.set()
+                self._is_under_way()
                 if isinstance(event, LoadResult):
                     document = LoadDocument.model_validate(event.document)
             program.require_success(program.wait(), (0, 1) if document is not None else (0,))
@@ -134,7 +140,7 @@ class RepeatedCommand(Repeated):
             process_group=0,
         )
         self._process = process
-        self._begun.set()
+        self._is_under_way()
         code = process.wait()
         self._process = None
         self.stints.append(Stint(begin_s, time.time()))

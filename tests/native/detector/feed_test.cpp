@@ -58,7 +58,8 @@ void expect_headroom(Feed& feed, const std::function<std::vector<std::byte>(std:
     for (const auto& [each, mark] : held) {
       ASSERT_TRUE(equal(each.payload, pixels(value(each.number)))) << value(each.number);
       if (!each.headroom.empty()) {
-        ASSERT_TRUE(std::ranges::all_of(each.headroom.last(4096), [&](std::byte found) { return found == mark; }));
+        ASSERT_TRUE(
+            std::ranges::all_of(each.headroom.last(4096), [mark = mark](std::byte found) { return found == mark; }));
       }
     }
   }
