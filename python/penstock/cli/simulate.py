@@ -3,13 +3,12 @@
 import contextlib
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
-from penstock.files.replay import Replay, replay_file
 from penstock.model.catalogue import CUSTOM, Detector, replayed_detector
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
@@ -25,6 +24,9 @@ from penstock.programs.simulate import (
 )
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import simulation_table
+
+if TYPE_CHECKING:  # it loads HDF5
+    from penstock.files.replay import Replay
 
 
 @reports_errors
@@ -119,6 +121,8 @@ def simulate_command(
     with ProgressView(err()) as view, contextlib.ExitStack() as stack:
         images: Replay | None = None
         if replay:
+            from penstock.files.replay import replay_file  # noqa: PLC0415  (it loads HDF5)
+
             reading = "reading images"
             images = stack.enter_context(
                 replay_file(replay, memory, frames, lambda n, of: view.update(reading, n, of, f"{n} of {of}"))
@@ -136,17 +140,17 @@ def simulate_command(
             _simulate(plan, view, json)
 
 
-def _sent_as(detector: Detector, images: Replay | None) -> Detector:
+def _sent_as(detector: Detector, images: "Replay | None") -> Detector:
     return (
         detector if images is None else replayed_detector(detector, images.rows, images.columns, images.type)
     )
 
 
-def _differs(images: Replay, detector: Detector) -> bool:
+def _differs(images: "Replay", detector: Detector) -> bool:
     return (images.rows, images.columns, images.type) != (detector.rows, detector.columns, detector.type)
 
 
-def _note_on(images: Replay, detector: Detector) -> str:
+def _note_on(images: "Replay", detector: Detector) -> str:
     mine = f"{images.rows} x {images.columns} {images.type}"
     its = f"{detector.rows} x {detector.columns} {detector.type}"
     return f"note: the images are {mine}, {detector.name} has {its}: they are sent as they are"

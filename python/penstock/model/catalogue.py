@@ -5,7 +5,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
 
-import numpy
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.model.errors import UsageError
@@ -54,7 +53,8 @@ class Detector(BaseModel):
 
     @property
     def frame_bytes(self) -> int:
-        return self.rows * self.columns * numpy.dtype(self.type).itemsize
+        bits = int("".join(filter(str.isdigit, self.type)))
+        return self.rows * self.columns * bits // 8
 
     @property
     def bytes_per_s(self) -> float:

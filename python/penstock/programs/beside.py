@@ -71,7 +71,7 @@ class Repeated(ABC):
     def __enter__(self) -> Self:
         self._thread.start()
         self._begun.wait(_BEGINS_WITHIN_S)
-        # One that ends as soon as it has begun has begun: its problem shows in the run that it was to disturb.
+        # One that ends as soon as it has begun has begun: its problem shows in the run beside it.
         if not self._was_under_way:
             self.problem = self.problem or "it did not begin"
             self.__exit__(None, None, None)

@@ -6,12 +6,11 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from penstock.files.replay import Replay
 from penstock.model.catalogue import Detector, replayed_detector
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.events import DetectorSeriesEnd, Event
@@ -27,6 +26,9 @@ from penstock.model.plans import (
 )
 from penstock.model.units import split_address
 from penstock.programs.process import LogLine, Program, forwarding_signals
+
+if TYPE_CHECKING:  # it loads HDF5
+    from penstock.files.replay import Replay
 
 _FORMATS = ("cbf", "tiff", "hdf5")
 _TARGET_HELP = "write tcp://127.0.0.1:9900, zmq://127.0.0.1:31001 or files:FOLDER?format=cbf"
@@ -151,7 +153,7 @@ def _files_target(text: str) -> FilesTarget:
 
 
 def detector_plan(
-    detector: Detector, simulation: Simulation, target: Target, replay: Replay | None = None
+    detector: Detector, simulation: Simulation, target: Target, replay: "Replay | None" = None
 ) -> DetectorPlan:
     """The whole job. A replay gives the frames their shape and type."""
     if replay is not None:

@@ -3,19 +3,22 @@
 import itertools
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from penstock.files.inspect import FileInfo, FrameData
 from penstock.model.catalogue import Detector
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
 from penstock.model.findings import Finding
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
+
+if TYPE_CHECKING:  # it loads HDF5
+    from penstock.files.inspect import FileInfo, FrameData
 
 _PLACES_SHOWN = 3
 _MORE_PLACES = re.compile(r"(?P<count>[0-9]+) more places")
@@ -111,7 +114,7 @@ def fact_table(rows: dict[str, str]) -> Table:
     return table
 
 
-def info_page(info: FileInfo) -> RenderableType:
+def info_page(info: "FileInfo") -> RenderableType:
     rows = {
         "file": f"{info.file}, {human_bytes(info.bytes)}"
         + (f", {info.definition}" if info.definition else ""),
@@ -138,7 +141,7 @@ def info_page(info: FileInfo) -> RenderableType:
     return Group(fact_table(rows), Text(""), Text("\n".join(info.tree)))
 
 
-def _data_rows(data: FrameData, announced: int | None) -> dict[str, str]:
+def _data_rows(data: "FrameData", announced: int | None) -> dict[str, str]:
     shape = " x ".join(map(str, data.shape))
     ratio = f" of {human_bytes(data.raw_bytes)} (ratio {data.ratio:.2f})" if data.ratio else ""
     return {
