@@ -24,6 +24,7 @@ NS_AT_MOST = 100.0
 JITTER_US_AT_MOST = 100.0
 PACED_SECONDS, PACED_HZ = 10, 1000
 AT_LEAST = 0.97
+QUEUE_DEPTH = 8
 
 
 def run_plan(
@@ -89,9 +90,11 @@ def alone(context: Context) -> list[Result]:
     return [*results, jitter]
 
 
-def _streams(context: Context, folder: Path, total: int, ranks: int, direct: bool) -> Sample:
+def _streams(context: Context, folder: Path, total: int, ranks: int, direct: bool, depth: int = 1) -> Sample:
     settle()
-    backend = {"kind": "posix", "folder": str(folder), "direct": direct, "sync": "end"}
+    backend = {
+        "kind": "posix", "folder": str(folder), "direct": direct, "sync": "end", "queue_depth": depth
+    }  # fmt: skip
     sizes = {"thread_bytes": total // ranks, "transfer_bytes": fio.BLOCK_BYTES}
     plan = {"backend": backend, "workload": {"kind": "stream", **sizes, "read": False}}
     if ranks == 1:
@@ -135,7 +138,31 @@ def _both_ways(context: Context, name: str, what: str, ranks: int) -> list[Resul
 
 
 def beside_fio(context: Context) -> list[Result]:
-    return _both_ways(context, "load/write", "one file", 1)
+    return [*_both_ways(context, "load/write", "one file", 1), _queued(context)]
+
+
+def _queued(context: Context) -> Result:
+    """Several writes under way at once, through io_uring on both sides."""
+    total = context.bytes_of(WRITTEN_BYTES)
+    context.need(context.disk, total)
+
+    def peer() -> Sample:
+        settle()
+        path = context.disk / "fio"
+        return fio.write(path, total, engine="io_uring", depth=QUEUE_DEPTH, direct=True, laid_out=False)
+
+    subjects: dict[str, Subject] = {
+        "penstock": partial(_streams, context, context.disk, total, 1, True, QUEUE_DEPTH),
+        "fio": peer,
+    }
+    samples = interleaved(f"load/write queue depth {QUEUE_DEPTH}", subjects, context.repetitions)
+    return beside_best(
+        "load/write/queued",
+        f"one file, 8 MiB a write, {QUEUE_DEPTH} under way at once, direct, to fsync",
+        samples["penstock"],
+        {f"fio io_uring, depth {QUEUE_DEPTH}": samples["fio"]},
+        at_least=AT_LEAST,
+    )
 
 
 def ranks_beside_fio(context: Context) -> list[Result]:

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace penstock {
@@ -35,7 +36,9 @@ class PosixFile final : public File {
  public:
   PosixFile(int fd, std::string path, bool direct)
       : fd_(fd), path_(std::move(path)), direct_(direct), reserves_(reserves_for_free(fd)) {}
-  ~PosixFile() override { ::close(fd_); }
+  ~PosixFile() override {
+    if (fd_ >= 0) ::close(fd_);
+  }
 
   Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
     std::size_t done = 0;
@@ -73,6 +76,13 @@ class PosixFile final : public File {
 
   Result<void> sync() override {
     if (::fdatasync(fd_) != 0) return errno_error(errno, fmt::format("sync {}", path_));
+    return {};
+  }
+
+  Result<void> close() override {
+    // The number is free afterwards, whatever is told: a second try might close a file of another thread.
+    const int closed = ::close(std::exchange(fd_, -1));
+    if (closed != 0 && errno != EINTR) return errno_error(errno, fmt::format("close {}", path_));
     return {};
   }
 
@@ -142,6 +152,7 @@ class PosixFile final : public File {
   }
 
   bool direct() const override { return direct_; }
+  int descriptor() const override { return fd_; }
 
   bool still_named() const override {
     struct stat mine, named;
@@ -163,7 +174,7 @@ class PosixFile final : public File {
     return rest;
   }
 
-  const int fd_;
+  int fd_;  ///< -1: closed
   const std::string path_;
   const bool direct_;
   const bool reserves_;

@@ -72,9 +72,15 @@ class File {
   virtual Result<void> lock(bool exclusive) = 0;
   virtual Result<void> unlock() = 0;
   virtual bool direct() const = 0;
+  /// The kernel's number for it, for calls that are not here; -1 where it has none.
+  virtual int descriptor() const { return -1; }
   /// Whether the name that it was opened by still leads to this file: it was neither removed nor
   /// replaced.
   virtual bool still_named() const = 0;
+  /// Closes it now, and tells what the file system finds only then: some keep written bytes back until a file is
+  /// closed, NFS among them. No other call follows. Without it the file is closed when it is destroyed, and such an
+  /// error is lost.
+  virtual Result<void> close() { return {}; }
   /// For calls that are made on this file's behalf elsewhere, HDF5's, to be watched as its own are.
   virtual Watching watching() const { return {}; }
 };

@@ -39,6 +39,10 @@ class WatchedFile final : public File {
     const WatchedCall call(watching_, Call::sync);
     return file_->sync();
   }
+  Result<void> close() override {
+    const WatchedCall call(watching_, Call::close);
+    return file_->close();
+  }
   Result<void> sync_name() override {
     const WatchedCall call(watching_, Call::sync);
     return file_->sync_name();

@@ -18,6 +18,12 @@
 
 namespace penstock::load {
 
+/// A transfer that was begun has ended, with so many bytes.
+struct Ended {
+  unsigned slot;
+  Result<std::size_t> bytes;
+};
+
 /// One thread uses it. Destroying it without close() is for errors.
 class StoredFile {
  public:
@@ -27,8 +33,25 @@ class StoredFile {
   /// Fewer bytes only at the end of the file.
   virtual Result<std::size_t> read(MutableBytes into, std::uint64_t offset) = 0;
   virtual Result<void> sync() = 0;
+  /// How many transfers may be under way at once. With more than 1, the next three take the place of write() and
+  /// read().
+  virtual unsigned depth() const { return 1; }
+  /// `slot` is below depth() and taken until wait_for_one() tells of it; so long the bytes stay where they are.
+  virtual Result<void> begin_write(unsigned slot, Bytes bytes, std::uint64_t offset) {
+    return no_queue(slot, bytes.size(), offset);
+  }
+  virtual Result<void> begin_read(unsigned slot, MutableBytes into, std::uint64_t offset) {
+    return no_queue(slot, into.size(), offset);
+  }
+  /// One of those that are under way, in whatever order they end. An error: nothing can be told of any of them.
+  virtual Result<Ended> wait_for_one() { return no_queue(0, 0, 0); }
   /// Nothing is called afterwards.
   virtual Result<void> close() = 0;
+
+ private:
+  static Error no_queue(unsigned slot, std::uint64_t size, std::uint64_t offset) {
+    return make_error(Errc::internal, "slot {}, {} bytes at {}: this file has no queue", slot, size, offset);
+  }
 };
 
 /// Safe from several threads.

@@ -56,6 +56,9 @@ Result<Sync> read_sync(Fields& fields, std::string_view otherwise) {
   return fields.wrong("sync", "none, end or each");
 }
 
+// Rings of io_uring take that many without asking for more memory than a user may lock.
+constexpr std::uint64_t queue_depth_max = 1024;
+
 Result<PosixPlan> read_posix(Fields& fields) {
   PosixPlan plan;
   PEN_TRY(fields.require("folder"));
@@ -63,6 +66,10 @@ Result<PosixPlan> read_posix(Fields& fields) {
   if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
   PEN_ASSIGN(plan.direct, fields.flag("direct", true));
   PEN_ASSIGN(plan.sync, read_sync(fields, "each"));
+  PEN_ASSIGN(const auto depth, fields.whole("queue_depth", 1, 1, queue_depth_max));
+  plan.queue_depth = static_cast<unsigned>(depth);
+  if (depth > 1 && plan.sync == Sync::each)
+    return fields.wrong("queue_depth", "1 with sync each: every write would wait for its own");
   return plan;
 }
 
@@ -194,6 +201,9 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
     PEN_TRY(std::visit([&](const auto& workload) { return check_workload(*mpiio, workload); }, plan.workload));
   if (const auto* hdf5 = std::get_if<Hdf5Plan>(&plan.backend))
     PEN_TRY(std::visit([&](const auto& workload) { return check_workload(*hdf5, workload); }, plan.workload));
+  if (posix != nullptr && posix->queue_depth > 1 && !std::holds_alternative<StreamPlan>(plan.workload))
+    return make_error(Errc::invalid_argument, "backend.queue_depth is {}, expected 1 unless workload.kind is stream",
+                      posix->queue_depth);
   if (std::holds_alternative<MetadataPlan>(plan.workload)) {
     if (posix == nullptr || !posix->direct) return {};
     return make_error(Errc::invalid_argument, "backend.direct is true, expected false with workload.kind metadata");
@@ -218,7 +228,11 @@ Json backend_json(const std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan>& 
   if (const auto* hdf5 = std::get_if<Hdf5Plan>(&backend)) return to_json(*hdf5, name(hdf5->sync));
   if (const auto* mpiio = std::get_if<MpiioPlan>(&backend)) return to_json(*mpiio, name(mpiio->sync));
   if (const auto* posix = std::get_if<PosixPlan>(&backend))
-    return {{"kind", "posix"}, {"folder", posix->folder}, {"direct", posix->direct}, {"sync", name(posix->sync)}};
+    return {{"kind", "posix"},
+            {"folder", posix->folder},
+            {"direct", posix->direct},
+            {"sync", name(posix->sync)},
+            {"queue_depth", posix->queue_depth}};
   const auto& null = std::get<NullPlan>(backend);
   return {{"kind", "null"},
           {"delay_s", seconds_of(null.delay_ns)},

@@ -37,6 +37,7 @@ struct PosixPlan {
   std::string folder;
   bool direct = true;  ///< past the page cache where the file system can; the document tells whether it did
   Sync sync = Sync::each;
+  unsigned queue_depth = 1;  ///< transfers of a thread under way at once; more than 1 by io_uring, of a stream
 };
 
 /// Files through MPI-IO, by ranks of one thread each; which implementation is that of the program, or of its

@@ -2,6 +2,7 @@
 
 #include "load/backend.hpp"
 #include "load/page_cache.hpp"
+#include "load/queued_file.hpp"
 
 namespace penstock::load {
 namespace {
@@ -12,10 +13,7 @@ class PosixStoredFile final : public StoredFile {
   Result<void> write(Bytes bytes, std::uint64_t offset) override { return write_at(*file_, bytes, offset); }
   Result<std::size_t> read(MutableBytes into, std::uint64_t offset) override { return file_->read_at(into, offset); }
   Result<void> sync() override { return file_->sync(); }
-  Result<void> close() override {
-    file_.reset();
-    return {};
-  }
+  Result<void> close() override { return file_->close(); }
 
  private:
   std::shared_ptr<File> file_;
@@ -41,7 +39,9 @@ class PosixBackend final : public Backend {
   }
   Result<std::unique_ptr<Names>> names() override { return open_posix_names(plan_.folder); }
   Sync sync() const override { return plan_.sync; }
-  Json describe() const override { return {{"direct", direct_files_ > 0 && cached_files_ == 0}}; }
+  Json describe() const override {
+    return {{"direct", direct_files_ > 0 && cached_files_ == 0}, {"queue_depth", plan_.queue_depth}};
+  }
 
  private:
   std::string path_of(const std::string& name) const { return plan_.folder + "/" + name; }
@@ -49,6 +49,7 @@ class PosixBackend final : public Backend {
   Result<std::unique_ptr<StoredFile>> opened(const std::string& name, OpenOptions::Mode mode) {
     PEN_ASSIGN(auto file, env_.open(path_of(name), {mode, plan_.direct}));
     ++(file->direct() ? direct_files_ : cached_files_);
+    if (plan_.queue_depth > 1) return make_queued_file(std::move(file), plan_.queue_depth);
     return std::unique_ptr<StoredFile>(std::make_unique<PosixStoredFile>(std::move(file)));
   }
 

@@ -8,6 +8,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -33,12 +34,12 @@ enum class Phase { write, read };
 
 /// One thread in one phase. It is looked at while the thread works, or hangs.
 struct Worker {
-  Worker(Memory memory, std::uint64_t of_thread, std::uint64_t its_transfers, const TimeSeries& empty)
-      : block(std::move(memory)), owner(of_thread), transfers(its_transfers), series(empty) {}
+  Worker(std::vector<Memory> memory, std::uint64_t of_thread, std::uint64_t its_transfers, const TimeSeries& empty)
+      : blocks(std::move(memory)), owner(of_thread), transfers(its_transfers), series(empty) {}
 
-  const Memory block;
-  std::optional<Memory> reference;  ///< what a block should be, where reads are verified
-  const std::uint64_t owner;        ///< the thread, of all ranks, whose blocks it writes or reads
+  const std::vector<Memory> blocks;  ///< one for each transfer that may be under way
+  std::optional<Memory> reference;   ///< what a block should be, where reads are verified
+  const std::uint64_t owner;         ///< the thread, of all ranks, whose blocks it writes or reads
   const std::uint64_t transfers;
 
   std::mutex mutex;
@@ -53,12 +54,24 @@ struct Worker {
   std::string problem;
 };
 
+/// A transfer that is under way.
+struct UnderWay {
+  std::int64_t begin_ns = 0;
+  std::uint64_t offset = 0;
+};
+
+unsigned queue_depth_of(const LoadPlan& plan) {
+  const auto* posix = std::get_if<PosixPlan>(&plan.backend);
+  return posix != nullptr ? posix->queue_depth : 1;
+}
+
 /// All threads of one phase. Those that hang keep it alive.
 class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
  public:
   PhaseRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, Phase phase, const RunContext& context)
       : plan_(plan),
         stream_(std::get<StreamPlan>(plan.workload)),
+        depth_(queue_depth_of(plan)),
         backend_(std::move(backend)),
         phase_(phase),
         content_(plan.content, plan.seed),
@@ -70,13 +83,17 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// `transfers` of each thread, of all ranks: what is there to be written or read.
   Result<void> prepare(const std::vector<std::uint64_t>& transfers) {
-    PEN_TRY(check_memory((stream_.verify ? 2 : 1) * stream_.threads * stream_.transfer_bytes));
+    PEN_TRY(check_memory((depth_ + (stream_.verify ? 1 : 0)) * stream_.threads * stream_.transfer_bytes));
     for (unsigned i = 0; i < stream_.threads; ++i) {
       const auto owner =
           (std::uint64_t{rank_} * stream_.threads + i + (phase_ == Phase::write ? 0 : shift())) % threads_;
-      PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));
-      content_.lay(memory.bytes());
-      workers_.push_back(std::make_unique<Worker>(std::move(memory), owner, transfers[owner], no_series_));
+      std::vector<Memory> blocks;
+      for (unsigned slot = 0; slot < depth_; ++slot) {
+        PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));
+        content_.lay(memory.bytes());
+        blocks.push_back(std::move(memory));
+      }
+      workers_.push_back(std::make_unique<Worker>(std::move(blocks), owner, transfers[owner], no_series_));
       if (phase_ == Phase::write || !stream_.verify) continue;
       PEN_ASSIGN(auto reference, Memory::allocate(stream_.transfer_bytes));
       content_.lay(reference.bytes());
@@ -234,11 +251,16 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     auto done = file.ok() ? Result<void>() : Result<void>(file.error());
     const Permutation written(stream_.transfers(), key_of({plan_.seed, of_the_writes, worker.owner}));
     const Permutation read(worker.transfers, key_of({plan_.seed, of_the_reads, worker.owner}));
-    for (std::uint64_t i = 0; !backend_->agree_to_end(!done.ok() || i >= worker.transfers || ends()); ++i) {
-      auto number = i;
-      if (stream_.order == Order::random) number = written.at(phase_ == Phase::write ? i : read.at(i));
-      const auto offset = offset_of(worker.owner, number);
-      done = phase_ == Phase::write ? write_block(worker, **file, offset) : read_block(worker, **file, offset);
+    const auto offset_at = [&](std::uint64_t i) {
+      if (stream_.order != Order::random) return offset_of(worker.owner, i);
+      return offset_of(worker.owner, written.at(phase_ == Phase::write ? i : read.at(i)));
+    };
+    if (file.ok() && (*file)->depth() > 1) {
+      done = keep_under_way(worker, **file, offset_at);
+    } else {
+      for (std::uint64_t i = 0; !backend_->agree_to_end(!done.ok() || i >= worker.transfers || ends()); ++i)
+        done = phase_ == Phase::write ? write_block(worker, **file, offset_at(i))
+                                      : read_block(worker, **file, offset_at(i));
     }
     if (!file.ok()) return done;
     const bool syncs = phase_ == Phase::write && backend_->sync() != Sync::none;
@@ -246,6 +268,49 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     const auto closed = (*file)->close();
     if (!done.ok()) return done;
     return synced.ok() ? closed : synced;
+  }
+
+  /// As many transfers as the file takes at once. What has begun is waited for, however this ends.
+  template <typename OffsetAt>
+  Result<void> keep_under_way(Worker& worker, StoredFile& file, OffsetAt offset_at) {
+    std::vector<UnderWay> transfers(file.depth());
+    std::vector<unsigned> free(file.depth());
+    std::iota(free.begin(), free.end(), 0U);
+    Result<void> done;
+    for (std::uint64_t next = 0;;) {
+      while (done.ok() && !free.empty() && next < worker.transfers && !ends()) {
+        const auto slot = free.back();
+        transfers[slot] = {0, offset_at(next++)};
+        done = begin_one(worker, file, slot, transfers[slot]);
+        if (done.ok()) free.pop_back();
+      }
+      if (free.size() == transfers.size()) return done;
+      PEN_ASSIGN(const auto ended, file.wait_for_one());
+      free.push_back(ended.slot);
+      const auto booked = end_one(worker, ended, transfers[ended.slot]);
+      if (done.ok()) done = booked;
+    }
+  }
+
+  Result<void> begin_one(Worker& worker, StoredFile& file, unsigned slot, UnderWay& transfer) {
+    const auto block = block_of(worker, slot);
+    if (phase_ == Phase::write) content_.stamp(block, file_of(worker), transfer.offset);
+    transfer.begin_ns = now_ns();
+    return phase_ == Phase::write ? file.begin_write(slot, block, transfer.offset)
+                                  : file.begin_read(slot, block, transfer.offset);
+  }
+
+  Result<void> end_one(Worker& worker, const Ended& ended, const UnderWay& transfer) {
+    const auto done_ns = now_ns();
+    PEN_ASSIGN(const auto bytes, ended.bytes);
+    if (phase_ == Phase::read) PEN_TRY(check_size(worker, bytes, transfer.offset));
+    const bool verified = phase_ == Phase::read && worker.reference;
+    book(worker, transfer.begin_ns, done_ns, verified && differs(worker, ended.slot, transfer.offset));
+    return {};
+  }
+
+  MutableBytes block_of(const Worker& worker, unsigned slot) const {
+    return worker.blocks[slot].bytes().first(stream_.transfer_bytes);
   }
 
   std::uint64_t file_of(const Worker& worker) const { return stream_.shared ? 0 : worker.owner; }
@@ -267,7 +332,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   bool ends() const { return stop_now_ || (stream_.seconds_max > 0 && seconds_of(now_ns()) >= stream_.seconds_max); }
 
   Result<void> write_block(Worker& worker, StoredFile& file, std::uint64_t offset) {
-    const auto block = worker.block.bytes().first(stream_.transfer_bytes);
+    const auto block = block_of(worker, 0);
     content_.stamp(block, file_of(worker), offset);
     const auto begin_ns = now_ns();
     PEN_TRY(file.write(block, offset));
@@ -277,21 +342,25 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   }
 
   Result<void> read_block(Worker& worker, StoredFile& file, std::uint64_t offset) {
-    const auto block = worker.block.bytes().first(stream_.transfer_bytes);
+    const auto block = block_of(worker, 0);
     const auto begin_ns = now_ns();
     PEN_ASSIGN(const auto bytes, file.read(block, offset));
     const auto done_ns = now_ns();
-    if (bytes < block.size())
-      return make_error(Errc::truncated, "{} ends at {}, and {} bytes were written at {}",
-                        file_name(plan_, file_of(worker)), offset + bytes, block.size(), offset);
-    book(worker, begin_ns, done_ns, worker.reference && differs(worker, offset));
+    PEN_TRY(check_size(worker, bytes, offset));
+    book(worker, begin_ns, done_ns, worker.reference && differs(worker, 0, offset));
     return {};
   }
 
-  bool differs(Worker& worker, std::uint64_t offset) const {
+  Result<void> check_size(const Worker& worker, std::size_t bytes, std::uint64_t offset) const {
+    if (bytes >= stream_.transfer_bytes) return {};
+    return make_error(Errc::truncated, "{} ends at {}, and {} bytes were written at {}",
+                      file_name(plan_, file_of(worker)), offset + bytes, stream_.transfer_bytes, offset);
+  }
+
+  bool differs(Worker& worker, unsigned slot, std::uint64_t offset) const {
     const auto expected = worker.reference->bytes().first(stream_.transfer_bytes);
     content_.stamp(expected, file_of(worker), offset);
-    return first_difference(worker.block.bytes().first(stream_.transfer_bytes), expected).has_value();
+    return first_difference(block_of(worker, slot), expected).has_value();
   }
 
   void book(Worker& worker, std::int64_t begin_ns, std::int64_t done_ns, bool mismatch) {
@@ -319,6 +388,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   const LoadPlan plan_;
   const StreamPlan stream_;
+  const unsigned depth_;  ///< transfers of a thread under way at once
   const std::shared_ptr<Backend> backend_;
   const Phase phase_;
   const Content content_;

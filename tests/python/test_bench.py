@@ -105,6 +105,19 @@ def test_stream_writes_and_reads_what_was_written(run: RunCommand, target: Path)
     assert list(target.iterdir()) == []
 
 
+def test_several_transfers_of_a_thread_are_under_way(run: RunCommand, target: Path) -> None:
+    options = ("--queue-depth", "8", "--size", "16MiB", "--transfer", "1MiB", "--yes", "--json")
+    result = valid_run(run("bench", "stream", str(target), *options).stdout)
+    assert result.document.storage is not None
+    assert result.document.storage.queue_depth == 8
+    assert [phase.bytes for phase in result.streams] == [16 << 20] * 2
+    assert result.streams[1].mismatches == 0
+    # With one under way the times of all transfers fit into the phase; with eight they are longer than it.
+    written = (result.document.phases or [])[0]
+    together_ns = sum(lowest * count for lowest, _, count in written.times.service.buckets)
+    assert together_ns > 2e9 * (written.threads[0].done_s or 0)
+
+
 @pytest.mark.parametrize("order", ["sequential", "random"])
 def test_threads_share_one_file(order: str, run: RunCommand, target: Path) -> None:
     options = ("--threads", "3", "--size", "3MiB", "--transfer", "64KiB", "--yes", "--json")
@@ -275,6 +288,11 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         (["bench", "frames", ".", "--frame-size", "1MiB", "--rate", "0"], ["--rate 0", "--frames"]),
         (["bench", "frames", ".", "--frame-size", "0", "--rate", "1"], ["frame_bytes", "0"]),
         (["bench", "stream", ".", "--transfer", "1000", "--yes"], ["--buffered", "4096"]),
+        (
+            ["bench", "stream", ".", "--queue-depth", "4", "--sync", "each"],
+            ["--queue-depth 4", "--sync each"],
+        ),
+        (["bench", "stream", ".", "--queue-depth", "4", "--backend", "hdf5"], ["--queue-depth 4", "hdf5"]),
         (["bench", "stream", ".", "--output", "absent/run.json"], ["absent/run.json", "not there"]),
         (["bench", "clean", "absent"], ["absent", "not there"]),
     ],

@@ -1,13 +1,18 @@
-"""Which streams go through MPI-IO, or HDF5."""
+"""Which streams go through MPI-IO, through HDF5, or with several transfers under way."""
 
 from penstock.bench.run import Access
 from penstock.model.errors import UsageError
 from penstock.model.load import MpiioAccess, StreamWorkload
 
 
-def check_library(workload: StreamWorkload, access: Access) -> None:
-    """A UsageError where the workload is not one for MPI-IO, or for HDF5."""
+def check_access(workload: StreamWorkload, access: Access) -> None:
+    """A UsageError where the workload cannot use the storage so."""
     library = access.library
+    if access.queue_depth > 1 and (library is not None or access.sync == "each"):
+        raise UsageError(
+            f"--queue-depth {access.queue_depth} with --sync each, or --backend mpiio or hdf5",
+            "leave one of them away: each of these waits for one transfer after the other",
+        )
     if library is None:
         return
     if workload.threads != 1 and (isinstance(library, MpiioAccess) or library.shared):

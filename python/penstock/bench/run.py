@@ -56,6 +56,7 @@ class Access(BaseModel):
     sync: Sync = "each"
     content: ContentKind = "random"
     seed: int = Field(1, ge=0, lt=2**64)
+    queue_depth: int = Field(1, ge=1, le=1024)
     library: MpiioAccess | Hdf5Access | None = None  # None: through the kernel
 
     def backend(self, folder: Path) -> PosixBackend | MpiioBackend | Hdf5Backend:
@@ -64,7 +65,9 @@ class Access(BaseModel):
                 return MpiioBackend(folder=str(folder), sync=self.sync, **self.library.model_dump())
             case Hdf5Access():
                 return Hdf5Backend(folder=str(folder), sync=self.sync, **self.library.model_dump())
-        return PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync)
+        return PosixBackend(
+            folder=str(folder), direct=self.direct, sync=self.sync, queue_depth=self.queue_depth
+        )
 
 
 class FramesRequest(BaseModel):

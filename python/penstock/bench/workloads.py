@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.folder import BenchFolder
 from penstock.bench.images import ImageRequest, PixelType, make_template
-from penstock.bench.library import check_library
+from penstock.bench.library import check_access
 from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, run_metadata
 from penstock.bench.run import (
     Access,
@@ -206,6 +206,7 @@ class StreamParameters(WorkloadParameters):
     shared: bool = Field(False, description="one file for all threads and ranks")
     segments: int = Field(1, ge=1, description="of a shared file; each has a block of every thread")
     order: Order = "sequential"
+    queue_depth: int = Field(1, ge=1, le=1024, description="transfers of a thread under way at once")
     ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
     backend: Literal["posix", "mpiio", "hdf5"] = "posix"
     mpi_io: MpiIo | None = Field(None, description="implementation of MPI-IO; left out: the MPI's own choice")
@@ -237,9 +238,10 @@ class StreamParameters(WorkloadParameters):
             sync=self.sync,
             content=self.content,
             seed=self.seed,
+            queue_depth=self.queue_depth,
             library=self._library(),
         )
-        check_library(workload, access)
+        check_access(workload, access)
         needs_mpi = self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
         return stream_job(workload, access, team_of(self.ranks, self.mpi_io, needs_mpi))
 

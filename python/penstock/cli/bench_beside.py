@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from penstock.bench.folder import require_room, require_target
 from penstock.bench.interference import effects, interfere, load_beside
+from penstock.bench.library import check_access
 from penstock.bench.run import (
     Access,
     frames_request,
@@ -110,6 +111,7 @@ def _access(options: Mapping[str, Any]) -> Access:
         sync=options["sync"],
         content=options["content"],
         seed=options["seed"],
+        queue_depth=options.get("queue_depth", 1),
     )
 
 
@@ -152,6 +154,7 @@ def _stream(text: str, target: Path, options: Mapping[str, Any]) -> Second:
         options["segments"],
         options["order"],
     )
+    check_access(workload, access)
     return Second(
         text,
         target,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.bench.library import check_library
+from penstock.bench.library import check_access
 from penstock.bench.run import Access, stream_bytes, stream_files, stream_workload
 from penstock.bench.workloads import stream_job
 from penstock.cli.bench import (
@@ -65,6 +65,12 @@ def stream_command(
     verify: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Compare what is read with what was written.")
     ] = True,
+    queue_depth: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1024, help="Transfers of each thread under way at once; more than 1 through io_uring."
+        ),
+    ] = 1,
     seconds_max: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="End each phase after this; 0: when it is done.")
     ] = 0.0,
@@ -115,12 +121,19 @@ def stream_command(
         segments,
         order,
     )
-    access = Access(direct=not buffered, sync=sync, content=content, seed=seed, library=library)
-    check_library(workload, access)
+    access = Access(
+        direct=not buffered,
+        sync=sync,
+        content=content,
+        seed=seed,
+        queue_depth=queue_depth,
+        library=library,
+    )
+    check_access(workload, access)
     files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, team)
     how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
     second = check_run(how, size_of_all, files, bench_application)
-    err().print(stream_plan_view(workload, str(target), files, size_of_all, repetitions))
+    err().print(stream_plan_view(workload, access, str(target), files, size_of_all, repetitions))
     show_second(second, blocks)
     if dry_run:
         return

@@ -36,6 +36,9 @@ class PosixBackend(Plan):
     sync: Sync = Field(
         "each", description="force data to storage: never, when a file is complete, or after each write"
     )
+    queue_depth: int = Field(
+        1, ge=1, le=1024, description="transfers of a thread under way at once; more than 1 by io_uring"
+    )
 
 
 class FrameImage(Plan):
@@ -400,6 +403,7 @@ class StorageSaid(_Part):
     hints: dict[str, str] | None = Field(None, description="of MPI-IO: those in effect for the first file")
     mpi_io: str | None = Field(None, description="the component of Open MPI that was asked for")
     hdf5: str | None = Field(None, description="the version of the library that wrote")
+    queue_depth: int = Field(1, description="transfers of a thread under way at once")
 
 
 class RankSaid(_Part):

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.run import FramesRequest
+from penstock.bench.run import Access, FramesRequest
 from penstock.model.load import LoadDocument, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.units import human_bytes, human_rate, human_seconds
@@ -72,19 +72,25 @@ def _duration_text(request: FramesRequest) -> str:
 
 
 def stream_plan_view(
-    workload: StreamWorkload, target: str, files: int, size: int, repetitions: int | None = None
+    workload: StreamWorkload,
+    access: Access,
+    target: str,
+    files: int,
+    size: int,
+    repetitions: int | None = None,
 ) -> Table:
     """`files` and `size`: of all ranks together."""
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
     blocks = human_bytes(workload.thread_bytes // workload.segments)
+    queue = f", {access.queue_depth} of a thread under way at once" if access.queue_depth > 1 else ""
     layout = f"{workload.segments} segments, in each a block of {blocks} of each thread"
     return fact_table(
         {
             "target": f"a new folder in {target}, removed afterwards",
             "files": f"{files} of {human_bytes(size // files)}, {human_bytes(size)} together",
             "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
-            "transfers": f"{human_bytes(workload.transfer_bytes)}, {workload.order}",
+            "transfers": f"{human_bytes(workload.transfer_bytes)}, {workload.order}{queue}",
             "phases": f"{phases}{verified}",
         }
         | _repeated(repetitions)

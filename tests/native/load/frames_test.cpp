@@ -281,6 +281,24 @@ TEST_F(Frames, AFullDiskEndsTheRunWithWhatWasMeasured) {
   EXPECT_NE(document["problem"].get<std::string>().find("no space"), std::string::npos);
 }
 
+TEST_F(Frames, WhatAFileSystemTellsWhenAFileIsClosedIsAFailure) {
+  testing::FaultEnv env;
+  env.faults->on_call = [](testing::Call call) -> Result<void> {
+    if (call == testing::Call::close) return make_error(Errc::no_space, "no quota left");
+    return {};
+  };
+  for (const auto* layout : {"file_a_frame", "file_a_writer"}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    const auto document = document_of(stored_plan(folder_, layout, "none", false), env);
+    ASSERT_TRUE(document["problem"].is_string()) << layout;
+    EXPECT_NE(document["problem"].get<std::string>().find("no quota left"), std::string::npos) << layout;
+    if (std::string_view(layout) == "file_a_frame") {
+      EXPECT_EQ(document["frames"]["written"], 0);
+    }
+  }
+}
+
 TEST_F(Frames, AFolderThatIsNotThereIsAProblemThatNamesIt) {
   const auto document = document_of(stored_plan(folder_ / "nowhere", "file_a_frame", "none", false));
   EXPECT_NE(document["problem"].get<std::string>().find("nowhere"), std::string::npos);

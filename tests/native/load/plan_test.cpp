@@ -9,7 +9,7 @@ namespace {
 
 Json frames_plan() {
   return Json::parse(R"({
-    "backend": {"kind": "posix", "folder": "/data/run", "direct": true, "sync": "each"},
+    "backend": {"kind": "posix", "folder": "/data/run", "direct": true, "sync": "each", "queue_depth": 1},
     "workload": {"kind": "frames", "frames": 1000, "frame_bytes": 1048576, "rate_hz": 100, "writers": 4,
                  "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer", "record": false, "rename": false,
                  "image": null},

@@ -1,5 +1,8 @@
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -80,6 +83,66 @@ TEST_F(Stream, ASharedFileIsFilledByAllThreadsAndReadBack) {
       ASSERT_EQ(std::filesystem::file_size(path), 120U * 65536);
       EXPECT_EQ(right_transfers(path, 120), 120) << order << " " << segments;
     }
+}
+
+TEST_F(Stream, SeveralTransfersOfAThreadAreUnderWayAtOnce) {
+  for (const auto* order : {"sequential", "random"})
+    for (const bool shared : {false, true})
+      for (const int depth : {2, 7, 64}) {
+        std::filesystem::remove_all(folder_);
+        std::filesystem::create_directories(folder_);
+        auto queued = plan();
+        queued["backend"].update({{"queue_depth", depth}, {"sync", "end"}});
+        queued["workload"].update({{"order", order}, {"shared", shared}, {"segments", shared ? 8 : 1}});
+        const auto document = document_of(queued);
+        EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+        EXPECT_EQ(document["storage"]["queue_depth"], depth);
+        ASSERT_EQ(document["phases"].size(), 2U);
+        for (const auto& phase : document["phases"]) EXPECT_EQ(phase["operations"], 120);
+        EXPECT_EQ(document["phases"][1]["mismatches"], 0);
+        if (shared) {
+          EXPECT_EQ(right_transfers(folder_ / "stream-000000000.bin", 120), 120) << order << " " << depth;
+        }
+      }
+}
+
+TEST_F(Stream, AQueueThatIsEndedEarlyHasWrittenWhatItCounts) {
+  auto queued = plan();
+  queued["backend"].update({{"queue_depth", 16}, {"sync", "none"}});
+  queued["workload"].update({{"seconds_max", 1e-9}});
+  const auto document = document_of(queued);
+  EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+  EXPECT_EQ(document["phases"][0]["operations"], document["phases"][1]["operations"]);
+  EXPECT_EQ(document["phases"][1]["mismatches"], 0);
+}
+
+TEST_F(Stream, AWriteThatIsCutShortInAQueueIsAnError) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{10 * 65536 + 1000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  auto queued = plan();
+  queued["backend"].update({{"queue_depth", 4}, {"sync", "end"}, {"direct", false}});
+  const auto document = document_of(queued);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, signal_before);
+  ASSERT_TRUE(document["problem"].is_string());
+  EXPECT_NE(document["problem"].get<std::string>().find("write"), std::string::npos) << document["problem"];
+  EXPECT_EQ(document["phases"].size(), 1U);
+  EXPECT_LE(document["phases"][0]["operations"].get<int>(), 30);
+}
+
+TEST_F(Stream, AQueueNeedsFilesOfTheKernelAndNoSyncOfEach) {
+  testing::FaultEnv env;
+  auto queued = plan();
+  queued["backend"].update({{"queue_depth", 4}, {"sync", "end"}});
+  const auto document = document_of(queued, env);
+  EXPECT_NE(document["problem"].get<std::string>().find("io_uring"), std::string::npos) << document["problem"];
+  queued["backend"]["sync"] = "each";
+  const auto refused = LoadPlan::from_json(queued.dump());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("queue_depth"), std::string::npos) << refused.error().message();
 }
 
 /// Notes where each thread writes and reads.

@@ -15,7 +15,7 @@
 namespace penstock::testing {
 
 /// What a program asks of its files.
-enum class Call { open, read, write, sync, sync_name, truncate, reserve, size, lock, unlock, list, remove };
+enum class Call { open, read, write, sync, close, sync_name, truncate, reserve, size, lock, unlock, list, remove };
 
 struct Faults {
   /// Asked before every call, of whatever kind; an error is returned instead of doing it.
@@ -62,6 +62,10 @@ class FaultFile final : public File {
     PEN_TRY(faults_->on_call(Call::sync));
     PEN_TRY(faults_->on_sync());
     return real_->sync();
+  }
+  Result<void> close() override {
+    PEN_TRY(faults_->on_call(Call::close));
+    return real_->close();
   }
   Result<void> sync_name() override {
     PEN_TRY(faults_->on_call(Call::sync_name));
