@@ -55,4 +55,19 @@ unsigned Crew::dismiss() {
   return behind;
 }
 
+Result<void> ask_storage(const std::string& what, double patience_s, const std::atomic<bool>& stop,
+                         std::function<Result<void>()> ask) {
+  constexpr std::int64_t tick_ns = 100'000'000;
+  const auto answer = std::make_shared<Result<void>>();
+  const auto deadline_ns = monotonic_ns() + static_cast<std::int64_t>(patience_s * 1e9);
+  Crew crew;
+  crew.start("pen-load-ask", Role::other, [answer, ask = std::move(ask)] { *answer = ask(); });
+  while (!crew.wait_until(std::min(deadline_ns, monotonic_ns() + tick_ns))) {
+    if (stop) return make_error(Errc::cancelled, "{}: told to end before the storage answered", what);
+    if (monotonic_ns() >= deadline_ns)
+      return make_error(Errc::timed_out, "{}: the storage gave no answer within {} s", what, patience_s);
+  }
+  return *answer;
+}
+
 }  // namespace penstock::load

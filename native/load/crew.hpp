@@ -1,14 +1,17 @@
 /// Threads that may hang in the storage for as long as it likes: whoever waits for them need not.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/result.hpp"
 #include "base/threads.hpp"
 
 namespace penstock::load {
@@ -39,5 +42,11 @@ class Crew {
   std::shared_ptr<Roll> roll_ = std::make_shared<Roll>();
   std::vector<std::thread> threads_;
 };
+
+/// Asks storage, which may hang, in a thread of its own. An error where it takes longer than `patience_s`, or `stop` is
+/// set meanwhile: then the thread stays behind, and what `ask` uses has to live as long as that. `what` says what is
+/// asked for, for the error.
+Result<void> ask_storage(const std::string& what, double patience_s, const std::atomic<bool>& stop,
+                         std::function<Result<void>()> ask);
 
 }  // namespace penstock::load

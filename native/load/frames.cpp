@@ -112,7 +112,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
         told_to_stop_(&context.stop) {}
 
   Result<Measured> run(const RunContext& context) {
-    PEN_TRY(prepare());
+    PEN_TRY(prepare(context.stop));
     pacer_.emplace(frames_.rate_hz, monotonic_pace_clock());
     for (auto& writer : writers_)
       writer_crew_.start("pen-load-write", Role::write, [self = shared_from_this(), &writer] { self->write(*writer); });
@@ -151,13 +151,16 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   bool ends() const { return *told_to_stop_ || gave_up_; }
 
   /// Everything that takes memory or makes files before the clock starts.
-  Result<void> prepare() {
+  Result<void> prepare(const std::atomic<bool>& stop) {
     PEN_TRY(check_memory(frames_.writers * stored_bytes_));
     if (frames_.image) {
       PEN_ASSIGN(image_, Image::open(*frames_.image, frames_.frame_bytes));
     }
     if (frames_.rename) {
-      PEN_ASSIGN(names_, backend_->names());
+      PEN_TRY(ask_storage("open the folder", plan_.drain_timeout_s, stop, [self = shared_from_this()]() -> Result<void> {
+        PEN_ASSIGN(self->names_, self->backend_->names());
+        return {};
+      }));
     }
     if (frames_.record) records_ = std::vector<FrameRecord>(frames_.frames);
     for (unsigned i = 0; i < frames_.writers; ++i) {
@@ -169,7 +172,12 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       }
       writers_.push_back(std::make_unique<Writer>(std::move(memory), no_series_));
       if (frames_.layout != Layout::file_a_writer) continue;
-      PEN_ASSIGN(writers_.back()->file, backend_->create(file_name(plan_, first_writer() + i)));
+      const auto make = [self = shared_from_this(), writer = writers_.back().get(),
+                         name = file_name(plan_, first_writer() + i)]() -> Result<void> {
+        PEN_ASSIGN(writer->file, self->backend_->create(name));
+        return {};
+      };
+      PEN_TRY(ask_storage("make " + file_name(plan_, first_writer() + i), plan_.drain_timeout_s, stop, make));
     }
     return {};
   }

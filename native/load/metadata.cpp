@@ -327,8 +327,12 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
 }  // namespace
 
 Result<Measured> run_metadata(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
-  PEN_ASSIGN(auto names, backend->names());
-  return std::make_shared<MetadataRun>(plan, std::move(backend), std::move(names))->run(context);
+  const auto names = std::make_shared<std::unique_ptr<Names>>();
+  PEN_TRY(ask_storage("open the folder", plan.drain_timeout_s, context.stop, [backend, names]() -> Result<void> {
+    PEN_ASSIGN(*names, backend->names());
+    return {};
+  }));
+  return std::make_shared<MetadataRun>(plan, std::move(backend), std::move(*names))->run(context);
 }
 
 }  // namespace penstock::load

@@ -82,7 +82,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
         stop_now_(context.stop.load()) {}
 
   /// `transfers` of each thread, of all ranks: what is there to be written or read.
-  Result<void> prepare(const std::vector<std::uint64_t>& transfers) {
+  Result<void> prepare(const std::vector<std::uint64_t>& transfers, const std::atomic<bool>& stop) {
     PEN_TRY(check_memory((depth_ + (stream_.verify ? 1 : 0)) * stream_.threads * stream_.transfer_bytes));
     for (unsigned i = 0; i < stream_.threads; ++i) {
       const auto owner =
@@ -99,12 +99,16 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
       content_.lay(reference.bytes());
       workers_.back()->reference.emplace(std::move(reference));
     }
-    if (phase_ == Phase::read) cached_bytes_ = cached_now();
-    if (phase_ == Phase::write && stream_.shared && rank_ == 0) {
-      PEN_ASSIGN(auto file, backend_->create(file_name(plan_, 0)));
-      PEN_TRY(file->close());
-    }
-    return {};
+    if (phase_ == Phase::read)
+      return ask_storage("see what is in memory", plan_.drain_timeout_s, stop, [self = shared_from_this()] {
+        self->cached_bytes_ = self->cached_now();
+        return Result<void>();
+      });
+    if (!stream_.shared || rank_ != 0) return {};
+    return ask_storage("make " + file_name(plan_, 0), plan_.drain_timeout_s, stop, [self = shared_from_this()]() -> Result<void> {
+      PEN_ASSIGN(auto file, self->backend_->create(file_name(self->plan_, 0)));
+      return file->close();
+    });
   }
 
   /// Returns how many threads were left behind.
@@ -412,7 +416,14 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 /// Adds what a phase found; whether the next one may follow.
 Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& transfers, const RunContext& context,
                        Measured& measured) {
-  PEN_TRY(phase.prepare(transfers));
+  if (const auto ready = phase.prepare(transfers, context.stop); !ready.ok()) {
+    if (measured.fields["phases"].empty()) return ready.error();
+    // What was measured stays.
+    const auto code = ready.error().code();
+    if (code != Errc::cancelled) measured.problem = ready.error().message();
+    measured.left_behind = code == Errc::cancelled || code == Errc::timed_out;
+    return false;
+  }
   if (std::get<StreamPlan>(phase.plan().workload).shared) {
     // Whoever joins a shared file finds it made.
     const auto met = context.team.meet(nullptr);

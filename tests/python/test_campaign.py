@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -233,3 +234,64 @@ def test_the_list_of_shipped_campaigns(run: RunCommand) -> None:
     listed = json.loads(run("campaign", "--list", "--json").stdout)
     assert {"pilatus-6m-rates", "scaling-with-clients"} <= set(listed)
     assert "PaN-data" in run("campaign", "--list").stdout
+
+
+NETWORK = """
+title: Both ways
+workload: network
+parameters: {seconds: 0.1, latency: "8B", latency_seconds: 0.1}
+vary: {streams: [1, 2]}
+blocks: 2
+views:
+  - {kind: table, value: "both: up", rows: streams, columns: [target]}
+"""
+
+
+def test_a_campaign_of_the_network_takes_addresses_and_stores_nothing(
+    run: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    description = described(tmp_path, NETWORK)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        away = f"away=127.0.0.1:{nobody.getsockname()[1]}"
+        options = ("--target", "local", "--target", away, "--output", "network.json", "--yes", "--json")
+        finished = run("campaign", description, *options)
+    assert finished.returncode == 1
+    campaign = valid_campaign(finished.stdout)
+    assert {target.path for target in campaign.targets} == {"local", away.removeprefix("away=")}
+    assert len(campaign.runs) == 4
+    assert {failure.case for failure in campaign.failures} == {
+        case.name for case in campaign.cases if case.target == "away"
+    }
+    for each in campaign.runs:
+        network = each.run.network
+        assert network is not None
+        assert {transfer.name for transfer in network.transfers} == {"up", "down", "both: up", "both: down"}
+        assert [trips.message_bytes for trips in network.round_trips] == [8]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["network.json", "quick.yaml"]
+    assert run("campaign", description, *options, "--resume").returncode == 1, "nothing is left to be made"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("seconds: 0.1", "seconds: 0.1, cpus: '999'"), ["999"]),
+        (("seconds: 0.1", "seconds: 0.1, link: fast"), ["fast", "10Gb"]),
+        (('"8B"', '"8B,lots"'), ["latency", "lots"]),
+        (("streams: [1, 2]", "streams: [65]"), ["streams", "65"]),
+    ],
+)
+def test_values_of_the_network_that_are_not_possible_are_named(
+    change: tuple[str, str], words: list[str], run: RunCommand, tmp_path: Path
+) -> None:
+    description = described(tmp_path, NETWORK.replace(*change))
+    finished = run("campaign", description, "--target", "local", "--dry-run")
+    assert finished.returncode == 2, finished.stderr
+    assert all(word in finished.stderr for word in words), finished.stderr
+
+
+def test_a_target_of_the_network_is_an_address(run: RunCommand, tmp_path: Path) -> None:
+    finished = run("campaign", described(tmp_path, NETWORK), "--target", "here:there", "--dry-run")
+    assert finished.returncode == 2
+    assert "here:there" in finished.stderr

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy
 
-from penstock.bench.conditions import conditions_of
+from penstock.bench.conditions import conditions_of, conditions_of_machine
 from penstock.bench.folder import BenchFolder, require_room, require_target
 from penstock.bench.run import Telling
-from penstock.bench.workloads import Job, WorkloadParameters, parameters_of
+from penstock.bench.workloads import Job, NetworkJob, WorkloadParameters, parameters_of
 from penstock.model.campaign_files import CASES_MAX, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
@@ -27,7 +27,7 @@ class CampaignPlan:
     """A campaign, with or without runs in it, and how each of its cases is run."""
 
     campaign: Campaign
-    jobs: dict[str, Job]  # by the case's name
+    jobs: dict[str, Job | NetworkJob]  # by the case's name
 
     def with_runs_of(self, campaign: Campaign) -> "CampaignPlan":
         return CampaignPlan(campaign, self.jobs)
@@ -44,7 +44,7 @@ class CampaignPlan:
         return sum(estimate_s(self.jobs[case.name]) for _, case in left_of(self.campaign))
 
 
-def estimate_s(job: Job) -> float:
+def estimate_s(job: Job | NetworkJob) -> float:
     return _START_S + job.paced_s + job.moved_bytes / GUESSED_BYTES_PER_S
 
 
@@ -185,8 +185,8 @@ def _short(value: Parameter) -> str:
 
 
 def require_targets(plan: CampaignPlan) -> None:
-    """Every target is there, and has room for the largest of its cases."""
-    for target in plan.campaign.targets:
+    """Every folder is there, and has room for the largest of its cases; addresses are tried by the runs."""
+    for target in plan.campaign.folders:
         path = Path(target.path)
         require_target(path)
         jobs = [plan.jobs[case.name] for case in plan.campaign.cases if case.target == target.name]
@@ -224,11 +224,14 @@ def _difference(theirs: object, mine: object) -> str:
 def strange_conditions(campaign: Campaign) -> list[str]:
     """In what this machine and its targets differ from those of the runs in the document, a sentence each."""
     sentences = []
+    folders = {target.name for target in campaign.folders}
+    cases = {case.name: case.target for case in campaign.cases}
     for target in campaign.targets:
-        before = next((each.run.conditions for each in campaign.runs if each.run.target == target.path), None)
+        of_target = (each.run for each in campaign.runs if cases[each.case] == target.name)
+        before = next((run.conditions for run in of_target), None)
         if before is None:
             continue
-        now = conditions_of(Path(target.path))
+        now = conditions_of(Path(target.path)) if target.name in folders else conditions_of_machine()
         for name in (
             "host",
             "kernel",
@@ -285,10 +288,13 @@ def _run_case(plan: CampaignPlan, case: Case, block: int, tell: CampaignTelling)
     target = next(each for each in plan.campaign.targets if each.name == case.target)
     job, run = plan.jobs[case.name], None
     try:
-        require_target(Path(target.path))
-        require_room(Path(target.path), job.bytes, job.files)
-        with BenchFolder.make(Path(target.path)) as folder:
-            run = job.run(folder, tell.load)
+        if isinstance(job, NetworkJob):
+            run = job.run(target.path, tell.load)
+        else:
+            require_target(Path(target.path))
+            require_room(Path(target.path), job.bytes, job.files)
+            with BenchFolder.make(Path(target.path)) as folder:
+                run = job.run(folder, tell.load)
     except InterruptedRunError:
         raise
     except (PenstockError, OSError) as error:
@@ -315,7 +321,7 @@ class _Pace:
         self._estimated_s = 0.0
         self._passed_s = 0.0
 
-    def passed(self, job: Job, seconds: float) -> None:
+    def passed(self, job: Job | NetworkJob, seconds: float) -> None:
         self._left_s = max(0.0, self._left_s - estimate_s(job))
         self._estimated_s += estimate_s(job)
         self._passed_s += seconds

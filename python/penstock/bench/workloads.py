@@ -4,6 +4,7 @@ A new one is a class here, with the names and defaults of the options of its `pe
 line in WORKLOADS. Campaigns, their documents and tables know nothing else of it.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
@@ -14,6 +15,7 @@ from penstock.bench.folder import BenchFolder
 from penstock.bench.images import ImageRequest, PixelType, make_template
 from penstock.bench.library import check_access
 from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, run_metadata
+from penstock.bench.network import network_workload, run_local, run_network, seconds_of
 from penstock.bench.run import (
     Access,
     FramesRequest,
@@ -27,6 +29,7 @@ from penstock.bench.run import (
     stream_workload,
 )
 from penstock.model.campaigns import Parameter
+from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.load import (
     ContentKind,
@@ -37,8 +40,9 @@ from penstock.model.load import (
     StreamWorkload,
     Sync,
 )
+from penstock.model.network import NETWORK_PORT, parse_address, parse_cpus, parse_link
 from penstock.model.runs import Run
-from penstock.model.units import Size, format_size
+from penstock.model.units import Size, format_size, parse_size
 from penstock.programs.ranks import MpiIo, Ranks, mpi_of
 
 _MIB, _PAGE = 1 << 20, 4096
@@ -54,6 +58,21 @@ class Job:
     paced_s: float  # how long it takes at least, whatever the storage does
     moved_bytes: int  # as fast as the storage goes
     run: Callable[[BenchFolder, Telling], Run]
+
+
+@dataclass(frozen=True)
+class NetworkJob:
+    """One run that stores nothing; `run` takes where the other end is: HOST:PORT, or LOCAL."""
+
+    paced_s: float
+    run: Callable[[str, Telling], Run]
+    bytes: ClassVar[int] = 0
+    files: ClassVar[int] = 0
+    moved_bytes: ClassVar[int] = 0
+
+
+# Instead of an address: the other end is a second process on this machine.
+LOCAL = "local"
 
 
 def frames_job(request: FramesRequest, team: Ranks | None = None) -> Job:
@@ -93,7 +112,7 @@ class WorkloadParameters(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
     SCALED: ClassVar[tuple[str, ...]] = ()
 
-    def job(self) -> Job:
+    def job(self) -> Job | NetworkJob:
         """A UsageError names a value that is not possible."""
         raise NotImplementedError
 
@@ -290,9 +309,60 @@ class MetadataParameters(WorkloadParameters):
         )
 
 
+class NetworkParameters(WorkloadParameters):
+    """The way between two machines, as `penstock bench network` measures it; targets are addresses."""
+
+    SCALED = ("seconds", "latency_seconds")
+
+    streams: int = Field(1, ge=1, le=64, description="connections, a thread each way each")
+    message_size: Size = Field(128 << 10, description="of one call, in a transfer")
+    seconds: float = Field(10.0, ge=0.01, le=3600, description="of each transfer: there, back, both at once")
+    latency: str = Field(
+        "", description="sizes of messages that go there and back, as in 8B,1KiB; empty: none"
+    )
+    latency_seconds: float = Field(2.0, ge=0.01, le=3600, description="for each of these sizes")
+    cpus: str = Field(
+        "all", description="processors that the threads are bound to, as in 0,2-3; all: not bound"
+    )
+    link: str = Field(
+        "", description="speed of the link, as in 10Gb; empty: what the interface's driver tells"
+    )
+
+    def job(self) -> NetworkJob:
+        workload = network_workload(
+            host="127.0.0.1",
+            port=NETWORK_PORT,
+            streams=self.streams,
+            message_bytes=self.message_size,
+            seconds=self.seconds,
+            echo_bytes=[self._echo_bytes(size) for size in self.latency.split(",") if size.strip()],
+            echo_seconds=self.latency_seconds,
+            cpus=parse_cpus(self.cpus) if self.cpus != "all" else [],
+        )
+        link = parse_link(self.link) if self.link else None
+
+        def run(target: str, telling: Telling) -> Run:
+            if target == LOCAL:
+                return run_local(workload, telling, link)
+            host, port = parse_address(target)
+            token = read_token(None, os.environ)
+            there = workload.model_copy(update={"host": host, "port": port, "token": token})
+            return run_network(there, telling, link)
+
+        return NetworkJob(seconds_of(workload), run)
+
+    @staticmethod
+    def _echo_bytes(text: str) -> int:
+        try:
+            return parse_size(text.strip())
+        except ValueError as error:
+            raise UsageError(f"`latency` has {text!r}: {error}", "write for example 8B,1KiB") from error
+
+
 WORKLOADS: dict[str, type[WorkloadParameters]] = {
     "frames": FramesParameters,
     "metadata": MetadataParameters,
+    "network": NetworkParameters,
     "stream": StreamParameters,
 }
 

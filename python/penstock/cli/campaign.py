@@ -16,6 +16,7 @@ from penstock.bench.campaigns import (
     strange_conditions,
 )
 from penstock.bench.folder import find_left
+from penstock.bench.workloads import LOCAL
 from penstock.cli.bench_running import check_output, may_go_on, telling
 from penstock.cli.campaign_runs import run_into
 from penstock.cli.common import err, out, print_json, reports_errors, warn
@@ -24,6 +25,7 @@ from penstock.files.growing_document import GrowingDocument
 from penstock.model.campaign_files import BLOCKS_MAX, CampaignFile, read_campaign_file
 from penstock.model.campaigns import Campaign, Target
 from penstock.model.errors import UsageError
+from penstock.model.network import parse_address
 from penstock.programs.locate import campaigns_folder
 from penstock.report.campaigns import campaign_plan_view, shipped_table
 
@@ -40,7 +42,9 @@ def campaign_command(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[NAME=]PATH", help="A folder on a storage. Several are measured in each block."
+            metavar="[NAME=]PATH",
+            help="A folder on a storage; for a campaign of the network HOST[:PORT], or local. Several are"
+            " measured in each block.",
         ),
     ] = None,
     output: Annotated[
@@ -82,7 +86,8 @@ def campaign_command(
     if description is None:
         raise UsageError("a campaign is missing", "name a YAML file, or one of `penstock campaign --list`")
     name, file = _read(description)
-    plan = plan_campaign(name, file, _targets(target or []), seed, blocks, scale)
+    targets = _targets(target or [], of_network=file.workload == "network")
+    plan = plan_campaign(name, file, targets, seed, blocks, scale)
     if dry_run:
         _dry_run(plan, output, resume, json)
         return
@@ -116,7 +121,7 @@ def _agree(plan: CampaignPlan, yes: bool) -> None:
     require_targets(plan)
     for sentence in strange_conditions(plan.campaign):
         warn(f"warning: {sentence}")
-    for target in plan.campaign.targets:
+    for target in plan.campaign.folders:
         if any(find_left(Path(target.path))):
             place = shlex.quote(target.path)
             warn(f"another run works there, or one was killed: penstock bench clean {place}")
@@ -160,10 +165,11 @@ def _read(description: str) -> tuple[str, CampaignFile]:
     return path.stem, read_campaign_file(path)
 
 
-def _targets(texts: list[str]) -> list[Target]:
+def _targets(texts: list[str], of_network: bool = False) -> list[Target]:
     """ "ssd=/data" is called ssd, and "/data" is called as it is."""
     if not texts:
-        raise UsageError("a campaign needs a --target", "name a folder on the storage that is to be measured")
+        what = "the address of the other end, or local" if of_network else "a folder on the storage"
+        raise UsageError("a campaign needs a --target", f"name {what}")
     targets: dict[str, Target] = {}
     for text in texts:
         match = _NAMED.fullmatch(text)
@@ -172,5 +178,7 @@ def _targets(texts: list[str]) -> list[Target]:
             raise UsageError(f'two targets are called "{name}"', "give them names: --target NAME=PATH")
         if not path.isprintable() or not path:
             raise UsageError(f"--target {text!r} is no folder", "name a folder: --target NAME=PATH")
-        targets[name] = Target(name=name, path=str(Path(path).absolute()))
+        if of_network and path != LOCAL:
+            parse_address(path)
+        targets[name] = Target(name=name, path=path if of_network else str(Path(path).absolute()))
     return list(targets.values())

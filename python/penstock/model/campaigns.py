@@ -14,10 +14,12 @@ class _Part(BaseModel):
 
 
 class Target(_Part):
-    """A folder on a storage, under the name that tables and plots give it."""
+    """What is measured, under the name that tables and plots give it."""
 
     name: str = Field(min_length=1)
-    path: str = Field(min_length=1)
+    path: str = Field(
+        min_length=1, description="a folder on a storage; of the workload network HOST:PORT, or local"
+    )
 
 
 class Case(_Part):
@@ -89,6 +91,11 @@ class Campaign(_Part):
     cases: list[Case] = Field(min_length=1)
     runs: list[CaseRun] = Field(description="in the order in which they were made")
     failures: list[CaseFailure] = []
+
+    @property
+    def folders(self) -> list[Target]:
+        """The targets that are on a storage."""
+        return [] if self.workload == "network" else self.targets
 
     @property
     def complete(self) -> bool:

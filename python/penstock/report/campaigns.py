@@ -39,7 +39,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
         "cases": f"{len(cases)}: {', '.join(cases[:_CASES_SHOWN])}{more}",
         "blocks": f"{campaign.blocks}, each with every case once, in its own order (seed {campaign.seed})",
         "runs": f"{left} to be made" + (f", {done} are done" if done else ""),
-        "writes": writes if left else "",
+        "writes": writes if left and campaign.folders else "",
         "takes": _takes(plan) if left else "",
     }
     for number, departure in enumerate(campaign.departures, 1):

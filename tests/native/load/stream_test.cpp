@@ -321,6 +321,36 @@ TEST_F(Stream, ALimitOfTimeEndsAPhaseAndTheNextReadsWhatThereIs) {
   EXPECT_LE(document["phases"][1]["operations"].get<int>(), wrote);
 }
 
+/// No file is opened for some seconds. Threads that are left behind use it: it is never taken down.
+class HangingEnv final : public Env {
+ public:
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions) override {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    return make_error(Errc::io, "open {}: after all", path);
+  }
+  Result<std::uint64_t> free_bytes(const std::string&) override { return make_error(Errc::io, "no answer"); }
+  Result<std::vector<std::string>> list(const std::string&) override { return make_error(Errc::io, "no answer"); }
+  Result<void> remove(const std::string&) override { return make_error(Errc::io, "no answer"); }
+};
+
+TEST_F(Stream, StorageThatHangsBeforeAnythingIsMeasuredIsAnErrorInTime) {
+  static auto& hanging = *new HangingEnv;
+  auto shared = plan();
+  shared["workload"]["shared"] = true;
+  shared["drain_timeout_s"] = 0.2;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto outcome = run(shared, hanging);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code(), Errc::timed_out);
+  EXPECT_NE(outcome.error().message().find("stream-000000000.bin"), std::string::npos) << outcome.error().message();
+  shared["drain_timeout_s"] = 60;
+  stop = true;
+  const auto stopped = run(shared, hanging);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code(), Errc::cancelled);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1900));
+}
+
 TEST_F(Stream, StorageThatHangsIsLeftBehind) {
   const auto hanging =
       Json{{"backend", {{"kind", "null"}, {"freeze_at_s", 0}, {"freeze_s", 3}}},
