@@ -2,26 +2,36 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.hpp"
 
 namespace penstock::load {
 
-void Crew::start(const char* name, Role role, std::function<void()> work) {
+Result<void> Crew::start(const char* name, Role role, std::function<void()> work) {
   const auto number = threads_.size();
   {
     std::lock_guard lock(roll_->mutex);
     roll_->ended.push_back(false);
   }
-  threads_.emplace_back([name, role, number, roll = roll_, work = std::move(work)]() mutable {
-    begin_thread(name, role);
-    work();
-    work = nullptr;  // what it uses may go before anybody hears of the end
-    std::lock_guard lock(roll->mutex);
-    roll->ended[number] = true;
-    roll->one_ended.notify_all();
-  });
+  try {
+    threads_.emplace_back([name, role, number, roll = roll_, work = std::move(work)]() mutable {
+      begin_thread(name, role);
+      work();
+      work = nullptr;  // what it uses may go before anybody hears of the end
+      std::lock_guard lock(roll->mutex);
+      roll->ended[number] = true;
+      roll->one_ended.notify_all();
+    });
+  } catch (const std::system_error& problem) {
+    std::lock_guard lock(roll_->mutex);
+    roll_->ended.pop_back();
+    return make_error(Errc::out_of_memory,
+                      "start thread {} ({}): {}; a limit on threads or memory (ulimit -u, ulimit -s, pids.max)",
+                      number + 1, name, problem.code().message());
+  }
+  return {};
 }
 
 bool Crew::all_ended() const {
@@ -61,7 +71,7 @@ Result<void> ask_storage(const std::string& what, double patience_s, const std::
   const auto answer = std::make_shared<Result<void>>();
   const auto deadline_ns = monotonic_ns() + static_cast<std::int64_t>(patience_s * 1e9);
   Crew crew;
-  crew.start("pen-load-ask", Role::other, [answer, ask = std::move(ask)] { *answer = ask(); });
+  PEN_TRY(crew.start("pen-load-ask", Role::other, [answer, ask = std::move(ask)] { *answer = ask(); }));
   while (!crew.wait_until(std::min(deadline_ns, monotonic_ns() + tick_ns))) {
     if (stop) return make_error(Errc::cancelled, "{}: told to end before the storage answered", what);
     if (monotonic_ns() >= deadline_ns)

@@ -20,8 +20,8 @@ namespace penstock::load {
 /// behind.
 class Crew {
  public:
-  /// `name` has at most 15 characters.
-  void start(const char* name, Role role, std::function<void()> work);
+  /// `name` has at most 15 characters. An error where the system gives no further thread.
+  Result<void> start(const char* name, Role role, std::function<void()> work);
   /// Waits at most until `deadline_ns`, monotonic; whether all have ended.
   bool wait_until(std::int64_t deadline_ns);
   /// Lets go of those that have not ended, and tells how many these are.

@@ -114,10 +114,10 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   Result<Measured> run(const RunContext& context) {
     PEN_TRY(prepare(context.stop));
     pacer_.emplace(frames_.rate_hz, monotonic_pace_clock());
-    for (auto& writer : writers_)
-      writer_crew_.start("pen-load-write", Role::write, [self = shared_from_this(), &writer] { self->write(*writer); });
+    PEN_TRY(start_writers());
     auto problem = begin(context.team);
-    pacer_crew_.start("pen-load-pace", Role::other, [self = shared_from_this()] { self->pace(); });
+    const auto paces = pacer_crew_.start("pen-load-pace", Role::other, [self = shared_from_this()] { self->pace(); });
+    if (!paces.ok()) problem = paces.error().message();
     while (!pacer_crew_.wait_until(monotonic_ns() + tick_ns)) look(context);
     pacer_crew_.dismiss();
     buffer_.close();
@@ -149,6 +149,17 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   std::int64_t now_ns() const { return monotonic_ns() - start_ns_; }
   bool has_rate() const { return frames_.rate_hz > 0; }
   bool ends() const { return *told_to_stop_ || gave_up_; }
+
+  Result<void> start_writers() {
+    for (auto& writer : writers_) {
+      const auto started = writer_crew_.start("pen-load-write", Role::write,
+                                              [self = shared_from_this(), &writer] { self->write(*writer); });
+      if (started.ok()) continue;
+      buffer_.close();  // those that are there end
+      return started;
+    }
+    return {};
+  }
 
   /// Everything that takes memory or makes files before the clock starts.
   Result<void> prepare(const std::atomic<bool>& stop) {

@@ -73,10 +73,18 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     }
     stop_now_ = context.stop.load();
     backend_->start(monotonic_ns());
-    for (auto& worker : workers_)
-      crew_.start("pen-load-name", Role::other, [self = shared_from_this(), &worker] { self->work(*worker); });
+    Result<void> started;
+    for (auto& worker : workers_) {
+      if (started.ok())
+        started = crew_.start("pen-load-name", Role::other, [self = shared_from_this(), &worker] { self->work(*worker); });
+      if (started.ok()) continue;
+      stop_now_ = true;
+      all_there_.arrive_and_drop();  // nobody waits for it
+    }
     wait(context);
-    return measured(crew_.dismiss());
+    const auto behind = crew_.dismiss();
+    if (!started.ok()) return started.error();
+    return measured(behind);
   }
 
  private:

@@ -99,11 +99,10 @@ Result<void> PhaseEnd::start(Stream& stream, const char* name, Work work) {
   Content(ContentKind::random, blocks_.size() + 1).lay(memory.bytes());
   blocks_.push_back(std::make_unique<Memory>(std::move(memory)));
   const auto block = blocks_.back()->bytes().first(order_.message_bytes);
-  crew_.start(name, Role::other, [this, &stream, block, work] {
+  return crew_.start(name, Role::other, [this, &stream, block, work] {
     (this->*work)(stream, block);
     stream.note_busy();
   });
-  return {};
 }
 
 void PhaseEnd::go() {

@@ -172,7 +172,9 @@ class Server {
       return;
     }
     visitors_.push_back(std::make_unique<Visitor>());
-    visitors_.back()->crew.start("pen-net-control", Role::other, [this, client] { welcome(*client); });
+    const auto started =
+        visitors_.back()->crew.start("pen-net-control", Role::other, [this, client] { welcome(*client); });
+    if (!started.ok()) ++refused_;  // the next one may find a thread
   }
 
   Patience patience(std::int64_t ns) const { return {monotonic_ns() + ns, stop_}; }

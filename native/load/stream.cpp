@@ -113,13 +113,16 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// Returns how many threads were left behind.
   unsigned run(const RunContext& context) {
+    Result<void> started;
     for (auto& worker : workers_)
-      crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
-                  [self = shared_from_this(), &worker] { self->work(*worker); });
+      if (started.ok())
+        started = crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
+                              [self = shared_from_this(), &worker] { self->work(*worker); });
     const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
     const auto opening_ns = monotonic_ns();
-    const bool ready = all_are_ready(context, opening_ns + patience_ns);
-    begin(ready ? context.team.meet(nullptr)
+    const bool ready = started.ok() && all_are_ready(context, opening_ns + patience_ns);
+    begin(!started.ok() ? Result<Meeting>(started.error())
+          : ready ? context.team.meet(nullptr)
                 : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
     auto moved_ns = ready ? monotonic_ns() : opening_ns;
     std::uint64_t moved_bytes = 0;

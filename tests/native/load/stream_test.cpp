@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -319,6 +320,44 @@ TEST_F(Stream, ALimitOfTimeEndsAPhaseAndTheNextReadsWhatThereIs) {
   EXPECT_GT(wrote, 0);
   EXPECT_LE(wrote, 42);
   EXPECT_LE(document["phases"][1]["operations"].get<int>(), wrote);
+}
+
+/// New threads want more address space than there is, so that there are none.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 48);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST_F(Stream, ALimitOnThreadsIsAnErrorOfEveryWorkload) {
+  const std::vector<Json> workloads = {
+      {{"kind", "stream"}, {"threads", 3}, {"thread_bytes", 4000}, {"transfer_bytes", 1000}},
+      {{"kind", "frames"}, {"frames", 3}, {"frame_bytes", 1000}, {"rate_hz", 100}, {"buffer_frames", 2}},
+      {{"kind", "metadata"}, {"threads", 2}, {"items", 3}}};
+  for (const auto& workload : workloads) {
+    const Json plan = {{"backend", {{"kind", "null"}}}, {"workload", workload}};
+    std::string said;
+    {
+      const NoThreads none;
+      const auto outcome = run(plan);
+      said = outcome.ok() ? outcome->document["problem"].dump() : outcome.error().message();
+    }
+    EXPECT_NE(said.find("pids.max"), std::string::npos) << workload << ": " << said;
+    EXPECT_TRUE(document_of(plan)["problem"].is_null()) << "and afterwards it goes";
+  }
 }
 
 /// No file is opened for some seconds. Threads that are left behind use it: it is never taken down.
