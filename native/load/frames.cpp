@@ -168,10 +168,11 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       PEN_ASSIGN(image_, Image::open(*frames_.image, frames_.frame_bytes));
     }
     if (frames_.rename) {
-      PEN_TRY(ask_storage("open the folder", plan_.drain_timeout_s, stop, [self = shared_from_this()]() -> Result<void> {
-        PEN_ASSIGN(self->names_, self->backend_->names());
-        return {};
-      }));
+      PEN_TRY(
+          ask_storage("open the folder", plan_.drain_timeout_s, stop, [self = shared_from_this()]() -> Result<void> {
+            PEN_ASSIGN(self->names_, self->backend_->names());
+            return {};
+          }));
     }
     if (frames_.record) records_ = std::vector<FrameRecord>(frames_.frames);
     for (unsigned i = 0; i < frames_.writers; ++i) {

@@ -76,7 +76,8 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     Result<void> started;
     for (auto& worker : workers_) {
       if (started.ok())
-        started = crew_.start("pen-load-name", Role::other, [self = shared_from_this(), &worker] { self->work(*worker); });
+        started =
+            crew_.start("pen-load-name", Role::other, [self = shared_from_this(), &worker] { self->work(*worker); });
       if (started.ok()) continue;
       stop_now_ = true;
       all_there_.arrive_and_drop();  // nobody waits for it

@@ -105,10 +105,11 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
         return Result<void>();
       });
     if (!stream_.shared || rank_ != 0) return {};
-    return ask_storage("make " + file_name(plan_, 0), plan_.drain_timeout_s, stop, [self = shared_from_this()]() -> Result<void> {
-      PEN_ASSIGN(auto file, self->backend_->create(file_name(self->plan_, 0)));
-      return file->close();
-    });
+    return ask_storage("make " + file_name(plan_, 0), plan_.drain_timeout_s, stop,
+                       [self = shared_from_this()]() -> Result<void> {
+                         PEN_ASSIGN(auto file, self->backend_->create(file_name(self->plan_, 0)));
+                         return file->close();
+                       });
   }
 
   /// Returns how many threads were left behind.
@@ -122,8 +123,8 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     const auto opening_ns = monotonic_ns();
     const bool ready = started.ok() && all_are_ready(context, opening_ns + patience_ns);
     begin(!started.ok() ? Result<Meeting>(started.error())
-          : ready ? context.team.meet(nullptr)
-                : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
+          : ready       ? context.team.meet(nullptr)
+                        : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
     auto moved_ns = ready ? monotonic_ns() : opening_ns;
     std::uint64_t moved_bytes = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {

@@ -276,8 +276,8 @@ def test_a_campaign_of_the_network_takes_addresses_and_stores_nothing(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("seconds: 0.1", "seconds: 0.1, cpus: '999'"), ["999"]),
-        (("seconds: 0.1", "seconds: 0.1, link: fast"), ["fast", "10Gb"]),
+        (("{seconds: 0.1", "{seconds: 0.1, cpus: '999'"), ["999"]),
+        (("{seconds: 0.1", "{seconds: 0.1, link: fast"), ["fast", "10Gb"]),
         (('"8B"', '"8B,lots"'), ["latency", "lots"]),
         (("streams: [1, 2]", "streams: [65]"), ["streams", "65"]),
     ],
