@@ -230,3 +230,29 @@ def test_effects_are_ratios_within_blocks() -> None:
     assert ratio is not None
     assert (ratio.low, ratio.middle, ratio.high) == (3, 3, 3)
     assert found["lost"].ratio is None, "nothing was lost alone"
+
+
+def test_a_storm_of_names_runs_beside(run: RunCommand, tmp_path: Path) -> None:
+    storm = "metadata --items 300 --iterations 3 --size 1KiB --rename --threads 2"
+    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--beside", storm, "--blocks", "1")
+    campaign = campaign_of(finished.stdout)
+    (beside,) = (each.run for each in campaign.runs if each.case == "beside")
+    (check,) = (check for check in beside.checks if check.name == "second load under way")
+    assert "begun 0 times" not in check.actual
+    assert beside.frames is not None
+    assert beside.frames.written == 120
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_are_measured_alone_and_beside(run: RunCommand, tmp_path: Path) -> None:
+    options = ("--items", "400", "--iterations", "2", "--yes", "--json")
+    finished = run("bench", "metadata", str(tmp_path), *options, "--beside", STREAM, "--blocks", "1")
+    campaign = campaign_of(finished.stdout)
+    assert [len(each.run.metadata) for each in campaign.runs] == [8, 8]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_storm_that_keeps_its_names_cannot_be_repeated(run: RunCommand, tmp_path: Path) -> None:
+    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--beside", "metadata --no-remove")
+    assert finished.returncode == 2
+    assert "--no-remove" in finished.stderr

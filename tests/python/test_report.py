@@ -27,7 +27,7 @@ from report_documents import (
 from penstock.bench.intervals import median_interval
 from penstock.bench.values import values_of
 from penstock.files.documents import Document, read_document
-from penstock.model.campaigns import Campaign
+from penstock.model.campaigns import Campaign, CaseFailure
 from penstock.model.errors import UsageError
 from penstock.model.runs import Run, StreamFigures, Verdict
 from penstock.report.html import html_of
@@ -151,6 +151,20 @@ def test_csv_has_a_line_for_each_run_and_value() -> None:
     assert [float(line["number"]) for line in lines] == expected
     assert {line["kind"] for line in lines} == {"run", "verdict", "campaign"}
     assert [line["outcome"] for line in lines if line["part"] == "soak"] == ["held"] * 6
+
+
+def test_csv_has_a_line_for_each_run_that_failed() -> None:
+    campaign = DOCUMENTS["campaign"]
+    assert isinstance(campaign, Campaign)
+    case = campaign.cases[0]
+    failure = CaseFailure(case=case.name, block=7, problem="the disk went away", when="2026-01-02T00:00:00Z")
+    (line,) = (
+        line
+        for line in lines_of({"campaign": campaign.model_copy(update={"failures": [failure]})})
+        if line["outcome"]
+    )
+    assert line["outcome"] == "failed: the disk went away"
+    assert (line["part"], line["block"], line["number"]) == (case.name, "7", "")
 
 
 def test_a_run_of_streams_has_a_page() -> None:

@@ -42,6 +42,19 @@ def invoke(known: Catalogue, *arguments: str) -> Result:
     )
 
 
+def test_measurements_of_the_network_are_found_by_their_address(known: Catalogue, tmp_path: Path) -> None:
+    run = made_up_run().model_copy(update={"target": "tcp://storage1:9920"})
+    assert known.add(read_entry(written(tmp_path, "network.json", run))) == "new"
+    for target, found in (
+        ("storage1", 1),
+        ("storage1:9920", 1),
+        ("storage", 0),
+        ("storage1:99", 0),
+        ("/", 0),
+    ):
+        assert len(known.documents(Filter(target=target))) == found, target
+
+
 def test_documents_are_entered_and_found(known: Catalogue, tmp_path: Path) -> None:
     assert known.documents() == []
     assert not known.path.exists(), "looking makes nothing"

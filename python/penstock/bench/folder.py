@@ -26,6 +26,8 @@ NAME = "penstock-bench-"
 MANIFEST = "penstock-bench.json"
 _UNFINISHED = MANIFEST + ".new"
 _MANIFEST_BYTES_MAX = 1 << 20
+# To whom there are too many files for the file system.
+ROOM_ADVICE = "--layout file_a_writer makes one file a writer"
 # What stays free: a full file system hurts others.
 RESERVE_SHARE = 0.02
 RESERVE_INODES = 1000
@@ -274,7 +276,7 @@ def require_room(
     target: Path,
     needed_bytes: int,
     files: int,
-    fewer_files: str = "--layout file_a_writer makes one file a writer",
+    fewer_files: str = ROOM_ADVICE,
 ) -> None:
     """A PenstockError unless `target` takes so many bytes and files, and a reserve stays free."""
     room = os.statvfs(target)

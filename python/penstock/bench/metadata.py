@@ -71,16 +71,22 @@ def bytes_at_once(workload: MetadataWorkload) -> int:
     return (names_at_once(workload) + blocks) * _BLOCK_BYTES
 
 
-def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
-    """The run in `folder`; through the page cache, whatever `access` says of direct I/O."""
-    folder.announce(TreeSet.of(workload, PREFIX))
-    plan = LoadPlan(
+def metadata_plan(
+    workload: MetadataWorkload, access: Access, folder: BenchFolder, prefix: str = PREFIX
+) -> LoadPlan:
+    """The plan in `folder`; through the page cache, whatever `access` says of direct I/O."""
+    folder.announce(TreeSet.of(workload, prefix))
+    return LoadPlan(
         backend=PosixBackend(folder=str(folder.path), direct=False, sync=access.sync),
         workload=workload,
         content=access.content,
         seed=access.seed,
-        prefix=PREFIX,
+        prefix=prefix,
     )
+
+
+def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
+    plan = metadata_plan(workload, access, folder)
     conditions = conditions_of(folder.path)
     document = load(plan, telling.progress, telling.log)
     figures = metadata_figures(document)

@@ -35,6 +35,7 @@ from penstock.model.load import (
     ContentKind,
     Hdf5Access,
     Layout,
+    MetadataWorkload,
     MpiioAccess,
     Order,
     StreamWorkload,
@@ -96,6 +97,17 @@ def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = No
         paced_s=0.0,
         moved_bytes=size * (2 if workload.read else 1),
         run=lambda folder, telling: run_stream(workload, access, folder, telling, team),
+    )
+
+
+def metadata_job(workload: MetadataWorkload, access: Access) -> Job:
+    return Job(
+        workload="metadata",
+        bytes=bytes_at_once(workload),
+        files=names_at_once(workload),
+        paced_s=0.0,
+        moved_bytes=bytes_at_once(workload) * workload.iterations,
+        run=lambda folder, telling: run_metadata(workload, access, folder, telling),
     )
 
 
@@ -298,15 +310,7 @@ class MetadataParameters(WorkloadParameters):
         workload = metadata_workload(
             **self.model_dump(exclude={"file_size", "sync"}), file_bytes=self.file_size
         )
-        access = Access(direct=False, sync=self.sync)
-        return Job(
-            workload="metadata",
-            bytes=bytes_at_once(workload),
-            files=names_at_once(workload),
-            paced_s=0.0,
-            moved_bytes=bytes_at_once(workload) * workload.iterations,
-            run=lambda folder, telling: run_metadata(workload, access, folder, telling),
-        )
+        return metadata_job(workload, Access(direct=False, sync=self.sync))
 
 
 class NetworkParameters(WorkloadParameters):

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from penstock.bench.folder import require_room, require_target
+from penstock.bench.folder import ROOM_ADVICE, require_room, require_target
 from penstock.bench.interference import effects, interfere, load_beside
 from penstock.bench.library import check_access
+from penstock.bench.metadata import bytes_at_once, metadata_plan, names_at_once
 from penstock.bench.run import (
     Access,
     frames_request,
@@ -23,6 +24,7 @@ from penstock.bench.run import (
 from penstock.cli.common import err, out, print_json, size_option, warn
 from penstock.cli.documents import written_whatever_happens
 from penstock.cli.frame_choice import frame_bytes_of
+from penstock.cli.metadata_choice import chosen_metadata
 from penstock.model.campaigns import CaseRun
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.runs import Run
@@ -79,7 +81,7 @@ def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
         raise UsageError(f"--beside '{text}': {error}", "close the quotes") from error
     if words[:2] == ["command", "--"] and len(words) > 2:
         return Second(text, None, 0, 0, lambda: RepeatedCommand(words[2:]))
-    makers = {"frames": _frames, "stream": _stream}
+    makers = {"frames": _frames, "stream": _stream, "metadata": _metadata}
     if not words or words[0] not in makers:
         known = ", ".join([*makers, "command -- …"])
         raise UsageError(f"--beside '{text}' is no workload", f"begin it with one of: {known}")
@@ -98,7 +100,8 @@ def _options(text: str, words: list[str], target: Path, group: typer.Typer) -> M
             f"--beside '{text}': {said}",
             f"penstock bench {words[0]} --help has its options",
         ) from error
-    for name in _ELSEWHERE:
+    # Names of files that are measured are renamed in this workload, and hidden until then in others.
+    for name in (name for name in _ELSEWHERE if (words[0], name) != ("metadata", "rename")):
         if context.params.get(name) not in (None, False, (), [], "raw", "posix"):
             option = name.rstrip("_").replace("_", "-")
             raise UsageError(f"--beside '{text}': --{option} has no meaning there", "leave it out")
@@ -107,7 +110,7 @@ def _options(text: str, words: list[str], target: Path, group: typer.Typer) -> M
 
 def _access(options: Mapping[str, Any]) -> Access:
     return Access(
-        direct=not options["buffered"],
+        direct=not options.get("buffered", True),
         sync=options["sync"],
         content=options["content"],
         seed=options["seed"],
@@ -164,14 +167,31 @@ def _stream(text: str, target: Path, options: Mapping[str, Any]) -> Second:
     )
 
 
-def require_room_for_both(target: Path, needed_bytes: int, files: int, second: Second | None) -> None:
+def _metadata(text: str, target: Path, options: Mapping[str, Any]) -> Second:
+    workload, access = chosen_metadata(options), _access(options)
+    if not workload.remove:
+        raise UsageError(
+            f"--beside '{text}': with --no-remove it cannot be repeated", "leave --no-remove away"
+        )
+    return Second(
+        text,
+        target,
+        bytes_at_once(workload),
+        names_at_once(workload),
+        lambda: load_beside(target, lambda folder: metadata_plan(workload, access, folder, "beside-")),
+    )
+
+
+def require_room_for_both(
+    target: Path, needed_bytes: int, files: int, second: Second | None, advice: str = ROOM_ADVICE
+) -> None:
     """Both are there at the same time, perhaps on the same file system."""
     if second is None or second.target is None:
-        require_room(target, needed_bytes, files)
+        require_room(target, needed_bytes, files, advice)
     elif second.target.stat().st_dev == target.stat().st_dev:
-        require_room(target, needed_bytes + second.bytes, files + second.files)
+        require_room(target, needed_bytes + second.bytes, files + second.files, advice)
     else:
-        require_room(target, needed_bytes, files)
+        require_room(target, needed_bytes, files, advice)
         require_room(second.target, second.bytes, second.files)
 
 

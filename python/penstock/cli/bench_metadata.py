@@ -4,14 +4,26 @@ from typing import Annotated, Literal
 
 import typer
 
-from penstock.bench.folder import BenchFolder, require_room, require_target
-from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, run_metadata
 from penstock.bench.run import Access
-from penstock.cli.bench import Content, DryRun, Json, Keep, Output, Seed, Target, Yes
-from penstock.cli.bench_running import check_output, finish, may_go_on, telling
-from penstock.cli.common import err, reports_errors, size_option
+from penstock.bench.workloads import metadata_job
+from penstock.cli.bench import (
+    Content,
+    DryRun,
+    Json,
+    Keep,
+    Output,
+    ProfileOption,
+    Repetitions,
+    Seed,
+    Target,
+    Yes,
+    bench_application,
+)
+from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
+from penstock.cli.bench_running import How, check_run, may_go_on, run_job
+from penstock.cli.common import err, reports_errors
+from penstock.cli.metadata_choice import chosen_metadata
 from penstock.report.metadata import metadata_plan_view
-from penstock.report.progress import ProgressView
 
 
 @reports_errors
@@ -53,7 +65,12 @@ def metadata_command(
     ] = "none",
     content: Content = "random",
     seed: Seed = 1,
+    profile: ProfileOption = False,
     keep: Keep = False,
+    repetitions: Repetitions = None,
+    beside: Beside = None,
+    beside_target: BesideTarget = None,
+    blocks: Blocks = None,
     output: Output = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -64,29 +81,27 @@ def metadata_command(
     The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
     its figures are not to be used; 1: it was interrupted, or failed.
     """
-    workload = metadata_workload(
-        threads=threads,
-        items=items,
-        depth=depth,
-        branch=branch,
-        shared=shared,
-        shift=shift,
-        iterations=iterations,
-        folders=only != "files",
-        files=only != "folders",
-        file_bytes=size_option(size, "--size") if only != "folders" else 0,
-        rename=rename,
-        remove=remove,
+    workload = chosen_metadata(
+        {
+            "threads": threads,
+            "items": items,
+            "depth": depth,
+            "branch": branch,
+            "shared": shared,
+            "shift": shift,
+            "iterations": iterations,
+            "only": only,
+            "size": size,
+            "rename": rename,
+            "remove": remove,
+        }
     )
-    require_target(target)
-    check_output(output)
-    require_room(target, bytes_at_once(workload), names_at_once(workload), "fewer --items")
-    err().print(metadata_plan_view(workload, sync, str(target)))
+    job = metadata_job(workload, Access(direct=False, sync=sync, content=content, seed=seed))
+    how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
+    second = check_run(how, job.bytes, job.files, bench_application, "fewer --items")
+    err().print(metadata_plan_view(workload, sync, str(target), repetitions))
+    show_second(second, blocks)
     if dry_run:
         return
     may_go_on(yes)
-    access = Access(direct=False, sync=sync, content=content, seed=seed)
-    with BenchFolder.make(target, keep) as folder:
-        with ProgressView(err()) as view:
-            run = run_metadata(workload, access, folder, telling(view))
-        finish(run, output, json)
+    run_job(job, how, second)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from penstock.bench.folder import BenchFolder, require_target
+from penstock.bench.folder import ROOM_ADVICE, BenchFolder, require_target
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.workloads import Job
@@ -37,7 +37,9 @@ class How:
     json: bool
 
 
-def check_run(how: How, needed_bytes: int, files: int, group: typer.Typer) -> Second | None:
+def check_run(
+    how: How, needed_bytes: int, files: int, group: typer.Typer, advice: str = ROOM_ADVICE
+) -> Second | None:
     """Before anything is written: what runs beside the job, if anything. A UsageError where that cannot be.
 
     `group` has the commands whose options are understood there.
@@ -54,7 +56,7 @@ def check_run(how: How, needed_bytes: int, files: int, group: typer.Typer) -> Se
     second = None
     if how.beside is not None:
         second = parse_second(how.beside, how.beside_target or how.target, group)
-    require_room_for_both(how.target, needed_bytes, files, second)
+    require_room_for_both(how.target, needed_bytes, files, second, advice)
     return second
 
 

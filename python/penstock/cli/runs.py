@@ -51,7 +51,10 @@ def _catalogue(path: Path | None) -> Catalogue:
 def list_command(
     kind: Annotated[Kind | None, typer.Option(help="Of the document.")] = None,
     workload: Annotated[str | None, typer.Option(help="frames, stream …")] = None,
-    target: Annotated[str | None, typer.Option(metavar="PATH", help="That folder, or one below it.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="That folder, or one below it; of the network HOST or HOST:PORT."),
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Where the first run was made.")] = None,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="Begun then or later: 2026-03-01, or 30d, 12h ago.")

@@ -208,10 +208,14 @@ def _conditions(wanted: Filter) -> tuple[str, list[str]]:
         path = "json_extract(target.value, '$.path')"
         parts.append(
             f"EXISTS (SELECT 1 FROM json_each(entry, '$.targets') AS target"
-            f" WHERE {path} = ? OR substr({path}, 1, length(?)) = ?)"
+            f" WHERE {path} IN (?, ?, ?)"
+            f" OR substr({path}, 1, length(?)) = ? OR substr({path}, 1, length(?)) = ?)"
         )
         below = folder.rstrip("/") + "/"
-        values += [folder, below, below]
+        # Of the network: HOST:PORT, HOST with any port, or local.
+        address = f"tcp://{wanted.target}"
+        ports = f"{address}:"
+        values += [folder, address, wanted.target, below, below, ports, ports]
     return " AND ".join(parts), values
 
 

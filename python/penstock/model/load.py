@@ -459,6 +459,8 @@ class LoadDocument(_Part):
             return self.seconds.completed or self.seconds.last_done or self.seconds.last_due
         if self.network is not None:
             return sum(phase.client.seconds for phase in self.network.phases)
+        if self.metadata is not None:
+            return sum(phase.last_done_s or 0.0 for phase in self.metadata.phases)
         return sum(
             max(
                 (thread.done_s for thread in phase.threads if thread.done_s is not None),

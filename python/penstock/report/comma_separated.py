@@ -1,4 +1,4 @@
-"""Values of documents as CSV: one line for each run and value."""
+"""Values of documents as CSV: one line for each run and value, and one for each run that failed."""
 
 import csv
 import io
@@ -66,6 +66,16 @@ def _lines(document: Document) -> Iterator[_Line]:
             for each in document.runs:
                 place = ["campaign", document.name, each.case, each.block, _rate_of(each.run), ""]
                 yield from _run_lines(place, each.run, not document.complete)
+            paths = {
+                case.name: target.path
+                for case in document.cases
+                for target in document.targets
+                if target.name == case.target
+            }
+            for failure in document.failures:
+                outcome = f"failed: {failure.problem}"
+                place = ["campaign", document.name, failure.case, failure.block, "", outcome]
+                yield [*place, "", True, "", "", "", "", failure.when, paths.get(failure.case, ""), "", ""]
 
 
 def _rate_of(run: Run) -> float:

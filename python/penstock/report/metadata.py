@@ -8,7 +8,7 @@ from penstock.bench.metadata import bytes_at_once, names_at_once, names_made
 from penstock.model.load import MetadataWorkload, Operation, Sync
 from penstock.model.runs import OperationFigures
 from penstock.model.units import human_bytes, human_seconds
-from penstock.report.tables import fact_table
+from penstock.report.tables import fact_table, repeated_rows
 
 # As such tables have been printed for decades.
 OPERATION_TITLES: dict[Operation, str] = {
@@ -26,7 +26,9 @@ OPERATION_TITLES: dict[Operation, str] = {
 }
 
 
-def metadata_plan_view(workload: MetadataWorkload, sync: Sync, target: str) -> Table:
+def metadata_plan_view(
+    workload: MetadataWorkload, sync: Sync, target: str, repetitions: int | None = None
+) -> Table:
     """What will be done, before it is."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
@@ -35,7 +37,7 @@ def metadata_plan_view(workload: MetadataWorkload, sync: Sync, target: str) -> T
     }
     if workload.files:
         rows["files"] = f"{human_bytes(workload.file_bytes)} each, sync: {sync}"
-    return fact_table(rows)
+    return fact_table(rows | repeated_rows(repetitions))
 
 
 def tree_rows(workload: MetadataWorkload) -> dict[str, str]:

@@ -14,7 +14,7 @@ from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import metadata_view
 from penstock.report.network import network_rows
-from penstock.report.tables import fact_table
+from penstock.report.tables import fact_table, repeated_rows
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "bold red"}
@@ -29,7 +29,7 @@ def frames_plan_view(request: FramesRequest, target: str, repetitions: int | Non
         "files": f"{request.files}, {human_bytes(request.bytes)} together",
         "takes": _duration_text(request),
     }
-    return fact_table(rows | pattern_rows(request) | _repeated(repetitions))
+    return fact_table(rows | pattern_rows(request) | repeated_rows(repetitions))
 
 
 def pattern_rows(request: FramesRequest) -> dict[str, str]:
@@ -40,10 +40,6 @@ def pattern_rows(request: FramesRequest) -> dict[str, str]:
         "writers": f"{_writers_text(request)}, {layout}, {access}, sync: {request.access.sync}",
         "buffer": f"{request.buffer_frames} frames; late after {human_seconds(request.late_after_s)}",
     }
-
-
-def _repeated(repetitions: int | None) -> dict[str, str]:
-    return {} if repetitions is None else {"repeated": f"{repetitions} times, one after the other"}
 
 
 def image_text(request: FramesRequest) -> str:
@@ -93,7 +89,7 @@ def stream_plan_view(
             "transfers": f"{human_bytes(workload.transfer_bytes)}, {workload.order}{queue}",
             "phases": f"{phases}{verified}",
         }
-        | _repeated(repetitions)
+        | repeated_rows(repetitions)
     )
 
 

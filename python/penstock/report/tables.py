@@ -103,6 +103,11 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def repeated_rows(repetitions: int | None) -> dict[str, str]:
+    """Of the plan of a run."""
+    return {} if repetitions is None else {"repeated": f"{repetitions} times, one after the other"}
+
+
 def fact_table(rows: dict[str, str]) -> Table:
     """Two columns: what, and its value."""
     table = Table.grid(padding=(0, 2))
