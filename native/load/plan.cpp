@@ -73,6 +73,19 @@ Result<PosixPlan> read_posix(Fields& fields) {
   return plan;
 }
 
+Result<StorePlan> read_store(Fields& fields) {
+  StorePlan plan;
+  PEN_TRY(fields.require("folder"));
+  PEN_ASSIGN(plan.folder, fields.text("folder", ""));
+  if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
+  PEN_ASSIGN(plan.direct, fields.flag("direct", true));
+  PEN_ASSIGN(plan.sync, read_sync(fields, "end"));
+  if (plan.sync == Sync::each) return fields.wrong("sync", "none or end: a store has many transfers in a segment");
+  PEN_ASSIGN(const auto depth, fields.whole("queue_depth", plan.queue_depth, 2, queue_depth_max));
+  plan.queue_depth = static_cast<unsigned>(depth);
+  return plan;
+}
+
 Result<MpiioPlan> read_mpiio_with_sync(Fields& fields) {
   PEN_ASSIGN(auto plan, read_mpiio(fields));
   PEN_ASSIGN(plan.sync, read_sync(fields, "end"));
@@ -93,12 +106,14 @@ Result<void> read_backend(Fields& fields, LoadPlan& plan) {
     PEN_ASSIGN(plan.backend, read_null(backend));
   } else if (kind == "posix") {
     PEN_ASSIGN(plan.backend, read_posix(backend));
+  } else if (kind == "store") {
+    PEN_ASSIGN(plan.backend, read_store(backend));
   } else if (kind == "mpiio") {
     PEN_ASSIGN(plan.backend, read_mpiio_with_sync(backend));
   } else if (kind == "hdf5") {
     PEN_ASSIGN(plan.backend, read_hdf5_with_sync(backend));
   } else {
-    return backend.wrong("kind", "null, posix, mpiio or hdf5");
+    return backend.wrong("kind", "null, posix, mpiio, hdf5 or store");
   }
   return backend.refuse_others();
 }
@@ -204,6 +219,8 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   if (posix != nullptr && posix->queue_depth > 1 && !std::holds_alternative<StreamPlan>(plan.workload))
     return make_error(Errc::invalid_argument, "backend.queue_depth is {}, expected 1 unless workload.kind is stream",
                       posix->queue_depth);
+  if (std::holds_alternative<StorePlan>(plan.backend) && !std::holds_alternative<StreamPlan>(plan.workload))
+    return make_error(Errc::invalid_argument, "backend.kind is \"store\", which is for workload.kind stream");
   if (std::holds_alternative<MetadataPlan>(plan.workload)) {
     if (posix == nullptr || !posix->direct) return {};
     return make_error(Errc::invalid_argument, "backend.direct is true, expected false with workload.kind metadata");
@@ -224,7 +241,13 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   return {};
 }
 
-Json backend_json(const std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan>& backend) {
+Json backend_json(const std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan, StorePlan>& backend) {
+  if (const auto* store = std::get_if<StorePlan>(&backend))
+    return {{"kind", "store"},
+            {"folder", store->folder},
+            {"direct", store->direct},
+            {"sync", name(store->sync)},
+            {"queue_depth", store->queue_depth}};
   if (const auto* hdf5 = std::get_if<Hdf5Plan>(&backend)) return to_json(*hdf5, name(hdf5->sync));
   if (const auto* mpiio = std::get_if<MpiioPlan>(&backend)) return to_json(*mpiio, name(mpiio->sync));
   if (const auto* posix = std::get_if<PosixPlan>(&backend))

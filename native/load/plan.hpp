@@ -40,6 +40,14 @@ struct PosixPlan {
   unsigned queue_depth = 1;  ///< transfers of a thread under way at once; more than 1 by io_uring, of a stream
 };
 
+/// Files of Penstock's own store, a chunk for each transfer; of a stream in one process.
+struct StorePlan {
+  std::string folder;
+  bool direct = true;
+  Sync sync = Sync::end;     ///< none or end
+  unsigned queue_depth = 8;  ///< transfers of a thread under way at once
+};
+
 /// Files through MPI-IO, by ranks of one thread each; which implementation is that of the program, or of its
 /// environment.
 struct MpiioPlan {
@@ -107,7 +115,7 @@ constexpr std::uint64_t recorded_frames_max = 1'000'000;
 constexpr std::uint64_t intervals_max = 10'000;
 
 struct LoadPlan {
-  std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan> backend;
+  std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan, StorePlan> backend;
   std::variant<FramesPlan, StreamPlan, MetadataPlan, NetworkPlan, NetworkServerPlan> workload;
   ContentKind content = ContentKind::random;
   std::uint64_t seed = 1;

@@ -61,8 +61,9 @@ struct UnderWay {
 };
 
 unsigned queue_depth_of(const LoadPlan& plan) {
-  const auto* posix = std::get_if<PosixPlan>(&plan.backend);
-  return posix != nullptr ? posix->queue_depth : 1;
+  if (const auto* posix = std::get_if<PosixPlan>(&plan.backend)) return posix->queue_depth;
+  const auto* store = std::get_if<StorePlan>(&plan.backend);
+  return store != nullptr ? store->queue_depth : 1;
 }
 
 /// All threads of one phase. Those that hang keep it alive.

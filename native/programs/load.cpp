@@ -14,6 +14,9 @@
 #ifdef PENSTOCK_HDF5
 #include "load_hdf5/hdf5_backend.hpp"
 #endif
+#ifdef PENSTOCK_STORE
+#include "load_hdf5/store_backend.hpp"
+#endif
 #ifdef PENSTOCK_MPI
 #include "load_mpi/mpiio_backend.hpp"
 #endif
@@ -39,6 +42,13 @@ Result<std::shared_ptr<load::Backend>> make_other_backend(const load::LoadPlan& 
     return load_hdf5::make_hdf5_backend(plan, context.team, context.env);
 #else
     return make_error(Errc::invalid_argument, "backend.kind is \"hdf5\", which ranks of this MPI do not have");
+#endif
+  }
+  if (std::holds_alternative<load::StorePlan>(plan.backend)) {
+#ifdef PENSTOCK_STORE
+    return load_hdf5::make_store_backend(plan, context.env);
+#else
+    return make_error(Errc::invalid_argument, "backend.kind is \"store\", which one process has: leave the ranks away");
 #endif
   }
 #ifdef PENSTOCK_MPI

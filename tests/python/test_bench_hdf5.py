@@ -31,6 +31,34 @@ def plain(run: RunCommand, target: Path) -> list[bytes]:
     return [file.read_bytes() for file in files]
 
 
+def test_a_store_is_a_file_that_h5py_reads(run: RunCommand, tmp_path: Path) -> None:
+    result, files = measured(run, tmp_path / "store", "--backend", "store", "--threads", "2")
+    assert result.document.storage.queue_depth == 8
+    assert [phase.bytes for phase in result.streams] == [16 * MIB, 16 * MIB]
+    assert result.streams[1].mismatches == 0
+    expected = plain(run, tmp_path / "plain")
+    for file, bytes_of in zip(files, expected, strict=True):
+        with h5py.File(file) as content:
+            assert content["data"].shape == (8, MIB)
+            assert content["data"][:].tobytes() == bytes_of
+    result, (file,) = measured(
+        run, tmp_path / "shared", "--backend", "store", "--threads", "2", "--shared", "--segments", "4"
+    )
+    assert result.streams[1].mismatches == 0
+    with h5py.File(file) as content:
+        assert content["data"].shape == (16, MIB)
+        assert len(numpy.unique(content["data"][:, 0:8].view("u8"))) == 16, "each row is another one"
+
+
+@pytest.mark.parametrize(
+    "options", [("--sync", "each"), ("--queue-depth", "1"), ("--ranks", "2"), ("--chunk", "1MiB")]
+)
+def test_what_a_store_does_not_do_is_named(run: RunCommand, tmp_path: Path, options: tuple[str, ...]) -> None:
+    finished = run("bench", "stream", str(tmp_path), "--backend", "store", *options, "--dry-run")
+    assert finished.returncode == 2
+    assert options[0] in finished.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "chunk", "level"),
     [

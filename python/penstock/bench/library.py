@@ -8,10 +8,16 @@ from penstock.model.load import MpiioAccess, StreamWorkload
 def check_access(workload: StreamWorkload, access: Access) -> None:
     """A UsageError where the workload cannot use the storage so."""
     library = access.library
-    if access.queue_depth > 1 and (library is not None or access.sync == "each"):
+    depth = access.queue_depth or 1
+    if depth > 1 and (library is not None or access.sync == "each"):
         raise UsageError(
-            f"--queue-depth {access.queue_depth} with --sync each, or --backend mpiio or hdf5",
+            f"--queue-depth {depth} with --sync each, or --backend mpiio or hdf5",
             "leave one of them away: each of these waits for one transfer after the other",
+        )
+    if access.store and (access.sync == "each" or access.queue_depth == 1):
+        raise UsageError(
+            "--backend store with --sync each, or --queue-depth 1",
+            "a store has many transfers in a segment: --sync end, and --queue-depth 2 or more",
         )
     if library is None:
         return

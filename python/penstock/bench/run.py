@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,6 +31,7 @@ from penstock.model.load import (
     NullBackend,
     Order,
     PosixBackend,
+    StoreBackend,
     StreamWorkload,
     Sync,
 )
@@ -43,6 +45,8 @@ _CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
 # Storage whose files are whole pages, with direct I/O.
 _PAGE = 4096
 RATE_MAX_HZ = 1e7
+# Segments of 8 MiB fill with as many transfers of 1 MiB.
+STORE_QUEUE_DEPTH = 8
 _INTERVALS = 500
 _INTERVAL_MIN_S = 0.1
 
@@ -56,18 +60,22 @@ class Access(BaseModel):
     sync: Sync = "each"
     content: ContentKind = "random"
     seed: int = Field(1, ge=0, lt=2**64)
-    queue_depth: int = Field(1, ge=1, le=1024)
+    queue_depth: int | None = Field(None, ge=1, le=1024)  # None: as the back end has it
+    store: bool = False  # Penstock's own
     library: MpiioAccess | Hdf5Access | None = None  # None: through the kernel
 
-    def backend(self, folder: Path) -> PosixBackend | MpiioBackend | Hdf5Backend:
+    def backend(self, folder: Path) -> PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend:
+        if self.store:
+            sync: Literal["none", "end"] = "none" if self.sync == "none" else "end"
+            depth = self.queue_depth or STORE_QUEUE_DEPTH
+            return StoreBackend(folder=str(folder), direct=self.direct, sync=sync, queue_depth=depth)
         match self.library:
             case MpiioAccess():
                 return MpiioBackend(folder=str(folder), sync=self.sync, **self.library.model_dump())
             case Hdf5Access():
                 return Hdf5Backend(folder=str(folder), sync=self.sync, **self.library.model_dump())
-        return PosixBackend(
-            folder=str(folder), direct=self.direct, sync=self.sync, queue_depth=self.queue_depth
-        )
+        depth = self.queue_depth or 1
+        return PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync, queue_depth=depth)
 
 
 class FramesRequest(BaseModel):

@@ -237,9 +237,11 @@ class StreamParameters(WorkloadParameters):
     shared: bool = Field(False, description="one file for all threads and ranks")
     segments: int = Field(1, ge=1, description="of a shared file; each has a block of every thread")
     order: Order = "sequential"
-    queue_depth: int = Field(1, ge=1, le=1024, description="transfers of a thread under way at once")
+    queue_depth: int | None = Field(
+        None, ge=1, le=1024, description="transfers of a thread under way at once; 1, or 8 of the store"
+    )
     ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
-    backend: Literal["posix", "mpiio", "hdf5"] = "posix"
+    backend: Literal["posix", "mpiio", "hdf5", "store"] = "posix"
     mpi_io: MpiIo | None = Field(None, description="implementation of MPI-IO; left out: the MPI's own choice")
     collective: bool = Field(False, description="all ranks do each call together; with mpiio or hdf5, shared")
     block: Size | None = Field(None, le=2**50, description="of a rank in a row, in a shared file of mpiio")
@@ -260,7 +262,7 @@ class StreamParameters(WorkloadParameters):
             self.verify,
             self.seconds_max,
             not self.buffered and self.backend == "posix",
-            self.shared and self.backend == "posix",
+            self.shared and self.backend in ("posix", "store"),
             self.segments,
             self.order,
         )
@@ -270,8 +272,11 @@ class StreamParameters(WorkloadParameters):
             content=self.content,
             seed=self.seed,
             queue_depth=self.queue_depth,
+            store=self.backend == "store",
             library=self._library(),
         )
+        if access.store and self.ranks > 1:
+            raise UsageError("`ranks` with `backend: store`", "its threads share a file: `threads`, `shared`")
         check_access(workload, access)
         needs_mpi = self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
         return stream_job(workload, access, team_of(self.ranks, self.mpi_io, needs_mpi))
@@ -279,7 +284,7 @@ class StreamParameters(WorkloadParameters):
     def _library(self) -> MpiioAccess | Hdf5Access | None:
         if self.backend != "mpiio" and (self.mpi_io is not None or self.block is not None):
             raise UsageError("`mpi_io` and `block` are of the backend mpiio", "add `backend: mpiio`")
-        if self.collective and (self.backend == "posix" or not self.shared):
+        if self.collective and (self.backend in ("posix", "store") or not self.shared):
             raise UsageError("`collective` is of a shared file of mpiio or hdf5", "add `shared: true`")
         if self.backend == "mpiio":
             return MpiioAccess(

@@ -114,7 +114,7 @@ def _access(options: Mapping[str, Any]) -> Access:
         sync=options["sync"],
         content=options["content"],
         seed=options["seed"],
-        queue_depth=options.get("queue_depth", 1),
+        queue_depth=options.get("queue_depth"),
     )
 
 

@@ -41,6 +41,7 @@ from penstock.cli.ranks_choice import (
     require_parallel_hdf5,
     team_of,
 )
+from penstock.model.errors import UsageError
 from penstock.model.load import Order
 from penstock.report.runs import stream_plan_view
 
@@ -66,11 +67,14 @@ def stream_command(
         bool, typer.Option("--verify/--no-verify", help="Compare what is read with what was written.")
     ] = True,
     queue_depth: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, max=1024, help="Transfers of each thread under way at once; more than 1 through io_uring."
+            min=1,
+            max=1024,
+            help="Transfers of each thread under way at once; more than 1 through io_uring."
+            " [default: 1; 8 with --backend store]",
         ),
-    ] = 1,
+    ] = None,
     seconds_max: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="End each phase after this; 0: when it is done.")
     ] = 0.0,
@@ -106,6 +110,8 @@ def stream_command(
     transfer_bytes = size_option(transfer, "--transfer")
     options = LibraryOptions(mpi_io, shared, collective, block, hint or [], chunk, deflate)
     library = library_of(backend, options, transfer_bytes)
+    if backend == "store" and (ranks is not None or mpi is not None):
+        raise UsageError("--backend store with --ranks", "its threads share a file: --threads, --shared")
     needs_mpi = backend == "mpiio" or (library is not None and library.shared)
     team = team_of(ranks, mpi, mpi_io, needs_mpi)
     require_parallel_hdf5(library, team)
@@ -127,6 +133,7 @@ def stream_command(
         content=content,
         seed=seed,
         queue_depth=queue_depth,
+        store=backend == "store",
         library=library,
     )
     check_access(workload, access)

@@ -12,7 +12,7 @@ from penstock.model.plans import GIB
 from penstock.programs.ranks import Mpi, MpiIo, Ranks, mpi_of
 
 _BLOCK_BYTES_MAX = 2**50
-Backend = Literal["posix", "mpiio", "hdf5"]
+Backend = Literal["posix", "mpiio", "hdf5", "store"]
 
 RanksOption = Annotated[
     int | None,
@@ -25,7 +25,9 @@ RanksOption = Annotated[
 MpiOption = Annotated[
     Mpi | None, typer.Option(help="The MPI of --ranks. [default: openmpi, or that of --mpi-io]")
 ]
-BackendOption = Annotated[Backend, typer.Option(help="Through the kernel, through MPI-IO, or through HDF5.")]
+BackendOption = Annotated[
+    Backend, typer.Option(help="Through the kernel, MPI-IO, HDF5, or Penstock's own store.")
+]
 MpiIoOption = Annotated[
     MpiIo | None,
     typer.Option(
@@ -100,6 +102,7 @@ class LibraryOptions:
         of_both: dict[str, object] = {"--collective": self.collective}
         foreign = {
             "posix": {**of_mpiio, **of_both, **of_hdf5},
+            "store": {**of_mpiio, **of_both, **of_hdf5},
             "mpiio": of_hdf5,
             "hdf5": of_mpiio,
         }[backend]

@@ -103,6 +103,16 @@ class Hdf5Backend(Hdf5Access):
     )
 
 
+class StoreBackend(Plan):
+    """Files of Penstock's own store, a chunk for each transfer; of workload stream, in one process."""
+
+    kind: Literal["store"] = "store"
+    folder: str = Field(description="where new files are made; nothing else in it is touched")
+    direct: bool = Field(True, description="past the page cache where the file system can")
+    sync: Literal["none", "end"] = Field("end", description="force the file to storage when it is complete")
+    queue_depth: int = Field(8, ge=2, le=1024, description="transfers of a thread under way at once")
+
+
 class FramesWorkload(Plan):
     """Frames that become due at a rate, whatever became of those before them."""
 
@@ -204,7 +214,9 @@ class MetadataWorkload(Plan):
 class LoadPlan(Plan):
     """The job of penstock-load."""
 
-    backend: Annotated[NullBackend | PosixBackend | MpiioBackend | Hdf5Backend, Field(discriminator="kind")]
+    backend: Annotated[
+        NullBackend | PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend, Field(discriminator="kind")
+    ]
     workload: Annotated[
         FramesWorkload | StreamWorkload | MetadataWorkload | NetworkWorkload | NetworkServerWorkload,
         Field(discriminator="kind"),

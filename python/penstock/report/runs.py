@@ -79,7 +79,8 @@ def stream_plan_view(
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
     blocks = human_bytes(workload.thread_bytes // workload.segments)
-    queue = f", {access.queue_depth} of a thread under way at once" if access.queue_depth > 1 else ""
+    depth = access.queue_depth or 1
+    queue = f", {depth} of a thread under way at once" if depth > 1 else ""
     layout = f"{workload.segments} segments, in each a block of {blocks} of each thread"
     return fact_table(
         {
