@@ -152,8 +152,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   Result<void> start_writers() {
     for (auto& writer : writers_) {
-      const auto started = writer_crew_.start("pen-load-write", Role::write,
-                                              [self = shared_from_this(), &writer] { self->write(*writer); });
+      auto started = writer_crew_.start("pen-load-write", Role::write,
+                                        [self = shared_from_this(), &writer] { self->write(*writer); });
       if (started.ok()) continue;
       buffer_.close();  // those that are there end
       return started;

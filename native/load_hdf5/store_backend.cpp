@@ -2,6 +2,7 @@
 
 #include <hdf5.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -27,7 +28,7 @@ using store::hdf5::Handle;
 using store::hdf5::LibraryLock;
 using store::hdf5::owned;
 
-constexpr const char* dataset_name = "/data";
+constexpr const char* rows_name = "/data";
 
 /// The slots of one thread whose bytes the store does not need any more. The store's threads tell.
 class EndedSlots {
@@ -67,10 +68,14 @@ class OpenStore final : public store::Listener {
     const auto& chosen = std::get<StorePlan>(plan.backend);
     const auto& stream = std::get<StreamPlan>(plan.workload);
     store::FileLayout layout;
-    layout.chunked.push_back({dataset_name, ElementType::u8, {stream.transfer_bytes}, 0, {}, {}, {}});
+    layout.chunked.push_back({rows_name, ElementType::u8, {stream.transfer_bytes}, 0, {}, {}, {}});
     store::StoreOptions options;
     options.direct = chosen.direct;
     options.swmr = false;  // nobody reads meanwhile
+    // No more is leased than a small file may need.
+    const auto file_bytes = stream.thread_bytes * (stream.shared ? stream.threads : 1);
+    options.extent_bytes =
+        std::clamp<std::uint64_t>(align_up(file_bytes, 1 << 20), 2 * options.segment_bytes, options.extent_bytes);
     auto open = std::make_shared<OpenStore>();
     PEN_ASSIGN(open->store_, store::Store::create(env, path, layout, options, open.get()));
     return open;
@@ -274,7 +279,7 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
     const LibraryLock lock;
     PEN_ASSIGN(auto file, owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "open " + path));
     PEN_ASSIGN(auto dataset,
-               owned(H5Dopen2(file.get(), dataset_name, H5P_DEFAULT), H5Dclose, "open the dataset in " + path));
+               owned(H5Dopen2(file.get(), rows_name, H5P_DEFAULT), H5Dclose, "open the dataset in " + path));
     PEN_ASSIGN(auto space, owned(H5Dget_space(dataset.get()), H5Sclose, "describe the dataset"));
     return std::unique_ptr<load::StoredFile>(
         std::make_unique<ReadFile>(std::move(file), std::move(dataset), std::move(space), stream().transfer_bytes));

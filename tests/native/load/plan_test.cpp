@@ -143,7 +143,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
   const Wrong all[] = {
       {"/backend", nullptr, "backend is missing"},
       {"/backend", 3, "backend is 3, expected an object"},
-      {"/backend/kind", "tape", "backend.kind is \"tape\", expected null, posix, mpiio or hdf5"},
+      {"/backend/kind", "tape", "backend.kind is \"tape\", expected null, posix, mpiio, hdf5 or store"},
       {"/backend/folder", "", "backend.folder is \"\", expected a path"},
       {"/backend/folder", std::string("a\0b", 3), "backend.folder is \"a\\u0000b\", expected a path"},
       {"/backend/sync", "always", "backend.sync is \"always\", expected none, end or each"},

@@ -1,11 +1,9 @@
-#include <sys/resource.h>
+#include "load_hdf5/store_backend.hpp"
 
-#include <algorithm>
-#include <csignal>
 #include <filesystem>
 
+#include "../support/fault_env.hpp"
 #include "load_fixture.hpp"
-#include "load_hdf5/store_backend.hpp"
 
 namespace penstock::load {
 namespace {
@@ -24,14 +22,14 @@ class StoreFiles : public LoadTest {
     plan["workload"].update(workload);
     return plan;
   }
-  Json stored(const Json& plan) {
+  Json stored(const Json& plan, Env& env = posix_env()) {
     const auto parsed = LoadPlan::from_json(plan.dump());
     EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
     const auto emit = [](std::string_view, const Json&) {};
     const auto make = [](const LoadPlan& chosen, const RunContext& context) -> Result<std::shared_ptr<Backend>> {
       return load_hdf5::make_store_backend(chosen, context.env);
     };
-    auto outcome = run_load(*parsed, {posix_env(), emit, stop, no_team(), make});
+    auto outcome = run_load(*parsed, {env, emit, stop, no_team(), make});
     EXPECT_TRUE(outcome) << (outcome ? "" : outcome.error().message());
     return outcome ? std::move(outcome->document) : Json();
   }
@@ -65,16 +63,20 @@ TEST_F(StoreFiles, ARunThatEndsEarlyLeavesWholeFiles) {
 }
 
 TEST_F(StoreFiles, StorageThatTakesNoMoreIsAProblem) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{20 << 20, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const auto document = stored(plan({{"thread_bytes", 40 << 20}, {"transfer_bytes", 1 << 20}, {"shared", true}}));
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, signal_before);
-  ASSERT_TRUE(document["problem"].is_string());
-  EXPECT_EQ(document["phases"].size(), 1U);
+  testing::FaultEnv env;
+  env.faults->on_write = [](std::uint64_t offset, std::uint64_t) -> Result<void> {
+    if (offset > 20 << 20) return make_error(Errc::no_space, "no space left on the device");
+    return {};
+  };
+  for (const bool shared : {false, true}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    const auto document =
+        stored(plan({{"thread_bytes", 60 << 20}, {"transfer_bytes", 1 << 20}, {"shared", shared}}), env);
+    ASSERT_TRUE(document["problem"].is_string());
+    EXPECT_NE(document["problem"].get<std::string>().find("no space"), std::string::npos) << document["problem"];
+    EXPECT_EQ(document["phases"].size(), 1U);
+  }
 }
 
 TEST_F(StoreFiles, AFileThatIsThereIsNotOverwritten) {
