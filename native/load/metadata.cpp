@@ -1,8 +1,6 @@
 /// Names: trees of folders with folders and files in them, made, found, read, renamed and removed, each in a phase that
 /// all threads begin together.
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -169,9 +167,6 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   }
 
   void work(Worker& worker) {
-    // Descriptors of its own: in a table that threads share, each call with a folder or an open file counts its users
-    // with locked instructions, which a program with one thread does not.
-    (void)::unshare(CLONE_FILES);
     for (;;) {
       all_there_.arrive_and_wait();
       if (!goes_on_) break;
