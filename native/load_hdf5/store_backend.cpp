@@ -141,7 +141,7 @@ class WrittenFile final : public load::StoredFile {
   Result<void> begin_write(unsigned slot, Bytes bytes, std::uint64_t offset) override {
     // The store lets go of it when the bytes are on storage, or copied.
     const auto ticket = std::make_shared<Ticket>(ended_, slot);
-    const auto taken = put(bytes, offset, ticket);
+    auto taken = put(bytes, offset, ticket);
     ticket->counts = taken.ok();
     if (taken.ok()) ++under_way_;
     return taken;
