@@ -34,6 +34,8 @@ def plain(run: RunCommand, target: Path) -> list[bytes]:
 def test_a_store_is_a_file_that_h5py_reads(run: RunCommand, tmp_path: Path) -> None:
     result, files = measured(run, tmp_path / "store", "--backend", "store", "--threads", "2")
     assert result.document.storage.queue_depth == 8
+    checks = {check.name: check.actual for check in result.checks}
+    assert checks.get("read from storage", "of memory") != "direct I/O", "HDF5 reads through the page cache"
     assert [phase.bytes for phase in result.streams] == [16 * MIB, 16 * MIB]
     assert result.streams[1].mismatches == 0
     expected = plain(run, tmp_path / "plain")
