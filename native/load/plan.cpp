@@ -61,9 +61,7 @@ constexpr std::uint64_t queue_depth_max = 1024;
 
 Result<PosixPlan> read_posix(Fields& fields) {
   PosixPlan plan;
-  PEN_TRY(fields.require("folder"));
-  PEN_ASSIGN(plan.folder, fields.text("folder", ""));
-  if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
+  PEN_ASSIGN(plan.folder, read_folder(fields));
   PEN_ASSIGN(plan.direct, fields.flag("direct", true));
   PEN_ASSIGN(plan.sync, read_sync(fields, "each"));
   PEN_ASSIGN(const auto depth, fields.whole("queue_depth", 1, 1, queue_depth_max));
@@ -75,9 +73,7 @@ Result<PosixPlan> read_posix(Fields& fields) {
 
 Result<StorePlan> read_store(Fields& fields) {
   StorePlan plan;
-  PEN_TRY(fields.require("folder"));
-  PEN_ASSIGN(plan.folder, fields.text("folder", ""));
-  if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
+  PEN_ASSIGN(plan.folder, read_folder(fields));
   PEN_ASSIGN(plan.direct, fields.flag("direct", true));
   PEN_ASSIGN(plan.sync, read_sync(fields, "end"));
   if (plan.sync == Sync::each) return fields.wrong("sync", "none or end: a store has many transfers in a segment");
@@ -296,6 +292,13 @@ Json workload_json(const LoadPlan& plan) {
 }
 
 }  // namespace
+
+Result<std::string> read_folder(Fields& fields) {
+  PEN_TRY(fields.require("folder"));
+  PEN_ASSIGN(auto folder, fields.text("folder", ""));
+  if (folder.empty() || folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
+  return folder;
+}
 
 Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
   PEN_ASSIGN(const auto document, parse_json(text, "the plan"));

@@ -134,4 +134,7 @@ std::string file_name(const LoadPlan& plan, std::uint64_t number);
 /// Of the top folder of a tree.
 std::string tree_name(const LoadPlan& plan, std::uint64_t number);
 
+/// The field `folder` of a back end, which has to be there.
+Result<std::string> read_folder(Fields& fields);
+
 }  // namespace penstock::load

@@ -4,9 +4,7 @@ namespace penstock::load {
 
 Result<Hdf5Plan> read_hdf5(Fields& fields) {
   Hdf5Plan plan;
-  PEN_TRY(fields.require("folder"));
-  PEN_ASSIGN(plan.folder, fields.text("folder", ""));
-  if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
+  PEN_ASSIGN(plan.folder, read_folder(fields));
   PEN_ASSIGN(plan.shared, fields.flag("shared", false));
   PEN_ASSIGN(plan.collective, fields.flag("collective", false));
   if (plan.collective && !plan.shared) return fields.wrong("collective", "false where each rank has a file of its own");

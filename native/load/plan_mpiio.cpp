@@ -29,9 +29,7 @@ Result<std::map<std::string, std::string>> read_hints(Fields& fields) {
 
 Result<MpiioPlan> read_mpiio(Fields& fields) {
   MpiioPlan plan;
-  PEN_TRY(fields.require("folder"));
-  PEN_ASSIGN(plan.folder, fields.text("folder", ""));
-  if (plan.folder.empty() || plan.folder.find('\0') != std::string::npos) return fields.wrong("folder", "a path");
+  PEN_ASSIGN(plan.folder, read_folder(fields));
   PEN_ASSIGN(plan.shared, fields.flag("shared", false));
   PEN_ASSIGN(plan.collective, fields.flag("collective", false));
   if (plan.collective && !plan.shared) return fields.wrong("collective", "false where each rank has a file of its own");

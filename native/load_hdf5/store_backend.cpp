@@ -112,11 +112,12 @@ class OpenStore final : public store::Listener {
   void tick(store::RowWriter&) override {}
 
  private:
-  std::unique_ptr<store::Store> store_;
   std::atomic<unsigned> writers_{0};
   std::atomic<std::uint64_t> rows_{0};
   std::mutex mutex_;
   std::string lost_;  // guarded by mutex_
+  /// Goes first: its threads tell of chunks until it is gone.
+  std::unique_ptr<store::Store> store_;
 };
 
 /// What a thread writes.
@@ -304,6 +305,10 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
   }
 
   Result<void> completed(const std::string& name) {
+    {
+      std::lock_guard lock(mutex_);
+      shared_.erase(name);  // whoever completed it holds it still, and its buffers go with them
+    }
     PEN_ASSIGN(const auto file, env_.open(path_of(name), {OpenOptions::Mode::read, store_.direct}));
     ++(file->direct() ? direct_files_ : cached_files_);
     if (store_.sync != Sync::none) PEN_TRY(file->sync());
