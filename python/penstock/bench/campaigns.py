@@ -294,7 +294,7 @@ def _run_case(plan: CampaignPlan, case: Case, block: int, tell: CampaignTelling)
         else:
             require_target(Path(target.path))
             require_room(Path(target.path), job.bytes, job.files)
-            with BenchFolder.make(Path(target.path)) as folder:
+            with BenchFolder.make(Path(target.path), needed_bytes=job.bytes) as folder:
                 run = job.run(folder, tell.load)
     except InterruptedRunError:
         raise

@@ -5,6 +5,7 @@ import functools
 import json
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -37,7 +38,8 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
         try:
-            return command(*arguments, **options)
+            with ending_like_ctrl_c():
+                return command(*arguments, **options)
         except PenstockError as error:
             fail(error)
         except KeyboardInterrupt:
@@ -76,7 +78,10 @@ def print_json_line(value: BaseModel) -> None:
 
 @contextlib.contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, as SIGINT does. For the main thread."""
+    """SIGTERM raises KeyboardInterrupt, as SIGINT does: what was begun is tidied up. For the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
