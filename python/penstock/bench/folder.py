@@ -12,9 +12,7 @@ import fcntl
 import os
 import platform
 import re
-import signal
 import stat
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -27,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from penstock.bench.trees import TreeSet, names_in, remove_file
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.units import human_bytes
+from penstock.programs.signals import signals_later
 
 NAME = "penstock-bench-"
 MANIFEST = "penstock-bench.json"
@@ -110,7 +109,7 @@ class BenchFolder:
         path = target.absolute() / name
         is_made = False
         try:
-            with _signals_later():  # most come while the storage is asked to make the folder
+            with signals_later():  # most come while the storage is asked to make the folder
                 path.mkdir(mode=0o700)
                 is_made = True
                 manifest = _new_manifest(path, keep, needed_bytes)
@@ -251,26 +250,6 @@ class BenchFolder:
                 self.remove()
         finally:
             self.close()
-
-
-@contextlib.contextmanager
-def _signals_later() -> Iterator[None]:
-    """SIGINT and SIGTERM come at its end, and find what was made in a state that can be removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, _frame: came.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for each in came:
-            signal.raise_signal(each)
 
 
 def _new_manifest(path: Path, keep: bool, needed_bytes: int) -> Manifest:

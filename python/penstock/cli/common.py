@@ -1,12 +1,9 @@
 """What all commands share: consoles, errors, JSON output."""
 
-import contextlib
 import functools
 import json
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
@@ -17,6 +14,7 @@ from rich.markup import escape
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
+from penstock.programs.signals import ending_like_ctrl_c
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,23 +72,6 @@ def print_json_line(value: BaseModel) -> None:
     """One JSON document on one line, at once, for machines that follow."""
     sys.stdout.write(value.model_dump_json() + "\n")
     sys.stdout.flush()
-
-
-@contextlib.contextmanager
-def ending_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, as SIGINT does: what was begun is tidied up. For the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def size_option(text: str, name: str) -> int:
