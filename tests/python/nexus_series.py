@@ -1,5 +1,6 @@
 """A series in which every value is another one, so that no two can be taken for each other unseen."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ MASK_BITS = (1, 2, 4, 8, 16, 1 << 31)
 ARM_DATE = "2026-11-20T10:11:12.5Z"
 # Of an image, in ticks of 10 ns since the series' date: its start, its stop, and how long it counts.
 CLOCK_HZ = 100_000_000
+WHOLE = slice(None)
 Pixels = numpy.typing.NDArray[Any]
 
 
@@ -57,14 +59,15 @@ def exposure(number: int) -> dict[str, list[int]]:
     }
 
 
-def start() -> dict[str, object]:
+def start(columns: slice = WHOLE) -> dict[str, object]:
+    """Of the whole detector, or of an element that has these columns."""
     return {
         "type": "start",
         **IDENTITY,
         "arm_date": cbor2.CBORTag(0, ARM_DATE),
         "channels": list(CHANNELS),
         "image_dtype": "uint16",
-        "image_size_x": COLUMNS,
+        "image_size_x": len(range(COLUMNS)[columns]),
         "image_size_y": ROWS,
         "number_of_images": FRAMES,
         "beam_center_x": CENTER_X,
@@ -77,7 +80,7 @@ def start() -> dict[str, object]:
         "detector_serial_number": "E-01-0042",
         # To the first pixel, with z against the beam.
         "detector_translation": [CENTER_X * PIXEL_X_M, CENTER_Y * PIXEL_Y_M, -DISTANCE_M],
-        "flatfield": {channel: multi_dimensional(flat_field()) for channel in CHANNELS},
+        "flatfield": {channel: multi_dimensional(flat_field()[:, columns].copy()) for channel in CHANNELS},
         "flatfield_enabled": False,
         "goniometer": {
             "chi": {"increment": 0.0, "start": 12.0},
@@ -86,7 +89,7 @@ def start() -> dict[str, object]:
         },
         "incident_energy": ENERGY_EV,
         "incident_wavelength": WAVELENGTH_ANGSTROM,
-        "pixel_mask": {channel: multi_dimensional(mask()) for channel in CHANNELS},
+        "pixel_mask": {channel: multi_dimensional(mask()[:, columns].copy()) for channel in CHANNELS},
         "pixel_mask_enabled": True,
         "pixel_size_x": PIXEL_X_M,
         "pixel_size_y": PIXEL_Y_M,
@@ -98,44 +101,56 @@ def start() -> dict[str, object]:
     }
 
 
-def image(number: int) -> dict[str, object]:
+def image(number: int, columns: slice = WHOLE) -> dict[str, object]:
+    data = {
+        channel: multi_dimensional(frames_of(place)[number][:, columns].copy())
+        for place, channel in enumerate(CHANNELS)
+    }
     return {
         "type": "image",
         **IDENTITY,
         "image_id": number,
         "series_date": cbor2.CBORTag(0, ARM_DATE),
         **exposure(number),
-        "data": {
-            channel: multi_dimensional(frames_of(place)[number]) for place, channel in enumerate(CHANNELS)
-        },
+        "user_data": {"place": [number // 4, number % 4]},
+        "data": data,
     }
 
 
-def record_series(folder: Path, *options: str, start_message: dict[str, object] | None = None) -> Path:
-    """The series' file in `folder`, recorded by the real recorder from a detector's ZeroMQ socket."""
-    with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
-        socket.setsockopt(zmq.SNDTIMEO, 20_000)
-        socket.setsockopt(zmq.LINGER, 10_000)
-        port = socket.bind_to_random_port("tcp://127.0.0.1")
+def element(number: int, of: int) -> list[dict[str, object]]:
+    """What one of several elements side by side sends."""
+    columns = slice(number * COLUMNS // of, (number + 1) * COLUMNS // of)
+    place = {"penstock": {"element": {"grid": [1, of], "number": number}}}
+    images = [image(number, columns) for number in range(FRAMES)]
+    return [{**start(columns), "user_data": place}, *images, {"type": "end", **IDENTITY}]
+
+
+def record_series(
+    folder: Path, *options: str, user_data: object = None, elements: int = 1, missing: int = 0
+) -> Path:
+    """The series' file in `folder`: real detectors' messages over ZeroMQ, the real recorder."""
+    if elements > 1:
+        streams = [element(number, elements) for number in range(elements)]
+    else:
+        told = start() if user_data is None else {**start(), "user_data": user_data}
+        streams = [[told, *map(image, range(FRAMES - missing)), {"type": "end", **IDENTITY}]]
+    with contextlib.ExitStack() as stack:
+        context = stack.enter_context(zmq.Context())
+        sockets = [stack.enter_context(context.socket(zmq.PUSH)) for _ in streams]
+        endpoints: list[str] = []
+        for socket in sockets:
+            socket.setsockopt(zmq.SNDTIMEO, 20_000)
+            socket.setsockopt(zmq.LINGER, 10_000)
+            endpoints += ["--zmq", f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"]
         recorder = RecordCommand(
-            [
-                "--folder",
-                str(folder),
-                "--pool",
-                "256MiB",
-                "--zmq",
-                f"tcp://127.0.0.1:{port}",
-                "--series",
-                "1",
-                *options,
-            ]
+            ["--folder", str(folder), "--pool", "256MiB", *endpoints, "--series", "1", *options]
         )
         try:
-            messages = [start_message or start(), *map(image, range(FRAMES)), {"type": "end", **IDENTITY}]
-            for message in messages:
-                socket.send(cbor2.dumps(cbor2.CBORTag(55799, message)))
+            for socket, messages in zip(sockets, streams, strict=True):
+                for message in messages:
+                    socket.send(cbor2.dumps(cbor2.CBORTag(55799, message)))
             end = recorder.series_end()
-            assert (end.problem, end.frames_received) == (None, FRAMES)
+            assert (end.problem, end.frames_received) == (None, FRAMES - missing)
             recorder.process.wait(60)
         finally:
             end_with_family(recorder.process)

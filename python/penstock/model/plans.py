@@ -98,6 +98,9 @@ class ScanAxisPlan(Plan):
         return self
 
 
+NexusName = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
 class ScanPlan(Plan):
     """Frames belong to the points of a grid: the dataset has its axes in front of the frame's dimensions.
 
@@ -125,6 +128,21 @@ class ScanPlan(Plan):
         if len(set(names)) < len(names):
             raise ValueError("two axes have the same name")
         return self
+
+
+class NexusPlan(Plan):
+    """Names that NeXus asks for and detectors do not tell. What is not given is `unknown` in the file, or absent.
+
+    A series whose start message has `user_data.penstock.nexus` (the same fields) goes by these instead.
+    """
+
+    instrument_name: NexusName = Field("", description="of the beamline, for example `ID30A-3`")
+    source_name: NexusName = Field("", description="of the facility, for example `ESRF`")
+    source_type: NexusName = Field(
+        "", description="as NXsource lists them, for example `Synchrotron X-ray Source`"
+    )
+    sample_name: NexusName = Field("", description="better told with each series, by its source")
+    sensor_material: NexusName = Field("", description="for detectors that do not tell it, for example `Si`")
 
 
 class StorePlan(Plan):
@@ -243,6 +261,7 @@ class RecorderPlan(Plan):
     codec: CodecPlan
     chunk: ChunkPlan
     scan: ScanPlan
+    nexus: NexusPlan = Field(default_factory=lambda: NexusPlan.model_validate({}))
     threads: int
     pool_bytes: int
     when_full: Literal["hold", "drop"]

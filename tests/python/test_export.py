@@ -1,0 +1,383 @@
+"""`penstock export`: masters that other readers open, and what neither they nor it would touch.
+
+The plug-ins durin and neggia cannot be installed here. What they look for, read in their sources, is sought
+here in the same places and order; fabio, silx, nxmx and nexusformat are the real ones.
+"""
+
+import json
+import shutil
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fabio
+import h5py
+import hdf5plugin  # noqa: F401
+import nexus_series as sent
+import numpy
+import nxmx
+import pytest
+import silx.io.nxdata.parse
+import silx.io.utils
+from nexusformat.nexus import nxload
+from typer.testing import CliRunner, Result
+
+from penstock.cli import application
+from penstock.files.export import write_export
+from penstock.files.export_plan import Export, plan_export
+from penstock.model.errors import PenstockError
+
+pytestmark = pytest.mark.usefixtures("nothing_stays_open")
+parse_nxmx: Any = nxmx.NXmx
+find_default: Any = silx.io.nxdata.parse.get_default
+open_silx: Any = silx.io.utils.open
+DETECTOR = "/entry/instrument/detector"
+LAYOUTS = {"one": (), "split": ("--frames-per-file", "3"), "per_writer": ("--files", "per_writer")}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same series in each layout, and in another codec. Tests leave these files as they are."""
+    kinds = {**LAYOUTS, "bszstd": ("--codec", "bszstd")}
+    return {kind: sent.record_series(tmp_path_factory.mktemp(kind), *kinds[kind]) for kind in kinds}
+
+
+@pytest.fixture
+def series(recorded: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of a recorded series in a folder of its own."""
+
+    def copy(kind: str = "one") -> Path:
+        folder = shutil.copytree(recorded[kind].parent, tmp_path / kind)
+        return folder / "s.h5"
+
+    return copy
+
+
+def export(path: Path, reader: Any = "xds", overwrite: bool = False, **options: Any) -> Export:
+    plan = plan_export(path, reader, **options)
+    write_export(plan, overwrite, lambda done, of: None)
+    return plan
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(application, ["export", *map(str, arguments)], catch_exceptions=False)
+
+
+def as_neggia_reads(path: Path) -> Iterator[numpy.ndarray]:
+    """By fixed paths; each frame by its number over the length of data_000001."""
+    with h5py.File(path) as file:
+        for name in ("x_pixel_size", "y_pixel_size"):
+            assert file[f"{DETECTOR}/{name}"].dtype.kind == "f"
+        specific = file[f"{DETECTOR}/detectorSpecific"]
+        mask = specific["pixel_mask"]
+        assert (mask.dtype, mask.chunks, mask.ndim) == ("uint32", None, 2), "nothing else is read"
+        count = int(specific["nimages"][()]) * int(specific["ntrigger"][()])
+        assert specific["nimages"].dtype.kind == "u"
+        first = file["/entry/data/data_000001"]
+        assert first.shape[1:] == mask.shape
+        for number in range(count):
+            place, row = divmod(number, first.shape[0])
+            data = file[f"/entry/data/data_{place + 1:06d}"]
+            properties = data.id.get_create_plist()
+            assert (data.chunks, properties.get_nfilters()) == ((1, *mask.shape), 1)
+            code, _, values, _ = properties.get_filter(0)
+            assert (code, len(values), values[2], values[4]) == (32008, 5, data.dtype.itemsize, 2)
+            yield data[row]
+
+
+def as_durin_reads(path: Path) -> Iterator[numpy.ndarray]:
+    """By classes: the last NXdata and NXdetector; data_000001, … of the detector before those of NXdata."""
+    found: dict[str, h5py.Group] = {}
+    with h5py.File(path) as file:
+
+        def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
+            if isinstance(item, h5py.Group) and "NX_class" in item.attrs:
+                kind = h5py.h5a.open(item.id, b"NX_class").get_type()
+                assert kind.is_variable_str()
+                assert kind.get_cset() == h5py.h5t.CSET_ASCII, "no conversion path from others"
+                found[item.attrs["NX_class"]] = item
+
+        file.visititems(visit)
+        detector, data = found["NXdetector"], found["NXdata"]
+        assert "data" not in detector, "it would be read before the links are"
+        assert "data_000001" not in detector
+        assert detector["x_pixel_size"].attrs["units"] == "m"
+        number = 1
+        while f"data_{number:06d}" in data:
+            yield from data[f"data_{number:06d}"][...]
+            number += 1
+
+
+def layout_message(path: Path, dataset: str) -> tuple[int, int]:
+    """Version and class of a dataset's layout, from the bytes: 3 has the B-tree that all know."""
+    with h5py.File(path) as file:
+        address = h5py.h5o.get_info(file[dataset].id).addr
+    content = path.read_bytes()
+    assert content[address] == 1, "an object header as HDF5 1.8 has it"
+    count, size = struct.unpack_from("<HxxxxI", content, address + 2)
+    blocks, at = [(address + 16, size)], 0
+    while blocks:
+        at, size = blocks.pop()
+        end = at + size
+        while at < end and count > 0:
+            kind, length = struct.unpack_from("<HH", content, at)
+            if kind == 0x10:
+                blocks.append(struct.unpack_from("<QQ", content, at + 8))
+            if kind == 0x08:
+                return content[at + 8], content[at + 9]
+            at, count = at + 8 + length, count - 1
+    raise AssertionError("no layout message")
+
+
+def check_readers(master: Path) -> None:
+    """The field's readers find all frames, once, and the values of the start message."""
+    wanted = sent.frames_of(0)
+    for reads in (as_durin_reads, as_neggia_reads):
+        assert numpy.array_equal(numpy.stack(list(reads(master))), wanted), reads.__name__
+    with fabio.open(str(master)) as images:
+        assert images.nframes == sent.FRAMES
+        assert all(numpy.array_equal(images.get_frame(n).data, frame) for n, frame in enumerate(wanted))
+    with h5py.File(master) as file:
+        entry: Any = parse_nxmx(file).entries[0]
+        beam, detector = entry.instruments[0].beams[0], entry.instruments[0].detectors[0]
+        assert beam.incident_wavelength.to("nm").magnitude == pytest.approx(sent.WAVELENGTH_ANGSTROM / 10)
+        assert detector.frame_time.to("us").magnitude == pytest.approx(2300)
+        assert detector.count_time.to("us").magnitude == pytest.approx(1700)
+        assert numpy.array_equal(detector.pixel_mask, sent.mask())
+        chain = nxmx.get_dependency_chain(detector.modules[0].fast_pixel_direction)
+        origin = nxmx.get_cumulative_transformation(chain[1:])[0] @ [0, 0, 0, 1]
+        place = [sent.CENTER_X * sent.PIXEL_X_M, sent.CENTER_Y * sent.PIXEL_Y_M, sent.DISTANCE_M]
+        assert origin[:3] == pytest.approx([1e3 * metres for metres in place])
+        axes = nxmx.get_rotation_axes(nxmx.get_dependency_chain(entry.samples[0].depends_on))
+        assert list(axes.names) == ["omega"]
+        assert (file[f"{DETECTOR}/x_pixel_size"][()], file[f"{DETECTOR}/y_pixel_size"][()]) == (
+            sent.PIXEL_X_M,
+            sent.PIXEL_Y_M,
+        )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_master_for_xds_shows_the_frames_of_each_layout(series: Callable[[str], Path], layout: str) -> None:
+    path = series(layout)
+    done = export(path)
+    master = path.with_name("s_master.h5")
+    assert done.writes == [master]
+    assert [part.frames for part in done.parts] == ([3, 3, 1] if layout == "split" else [7])
+    check_readers(master)
+    with open_silx(str(master)) as file:
+        shown = find_default(file)
+        assert (shown.is_valid, shown.signal_name) == (True, "images")
+        assert numpy.array_equal(shown.signal[...], sent.frames_of(0))
+    root = nxload(str(master))
+    with root.nxfile:
+        assert numpy.array_equal(root.entry.data.images[5], sent.frames_of(0)[5])
+    moved = path.parent.rename(path.parent.with_name("elsewhere"))
+    with h5py.File(moved / "s_master.h5") as file:
+        assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0))
+        assert numpy.array_equal(file["/entry/data/data_000001"][0], sent.frames_of(0)[0])
+
+
+def test_a_master_in_another_folder_leads_back(series: Callable[[str], Path], tmp_path: Path) -> None:
+    path = series("split")
+    there = tmp_path / "xds" / "run_master.h5"
+    there.parent.mkdir()
+    done = export(path, output=there)
+    assert [part.file for part in done.parts] == [f"../split/s_member_{n}.h5" for n in range(3)]
+    check_readers(there)
+
+
+@pytest.mark.parametrize("kind", ["one", "split", "bszstd"])
+def test_copied_frames_have_the_index_that_neggia_knows(series: Callable[[str], Path], kind: str) -> None:
+    path = series(kind)
+    done = export(path, copies=True, frames_a_file=3)
+    files = [path.with_name(f"s_data_00000{n}.h5") for n in (1, 2, 3)]
+    assert done.writes == [*files, path.with_name("s_master.h5")]
+    check_readers(done.writes[-1])
+    for file in files:
+        assert layout_message(file, "/entry/data/data") == (3, 2)
+    with h5py.File(files[1]) as copy, h5py.File(path) as source:
+        data = copy["/entry/data/data"]
+        assert (data.attrs["image_nr_low"], data.attrs["image_nr_high"]) == (4, 6)
+        if kind == "one":
+            stored = source["/entry/data/data"].id.read_direct_chunk((4, 0, 0))
+            assert data.id.read_direct_chunk((1, 0, 0)) == stored, "as it was recorded"
+
+
+def test_a_missing_frame_is_told_of_and_copied_as_the_fill_value(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    with h5py.File(path, "r+") as file:
+        del file["/entry/instrument/detector/data"]
+        lost = file["/entry/data/data"]
+        lost.resize(sent.FRAMES - 1, axis=0)
+        lost.resize(sent.FRAMES, axis=0)
+        file["/entry/penstock/frame_state"][-1] = 0
+    linked = plan_export(path, "xds")
+    assert linked.missing == 1
+    assert any("1 frames are missing" in note for note in linked.notes)
+    copied = export(path, copies=True)
+    with h5py.File(copied.writes[0]) as file:
+        assert (file["/entry/data/data"][-1] == 65535).all()
+        assert numpy.array_equal(file["/entry/data/data"][:-1], sent.frames_of(0)[:-1])
+
+
+def test_a_master_for_eiger_readers_has_their_names_and_is_hdf5_1_8(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    export(path, "eiger", copies=True, frames_a_file=4)
+    master = path.with_name("s_master.h5")
+    check_readers(master)
+    for file_path in (master, path.with_name("s_data_000002.h5")):
+        with h5py.File(file_path) as file:
+            assert file.id.get_create_plist().get_version()[0] == 0
+    with h5py.File(master) as file:
+        assert list(file["/entry/data"]) == ["data_000001", "data_000002"]
+        detector = file[DETECTOR]
+        assert detector["detector_distance"][()] == pytest.approx(sent.DISTANCE_M)
+        assert detector["detector_distance"].attrs["units"] == "m"
+        assert detector["detector_number"][()] == b"E-01-0042"
+        assert detector["bit_depth_image"][()] == 16
+        specific = {name: item[()] for name, item in detector["detectorSpecific"].items()}
+        assert numpy.array_equal(specific.pop("pixel_mask"), sent.mask())
+        assert specific == {
+            "nimages": sent.FRAMES,
+            "ntrigger": 1,
+            "x_pixels_in_detector": sent.COLUMNS,
+            "y_pixels_in_detector": sent.ROWS,
+            "photon_energy": sent.ENERGY_EV,
+            "countrate_correction_count_cutoff": sent.SATURATION,
+        }
+        omega = file["/entry/sample/goniometer"]
+        assert omega["omega"][3] == pytest.approx(sent.OMEGA_START + 3 * sent.OMEGA_STEP)
+        assert omega["omega_range_average"][()] == pytest.approx(sent.OMEGA_STEP)
+        assert omega["omega_range_total"][()] == pytest.approx(sent.FRAMES * sent.OMEGA_STEP)
+        assert omega["chi"][0] == 12
+
+
+def replaced(path: Path, **dataset: Any) -> None:
+    """Other frames in place of the recorded ones."""
+    with h5py.File(path, "r+") as file:
+        del file["/entry/data/data"], file[f"{DETECTOR}/data"]
+        file["/entry/data"].create_dataset("data", **dataset)
+
+
+def interleaved(path: Path) -> None:
+    layout = h5py.VirtualLayout(shape=(6, 48, 80), dtype="uint16")
+    for rank in (0, 1):
+        layout[rank::2] = h5py.VirtualSource(f"s_member_{rank}.h5", "/entry/data/data", shape=(6, 48, 80))[
+            rank::2
+        ]
+    with h5py.File(path, "r+") as file:
+        del file["/entry/data/data"], file[f"{DETECTOR}/data"]
+        file["/entry/data"].create_virtual_dataset("data", layout)
+
+
+def without(*names: str) -> Callable[[Path], None]:
+    def edit(path: Path) -> None:
+        with h5py.File(path, "r+") as file:
+            for name in names:
+                del file[name]
+
+    return edit
+
+
+SHAPE = {"shape": (7, 48, 80), "dtype": "uint16"}
+REFUSED: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "float": (lambda path: replaced(path, data=numpy.zeros((7, 48, 80), "float32")), "float32", "DIALS"),
+    "wide": (lambda path: replaced(path, data=numpy.zeros((7, 48, 80), "int64")), "int64", "DIALS"),
+    "tiles": (lambda path: replaced(path, **SHAPE, chunks=(1, 24, 80)), "one whole frame a chunk", "--copy"),
+    "several": (
+        lambda path: replaced(path, **SHAPE, chunks=(7, 48, 80)),
+        "one whole frame a chunk",
+        "--copy",
+    ),
+    "contiguous": (lambda path: replaced(path, **SHAPE), "no chunks", "--copy"),
+    "deflate": (
+        lambda path: replaced(path, **SHAPE, chunks=(1, 48, 80), compression="gzip"),
+        "deflate (1)",
+        "--copy",
+    ),
+    "scan": (lambda path: replaced(path, shape=(2, 3, 48, 80), dtype="uint16"), "4 dimensions", "--copy"),
+    "interleaved": (interleaved, "several ranks", "--copy"),
+    "unfinished": (without("/entry/end_time"), "not finished", "recover"),
+    "pixels": (without(f"{DETECTOR}/y_pixel_size"), "no /entry/instrument/detector/y_pixel_size", "h5py"),
+    "frames": (without("/entry/data", DETECTOR), "no frames", "info"),
+    "definition": (without("/entry/definition"), "definition NXmx", "Penstock recorded"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_readers_could_not_read_is_refused_with_a_reason(
+    series: Callable[[str], Path], why: str
+) -> None:
+    path = series("one")
+    edit, said, remedy = REFUSED[why]
+    edit(path)
+    with pytest.raises(PenstockError) as refused:
+        plan_export(path, "xds")
+    assert said in refused.value.message
+    assert remedy in refused.value.remedy
+
+
+def test_another_codec_is_refused_and_a_members_own_file_too(series: Callable[[str], Path]) -> None:
+    with pytest.raises(PenstockError, match=r"bitshuffle \(32008\) with [56] parameters"):
+        plan_export(series("bszstd"), "xds")
+    with pytest.raises(PenstockError, match="a part of a series"):
+        plan_export(series("split").with_name("s_member_1.h5"), "xds")
+
+
+def test_a_scan_is_copied_row_by_row(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    frames = sent.frames_of(0)[:6]
+    replaced(path, data=frames.reshape(2, 3, 48, 80))
+    done = export(path, copies=True)
+    assert numpy.array_equal(numpy.stack(list(as_neggia_reads(done.writes[-1]))), frames)
+
+
+def test_nothing_but_an_export_is_replaced_and_that_only_when_asked(series: Callable[[str], Path]) -> None:
+    path = series("split")
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    assert invoke(path, "--for", "xds", "--output", path, "--overwrite").exit_code == 2
+    assert (
+        invoke(path, "--for", "xds", "--output", path.with_name("s_member_1.h5"), "--overwrite").exit_code
+        == 2
+    )
+    own = path.with_name("own.h5")
+    with h5py.File(own, "w"):
+        pass
+    told = invoke(path, "--for", "xds", "--output", own, "--overwrite")
+    assert (told.exit_code, "is no export" in told.stderr) == (2, True)
+    own.unlink()
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+    first = invoke(path, "--for", "eiger", "--json")
+    assert (first.exit_code, json.loads(first.stdout)["reader"]) == (0, "eiger")
+    again = invoke(path, "--for", "xds")
+    assert (again.exit_code, "--overwrite" in again.stderr) == (2, True)
+    with h5py.File(path.with_name("s_master.h5")) as file:
+        assert file.attrs["penstock_export"] == "eiger"
+    assert invoke(path, "--for", "xds", "--overwrite").exit_code == 0
+    with h5py.File(path.with_name("s_master.h5")) as file:
+        assert file.attrs["penstock_export"] == "xds"
+    assert {name: (path.parent / name).read_bytes() for name in before} == before
+
+
+def test_a_dry_run_tells_and_writes_nothing(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    told = invoke(path, "--for", "xds", "--copy", "--dry-run")
+    assert (told.exit_code, told.stdout.count("would write")) == (0, 2)
+    linked = invoke(path, "--for", "xds", "--dry-run")
+    assert "neggia reads the first 4 frames" in " ".join(linked.stderr.split())
+    assert [file.name for file in path.parent.iterdir()] == ["s.h5"]
+    refused = invoke(path, "--for", "albula")
+    assert refused.exit_code == 2
+
+
+def test_a_damaged_frame_ends_a_copy_and_leaves_nothing(series: Callable[[str], Path]) -> None:
+    path = series("bszstd")
+    with h5py.File(path) as file:
+        chunk = file["/entry/data/data"].id.get_chunk_info(5)
+    with path.open("r+b") as damaged:
+        damaged.seek(chunk.byte_offset + 14)
+        damaged.write(b"\xff" * 40)
+    with pytest.raises(PenstockError, match="frame 5 of /entry/data/data cannot be read"):
+        export(path, copies=True)
+    assert [file.name for file in path.parent.iterdir()] == ["s.h5"]
