@@ -1,25 +1,21 @@
-"""`penstock export`: masters that other readers open, and what neither they nor it would touch.
-
-The plug-ins durin and neggia cannot be installed here. What they look for, read in their sources, is sought
-here in the same places and order; fabio, silx, nxmx and nexusformat are the real ones.
-"""
+"""`penstock export`: masters that other readers open, and what neither they nor it would touch."""
 
 import json
 import shutil
-import struct
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fabio
 import h5py
 import hdf5plugin  # noqa: F401
 import nexus_series as sent
 import numpy
-import nxmx
 import pytest
 import silx.io.nxdata.parse
 import silx.io.utils
+from export_readers import DETECTOR, as_neggia_reads, by_hdf5_1_10, check_readers, layout_message
 from nexusformat.nexus import nxload
 from typer.testing import CliRunner, Result
 
@@ -29,10 +25,8 @@ from penstock.files.export_plan import Export, plan_export
 from penstock.model.errors import PenstockError
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
-parse_nxmx: Any = nxmx.NXmx
 find_default: Any = silx.io.nxdata.parse.get_default
 open_silx: Any = silx.io.utils.open
-DETECTOR = "/entry/instrument/detector"
 LAYOUTS = {"one": (), "split": ("--frames-per-file", "3"), "per_writer": ("--files", "per_writer")}
 
 
@@ -64,99 +58,6 @@ def invoke(*arguments: object) -> Result:
     return CliRunner().invoke(application, ["export", *map(str, arguments)], catch_exceptions=False)
 
 
-def as_neggia_reads(path: Path) -> Iterator[numpy.ndarray]:
-    """By fixed paths; each frame by its number over the length of data_000001."""
-    with h5py.File(path) as file:
-        for name in ("x_pixel_size", "y_pixel_size"):
-            assert file[f"{DETECTOR}/{name}"].dtype.kind == "f"
-        specific = file[f"{DETECTOR}/detectorSpecific"]
-        mask = specific["pixel_mask"]
-        assert (mask.dtype, mask.chunks, mask.ndim) == ("uint32", None, 2), "nothing else is read"
-        count = int(specific["nimages"][()]) * int(specific["ntrigger"][()])
-        assert specific["nimages"].dtype.kind == "u"
-        first = file["/entry/data/data_000001"]
-        assert first.shape[1:] == mask.shape
-        for number in range(count):
-            place, row = divmod(number, first.shape[0])
-            data = file[f"/entry/data/data_{place + 1:06d}"]
-            properties = data.id.get_create_plist()
-            assert (data.chunks, properties.get_nfilters()) == ((1, *mask.shape), 1)
-            code, _, values, _ = properties.get_filter(0)
-            assert (code, len(values), values[2], values[4]) == (32008, 5, data.dtype.itemsize, 2)
-            yield data[row]
-
-
-def as_durin_reads(path: Path) -> Iterator[numpy.ndarray]:
-    """By classes: the last NXdata and NXdetector; data_000001, … of the detector before those of NXdata."""
-    found: dict[str, h5py.Group] = {}
-    with h5py.File(path) as file:
-
-        def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
-            if isinstance(item, h5py.Group) and "NX_class" in item.attrs:
-                kind = h5py.h5a.open(item.id, b"NX_class").get_type()
-                assert kind.is_variable_str()
-                assert kind.get_cset() == h5py.h5t.CSET_ASCII, "no conversion path from others"
-                found[item.attrs["NX_class"]] = item
-
-        file.visititems(visit)
-        detector, data = found["NXdetector"], found["NXdata"]
-        assert "data" not in detector, "it would be read before the links are"
-        assert "data_000001" not in detector
-        assert detector["x_pixel_size"].attrs["units"] == "m"
-        number = 1
-        while f"data_{number:06d}" in data:
-            yield from data[f"data_{number:06d}"][...]
-            number += 1
-
-
-def layout_message(path: Path, dataset: str) -> tuple[int, int]:
-    """Version and class of a dataset's layout, from the bytes: 3 has the B-tree that all know."""
-    with h5py.File(path) as file:
-        address = h5py.h5o.get_info(file[dataset].id).addr
-    content = path.read_bytes()
-    assert content[address] == 1, "an object header as HDF5 1.8 has it"
-    count, size = struct.unpack_from("<HxxxxI", content, address + 2)
-    blocks, at = [(address + 16, size)], 0
-    while blocks:
-        at, size = blocks.pop()
-        end = at + size
-        while at < end and count > 0:
-            kind, length = struct.unpack_from("<HH", content, at)
-            if kind == 0x10:
-                blocks.append(struct.unpack_from("<QQ", content, at + 8))
-            if kind == 0x08:
-                return content[at + 8], content[at + 9]
-            at, count = at + 8 + length, count - 1
-    raise AssertionError("no layout message")
-
-
-def check_readers(master: Path) -> None:
-    """The field's readers find all frames, once, and the values of the start message."""
-    wanted = sent.frames_of(0)
-    for reads in (as_durin_reads, as_neggia_reads):
-        assert numpy.array_equal(numpy.stack(list(reads(master))), wanted), reads.__name__
-    with fabio.open(str(master)) as images:
-        assert images.nframes == sent.FRAMES
-        assert all(numpy.array_equal(images.get_frame(n).data, frame) for n, frame in enumerate(wanted))
-    with h5py.File(master) as file:
-        entry: Any = parse_nxmx(file).entries[0]
-        beam, detector = entry.instruments[0].beams[0], entry.instruments[0].detectors[0]
-        assert beam.incident_wavelength.to("nm").magnitude == pytest.approx(sent.WAVELENGTH_ANGSTROM / 10)
-        assert detector.frame_time.to("us").magnitude == pytest.approx(2300)
-        assert detector.count_time.to("us").magnitude == pytest.approx(1700)
-        assert numpy.array_equal(detector.pixel_mask, sent.mask())
-        chain = nxmx.get_dependency_chain(detector.modules[0].fast_pixel_direction)
-        origin = nxmx.get_cumulative_transformation(chain[1:])[0] @ [0, 0, 0, 1]
-        place = [sent.CENTER_X * sent.PIXEL_X_M, sent.CENTER_Y * sent.PIXEL_Y_M, sent.DISTANCE_M]
-        assert origin[:3] == pytest.approx([1e3 * metres for metres in place])
-        axes = nxmx.get_rotation_axes(nxmx.get_dependency_chain(entry.samples[0].depends_on))
-        assert list(axes.names) == ["omega"]
-        assert (file[f"{DETECTOR}/x_pixel_size"][()], file[f"{DETECTOR}/y_pixel_size"][()]) == (
-            sent.PIXEL_X_M,
-            sent.PIXEL_Y_M,
-        )
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_master_for_xds_shows_the_frames_of_each_layout(series: Callable[[str], Path], layout: str) -> None:
     path = series(layout)
@@ -185,6 +86,35 @@ def test_a_master_in_another_folder_leads_back(series: Callable[[str], Path], tm
     done = export(path, output=there)
     assert [part.file for part in done.parts] == [f"../split/s_member_{n}.h5" for n in range(3)]
     check_readers(there)
+
+
+@pytest.mark.parametrize(("reader", "layout"), [("xds", "one"), ("xds", "split"), ("eiger", "one")])
+def test_the_hdf5_of_durin_reads_chunks_through_the_links(
+    series: Callable[[str], Path], reader: str, layout: str
+) -> None:
+    path = series(layout)
+    done = export(path, reader)
+    for part in done.parts:
+        frames = by_hdf5_1_10(Path(done.master), f"/entry/data/{part.name}", part.frames)
+        wanted = sent.frames_of(0)[part.first_frame : part.first_frame + part.frames]
+        assert numpy.array_equal(numpy.stack(frames), wanted)
+
+
+def test_a_recorded_index_has_four_frames_in_its_first_block(recorded: dict[str, Path]) -> None:
+    """More neggia does not follow (1.2.0, at source); so the note of an export, and --copy."""
+    content = recorded["one"].read_bytes()
+    header = content.index(b"EAHD")
+    assert content[header + 8] == 4
+
+
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
+def test_pynxtools_misses_no_required_field(series: Callable[[str], Path], reader: str) -> None:
+    done = export(series("one"), reader)
+    command = [str(Path(sys.executable).with_name("pynx")), "validate", done.master]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    text = said.stdout + said.stderr
+    assert "NXmx" in text
+    assert "required" not in text.lower(), text
 
 
 @pytest.mark.parametrize("kind", ["one", "split", "bszstd"])
