@@ -1,7 +1,7 @@
-"""How readers find the frames of an exported master: the real ones, and the plug-ins durin and neggia by what they do.
+"""How readers find the frames of a master: the real ones; and the plug-ins durin and neggia, by what they do.
 
-The plug-ins cannot be installed here. What they look for, read in their sources, is sought here in the same places
-and order, and their chunks come through the HDF5 that durin is built with.
+The plug-ins cannot be installed here. What they look for, read in their sources, is sought here in the same
+places and order, and chunks come through the HDF5 that durin is built with.
 """
 
 import struct
@@ -33,6 +33,7 @@ def as_neggia_reads(path: Path) -> Iterator[numpy.ndarray]:
         specific = file[f"{DETECTOR}/detectorSpecific"]
         mask = specific["pixel_mask"]
         assert (mask.dtype, mask.chunks, mask.ndim) == ("uint32", None, 2), "nothing else is read"
+        assert numpy.array_equal(mask, sent.mask())
         count = int(specific["nimages"][()]) * int(specific["ntrigger"][()])
         assert specific["nimages"].dtype.kind == "u"
         first = file["/entry/data/data_000001"]
