@@ -248,6 +248,35 @@ def test_what_readers_could_not_read_is_refused_with_a_reason(
     assert remedy in refused.value.remedy
 
 
+def whole_mapping(path: Path) -> None:
+    """As h5py maps a source that it is told nothing of: all of it, of whatever extent."""
+    layout = h5py.VirtualLayout(shape=(7, 48, 80), dtype="uint16")
+    layout[...] = h5py.VirtualSource("gone.h5", "/data", shape=(7, 48, 80))
+    with h5py.File(path, "r+") as file:
+        del file["/entry/data/data"], file[f"{DETECTOR}/data"]
+        file["/entry/data"].create_virtual_dataset("data", layout)
+
+
+def test_frames_that_are_not_there_and_exports_are_refused(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    master = export(path).writes[-1]
+    with pytest.raises(PenstockError, match="is an export") as refused:
+        plan_export(master, "xds")
+    assert "s.h5" in refused.value.remedy
+    whole_mapping(path)
+    with pytest.raises(PenstockError, match=r"gone\.h5 is not there"):
+        plan_export(path, "xds")
+
+
+def test_a_file_that_has_no_end_is_refused(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    with h5py.File(path, "r+") as file:
+        file["/entry/sample/again"] = file["/entry"]
+    with pytest.raises(PenstockError, match="over 16 levels"):
+        export(path)
+    assert [file.name for file in path.parent.iterdir()] == ["s.h5"]
+
+
 def test_another_codec_is_refused_and_a_members_own_file_too(series: Callable[[str], Path]) -> None:
     with pytest.raises(PenstockError, match=r"bitshuffle \(32008\) with [56] parameters"):
         plan_export(series("bszstd"), "xds")

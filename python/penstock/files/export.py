@@ -15,7 +15,7 @@ import numpy
 
 from penstock import __version__
 from penstock.files.export_frames import Progress, copy_part
-from penstock.files.export_plan import DETECTOR, Export
+from penstock.files.export_plan import DETECTOR, Export, explained
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, value_of
 from penstock.files.space import require_space
 from penstock.model.errors import PenstockError, UsageError
@@ -42,7 +42,7 @@ def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
             for part in export.parts:
                 with _new_file(Path(export.master).parent / part.file, overwrite) as new:
                     copy_part(export, part, new, progress)
-        with _new_file(Path(export.master), overwrite) as new:
+        with _new_file(Path(export.master), overwrite) as new, explained(Path(export.source)):
             _write_master(export, new)
     except OSError as error:
         raise PenstockError(

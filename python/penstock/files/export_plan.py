@@ -4,6 +4,7 @@ Readers that know fixed names, one frame a chunk and one codec are served by a s
 recorded one. What they need: docs/explanation/decisions/0032-readers-that-know-fixed-names.md.
 """
 
+import contextlib
 import math
 import os
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import h5py
 import numpy
 from pydantic import BaseModel
 
-from penstock.files.hdf5 import FILTER_NAMES, item_at, open_for_reading, value_of
+from penstock.files.hdf5 import FILTER_NAMES, attribute_of, item_at, open_for_reading, value_of
 from penstock.files.inspect import LEDGER, PLACES, main_dataset
 from penstock.files.members import is_member
 from penstock.model.errors import PenstockError, UsageError
@@ -75,7 +76,7 @@ def plan_export(
     master = output or path.with_name(f"{path.stem}_master.h5")
     if not master.parent.is_dir():
         raise UsageError(f"{master.parent} is no folder", "make it first, or name another one")
-    with open_for_reading(path) as file:
+    with open_for_reading(path) as file, explained(path):
         frames = _frames_of(file, path)
         count = math.prod(frames.shape[:-2])
         parts = _copied(master, count, frames_a_file) if copies else _linked(frames, path, master.parent)
@@ -97,8 +98,22 @@ def plan_export(
     return export
 
 
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What HDF5 says of a file that is damaged or made to be so becomes a PenstockError."""
+    try:
+        yield
+    except (RuntimeError, KeyError, ValueError) as error:
+        raise PenstockError(
+            f"{path} is damaged, or not as Penstock writes files: {error}", "`penstock check` tells more"
+        ) from error
+
+
 def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
     """The dataset with the frames, in a file that can be exported at all."""
+    exported = attribute_of(file, "penstock_source")
+    if exported is not None:
+        raise UsageError(f"{path} is an export", f"name the recorded file: {exported}")
     if is_member(file):
         raise UsageError(f"{path} holds a part of a series", "name the file that shows the whole series")
     frames = main_dataset(file)
@@ -201,7 +216,10 @@ def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, in
         whole = (first[0], *last[1:]) == (at, *(extent - 1 for extent in frames.shape[1:])) and not any(
             first[1:]
         )
-        from_the_start = not any(source.src_space.get_select_bounds()[0])
+        selected = source.src_space
+        from_the_start = selected.get_select_type() == h5py.h5s.SEL_ALL or not any(
+            selected.get_select_bounds()[0]
+        )
         if (
             not whole
             or not from_the_start

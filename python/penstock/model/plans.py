@@ -131,7 +131,7 @@ class ScanPlan(Plan):
 
 
 class NexusPlan(Plan):
-    """Names that NeXus asks for and detectors do not tell. What is not given is `unknown` in the file, or absent.
+    """Names that NeXus asks for and detectors do not tell; not given they are `unknown` in the file, or absent.
 
     A series whose start message has `user_data.penstock.nexus` (the same fields) goes by these instead.
     """
