@@ -268,6 +268,23 @@ def test_frames_that_are_not_there_and_exports_are_refused(series: Callable[[str
         plan_export(path, "xds")
 
 
+def test_what_grows_and_what_is_linked_is_copied_as_it_stands(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    with h5py.File(path, "r+") as file:
+        column = file.create_dataset("/entry/sample/temperature", data=numpy.arange(7.0), maxshape=(None,))
+        column.attrs["units"] = "K"
+        file["/entry/sample/t"] = h5py.SoftLink("/entry/sample/temperature")
+        file["/entry/sample/gone"] = h5py.SoftLink("/nowhere")
+        file["/entry/sample/frames"] = file["/entry/data/data"]
+    for reader in ("xds", "eiger"):
+        export(path, reader, overwrite=True)
+        with h5py.File(path.with_name("s_master.h5")) as file:
+            sample = file["/entry/sample"]
+            assert list(sample["temperature"]) == list(sample["t"]) == list(range(7))
+            assert sample["temperature"].attrs["units"] == "K"
+            assert not {"gone", "frames"} & set(sample)
+
+
 def test_a_file_that_has_no_end_is_refused(series: Callable[[str], Path]) -> None:
     path = series("one")
     with h5py.File(path, "r+") as file:

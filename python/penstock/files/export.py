@@ -151,7 +151,8 @@ def _copy_dataset(item: h5py.Dataset, into: h5py.Group, name: str) -> None:
     """In its own type, but without chunks: neggia reads no others, and HDF5 1.8 not those of 1.10."""
     if item.shape is None or item.nbytes > _VALUE_BYTES_MAX:
         return
-    space = item.id.get_space()
+    # Without chunks it cannot grow either, as columns of a recorded file may.
+    space = h5py.h5s.create_simple(item.shape) if item.shape else h5py.h5s.create(h5py.h5s.SCALAR)
     copy = h5py.h5d.create(into.id, name.encode(), item.id.get_type(), space)
     values = numpy.empty(item.shape, dtype=item.dtype)
     item.id.read(h5py.h5s.ALL, h5py.h5s.ALL, values)

@@ -131,7 +131,7 @@ class ScanPlan(Plan):
 
 
 class NexusPlan(Plan):
-    """Names that NeXus asks for and detectors do not tell; not given they are `unknown` in the file, or absent.
+    """Names that NeXus asks for and detectors do not tell; without one the file says `unknown`, or nothing.
 
     A series whose start message has `user_data.penstock.nexus` (the same fields) goes by these instead.
     """
