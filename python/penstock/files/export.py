@@ -4,9 +4,7 @@
 names of the files that DECTRIS' file writer makes for EIGER detectors, for HDF5 1.8 on. Both are NXmx.
 """
 
-import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ _NOT_COPIED = ("data", "penstock", "metadata")  # of the entry
 
 
 def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
-    """Writes the files of `export.writes`, the master last; each gets its name when it is whole.
+    """Writes the files of `export.writes`; they get their names when all are whole, the master last.
 
     Files that are there stay, but for exports where `overwrite` is true. UsageError: a name is taken.
     PenstockError: the storage does not take it, or a frame cannot be read.
@@ -36,31 +34,25 @@ def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
     for path in export.writes:
         _require_free(path, overwrite)
     if export.copies:
-        require_space(Path(export.master).parent, _stored_bytes(Path(export.source)), "the export")
+        # Roughly: frames that are encoded again may need more.
+        require_space(Path(export.master).parent, export.recorded_bytes, "the export")
+    folder = Path(export.master).parent
+    new = {path: path.with_name(f".{path.name}.{os.getpid()}.new") for path in export.writes}
     try:
-        if export.copies:
-            for part in export.parts:
-                with _new_file(Path(export.master).parent / part.file, overwrite) as new:
-                    copy_part(export, part, new, progress)
-        with _new_file(Path(export.master), overwrite) as new, explained(Path(export.source)):
-            _write_master(export, new)
+        with explained(Path(export.source)):
+            if export.copies:
+                for part in export.parts:
+                    copy_part(export, part, new[folder / part.file], progress)
+            _write_master(export, new[Path(export.master)])
+        for path in export.writes:
+            _name(new[path], path, overwrite)
     except OSError as error:
         raise PenstockError(
             f"the export cannot be written: {error}", "check the folder and its free space"
         ) from error
-
-
-def _stored_bytes(source: Path) -> int:
-    """Of the recorded file and what its frames lie in, roughly: frames encoded again may need more."""
-    with open_for_reading(source) as file:
-        names = {
-            part.file_name
-            for data in file["/entry/data"].values()
-            if data.is_virtual
-            for part in data.virtual_sources()
-        }
-    files = [source, *(source.parent / name for name in names)]
-    return sum(file.stat().st_size for file in files if file.is_file())
+    finally:
+        for written in new.values():
+            written.unlink(missing_ok=True)
 
 
 def _require_free(path: Path, overwrite: bool) -> None:
@@ -81,23 +73,17 @@ def _require_free(path: Path, overwrite: bool) -> None:
         )
 
 
-@contextlib.contextmanager
-def _new_file(path: Path, overwrite: bool) -> Iterator[Path]:
-    """A name to write to; what is written has the name `path` afterwards, or is gone after an error."""
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+def _name(new: Path, path: Path, overwrite: bool) -> None:
+    """Unlike a rename, a link takes nobody's place."""
+    if overwrite:
+        new.replace(path)
+        return
     try:
-        yield new
-        if overwrite:
-            new.replace(path)
-            return
-        try:
-            os.link(new, path)  # unlike a rename it takes nobody's place
-        except FileExistsError as error:
-            raise UsageError(f"{path} is there already", "another command has just written it") from error
-        except OSError:  # a file system without links
-            new.rename(path)
-    finally:
-        new.unlink(missing_ok=True)
+        os.link(new, path)
+    except FileExistsError as error:
+        raise UsageError(f"{path} is there already", "another command has just written it") from error
+    except OSError:  # a file system without links
+        new.rename(path)
 
 
 def _write_master(export: Export, path: Path) -> None:

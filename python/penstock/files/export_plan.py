@@ -55,6 +55,7 @@ class Export(BaseModel):
     type: str
     missing: int
     parts: list[Part]
+    recorded_bytes: int
     notes: list[str] = []
 
     @property
@@ -80,6 +81,7 @@ def plan_export(
         frames = _frames_of(file, path)
         count = math.prod(frames.shape[:-2])
         parts = _copied(master, count, frames_a_file) if copies else _linked(frames, path, master.parent)
+        recorded = _recorded_files(path, frames)
         export = Export(
             reader=reader,
             source=str(path),
@@ -92,8 +94,9 @@ def plan_export(
             type=frames.dtype.name,
             missing=_missing(file),
             parts=parts,
+            recorded_bytes=sum(file.stat().st_size for file in recorded),
         )
-        _refuse_sources(export, path, frames)
+        _refuse_recorded(export, recorded)
     export.notes = list(_notes(export))
     return export
 
@@ -270,13 +273,16 @@ def _not_so(why: str) -> PenstockError:
     return PenstockError(why, f"{_COPY}; {_RECORD_SO}")
 
 
-def _refuse_sources(export: Export, path: Path, frames: h5py.Dataset) -> None:
+def _recorded_files(path: Path, frames: h5py.Dataset) -> list[Path]:
+    """The files with the frames that are there, each once."""
+    names = {part.file_name for part in frames.virtual_sources()} if frames.is_virtual else set()
+    return [path, *(path.parent / name for name in sorted(names - {"."}) if (path.parent / name).is_file())]
+
+
+def _refuse_recorded(export: Export, recorded: list[Path]) -> None:
     """Nothing that is recorded may be in the way of what is written."""
-    recorded = [path] + [
-        path.parent / part.file_name for part in (frames.virtual_sources() if frames.is_virtual else ())
-    ]
     for written in export.writes:
-        if any(written.exists() and source.exists() and written.samefile(source) for source in recorded):
+        if any(written.exists() and written.samefile(file) for file in recorded):
             raise UsageError(f"{written} holds recorded frames", "name another file with --output")
 
 
