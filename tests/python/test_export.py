@@ -196,6 +196,7 @@ def interleaved(path: Path) -> None:
         layout[rank::2] = h5py.VirtualSource(f"s_member_{rank}.h5", "/entry/data/data", shape=(6, 48, 80))[
             rank::2
         ]
+        shutil.copy(path, path.with_name(f"s_member_{rank}.h5"))
     with h5py.File(path, "r+") as file:
         del file["/entry/data/data"], file[f"{DETECTOR}/data"]
         file["/entry/data"].create_virtual_dataset("data", layout)
@@ -283,6 +284,14 @@ def test_what_grows_and_what_is_linked_is_copied_as_it_stands(series: Callable[[
             assert list(sample["temperature"]) == list(sample["t"]) == list(range(7))
             assert sample["temperature"].attrs["units"] == "K"
             assert not {"gone", "frames"} & set(sample)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_member_that_is_not_there_is_missed(series: Callable[[str], Path], copies: bool) -> None:
+    path = series("split")
+    path.with_name("s_member_1.h5").unlink()
+    with pytest.raises(PenstockError, match=r"s_member_1\.h5 is not there"):
+        plan_export(path, "xds", copies=copies)
 
 
 def test_a_file_that_has_no_end_is_refused(series: Callable[[str], Path]) -> None:

@@ -15,9 +15,9 @@ import h5py
 import numpy
 from pydantic import BaseModel
 
-from penstock.files.hdf5 import FILTER_NAMES, attribute_of, item_at, open_for_reading, value_of
+from penstock.files.hdf5 import FILTER_NAMES, attribute_of, item_at, open_for_reading, require_file, value_of
 from penstock.files.inspect import LEDGER, PLACES, main_dataset
-from penstock.files.members import is_member
+from penstock.files.members import is_member, members_of
 from penstock.model.errors import PenstockError, UsageError
 
 Reader = Literal["xds", "eiger"]
@@ -79,9 +79,9 @@ def plan_export(
         raise UsageError(f"{master.parent} is no folder", "make it first, or name another one")
     with open_for_reading(path) as file, explained(path):
         frames = _frames_of(file, path)
+        recorded = _recorded_files(file, path, frames)
         count = math.prod(frames.shape[:-2])
         parts = _copied(master, count, frames_a_file) if copies else _linked(frames, path, master.parent)
-        recorded = _recorded_files(path, frames)
         export = Export(
             reader=reader,
             source=str(path),
@@ -273,10 +273,15 @@ def _not_so(why: str) -> PenstockError:
     return PenstockError(why, f"{_COPY}; {_RECORD_SO}")
 
 
-def _recorded_files(path: Path, frames: h5py.Dataset) -> list[Path]:
-    """The files with the frames that are there, each once."""
-    names = {part.file_name for part in frames.virtual_sources()} if frames.is_virtual else set()
-    return [path, *(path.parent / name for name in sorted(names - {"."}) if (path.parent / name).is_file())]
+def _recorded_files(file: h5py.File, path: Path, frames: h5py.Dataset) -> list[Path]:
+    """The files with the frames, each once. A UsageError where one is absent: its frames read as others."""
+    members = members_of(file, path)
+    names = set(members.names) if members else set()
+    if frames.is_virtual:
+        names |= {part.file_name for part in frames.virtual_sources()} - {"."}
+    for name in sorted(names):
+        require_file(path.parent / name)
+    return [path, *(path.parent / name for name in sorted(names))]
 
 
 def _refuse_recorded(export: Export, recorded: list[Path]) -> None:
