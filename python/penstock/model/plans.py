@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from penstock.model.units import Size
 
@@ -98,7 +98,13 @@ class ScanAxisPlan(Plan):
         return self
 
 
-NexusName = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
+def _name(value: str) -> str:
+    if len(value.encode()) > 256 or any(ord(letter) < 0x20 or letter == "\x7f" for letter in value):
+        raise ValueError("a name has up to 256 bytes and no control characters")
+    return value
+
+
+NexusName = Annotated[str, AfterValidator(_name)]
 
 
 class ScanPlan(Plan):
