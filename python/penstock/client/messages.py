@@ -30,11 +30,11 @@ OWN_FIELDS = {
 }
 
 
-def _plain(_: object, value: object) -> Any:
+def _plain(encoder: cbor2.CBOREncoder, value: object) -> None:
     """Of numpy's scalars and arrays, in metadata: numbers and lists."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise FrameError(f"metadata has a {type(value).__name__}, which has no place in a message")
+    if not isinstance(value, np.generic | np.ndarray):
+        raise FrameError(f"metadata has a {type(value).__name__}, which has no place in a message")
+    encoder.encode(value.tolist())
 
 
 def typed(array: np.ndarray[Any, Any]) -> Any:
