@@ -203,7 +203,8 @@ enum penstock_count_of {
 };
 /* 0 of what it does not know. */
 PENSTOCK_API uint64_t penstock_count(const penstock_series* series, int which);
-/* Number of the refused frame at `index`, and the reason (until the next call); of the first 1000. */
+/* Number of the refused frame at `index`, and the reason (until the next call); of the first 1000. The number is
+ * UINT64_MAX where the answer came thousands of frames later, and after an acknowledgement that covers it. */
 PENSTOCK_API int penstock_refused(const penstock_series* series, size_t index, uint64_t* number, const char** reason);
 /* The moment of penstock_begin(), in nanoseconds since 1970. */
 PENSTOCK_API int64_t penstock_date_ns(const penstock_series* series);

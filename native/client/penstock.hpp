@@ -217,7 +217,7 @@ class Series {
     send({Pixels{{}, image.data(), image.bytes(), PENSTOCK_PLAIN}}, std::move(owner), info);
   }
   /// One channel; nothing is copied.
-  template <typename T>
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   void send(std::vector<T>&& image, const FrameInfo& info = {}) {
     auto owner = std::make_shared<const std::vector<T>>(std::move(image));
     const View<T> pixels(owner->data(), owner->size());

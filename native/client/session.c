@@ -51,10 +51,27 @@ int pst_session_check_open(pst_session* session) {
 
 /* What the recorder says. */
 
+/* Notes a frame that was refused, once: an error for each channel may come. An acknowledgement that covers the frame
+ * may come first; what was refused is in the ledger, not in the file. */
+static void note_refusal(pst_session* session, const pst_reply* reply) {
+  const size_t place = (size_t)(reply->sequence % PST_RECENT);
+  const int is_recent = session->recent[place].sequence == reply->sequence;
+  uint64_t number = is_recent ? session->recent[place].number : UINT64_MAX;
+  pst_refusal* refusal;
+  if (is_recent) session->recent[place].sequence = NO_SEQUENCE;
+  if (!pst_window_refuse(&session->window, reply->sequence, &number)) {
+    if (!is_recent && reply->sequence + PST_RECENT > session->sequence) return;
+    --session->counts[PENSTOCK_COUNT_ACKNOWLEDGED];
+  }
+  ++session->counts[PENSTOCK_COUNT_REFUSED];
+  if (session->refusals_count == PST_REFUSALS_MAX) return;
+  refusal = &session->refusals[session->refusals_count++];
+  refusal->number = number;
+  (void)snprintf(refusal->reason, sizeof(refusal->reason), "%.*s", bounded(reply->text.size), reply->text.data);
+}
+
 static int handle_error(pst_session* session, const pst_reply* reply) {
   const char* what;
-  uint64_t number;
-  pst_refusal* refusal;
   if (session->greeted && reply->sequence == 0) {
     (void)pst_fail(session, PST_LOST, "the recorder ends the connection: %.*s", bounded(reply->text.size),
                    reply->text.data);
@@ -67,12 +84,7 @@ static int handle_error(pst_session* session, const pst_reply* reply) {
   if (what != NULL)
     return pst_fail(session, PENSTOCK_REFUSED, "%s:%s: the recorder refuses %s \"%.80s\": %.*s", session->host,
                     session->port, what, session->name, bounded(reply->text.size), reply->text.data);
-  if (!pst_window_refuse(&session->window, reply->sequence, &number)) return PENSTOCK_OK;
-  ++session->counts[PENSTOCK_COUNT_REFUSED];
-  if (session->refusals_count == PST_REFUSALS_MAX) return PENSTOCK_OK;
-  refusal = &session->refusals[session->refusals_count++];
-  refusal->number = number;
-  (void)snprintf(refusal->reason, sizeof(refusal->reason), "%.*s", bounded(reply->text.size), reply->text.data);
+  note_refusal(session, reply);
   return PENSTOCK_OK;
 }
 
@@ -192,6 +204,8 @@ static int send_frame(pst_session* session, pst_kept* frame) {
   header.pixels_bytes = frame->pixels_bytes;
   header.sequence = frame->sequence = session->sequence;
   header.message_crc = frame->message_crc;
+  session->recent[frame->sequence % PST_RECENT].sequence = frame->sequence;
+  session->recent[frame->sequence % PST_RECENT].number = frame->number;
   pst_encode_header(&header, frame->head);
   pieces[0].data = frame->head;
   pieces[0].bytes = frame->head_bytes;
@@ -233,6 +247,7 @@ static int connect_once(pst_session* session, int64_t timeout_ms) {
   session->sequence = 0;
   session->received_bytes = 0;
   pst_window_rewind(&session->window);
+  memset(session->recent, 0xff, sizeof(session->recent)); /* NO_SEQUENCE */
   session->socket = pst_net_connect(session->host, session->port, timeout_ms, why, sizeof(why));
   if (session->socket == PST_NO_SOCKET) return lost(session, why);
   status = send_message(session, PST_HELLO, 0, session->hello.data, session->hello.size);

@@ -4,7 +4,7 @@
 
 #include "client/window.h"
 
-enum { PST_ERROR_BYTES = 512, PST_REFUSALS_MAX = 1000, PST_REASON_BYTES = 160, PST_LOST = 100 };
+enum { PST_RECENT = 4096, PST_ERROR_BYTES = 512, PST_REFUSALS_MAX = 1000, PST_REASON_BYTES = 160, PST_LOST = 100 };
 
 typedef struct pst_refusal {
   uint64_t number;
@@ -34,6 +34,10 @@ typedef struct pst_session {
   int64_t looked_ms;
   int greeted, answered;
   uint64_t start_sequence, end_sequence;
+  /* Frames whose numbers are known by their messages, acknowledged or not: at the sequence number modulo PST_RECENT. */
+  struct {
+    uint64_t sequence, number;
+  } recent[PST_RECENT];
 
   /* The series. */
   int over, ending, closed;

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pytest
 from conftest import Record
 from mid_series import native_recorder
-from plain_client import ERROR, HELLO, crc32c, message
+from plain_client import ACK, CLOSED, ERROR, HELLO, crc32c, message
 
 from penstock.client import (
     ClientError,
@@ -422,6 +422,30 @@ def test_hostile_answers(said: bytes, why: str) -> None:
         pytest.raises(ClientError, match=why),
     ):
         small(address, connect_timeout=0.3)
+
+
+def test_a_refusal_after_an_acknowledgement_that_covers_it_is_told() -> None:
+    """As a recorder may say it; once for each of two channels."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(message(HELLO, 0, {"type": "hello", "name": "x"}))
+        ack = {"type": "ack", "series_unique_id": "s"}
+        connection.sendall(message(ACK, 1, ack | {"safe_below": 0}))
+        refusal = message(ERROR, 3, {"type": "error", "sequence": 3, "code": "dropped", "message": "full"})
+        time.sleep(0.3)
+        connection.sendall(message(ACK, 2, ack | {"safe_below": 3}) + refusal + refusal)
+        connection.sendall(message(CLOSED, 5, ack | {"safe_below": 3, "problem": None}))
+        while connection.recv(1 << 16):
+            pass
+
+    with made_up_recorder(answer) as address:
+        series = small(address)
+        for image in images_of(3):
+            series.send(image)
+        with pytest.raises(FramesRefusedError, match="refused 1 of 3"):
+            series.close()
+    assert (series.acknowledged, series.waiting) == (2, 0)
+    assert [refusal.number for refusal in series.refused] == [1]
 
 
 def test_a_recorder_that_never_answers_the_start_is_given_up() -> None:
