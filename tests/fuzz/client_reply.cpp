@@ -24,7 +24,7 @@ void check(const pst_view& view, const std::vector<std::uint8_t>& message) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const char* why = nullptr;
   pst_header header;
-  if (size < 1) return 0;
+  if (size < 2) return 0;
   if (size >= PST_HEADER_BYTES) {
     std::array<std::uint8_t, PST_HEADER_BYTES> head;
     std::memcpy(head.data(), data, head.size());

@@ -48,7 +48,7 @@ TEST(ClientWire, HeadersAreThoseOfTheRecorder) {
 }
 
 /// What the client reads of a message of the recorder's; the reason where it refuses it.
-std::string read(std::vector<std::byte> bytes, pst_reply& reply) {
+std::string read(const std::vector<std::byte>& bytes, pst_reply& reply) {
   const char* why = nullptr;
   pst_header header;
   const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
@@ -66,7 +66,7 @@ TEST(ClientWire, RepliesOfTheRecorderAreRead) {
   pst_reply reply;
   for (const auto kind : {TcpKind::hello, TcpKind::ack, TcpKind::error, TcpKind::closed, TcpKind::bye}) {
     const auto bytes = stream::encode_control(kind, 0, control);
-    ASSERT_EQ(read(bytes, reply), "");
+    ASSERT_EQ(read(bytes, reply), "");  // whose views lie in `bytes`
     EXPECT_EQ(reply.kind, static_cast<int>(kind));
     const bool of_series = kind == TcpKind::ack || kind == TcpKind::closed;
     EXPECT_EQ(std::string(reply.series.data, reply.series.size), of_series ? "01ABC" : "");
@@ -76,7 +76,8 @@ TEST(ClientWire, RepliesOfTheRecorderAreRead) {
     EXPECT_EQ(std::string(reply.text.data, reply.text.size), has_text ? control.text : "");
   }
   control.text.clear();
-  ASSERT_EQ(read(stream::encode_control(TcpKind::closed, 0, control), reply), "") << "problem: null";
+  const auto closed = stream::encode_control(TcpKind::closed, 0, control);
+  ASSERT_EQ(read(closed, reply), "") << "problem: null";
   EXPECT_EQ(reply.text.size, 0u);
 }
 
