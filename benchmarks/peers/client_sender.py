@@ -1,4 +1,4 @@
-"""The Python client as fast as it goes: client_sender.py ADDRESS COLUMNS FRAMES; client_sender.cpp is its peer."""
+"""The Python client as fast as it goes: client_sender.py ADDRESS COLUMNS FRAMES."""
 
 import json
 import sys

@@ -13,7 +13,7 @@ from measure.results import Result, Sample, beside_best
 
 ROWS = 512
 FRAME_BYTES = (64 << 10, 1 << 20, 4 << 20)
-RAW_BYTES = 8 * GIB
+RAW_BYTES = 2 * GIB
 AT_LEAST = 0.8
 
 

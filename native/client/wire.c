@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+static const uint8_t magic[] = {'P', 'N', 'S', 'T'};
+
 /* Of four bits at a time: messages are short, and pixels are not summed. Polynomial 0x82f63b78, reflected. */
 static const uint32_t steps[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
                                    0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
@@ -31,7 +33,7 @@ static uint64_t get(const uint8_t* from, int bytes) {
 
 void pst_encode_header(const pst_header* header, uint8_t into[PST_HEADER_BYTES]) {
   memset(into, 0, PST_HEADER_BYTES);
-  memcpy(into, "PNST", 4);
+  memcpy(into, magic, sizeof(magic));
   put(into + 4, 1, 2);
   put(into + 6, (uint64_t)header->kind, 2);
   put(into + 8, header->flags, 4);
@@ -44,7 +46,7 @@ void pst_encode_header(const pst_header* header, uint8_t into[PST_HEADER_BYTES])
 
 int pst_decode_header(const uint8_t from[PST_HEADER_BYTES], pst_header* header, const char** why) {
   *why = "its answer is no message of a recorder";
-  if (memcmp(from, "PNST", 4) != 0 || get(from + 60, 4) != pst_crc32c(from, 60)) return -1;
+  if (memcmp(from, magic, sizeof(magic)) != 0 || get(from + 60, 4) != pst_crc32c(from, 60)) return -1;
   header->kind = (int)get(from + 6, 2);
   header->flags = (uint32_t)get(from + 8, 4);
   header->message_bytes = (uint32_t)get(from + 12, 4);
