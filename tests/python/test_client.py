@@ -249,6 +249,21 @@ def test_an_exception_does_not_end_the_series(record: Record, tmp_path: Path) ->
         assert np.array_equal(file["/entry/data/data"][...], images)
 
 
+def test_without_what_windows_lacks(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither sendmsg() nor poll()."""
+    monkeypatch.setattr("penstock.client.connection._HAS_SENDMSG", False)
+    monkeypatch.setattr("penstock.client.connection._HAS_POLL", False)
+    recorder = record(tmp_path)
+    images = images_of(3, (900, 1000))
+    with small(recorder.address, shape=(900, 1000)) as series:
+        for number, image in enumerate(images):
+            assert series.send(image, number=np.int64(2 * number)) == 2 * number
+    end = recorder.series_end()
+    assert (end.frames_written, end.missing) == (3, 2)
+    with h5py.File(end.file) as file:
+        assert np.array_equal(file["/entry/data/data"][::2], images)
+
+
 def test_elements_are_parts_of_one_frame(record: Record, tmp_path: Path) -> None:
     recorder = record(tmp_path)
     images = images_of(4, (60, 40))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -119,7 +120,7 @@ class Series:
         self,
         image: Image | Mapping[str, Image],
         *,
-        number: int | None = None,
+        number: SupportsIndex | None = None,
         metadata: Mapping[str, Any] | None = None,
         start_time_ns: int | None = None,
         stop_time_ns: int | None = None,
@@ -136,8 +137,7 @@ class Series:
         ClientTimeoutError tells that the frame was not taken. Waits as well while the recorder takes nothing,
         and while there is no connection.
         """
-        if number is None:
-            number = self._next_number
+        number = self._next_number if number is None else operator.index(number)
         if number < self._next_number:
             raise FrameError(f"frame {number} comes after frame {self._next_number - 1}; numbers must rise")
         self._session.check_open()
@@ -170,7 +170,7 @@ class Series:
         return self.safe_below
 
     def wait_acknowledged(self, timeout: float | None = None) -> None:
-        """Waits until all frames that were sent are acknowledged. The series goes on.
+        """Waits until all frames that were sent are acknowledged or refused. The series goes on.
 
         Where the recorder's chunks have several frames, the last ones are acknowledged by the end of the
         series only: there use close(), or leave the `with`.
