@@ -33,6 +33,9 @@ from penstock.client import (
     SeriesProblemError,
 )
 from penstock.client.crc32c import crc32c as fast_crc32c
+from penstock.client.messages import ImageMessages
+from penstock.client.pixels import spec_of
+from penstock.client.wire import Kind, header
 from penstock.model.events import SeriesStart
 
 SHAPE = (30, 40)
@@ -52,6 +55,22 @@ def test_the_checksum_is_that_of_the_protocol() -> None:
     data = random.Random(1).randbytes(2000)
     for size in (*range(12), 511, 512, 513, 514, 515, 516, 1024, 1025, 2000):
         assert fast_crc32c(data[:size]) == crc32c(data[:size]), size
+
+
+def test_checksums_that_are_not_made_anew() -> None:
+    """Of headers and messages in which only numbers differ."""
+    for name in ("s", "x" * 256):
+        images = ImageMessages(1, name, spec_of("uint16", SHAPE), "2026-01-02T03:04:05Z")
+        for number in (0, 1, 23, 24, 255, 256, 65535, 65536, 1 << 32, (1 << 63) - 1) * 2:
+            text, checksum = images.encode(number, {"0": ("", 2400)}, None, {})
+            assert checksum == crc32c(text), number
+            head = header(Kind.IMAGE, number, len(text), checksum, pixels_bytes=2400)
+            assert struct.unpack("<I", head[60:]) == (crc32c(head[:60]),), number
+    images = ImageMessages(1, "y" * 256, spec_of("uint16", SHAPE), "2026-01-02T03:04:05Z")
+    for number in range(3):
+        text, checksum = images.encode(number, {"c" * 250: ("", 2400)}, None, {})
+        assert len(text) > 512
+        assert checksum == crc32c(text)
 
 
 def test_it_needs_numpy_and_cbor2_only() -> None:

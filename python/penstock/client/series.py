@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.client import messages
-from penstock.client.crc32c import crc32c
 from penstock.client.errors import FrameError, FramesRefusedError
 from penstock.client.pixels import Compressed, Image, by_channel, spec_of, view_of
 from penstock.client.session import Opening, Patience, Refusal, Session
@@ -149,16 +148,14 @@ class Series:
         }
         times = {"start_time": start_time_ns, "stop_time": stop_time_ns, "real_time": real_time_ns}
         given = {key: value for key, value in times.items() if value is not None}
-        message = self._images.encode(number, data, metadata, given)
+        message, checksum = self._images.encode(number, data, metadata, given)
         addresses = (
             () if self._copy else tuple(_address(view) for view in views.values() if not view.readonly)
         )
         self._check_kept(number, addresses)
         size = sum(view.nbytes for view in views.values())
         self._session.make_room(size, timeout, f"frame {number} found no room")
-        self._session.window.push(
-            Kept(number, message, crc32c(message), list(views.values()), size, addresses)
-        )
+        self._session.window.push(Kept(number, message, checksum, list(views.values()), size, addresses))
         self._next_number = number + 1
         self._sent += 1
         self._session.flush()
