@@ -50,8 +50,8 @@ def _added_by(followed_by: int) -> list[int]:
 
 
 def patched(crc: int, size: int, at: int, number: int) -> int:
-    """The checksum of `size` bytes, at most BLOCK, once the little-endian `number` stands at `at`, where zeros
-    were when it was `crc`: the parts of a sum add up."""
+    """The checksum of `size` bytes (at most BLOCK) with the little-endian `number` at `at`; `crc` is that with
+    zeros there. The parts of a sum add up."""
     while number:
         crc ^= _added_by(size - 1 - at)[number & 0xFF]
         number >>= 8
