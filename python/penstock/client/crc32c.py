@@ -50,8 +50,10 @@ def _added_by(followed_by: int) -> list[int]:
 
 
 def patched(crc: int, size: int, at: int, number: int) -> int:
-    """The checksum of `size` bytes (at most BLOCK) with the little-endian `number` at `at`; `crc` is that with
-    zeros there. The parts of a sum add up."""
+    """The checksum of `size` bytes, at most BLOCK, with the little-endian `number` at `at`.
+
+    `crc` is that with zeros there: the parts of a sum add up.
+    """
     while number:
         crc ^= _added_by(size - 1 - at)[number & 0xFF]
         number >>= 8
