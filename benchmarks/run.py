@@ -27,6 +27,7 @@ from measure.process import BenchmarkError
 from measure.report import markdown
 from measure.results import Result
 from rows import (
+    client,
     codec,
     compare,
     filters,
@@ -67,6 +68,7 @@ ROWS: dict[str, Row] = {
     "ranks": ranks.shared_file,
     "readers": readers.beside_writer,
     "recovery": recovery.million,
+    "client": client.python_beside_cpp,
     "integrity": integrity.cost,
     "memory": memory.bounded,
     "load": load.alone,
