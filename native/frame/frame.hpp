@@ -12,6 +12,7 @@
 #include "base/bytes.hpp"
 #include "frame/array.hpp"
 #include "frame/encoding.hpp"
+#include "frame/wire_form.hpp"
 
 namespace penstock {
 
@@ -31,6 +32,7 @@ struct Frame {
   std::optional<std::uint32_t> element;  ///< of the detector, where each has a stream of its own
   ArraySpec spec;                        ///< of the decoded pixels
   Encoding encoding = Encoding::none;
+  WireForm form;             ///< of the elements, under `encoding`
   Bytes payload;             ///< in `encoding`; alive as long as `owner`
   std::size_t capacity = 0;  ///< bytes that may be read from payload.data() on; 0: payload.size()
   /// Memory right before the payload that whoever holds `owner` may write, so that a message's head

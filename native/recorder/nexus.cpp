@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "recorder/nexus_geometry.hpp"
+#include "recorder/nexus_kept.hpp"
 #include "recorder/nexus_tree.hpp"
 #include "store/hdf5/filter_plugin.hpp"
 
@@ -85,7 +86,8 @@ void add_detector(Tree& tree, const Series& series) {
   tree.optional(path + "/count_time", series.count_time_s, {units("s")});
   tree.optional(path + "/frame_time", series.frame_time_s, {units("s")});
   tree.optional(path + "/saturation_value", series.saturation_value);
-  tree.value(path + "/bit_depth_readout", scalar(static_cast<std::int64_t>(8 * size_of(series.frame.type))));
+  const std::uint64_t bits = 8 * size_of(series.frame.type);
+  tree.value(path + "/bit_depth_readout", scalar(static_cast<std::int64_t>(series.bit_depth_readout.value_or(bits))));
   tree.optional(path + "/countrate_correction_applied", series.countrate_correction_enabled);
   tree.optional(path + "/flatfield_applied", series.flatfield_enabled);
   tree.optional(path + "/pixel_mask_applied", series.pixel_mask_enabled);
@@ -106,7 +108,13 @@ void add_penstock(Tree& tree, const Series& series) {
     tree.value("/entry/penstock/detector_translation",
                store::vector_of({series.detector_translation_m->begin(), series.detector_translation_m->end()}),
                {units("m")});
-  for (const auto& [name, text] : series.unknown_json) tree.value("/entry/penstock/start/" + plain_name(name), text);
+  if (!series.unknown.empty()) {
+    tree.group("/entry/penstock/start", "NXcollection");
+    add_kept(tree, "/entry/penstock/start", series.unknown);
+  }
+  // In JSON they would be unreadable.
+  if (!series.user_data_cbor.empty())
+    add_kept(tree, "/entry/penstock", {{"user_data_arrays", series.user_data_cbor}}, Kept::arrays);
   tree.group("/entry/penstock/timing", "NXcollection");
 }
 

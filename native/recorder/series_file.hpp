@@ -142,7 +142,7 @@ class SeriesFile final : private store::Listener {
     // guarded by mutex
     std::unique_ptr<store::ChunkWriter> writer;
     store::FilterScratch filtered;
-    std::vector<std::byte> frame;  ///< expanded, of one that came compressed otherwise than the file is
+    std::vector<std::byte> frame;  ///< expanded, of one that came otherwise than the file has it
     std::vector<std::byte> tile;
   };
 

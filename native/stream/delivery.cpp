@@ -42,6 +42,7 @@ Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::
     frame.number = FrameNumber{image.image_id};
     frame.spec = std::move(channel.spec);
     frame.encoding = channel.encoding;
+    frame.form = channel.form;
     frame.payload = channel.payload;
     frame.capacity = readable_from(channel.payload, readable);
     frame.owner = owner;

@@ -59,6 +59,7 @@ Result<void> read_data(CborReader& reader, const ArrayContext& context, ImageMes
     PEN_ASSIGN(auto array, read_array(reader, context));
     channel.spec = std::move(array.spec);
     channel.encoding = array.encoding;
+    channel.form = array.form;
     channel.payload = array.payload;
     image.channels.push_back(std::move(channel));
     return {};
