@@ -51,10 +51,10 @@ struct Series {
   ArraySpec frame;                      ///< [rows, columns] and type, of one channel, and of one element
   std::optional<ElementPlace> element;  ///< as user_data tells it
   bool resumed = false;                 ///< its sender has begun it before; what is there must not be replaced
-  /// Whom it came from, where that sends one series after the other and hears nothing of what becomes of them; empty: not
-  /// told. Several may deal the frames of one series.
+  /// Whom it came from, where that sends one series after the other and hears nothing of what becomes of them; empty:
+  /// not told. Several may deal the frames of one series.
   std::string source = {};
-  std::uint64_t window_frames = 0;      ///< its sender keeps so many that are not acknowledged; 0: not told, or none
+  std::uint64_t window_frames = 0;  ///< its sender keeps so many that are not acknowledged; 0: not told, or none
 
   std::optional<double> beam_center_x;  ///< pixels
   std::optional<double> beam_center_y;

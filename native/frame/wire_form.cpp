@@ -80,7 +80,8 @@ void turn(const std::vector<std::uint64_t>& shape, const std::byte* from, std::b
 
 template <typename Word, bool swapped, bool half>
 void straighten_as(const WireForm& form, const ArraySpec& spec, Bytes sent, MutableBytes into) {
-  if (form.column_major && spec.shape.size() > 1) return turn<Word, swapped, half>(spec.shape, sent.data(), into.data());
+  if (form.column_major && spec.shape.size() > 1)
+    return turn<Word, swapped, half>(spec.shape, sent.data(), into.data());
   constexpr std::size_t out_bytes = half ? 4 : sizeof(Word);
   const auto count = sent.size() / sizeof(Word);
   for (std::size_t i = 0; i < count; ++i)

@@ -12,8 +12,8 @@ struct Sent {
   WireForm form = {};
 };
 
-/// Decodes `bytes` and makes the elements right. `into` has the size of `spec`; `bytes`, where they are not encoded, have
-/// been seen to have that of what was sent.
+/// Decodes `bytes` and makes the elements right. `into` has the size of `spec`; `bytes`, where they are not encoded,
+/// have been seen to have that of what was sent.
 Result<void> expand(const Sent& sent, const ArraySpec& spec, Bytes bytes, MutableBytes into, CodecScratch& scratch);
 
 }  // namespace penstock::recorder

@@ -166,6 +166,8 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
   }
 }
 
+bool is_floating(ElementType type) { return type == ElementType::f32 || type == ElementType::f64; }
+
 void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
   const auto none = std::vector<std::byte>(8, std::byte{0xFF});  // -1
   const auto time_column = [&](const char* name, const char* since) {
@@ -178,8 +180,8 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
                             ElementType::u8,
                             {},
                             {{"meaning", std::string("0 missing, 1 received, 2 damaged, 3 dropped, 4 lost")}}});
-  time_column("exposure_start", "arm date");
-  time_column("exposure_stop", "arm date");
+  time_column("exposure_start", "series_date, or the arm date where that was not told");
+  time_column("exposure_stop", "series_date, or the arm date where that was not told");
   time_column("exposure_real", "duration");
   time_column("received", "1970-01-01T00:00:00Z");
   time_column("encoded", "1970-01-01T00:00:00Z");
@@ -187,10 +189,10 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
   for (const auto& column : columns)
     layout.columns.push_back({.path = "/entry/metadata/" + column.name,
                               .type = column.type,
-                              .fill = column.text_bytes == 0 && column.type == ElementType::f64
-                                          ? fill_value(column.type)
-                                          : std::vector<std::byte>{},
-                              .text_bytes = column.text_bytes});
+                              .fill = column.text_bytes == 0 && is_floating(column.type) ? fill_value(column.type)
+                                                                                         : std::vector<std::byte>{},
+                              .text_bytes = column.text_bytes,
+                              .shape = column.shape});
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ constexpr std::uint64_t bytes_max = 64 << 20;
 
 class Keeper {
  public:
-  Keeper(Tree& tree, std::string base, Kept which) : tree_(tree), base_(std::move(base)), which_(which) { limits_.frame_bytes_max = bytes_max; }
+  Keeper(Tree& tree, std::string base, Kept which) : tree_(tree), base_(std::move(base)), which_(which) {
+    limits_.frame_bytes_max = bytes_max;
+  }
 
   Result<void> add(const std::string& path, CborReader& reader);
 
@@ -164,7 +166,8 @@ Result<void> Keeper::add(const std::string& path, CborReader& reader) {
     case CborKind::bytes: {
       PEN_ASSIGN(const auto bytes, reader.bytes());
       if (bytes.empty() || bytes.size() > bytes_max - bytes_) return {};
-      return put(path, store::ArrayValue{{ElementType::u8, {bytes.size()}}, {bytes.begin(), bytes.end()}}, bytes.size());
+      return put(path, store::ArrayValue{{ElementType::u8, {bytes.size()}}, {bytes.begin(), bytes.end()}},
+                 bytes.size());
     }
     default: break;
   }

@@ -9,7 +9,6 @@
 
 #include "base/clock.hpp"
 #include "base/threads.hpp"
-#include "recorder/expand.hpp"
 #include "recorder/file_name.hpp"
 
 namespace penstock::recorder {
@@ -24,21 +23,11 @@ constexpr std::size_t closed_names_max = 1024;
 /// So long after its close a series of the same name is taken for the same, if an element begins that it lacked.
 constexpr std::int64_t late_element_ns = 60'000'000'000;
 
-/// Files of one name are numbered up to here.
-constexpr unsigned same_names_max = 1000;
-
 std::size_t count_pulled(const std::vector<SourceConfig>& sources) {
   std::set<std::string> endpoints;
   for (const auto& source : sources)
     if (source.kind == SourceConfig::Kind::zmq && !source.bind) endpoints.insert(source.endpoint);
   return endpoints.size();
-}
-
-/// The path with a number before its suffix.
-std::string numbered(const std::string& path, unsigned number) {
-  const std::filesystem::path whole(path);
-  return (whole.parent_path() / fmt::format("{}-{}{}", whole.stem().string(), number, whole.extension().string()))
-      .string();
 }
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -147,53 +136,6 @@ std::shared_ptr<SeriesFile> Recorder::find(const std::string& series_unique_id) 
   return found == open_.end() ? nullptr : found->second.file;
 }
 
-/// Masks and tables may come compressed; the file holds them plain. Those of a detector's elements are kept until the
-/// series is closed: `used_bytes` of others are there already.
-void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
-  CodecScratch scratch;
-  const auto budget = config_.pool_bytes / 4;  // they live as long as the series does
-  auto left = budget - std::min(budget, used_bytes);
-  const auto plain = [&](NamedArray& array, std::string_view field) {
-    if (array.encoding == Encoding::none && array.form.plain()) {
-      const bool fits = !series.element || array.data.size() <= left;
-      if (!fits)
-        reject("start", make_error(Errc::too_large,
-                                   "{} of channel {} has {} bytes; masks and tables of all elements may have {}", field,
-                                   array.channel, array.data.size(), budget));
-      else if (series.element)
-        left -= array.data.size();
-      return fits;
-    }
-    auto bytes = array.spec.bytes(config_.frame_bytes_max);
-    Result<void> decoded = bytes.ok() ? Result<void>{} : Result<void>(bytes.error());
-    if (bytes.ok() && *bytes > left)
-      decoded = make_error(Errc::too_large, "{} bytes decoded; masks and tables of a series may have {} together",
-                           *bytes, budget);
-    if (!decoded.ok()) bytes = std::uint64_t{0};
-    left -= *bytes;
-    std::vector<std::byte> raw(*bytes);
-    if (decoded.ok()) decoded = expand({array.encoding, array.form}, array.spec, array.data, raw, scratch);
-    if (!decoded.ok()) {
-      reject("start", decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
-      return false;
-    }
-    array.data = std::move(raw);
-    array.encoding = Encoding::none;
-    array.form = {};
-    return true;
-  };
-  const auto foreign = [&](const NamedArray& array) {
-    return std::find(series.channels.begin(), series.channels.end(), array.channel) == series.channels.end();
-  };
-  std::erase_if(series.pixel_mask, foreign);
-  std::erase_if(series.flatfield, foreign);
-  std::erase_if(series.pixel_mask, [&](auto& array) { return !plain(array, "pixel_mask"); });
-  std::erase_if(series.flatfield, [&](auto& array) { return !plain(array, "flatfield"); });
-  if (series.countrate_correction_table &&
-      !plain(*series.countrate_correction_table, "countrate_correction_lookup_table"))
-    series.countrate_correction_table.reset();
-}
-
 Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   const std::string unique_id = series.unique_id;
   const auto element = series.element;
@@ -261,23 +203,6 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
                                 {"file", path},
                                 {"frames", frames},
                                 {"frames_before", before}});
-  return file;
-}
-
-/// A detector that began to count anew cannot be told that a file has this name already, and its frames would be lost:
-/// the file gets a number.
-Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::string& path, bool answered) {
-  const auto make = config_.resume ? &SeriesFile::resume : &SeriesFile::create;
-  if (answered) return make(env_, config_, team_, std::move(series), path);
-  auto file = make(env_, config_, team_, series, path);
-  const auto wanted = path;
-  for (unsigned number = 2; !file.ok() && file.error().code() == Errc::already_exists && number <= same_names_max;
-       ++number) {
-    path = numbered(wanted, number);
-    file = make(env_, config_, team_, series, path);
-  }
-  if (file.ok() && path != wanted)
-    spdlog::warn("{} is there already, and series \"{}\" is another one: it goes into {}", wanted, series.unique_id, path);
   return file;
 }
 
@@ -365,7 +290,8 @@ Result<void> Recorder::claim(const std::string& unique_id, const std::optional<E
     return make_error(Errc::refused, "series \"{}\" is being closed; try again later", unique_id);
   // Of a pusher that was late with its start, when others had brought everything.
   if (!source.empty() && whole_names_.contains(unique_id))
-    return make_error(Errc::out_of_order, "series_unique_id \"{}\" is closed already, with all of its frames", unique_id);
+    return make_error(Errc::out_of_order, "series_unique_id \"{}\" is closed already, with all of its frames",
+                      unique_id);
   // Another series of the same name begins with elements that were in the one before.
   if (const auto before = closed_elements_.find(unique_id); element && before != closed_elements_.end() &&
                                                             monotonic_ns() < before->second.until_ns &&

@@ -131,8 +131,8 @@ class Recorder final : public FrameSink {
   void end_at(unsigned rank, const SeriesEnd& end);
   static bool have_all_ended(const Open& open);
   void note_element(const std::string& unique_id, const std::optional<ElementPlace>& element, unsigned rank);
-  bool note_source(const std::string& unique_id, const std::string& source,
-                   const std::optional<ElementPlace>& element, unsigned rank = job::lead);
+  bool note_source(const std::string& unique_id, const std::string& source, const std::optional<ElementPlace>& element,
+                   unsigned rank = job::lead);
   void end_others_of(const std::string& source, const std::string& unique_id, unsigned rank);
   void end_open(Open& open, unsigned rank, const SeriesEnd& end, bool at_once = true);
   void tell_if_busy(std::int64_t now_ns);
@@ -162,7 +162,7 @@ class Recorder final : public FrameSink {
   void reap(bool all);
 
   Env& env_;
-  Config config_;  // constant once start() has loaded its filters
+  Config config_;             // constant once start() has loaded its filters
   const std::size_t pulled_;  ///< sources that send one series after the other
   Events& events_;
   Team& team_;
@@ -196,7 +196,7 @@ class Recorder final : public FrameSink {
   /// Of which rank, which element, and which source.
   using EarlyEnd = std::tuple<unsigned, std::optional<std::uint32_t>, std::string>;
   std::map<std::string, std::set<EarlyEnd>> early_ends_;  ///< by series that has not started
-  std::map<std::string, std::int64_t> unknown_;  ///< series that the lead did not know, and when (monotonic)
+  std::map<std::string, std::int64_t> unknown_;           ///< series that the lead did not know, and when (monotonic)
   std::map<std::string, Parting> partings_;
   std::map<std::string, std::vector<Session>> untold_;  ///< of closed series whose file the lead is completing
   std::set<unsigned> stopped_ranks_;

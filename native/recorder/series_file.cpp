@@ -293,7 +293,10 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
       return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
     }
   }
+  if (expand_arrays(frame.metadata))
+    spdlog::warn("{}: image {}: an array that it brings along cannot be expanded", path_, value(frame.number));
   if (!fitted_.load(std::memory_order_acquire)) {
+    note_series_date(frame.series_date);
     // What has to be expanded before it is stored does not tell how the file is encoded.
     PEN_TRY(fit(frame.form.plain() ? frame.encoding : Encoding::none, meta_columns(frame.metadata)));
   }
@@ -332,6 +335,12 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     ++unsettled_;
   }
   return std::optional<Task>(Task{std::move(frame), slot, *place, crc, std::move(joined.block), std::move(joined.due)});
+}
+
+/// Times of exposure count from there, which need not be when the detector was armed. The first frame's counts.
+void SeriesFile::note_series_date(const std::string& date) {
+  std::lock_guard lock(first_mutex_);
+  if (series_date_.empty()) series_date_ = date;
 }
 
 bool SeriesFile::can_be(FrameNumber number) const {

@@ -83,8 +83,7 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
   auto plain = head;
   plain.crc.reset();
   slot.frame.resize(raw_bytes_a_part_);
-  const auto decoded =
-      expand({frame.encoding, frame.form}, frame.spec, frame.payload, slot.frame, scratch);
+  const auto decoded = expand({frame.encoding, frame.form}, frame.spec, frame.payload, slot.frame, scratch);
   if (!decoded.ok()) handed.fate = Fate::damaged;
   PEN_TRY(decoded, "image {}", value(frame.number));
   return write_raw(frame, slot.frame, plain, slot, scratch, handed);

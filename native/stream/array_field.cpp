@@ -12,8 +12,8 @@ constexpr std::uint64_t typed_array_last = 87;
 Result<void> read_type_of_tag(std::uint64_t tag, ArrayField& field) {
   constexpr std::uint64_t clamped_u8 = 68, no_type = 76;
   if (tag < typed_array_first || tag > typed_array_last || tag == no_type)
-    return make_error(Errc::malformed, "tag {} where a typed array (tags {} to {}) is expected", tag,
-                      typed_array_first, typed_array_last);
+    return make_error(Errc::malformed, "tag {} where a typed array (tags {} to {}) is expected", tag, typed_array_first,
+                      typed_array_last);
   const bool is_float = (tag & 16) != 0, is_signed = (tag & 8) != 0, little_endian = (tag & 4) != 0;
   const auto size = tag & 3;
   if (is_float) {

@@ -166,6 +166,10 @@ void write_value(CborWriter& writer, const MetaValue& value) {
         if constexpr (std::is_same_v<Held, std::uint64_t>) writer.unsigned_integer(held);
         if constexpr (std::is_same_v<Held, double>) writer.floating(held);
         if constexpr (std::is_same_v<Held, std::string>) writer.text(held);
+        if constexpr (std::is_same_v<Held, MetaArray>) {
+          write_array_head(writer, held.spec, held.encoding, held.form);
+          writer.bytes(held.data);
+        }
       },
       value);
 }

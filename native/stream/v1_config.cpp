@@ -170,12 +170,12 @@ void conclude(const Reading& reading, const MessageLimits& limits, V1Header& hea
   }
   constexpr std::uint64_t images_max = std::uint64_t{1} << 48;
   if (reading.triggers > 0 && reading.images_a_trigger > images_max / reading.triggers)
-    header.remarks.push_back(make_error(Errc::too_large, "nimages is {} and ntrigger {}; the series is taken as open-ended",
+    header.remarks.push_back(make_error(Errc::too_large,
+                                        "nimages is {} and ntrigger {}; the series is taken as open-ended",
                                         reading.images_a_trigger, reading.triggers));
   else
     series.frames = reading.images_a_trigger * reading.triggers;
-  if (reading.distance_m && !series.detector_translation_m)
-    series.detector_translation_m = {0, 0, *reading.distance_m};
+  if (reading.distance_m && !series.detector_translation_m) series.detector_translation_m = {0, 0, *reading.distance_m};
   for (const auto& [name, axis] : reading.axes) series.goniometer.push_back(axis);
 }
 
@@ -186,7 +186,8 @@ void read_v1_config(const Json& config, const MessageLimits& limits, V1Header& h
   for (const auto& [key, value] : config.items()) {
     if (value.is_null()) continue;
     const auto known = std::find_if(keys.begin(), keys.end(), [&key = key](const Key& k) { return k.name == key; });
-    const auto taken = known != keys.end() ? std::optional(known->read(value, reading)) : read_axis(key, value, reading);
+    const auto taken =
+        known != keys.end() ? std::optional(known->read(value, reading)) : read_axis(key, value, reading);
     if (taken && *taken) continue;
     keep(key, value, limits, header.series);
     if (taken)

@@ -92,7 +92,8 @@ Result<void> read_encoding(Fields& fields, V1Image& image) {
 Result<void> check_pixels(Fields& fields, Bytes pixels, const MessageLimits& limits, const V1Image& image) {
   PEN_ASSIGN(const auto size, fields.whole("size", pixels.size()));
   if (size != pixels.size())
-    return make_error(Errc::mismatch, "size is {}, but part {} has {} bytes", size, image.pixel_part + 1, pixels.size());
+    return make_error(Errc::mismatch, "size is {}, but part {} has {} bytes", size, image.pixel_part + 1,
+                      pixels.size());
   PEN_ASSIGN(const auto bytes, image.spec.bytes(limits.frame_bytes_max));
   if (image.encoding == Encoding::none && pixels.size() != bytes)
     return make_error(Errc::mismatch, "shape [{}] (rows first) of {} needs {} bytes, but part {} has {}",

@@ -1,8 +1,9 @@
-/// The Stream V1 messages of one sender on their way to the sink: which series they belong to, and their pixels' memory.
+/// The Stream V1 messages of one sender on their way to the sink: which series they belong to, and their pixels'
+/// memory.
 ///
 /// A series has a number there and no name. Each header begins another series, which gets a name of its number and
-/// the time, so that a detector that counts anew overwrites nothing. Its file is made with the first image, which has the
-/// shape and the type that are valid.
+/// the time, so that a detector that counts anew overwrites nothing. Its file is made with the first image, which has
+/// the shape and the type that are valid.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-/// Stream V1 messages from hostile peers: whatever the parts, parsing answers, and what it says of an image is borne out
-/// by its parts. Parts stand one after another, each with its length in front (32 bits, little-endian).
+/// Stream V1 messages from hostile peers: whatever the parts, parsing answers, and what it says of an image is borne
+/// out by its parts. Parts stand one after another, each with its length in front (32 bits, little-endian).
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

@@ -16,10 +16,10 @@ from detector_stream import SHAPE, frames_of, least_message, multi_dimensional, 
 from ports import free_ports
 from pusher import Pusher
 
-from penstock.model.events import RecorderSeriesEnd, Rejected
+from penstock.model.events import Listening, RecorderSeriesEnd, Rejected
 
 FRAMES = frames_of("uint16")
-PATIENCE = "end_timeout_s: 3\nidle_timeout_s: 1.5\n"
+PATIENCE = "end_timeout_s: 3\nidle_timeout_s: 10\n"
 
 
 def start(name: str = "s", number: int = 1, frames: int = 0, **more: object) -> dict[str, object]:
@@ -42,7 +42,9 @@ def pull(
     config = folder / "record.yaml"
     config.write_text(settings, encoding="ascii")
     options = [text for endpoint in endpoints for text in ("--zmq", endpoint)]
-    return record(folder, str(config), *options, "--series", str(series), listen=False)
+    recorder = record(folder, str(config), *options, "--series", str(series), listen=False)
+    recorder.until(Listening)
+    return recorder
 
 
 def rejected(recorder: RecordCommand) -> list[str]:
@@ -60,9 +62,9 @@ def test_the_end_of_one_pusher_does_not_cut_the_tail_of_another(record: Record, 
     recorder = pull(record, tmp_path, one, other)
     with Pusher(one) as first, Pusher(other) as second:
         first.send(start(), *(image(frame) for frame in (0, 2, 4)), end())
-        time.sleep(0.8)
+        time.sleep(0.3)
         second.send(start())
-        time.sleep(0.8)
+        time.sleep(0.3)
         began = time.monotonic()
         second.send(*(image(frame) for frame in (1, 3, 5)), end())
         ended = recorder.series_end()
@@ -76,7 +78,7 @@ def test_the_end_of_one_pusher_does_not_cut_the_tail_of_another(record: Record, 
 
 def test_pushers_that_die_or_disagree_cost_nobody_elses_frames(record: Record, tmp_path: Path) -> None:
     one, other, third = endpoints(3)
-    recorder = pull(record, tmp_path, one, other, third)
+    recorder = pull(record, tmp_path, one, other, third, settings="end_timeout_s: 9\nidle_timeout_s: 1\n")
     with Pusher(one) as first, Pusher(third) as odd:
         with Pusher(other) as dies:
             first.send(start(frames=6), image(0))
@@ -270,3 +272,38 @@ def test_the_old_stream_with_an_old_number_and_with_no_header(record: Record, tm
     assert "a message of 2 parts, of which the first is no JSON" in told[2]
     assert "image 1 of series 5 has 3 parts, expected 4" in told[3]
     assert "image 1 is of series 9, but the last header was that of series 5" in told[4]
+
+
+def test_arrays_that_frames_bring_along_are_columns_of_their_shape(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    positions = numpy.arange(18, dtype="float64").reshape(6, 3)
+    counts = numpy.arange(6 * 8 * 4, dtype="uint16").reshape(6, 8, 4)
+    with Pusher(endpoint) as pusher:
+        pusher.send(start(frames=6))
+        for number in range(6):
+            user_data: dict[str, object] = {
+                "position": cbor2.CBORTag(86, positions[number].tobytes()),
+                "counts": compressed(counts[number], 69) if number % 2 else big_endian(counts[number]),
+                "list": [1, 2],
+                "large": cbor2.CBORTag(64, bytes(5000)),
+            }
+            if number == 4:
+                user_data = {"position": cbor2.CBORTag(86, bytes(16)), "counts": 1}
+            pusher.send({**image(number), "user_data": user_data})
+        pusher.send(end())
+        assert recorder.series_end().frames_received == 6
+    code, log = recorder.stop()
+    assert code == 0, log
+    assert '"position", which frames bring along, does not fit' in log
+    with h5py.File(tmp_path / "s.h5") as file:
+        metadata = file["/entry/metadata"]
+        assert metadata["position"].shape == (6, 3)
+        others = [0, 1, 2, 3, 5]
+        assert (metadata["position"][...][others] == positions[others]).all()
+        assert numpy.isnan(metadata["position"][4]).all()
+        assert metadata["counts"].dtype == "uint16"
+        assert (metadata["counts"][...][others] == counts[others]).all()
+        assert (metadata["counts"][4] == 0).all()
+        assert metadata["list"].asstr()[0] == "[1,2]"
+        assert metadata["large"].asstr()[0].startswith('"AAAA')

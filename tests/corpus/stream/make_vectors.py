@@ -134,6 +134,17 @@ def images() -> dict[str, object]:
         user_data={"i": -3, "u": 2**64 - 1, "f": 1.5, "t": "text", "b": True, "n": None, "l": [1, 2]},
         gain=4,
     )
+    typed = struct.pack(">3H", 1, 2, 3)
+    vectors["image_metadata_arrays"] = image(
+        user_data={
+            "position": CBORTag(86, struct.pack("<3d", 1, 2, 3)),
+            "counts": CBORTag(40, [[3, 1], CBORTag(65, typed)]),
+            "packed": CBORTag(69, CBORTag(56500, ["bslz4", 2, struct.pack(">QI", 6, 8192) + typed])),
+            "large": CBORTag(64, bytes(4097)),
+            "wrong": CBORTag(40, [[2, 2], CBORTag(65, typed)]),
+        }
+        | {f"more_{i}": CBORTag(64, bytes(4096)) for i in range(4)},
+    )
     vectors["image_user_data_text"] = image(user_data="just text")
     vectors["image_unknown_fields"] = image(tomorrow={"a": [1, 2, {"b": 1.5}]}, more=b"\x00\xff")
     return vectors

@@ -57,7 +57,8 @@ constexpr ElementType type_for() {
 }
 
 TYPED_TEST(Elements, ComeRightFromEveryOrder) {
-  for (const std::vector<std::uint64_t>& shape : {std::vector<std::uint64_t>{7}, {3, 5}, {65, 34}, {4, 3, 5}, {2, 3, 4, 5}}) {
+  for (const std::vector<std::uint64_t>& shape :
+       {std::vector<std::uint64_t>{7}, {3, 5}, {65, 34}, {4, 3, 5}, {2, 3, 4, 5}}) {
     std::size_t count = 1;
     for (const auto extent : shape) count *= extent;
     std::vector<TypeParam> values(count);
@@ -77,7 +78,8 @@ TEST(WireForm, HalfFloatsBecomeSinglesOfTheSameValue) {
   std::vector<std::uint16_t> halves(65536);
   for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
   for (const bool big_endian : {false, true}) {
-    const auto singles = made_right<float>({big_endian, false, true}, {ElementType::f32, {65536}}, bytes_of(halves, big_endian));
+    const auto singles =
+        made_right<float>({big_endian, false, true}, {ElementType::f32, {65536}}, bytes_of(halves, big_endian));
     for (std::size_t i = 0; i < halves.size(); ++i) {
       const int exponent = (halves[i] >> 10) & 31, fraction = halves[i] & 1023;
       double expected = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);

@@ -151,6 +151,29 @@ TEST(Message, UserDataBecomesMetadata) {
   EXPECT_EQ(text.metadata, (std::vector<Entry>{{"user_data", std::string("just text")}}));
 }
 
+TEST(Message, SmallArraysOfAFrameStayArrays) {
+  const auto [bytes, image] = parse_vector<ImageMessage>("image_metadata_arrays");
+  ASSERT_EQ(image.metadata.size(), 9u);
+  const auto array = [&metadata = image.metadata](std::size_t i) {
+    return std::get_if<MetaArray>(&metadata[i].second);
+  };
+  ASSERT_NE(array(0), nullptr);
+  EXPECT_EQ(array(0)->spec, (ArraySpec{ElementType::f64, {3}}));
+  ASSERT_NE(array(1), nullptr);
+  EXPECT_EQ(array(1)->spec, (ArraySpec{ElementType::u16, {3, 1}}));
+  EXPECT_EQ(array(1)->form, big_endian);
+  ASSERT_NE(array(2), nullptr);
+  EXPECT_EQ(array(2)->encoding, Encoding::bitshuffle_lz4);
+  EXPECT_EQ(array(2)->spec, (ArraySpec{ElementType::u16, {3}}));
+  EXPECT_EQ(array(3), nullptr) << "larger than 4 KiB";
+  EXPECT_EQ(image.metadata[4].second, MetaValue(std::string(R"([[2,2],"AAEAAgAD"])"))) << "no array, but kept";
+  EXPECT_NE(array(7), nullptr);
+  EXPECT_EQ(array(8), nullptr) << "16 KiB are there already";
+  const auto again = parse_message(encode_image(image), limits);
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(std::get<ImageMessage>(*again).metadata, image.metadata);
+}
+
 TEST(Message, UnknownFieldsOfAnImageAreKeptAsJson) {
   const auto [bytes, image] = parse_vector<ImageMessage>("image_unknown_fields");
   ASSERT_EQ(image.metadata.size(), 2u);
@@ -212,7 +235,10 @@ void expect_full_arrays(const Series& series) {
   EXPECT_EQ(series.user_data_json, R"({"list":[1,2.5,null,true],"sample":"lysozyme"})");
   ASSERT_EQ(series.unknown.size(), 1u);
   // {"deep": [1, {"er": h'0102'}]}, as it was sent
-  EXPECT_EQ(as_text(series.unknown.at("a_field_of_tomorrow")), "\xa1\x64" "deep\x82\x01\xa1\x62" "erB\x01\x02");
+  EXPECT_EQ(as_text(series.unknown.at("a_field_of_tomorrow")),
+            "\xa1\x64"
+            "deep\x82\x01\xa1\x62"
+            "erB\x01\x02");
 }
 
 TEST(Message, EveryFieldOfAStartMessageIsUnderstood) {
@@ -335,7 +361,8 @@ constexpr auto bad_vectors = std::to_array<BadVector>({
     {"bad_shape_with_0", "shape [0, 4] has a dimension of 0"},
     {"bad_shape_empty", "shape with no dimension"},
     {"bad_shape_negative", "expected an unsigned integer, found a negative integer"},
-    {"bad_algorithm", "compression algorithm \"trpx\", which no HDF5 filter expands; set the detector's compression to bslz4"},
+    {"bad_algorithm",
+     "compression algorithm \"trpx\", which no HDF5 filter expands; set the detector's compression to bslz4"},
     {"bad_modifier", "\"bslz4\" with modifier 4, but the elements have 2 bytes"},
     {"bad_compressed_incomplete", "without bytes"},
     {"bad_array_is_text", "expected a tag, found text"},

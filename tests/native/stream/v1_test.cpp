@@ -141,10 +141,9 @@ TEST(StreamV1, EncodingsAreUnderstood) {
 TEST(StreamV1, AnAppendixBecomesMetadata) {
   using Entry = std::pair<std::string, MetaValue>;
   const auto told = parse_vector<V1Image>("image_appendix").message.metadata;
-  EXPECT_EQ(told, (std::vector<Entry>{{"dose", 1.5},
-                                      {"gain", std::int64_t{2}},
-                                      {"l", std::string("[1,2]")},
-                                      {"note", std::string("n")}}));
+  EXPECT_EQ(told,
+            (std::vector<Entry>{
+                {"dose", 1.5}, {"gain", std::int64_t{2}}, {"l", std::string("[1,2]")}, {"note", std::string("n")}}));
   const auto text = parse_vector<V1Image>("image_appendix_text").message.metadata;
   EXPECT_EQ(text, (std::vector<Entry>{{"appendix", std::string("caf\xef\xbf\xbd")}}));
 }
