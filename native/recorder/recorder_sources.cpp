@@ -123,7 +123,7 @@ void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end, bool at
 /// the file gets a number.
 Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::string& path, bool answered) {
   const auto make = config_.resume ? &SeriesFile::resume : &SeriesFile::create;
-  if (answered) return make(env_, config_, team_, std::move(series), path);
+  if (answered || series.resumed) return make(env_, config_, team_, std::move(series), path);
   auto file = make(env_, config_, team_, series, path);
   const auto wanted = path;
   for (unsigned number = 2; !file.ok() && file.error().code() == Errc::already_exists && number <= same_names_max;
