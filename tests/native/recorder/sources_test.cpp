@@ -20,8 +20,11 @@ class Sources : public RecorderFixture {
     config_ = small_config();
     config_.idle_timeout_s = 20;
     config_.sources.clear();
-    for (const auto* endpoint : {"tcp://a:1", "tcp://b:1"})
-      config_.sources.push_back({.kind = SourceConfig::Kind::zmq, .endpoint = endpoint});
+    for (const auto* endpoint : {"tcp://a:1", "tcp://b:1"}) {
+      auto& source = config_.sources.emplace_back();
+      source.kind = SourceConfig::Kind::zmq;
+      source.endpoint = endpoint;
+    }
   }
 
   std::unique_ptr<Recorder> start() {
