@@ -16,7 +16,7 @@ from detector_stream import SHAPE, frames_of, least_message, multi_dimensional, 
 from ports import free_ports
 from pusher import Pusher
 
-from penstock.model.events import Listening, RecorderSeriesEnd, Rejected
+from penstock.model.events import Listening, RecorderSeriesEnd, Rejected, SeriesStart
 
 FRAMES = frames_of("uint16")
 PATIENCE = "end_timeout_s: 3\nidle_timeout_s: 10\n"
@@ -82,6 +82,7 @@ def test_pushers_that_die_or_disagree_cost_nobody_elses_frames(record: Record, t
     with Pusher(one) as first, Pusher(third) as odd:
         with Pusher(other) as dies:
             first.send(start(frames=6), image(0))
+            recorder.until(SeriesStart)  # whoever comes first is right
             dies.send(start(frames=6), image(1))
         odd.send(start(frames=7), image(4))
         time.sleep(0.3)
