@@ -12,6 +12,7 @@
 #include "base/bytes.hpp"
 #include "frame/array.hpp"
 #include "frame/encoding.hpp"
+#include "frame/wire_form.hpp"
 
 namespace penstock {
 
@@ -21,8 +22,20 @@ constexpr std::uint64_t value(FrameNumber number) { return static_cast<std::uint
 
 class AckListener;
 
+/// An array that a frame brings along, as it was sent.
+struct MetaArray {
+  ArraySpec spec;  ///< once decoded
+  std::vector<std::byte> data = {};
+  Encoding encoding = Encoding::none;
+  WireForm form = {};
+
+  bool operator==(const MetaArray&) const = default;
+};
+/// Decoded. Rows wait in memory before they are written, thousands of them.
+constexpr std::uint64_t meta_array_bytes_max = 4096;
+
 /// One value of per-frame metadata.
-using MetaValue = std::variant<std::int64_t, std::uint64_t, double, std::string>;
+using MetaValue = std::variant<std::int64_t, std::uint64_t, double, std::string, MetaArray>;
 
 struct Frame {
   std::string series_unique_id;
@@ -31,6 +44,7 @@ struct Frame {
   std::optional<std::uint32_t> element;  ///< of the detector, where each has a stream of its own
   ArraySpec spec;                        ///< of the decoded pixels
   Encoding encoding = Encoding::none;
+  WireForm form;             ///< of the elements, under `encoding`
   Bytes payload;             ///< in `encoding`; alive as long as `owner`
   std::size_t capacity = 0;  ///< bytes that may be read from payload.data() on; 0: payload.size()
   /// Memory right before the payload that whoever holds `owner` may write, so that a message's head
@@ -40,6 +54,7 @@ struct Frame {
   /// CRC-32C of the payload, where the source made it while the bytes were in the cache.
   std::optional<std::uint32_t> payload_crc;
 
+  std::string series_date;  ///< as sent, RFC 3339; empty where it was not
   // From the source, nanoseconds since the series' date; -1 where the source told nothing.
   std::int64_t exposure_start_ns = -1;
   std::int64_t exposure_stop_ns = -1;

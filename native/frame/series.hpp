@@ -11,15 +11,17 @@
 
 #include "frame/array.hpp"
 #include "frame/encoding.hpp"
+#include "frame/wire_form.hpp"
 
 namespace penstock {
 
-/// An array that a start message carries (mask, flat field, table), little-endian.
+/// An array that a start message carries (mask, flat field, table).
 struct NamedArray {
   std::string channel;
   ArraySpec spec;               ///< once decoded
   std::vector<std::byte> data;  ///< in `encoding`, as it was sent
   Encoding encoding = Encoding::none;
+  WireForm form = {};  ///< of the elements, under `encoding`
 };
 
 /// The part of each frame that a stream brings, where a detector's elements send one each: the elements have one shape,
@@ -49,7 +51,10 @@ struct Series {
   ArraySpec frame;                      ///< [rows, columns] and type, of one channel, and of one element
   std::optional<ElementPlace> element;  ///< as user_data tells it
   bool resumed = false;                 ///< its sender has begun it before; what is there must not be replaced
-  std::uint64_t window_frames = 0;      ///< its sender keeps so many that are not acknowledged; 0: not told, or none
+  /// Whom it came from, where that sends one series after the other and hears nothing of what becomes of them; empty:
+  /// not told. Several may deal the frames of one series.
+  std::string source = {};
+  std::uint64_t window_frames = 0;  ///< its sender keeps so many that are not acknowledged; 0: not told, or none
 
   std::optional<double> beam_center_x;  ///< pixels
   std::optional<double> beam_center_y;
@@ -75,9 +80,12 @@ struct Series {
   std::vector<NamedArray> flatfield;
   std::optional<NamedArray> countrate_correction_table;
 
-  /// `user_data` and every field not named above, as JSON text.
-  std::optional<std::string> user_data_json;
-  std::map<std::string, std::string> unknown_json;
+  std::optional<std::uint64_t> bit_depth_readout;
+
+  std::optional<std::string> user_data_json;  ///< `user_data` as JSON text
+  std::vector<std::byte> user_data_cbor;      ///< the same as it was sent, with its arrays; may be empty
+  /// Every field not named above, by name: an item of CBOR, well-formed.
+  std::map<std::string, std::vector<std::byte>> unknown;
 };
 
 struct SeriesEnd {
@@ -85,6 +93,7 @@ struct SeriesEnd {
   std::string unique_id;
   bool by_all = true;                         ///< false while other clients of the source have not ended it
   std::optional<std::uint32_t> element = {};  ///< which one's stream ends, where they have several
+  std::string source = {};                    ///< as in Series
 };
 
 }  // namespace penstock

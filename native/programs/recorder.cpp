@@ -40,7 +40,8 @@ Result<recorder::Config> read_config(const std::string& path, job::Job& job) {
   return config.for_rank(job.rank(), job.ranks());
 }
 
-Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config, std::uint64_t frame_bytes_max) {
+Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config, std::uint64_t frame_bytes_max,
+                                            bool alone) {
   if (config.kind == recorder::SourceConfig::Kind::tcp) {
     stream::TcpSourceOptions options;
     options.host = config.host;
@@ -52,15 +53,17 @@ Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config
   stream::ZmqSourceOptions options;
   options.endpoint = config.endpoint;
   options.bind = config.bind;
+  options.alone = alone;
   options.limits.frame_bytes_max = frame_bytes_max;
   return stream::make_zmq_source(options);
 }
 
 Result<void> start_sources(const recorder::Config& config, recorder::Recorder& recorder,
-                           std::vector<std::unique_ptr<Source>>& sources, recorder::Events& events, unsigned rank) {
+                           std::vector<std::unique_ptr<Source>>& sources, recorder::Events& events, unsigned rank,
+                           unsigned ranks) {
   json addresses = json::array(), pulled = json::array();
   for (const auto& source_config : config.sources) {
-    PEN_ASSIGN(auto source, make_source(source_config, config.frame_bytes_max));
+    PEN_ASSIGN(auto source, make_source(source_config, config.frame_bytes_max, ranks == 1));
     PEN_TRY(source->start(recorder));
     const bool connects = source_config.kind == recorder::SourceConfig::Kind::zmq && !source_config.bind;
     spdlog::info("{} {}", connects ? "pulling from" : "listening on", source->address());
@@ -145,7 +148,7 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   Result<void> started = place(config);
   if (started.ok()) started = recorder.start();
   if (started.ok() && config.metrics) started = serve_metrics(config, recorder, watch, events, job.rank(), metrics);
-  if (started.ok()) started = start_sources(config, recorder, sources, events, job.rank());
+  if (started.ok()) started = start_sources(config, recorder, sources, events, job.rank(), job.ranks());
   if (started.ok()) wait_until_told(signals, stop_at_eof && team.leads(), config, recorder);
   recorder.stop_waiting();
   for (auto& source : sources) source->stop();

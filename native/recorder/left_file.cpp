@@ -112,7 +112,7 @@ std::vector<MetaColumn> metadata_columns(const Description& description) {
   std::vector<MetaColumn> columns;
   for (const auto& node : description.columns)
     if (node.path.starts_with(metadata_group))
-      columns.push_back({node.path.substr(metadata_group.size()), node.type, node.text_bytes});
+      columns.push_back({node.path.substr(metadata_group.size()), node.type, node.text_bytes, node.shape});
   return columns;
 }
 

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "recorder/expand.hpp"
+
 namespace penstock::recorder {
 namespace {
 
@@ -24,6 +26,8 @@ MetaColumn column_of(const std::string& name, const MetaValue& sample) {
     const auto room = std::clamp(2 * text->size(), text_bytes_min, text_bytes_max);
     return {name, ElementType::u8, (room + 15) / 16 * 16};
   }
+  if (const auto* array = std::get_if<MetaArray>(&sample))
+    return {.name = name, .type = array->spec.type, .shape = array->spec.shape};
   if (std::holds_alternative<double>(sample)) return {name, ElementType::f64};
   return {name, std::holds_alternative<std::int64_t>(sample) ? ElementType::i64 : ElementType::u64};
 }
@@ -69,10 +73,13 @@ bool encode_text(std::string_view text, std::size_t room, std::byte* out) {
 }
 
 void encode_nothing(const MetaColumn& column, std::byte* out) {
-  if (column.text_bytes == 0 && column.type == ElementType::f64)
-    store_le(out, std::numeric_limits<double>::quiet_NaN());
-  else
-    std::memset(out, 0, column.row_bytes());
+  const auto bytes = column.row_bytes();
+  std::memset(out, 0, bytes);
+  if (column.text_bytes > 0) return;
+  for (std::size_t at = 0; at < bytes; at += size_of(column.type)) {
+    if (column.type == ElementType::f32) store_le(out + at, std::numeric_limits<float>::quiet_NaN());
+    if (column.type == ElementType::f64) store_le(out + at, std::numeric_limits<double>::quiet_NaN());
+  }
 }
 
 }  // namespace
@@ -85,6 +92,23 @@ std::vector<MetaColumn> meta_columns(const Metadata& metadata) {
     if (!there && is_object_name(name)) columns.push_back(column_of(name, sample));
   }
   return columns;
+}
+
+bool expand_arrays(Metadata& metadata) {
+  bool damaged = false;
+  std::erase_if(metadata, [&](auto& item) {
+    auto* array = std::get_if<MetaArray>(&item.second);
+    if (array == nullptr || (array->encoding == Encoding::none && array->form.plain())) return false;
+    const auto bytes = array->spec.bytes(meta_array_bytes_max);
+    std::vector<std::byte> data(bytes.ok() ? *bytes : 0);
+    CodecScratch scratch;
+    const bool good =
+        bytes.ok() && expand({array->encoding, array->form}, array->spec, array->data, data, scratch).ok();
+    damaged |= !good;
+    *array = MetaArray{std::move(array->spec), std::move(data)};
+    return !good;
+  });
+  return damaged;
 }
 
 void shorten_text(Metadata& metadata) {
@@ -101,12 +125,24 @@ bool encode_value(const MetaValue* value, const MetaColumn& column, std::byte* o
   }
   return std::visit(
       [&](const auto& v) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
+        using Held = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<Held, MetaArray>) {
+          const bool fits = v.spec == ArraySpec{column.type, column.shape} && v.data.size() == column.row_bytes();
+          if (fits && column.text_bytes == 0)
+            std::memcpy(out, v.data.data(), v.data.size());
+          else
+            encode_nothing(column, out);
+          return fits;
+        } else if constexpr (std::is_same_v<Held, std::string>) {
           if (column.text_bytes > 0) return encode_text(v, column.text_bytes, out);
           encode_nothing(column, out);
           return false;
         } else {
           if (column.text_bytes > 0) return encode_text(fmt::format("{}", v), column.text_bytes, out);
+          if (!column.shape.empty()) {
+            encode_nothing(column, out);
+            return false;
+          }
           return encode_number(v, column.type, out);
         }
       },

@@ -18,8 +18,14 @@ struct MetaColumn {
   std::string name;
   ElementType type = ElementType::u8;  ///< of numbers
   std::size_t text_bytes = 0;          ///< of text: UTF-8, padded with zeros; 0 for numbers
+  /// Of an array; empty for one number. At most meta_array_bytes_max bytes.
+  std::vector<std::uint64_t> shape = {};
 
-  std::size_t row_bytes() const { return text_bytes > 0 ? text_bytes : size_of(type); }
+  std::size_t row_bytes() const {
+    std::size_t bytes = text_bytes > 0 ? text_bytes : size_of(type);
+    for (const auto extent : shape) bytes *= extent;
+    return bytes;
+  }
 };
 
 /// The columns that `metadata` (of the first frame) gives rise to. Text, and structures as JSON text,
@@ -27,11 +33,15 @@ struct MetaColumn {
 /// not take for one object.
 std::vector<MetaColumn> meta_columns(const Metadata& metadata);
 
+/// Decodes arrays and makes their elements right. What cannot be decoded is left out, and true comes back.
+bool expand_arrays(Metadata& metadata);
+
 /// Text takes no more memory on its way than a column could hold; encode_value still sees that it was longer.
 void shorten_text(Metadata& metadata);
 
 /// Writes `value` (null: not told) as `column.row_bytes()` bytes. What is not told, and a number that
-/// does not fit, is NaN, 0 or empty text. False where something of the value is lost.
+/// does not fit, is NaN, 0 or empty text; so are all numbers of an array of another shape or type. False where
+/// something of the value is lost.
 bool encode_value(const MetaValue* value, const MetaColumn& column, std::byte* out);
 
 }  // namespace penstock::recorder

@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "recorder/nexus_geometry.hpp"
+#include "recorder/nexus_kept.hpp"
 #include "recorder/nexus_tree.hpp"
 #include "store/hdf5/filter_plugin.hpp"
 
@@ -89,7 +90,8 @@ void add_detector(Tree& tree, const Series& series, const NexusNames& names) {
   tree.optional(path + "/count_time", series.count_time_s, {units("s")});
   tree.optional(path + "/frame_time", series.frame_time_s, {units("s")});
   tree.optional(path + "/saturation_value", series.saturation_value);
-  tree.value(path + "/bit_depth_readout", scalar(static_cast<std::int64_t>(8 * size_of(series.frame.type))));
+  const std::uint64_t bits = 8 * size_of(series.frame.type);
+  tree.value(path + "/bit_depth_readout", scalar(static_cast<std::int64_t>(series.bit_depth_readout.value_or(bits))));
   tree.optional(path + "/countrate_correction_applied", series.countrate_correction_enabled);
   tree.optional(path + "/flatfield_applied", series.flatfield_enabled);
   tree.optional(path + "/pixel_mask_applied", series.pixel_mask_enabled);
@@ -110,7 +112,13 @@ void add_penstock(Tree& tree, const Series& series) {
     tree.value("/entry/penstock/detector_translation",
                store::vector_of({series.detector_translation_m->begin(), series.detector_translation_m->end()}),
                {units("m")});
-  for (const auto& [name, text] : series.unknown_json) tree.value("/entry/penstock/start/" + plain_name(name), text);
+  if (!series.unknown.empty()) {
+    tree.group("/entry/penstock/start", "NXcollection");
+    add_kept(tree, "/entry/penstock/start", series.unknown);
+  }
+  // In JSON they would be unreadable.
+  if (!series.user_data_cbor.empty())
+    add_kept(tree, "/entry/penstock", {{"user_data_arrays", series.user_data_cbor}}, Kept::arrays);
   tree.group("/entry/penstock/timing", "NXcollection");
 }
 
@@ -162,6 +170,8 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
   }
 }
 
+bool is_floating(ElementType type) { return type == ElementType::f32 || type == ElementType::f64; }
+
 void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
   const auto none = std::vector<std::byte>(8, std::byte{0xFF});  // -1
   const auto time_column = [&](const char* name, const char* since) {
@@ -174,8 +184,8 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
                             ElementType::u8,
                             {},
                             {{"meaning", std::string("0 missing, 1 received, 2 damaged, 3 dropped, 4 lost")}}});
-  time_column("exposure_start", "arm date");
-  time_column("exposure_stop", "arm date");
+  time_column("exposure_start", "series_date, or the arm date where that was not told");
+  time_column("exposure_stop", "series_date, or the arm date where that was not told");
   time_column("exposure_real", "duration");
   time_column("received", "1970-01-01T00:00:00Z");
   time_column("encoded", "1970-01-01T00:00:00Z");
@@ -183,10 +193,10 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
   for (const auto& column : columns)
     layout.columns.push_back({.path = "/entry/metadata/" + column.name,
                               .type = column.type,
-                              .fill = column.text_bytes == 0 && column.type == ElementType::f64
-                                          ? fill_value(column.type)
-                                          : std::vector<std::byte>{},
-                              .text_bytes = column.text_bytes});
+                              .fill = column.text_bytes == 0 && is_floating(column.type) ? fill_value(column.type)
+                                                                                         : std::vector<std::byte>{},
+                              .text_bytes = column.text_bytes,
+                              .shape = column.shape});
 }
 
 }  // namespace

@@ -23,9 +23,13 @@ void Tree::group(const std::string& path, const char* klass, std::vector<store::
   layout_.groups.push_back({path, std::move(more)});
 }
 
-void Tree::value(std::string path, store::Value value, std::vector<store::Attribute> attributes) {
+std::string Tree::take(std::string path) {
   while (!taken_.insert(path).second) path += '_';
-  layout_.values.push_back({std::move(path), std::move(value), std::move(attributes)});
+  return path;
+}
+
+void Tree::value(std::string path, store::Value value, std::vector<store::Attribute> attributes) {
+  layout_.values.push_back({take(std::move(path)), std::move(value), std::move(attributes)});
 }
 
 }  // namespace penstock::recorder

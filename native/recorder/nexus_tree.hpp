@@ -30,6 +30,8 @@ class Tree {
   explicit Tree(store::FileLayout& layout) : layout_(layout) {}
 
   void group(const std::string& path, const char* klass, std::vector<store::Attribute> more = {});
+  /// A path that nothing has yet, for names that a sender chose: with '_' at its end where it must be.
+  std::string take(std::string path);
   void value(std::string path, store::Value value, std::vector<store::Attribute> attributes = {});
   template <typename T>
   void optional(const std::string& path, const std::optional<T>& value, std::vector<store::Attribute> attributes = {}) {

@@ -23,6 +23,13 @@ constexpr std::size_t closed_names_max = 1024;
 /// So long after its close a series of the same name is taken for the same, if an element begins that it lacked.
 constexpr std::int64_t late_element_ns = 60'000'000'000;
 
+std::size_t count_pulled(const std::vector<SourceConfig>& sources) {
+  std::set<std::string> endpoints;
+  for (const auto& source : sources)
+    if (source.kind == SourceConfig::Kind::zmq && !source.bind) endpoints.insert(source.endpoint);
+  return endpoints.size();
+}
+
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
@@ -30,6 +37,7 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
     : env_(env),
       config_(std::move(config)),
+      pulled_(count_pulled(config_.sources)),
       events_(events),
       team_(team),
       pool_(config_.frame_pool_bytes(), config_.store.huge_pages),
@@ -128,55 +136,10 @@ std::shared_ptr<SeriesFile> Recorder::find(const std::string& series_unique_id) 
   return found == open_.end() ? nullptr : found->second.file;
 }
 
-/// Masks and tables may come compressed; the file holds them plain. Those of a detector's elements are kept until the
-/// series is closed: `used_bytes` of others are there already.
-void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
-  CodecScratch scratch;
-  const auto budget = config_.pool_bytes / 4;  // they live as long as the series does
-  auto left = budget - std::min(budget, used_bytes);
-  const auto plain = [&](NamedArray& array, std::string_view field) {
-    if (array.encoding == Encoding::none) {
-      const bool fits = !series.element || array.data.size() <= left;
-      if (!fits)
-        reject("start", make_error(Errc::too_large,
-                                   "{} of channel {} has {} bytes; masks and tables of all elements may have {}", field,
-                                   array.channel, array.data.size(), budget));
-      else if (series.element)
-        left -= array.data.size();
-      return fits;
-    }
-    auto bytes = array.spec.bytes(config_.frame_bytes_max);
-    Result<void> decoded = bytes.ok() ? Result<void>{} : Result<void>(bytes.error());
-    if (bytes.ok() && *bytes > left)
-      decoded = make_error(Errc::too_large, "{} bytes decoded; masks and tables of a series may have {} together",
-                           *bytes, budget);
-    if (!decoded.ok()) bytes = std::uint64_t{0};
-    left -= *bytes;
-    std::vector<std::byte> raw(*bytes);
-    if (decoded.ok()) decoded = decode(array.encoding, array.data, size_of(array.spec.type), raw, scratch);
-    if (!decoded.ok()) {
-      reject("start", decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
-      return false;
-    }
-    array.data = std::move(raw);
-    array.encoding = Encoding::none;
-    return true;
-  };
-  const auto foreign = [&](const NamedArray& array) {
-    return std::find(series.channels.begin(), series.channels.end(), array.channel) == series.channels.end();
-  };
-  std::erase_if(series.pixel_mask, foreign);
-  std::erase_if(series.flatfield, foreign);
-  std::erase_if(series.pixel_mask, [&](auto& array) { return !plain(array, "pixel_mask"); });
-  std::erase_if(series.flatfield, [&](auto& array) { return !plain(array, "flatfield"); });
-  if (series.countrate_correction_table &&
-      !plain(*series.countrate_correction_table, "countrate_correction_lookup_table"))
-    series.countrate_correction_table.reset();
-}
-
 Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   const std::string unique_id = series.unique_id;
   const auto element = series.element;
+  const auto source = series.source;
   // Each rank pulls frames of every stream, and only one of them its start.
   if (element && element->count() > 1 && !acks && team_.ranks() > 1)
     return make_error(
@@ -186,10 +149,11 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
         unique_id, element->count(), team_.ranks());
   auto file = find_when_open(unique_id);
   if (!file) {
-    auto made = team_.leads() ? open(series) : join(series, acks != nullptr);
+    auto made = team_.leads() ? open(series, acks != nullptr) : join(series, acks != nullptr);
     if (made.ok()) {
       (*made)->begin_element((*made)->series());
       if (team_.leads()) note_element(unique_id, element, job::lead);
+      if (team_.leads()) note_source(unique_id, source, element);
       (*made)->attach(acks);
       return team_.leads() && acks ? tell_of_session((*made)->series()) : Result<void>{};
     }
@@ -197,12 +161,16 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     if (made.error().code() == Errc::out_of_order) file = find_when_open(unique_id);
     if (!file) return std::move(made).error();
   }
-  if (!is_same_series(file->series(), series))
-    return make_error(Errc::out_of_order,
-                      "series \"{}\" began with another series_id, shape, type, number of frames, channels or elements",
-                      unique_id);
+  PEN_TRY(check_same_series(file->series(), series));
   if (element && team_.leads()) decode_maps(series, file->map_bytes());
-  if (!file->begin_element(series) && !acks)
+  const bool another_element = file->begin_element(series);
+  bool another_source = team_.leads() && note_source(unique_id, source, element);
+  // Which of the pushers have begun, the lead knows.
+  if (!team_.leads() && !acks && !another_element && !source.empty()) {
+    PEN_TRY(tell_of_source(series));
+    another_source = true;
+  }
+  if (!another_element && !another_source && !acks)
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   if (team_.leads()) note_element(unique_id, element, job::lead);
   if (!acks) return {};
@@ -213,21 +181,20 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
 }
 
 /// The lead's: makes the series' file. Takes the series once it is sure that nobody else makes it.
-Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series) {
+Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered) {
   const std::string unique_id = series.unique_id;
   const auto named = file_path(config_.folder, config_.file_name, series, realtime_ns());
   if (!named.ok()) {
     note_refusal(unique_id, named.error());
     return named.error();
   }
-  const auto& path = *named;
+  auto path = *named;
   const auto id = series.id;
   const auto frames = series.frames;
-  PEN_TRY(claim(unique_id, series.element));
+  PEN_TRY(claim(unique_id, series.element, series.source));
   decode_maps(series, 0);
   // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
-  const auto make = config_.resume ? &SeriesFile::resume : &SeriesFile::create;
-  auto file = make(env_, config_, team_, std::move(series), path);
+  auto file = make_file(std::move(series), path, answered);
   PEN_TRY(settle(unique_id, file));
   const auto before = (*file)->frames_before();
   spdlog::info("series \"{}\" goes into {}, which has {} frames", unique_id, path, before);
@@ -279,9 +246,12 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
                                 .asked_to_close = close_when_open_.erase(unique_id) > 0});
   totals_.open(*file);
   closed_names_.erase(unique_id);
+  whole_names_.erase(unique_id);
   refused_series_ -= refused_names_.erase(unique_id);
   if (const auto early = early_ends_.extract(unique_id); !early.empty())
-    for (const auto& [rank, element] : early.mapped()) end_open(open_.at(unique_id), rank, true, element);
+    for (const auto& [rank, element, source] : early.mapped())
+      end_open(open_.at(unique_id), rank,
+               {.id = 0, .unique_id = unique_id, .by_all = true, .element = element, .source = source});
   return {};
 }
 
@@ -312,11 +282,16 @@ bool Recorder::end_idle_series() {
 }
 
 /// Takes one of the places for open series, until the file is there or could not be made.
-Result<void> Recorder::claim(const std::string& unique_id, const std::optional<ElementPlace>& element) {
+Result<void> Recorder::claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
+                             const std::string& source) {
   std::unique_lock lock(mutex_);
   if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
   if (closing_names_.contains(unique_id))
     return make_error(Errc::refused, "series \"{}\" is being closed; try again later", unique_id);
+  // Of a pusher that was late with its start, when others had brought everything.
+  if (!source.empty() && whole_names_.contains(unique_id))
+    return make_error(Errc::out_of_order, "series_unique_id \"{}\" is closed already, with all of its frames",
+                      unique_id);
   // Another series of the same name begins with elements that were in the one before.
   if (const auto before = closed_elements_.find(unique_id); element && before != closed_elements_.end() &&
                                                             monotonic_ns() < before->second.until_ns &&
@@ -356,8 +331,9 @@ Result<void> Recorder::end(const SeriesEnd& end) {
     return {};
   }
   if (!find_when_open(end.unique_id) && team_.ranks() == 1) {
-    // A series that had all of its frames may have been closed before the last element said so.
-    if (std::lock_guard lock(mutex_); end.element && closed_names_.contains(end.unique_id)) return {};
+    // A series that had all of its frames may have been closed before the last element or pusher said so.
+    if (std::lock_guard lock(mutex_); (end.element || !end.source.empty()) && closed_names_.contains(end.unique_id))
+      return {};
     return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
   }
   end_at(job::lead, end);
@@ -485,8 +461,13 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
         continue;
       }
       if (team_.leads() && !open.joined.empty()) partings_[it->first] = {open.file, open.joined, {}};
-      if (closed_names_.size() >= closed_names_max) closed_names_.clear();
+      if (closed_names_.size() >= closed_names_max) {
+        closed_names_.clear();
+        whole_names_.clear();
+      }
       closed_names_.insert(it->first);
+      if (const auto frames = open.file->series().frames; frames > 0 && open.file->stats().ledger.received == frames)
+        whole_names_.insert(it->first);
       closing_names_.insert(it->first);
       if (closed_elements_.size() >= closed_names_max) closed_elements_.clear();
       closed_elements_.erase(it->first);

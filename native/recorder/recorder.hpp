@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/queue.hpp"
@@ -27,8 +28,8 @@
 
 namespace penstock::recorder {
 
-/// Whether a start message is one that came before: of the same source, or of another rank's.
-bool is_same_series(const Series& one, const Series& other);
+/// An error, with the field and both values, where a start message is not of the series that another one began.
+Result<void> check_same_series(const Series& begun, const Series& again);
 /// What a rank tells the lead of an end.
 nlohmann::json notice_end(const SeriesEnd& end);
 
@@ -99,6 +100,10 @@ class Recorder final : public FrameSink {
     std::map<std::uint32_t, std::set<unsigned>> elements_ended = {};
     // Of another rank: the lead wants the series closed.
     bool asked_to_close = false;
+    // The lead's: sources that send one series after the other, with the element that each brings, and those that have
+    // ended this one.
+    std::map<std::string, std::optional<std::uint32_t>> sources_began = {};
+    std::set<std::string> sources_ended = {};
   };
   /// What the lead does for a closing series while the other ranks close theirs.
   struct Parting {
@@ -110,7 +115,8 @@ class Recorder final : public FrameSink {
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
   std::chrono::seconds opening_patience() const;
   std::shared_ptr<SeriesFile> find_when_open(const std::string& series_unique_id);
-  Result<std::shared_ptr<SeriesFile>> open(Series& series);
+  Result<std::shared_ptr<SeriesFile>> open(Series& series, bool answered);
+  Result<std::shared_ptr<SeriesFile>> make_file(Series series, std::string& path, bool answered);
   Result<std::shared_ptr<SeriesFile>> join(Series& series, bool with_session);
   std::shared_ptr<SeriesFile> adopt(const std::string& series_unique_id);
   std::shared_ptr<SeriesFile> adopt_from_lead(const std::string& series_unique_id, std::chrono::nanoseconds patience);
@@ -120,11 +126,15 @@ class Recorder final : public FrameSink {
   void note_refusal(const std::string& unique_id, const Error& why);
   void release(const std::string& unique_id);
   Result<void> tell_of_session(const Series& series);
+  Result<void> tell_of_source(const Series& series);
   void answer_close_without_file(const std::string& unique_id);
   void end_at(unsigned rank, const SeriesEnd& end);
   static bool have_all_ended(const Open& open);
   void note_element(const std::string& unique_id, const std::optional<ElementPlace>& element, unsigned rank);
-  void end_open(Open& open, unsigned rank, bool by_all, std::optional<std::uint32_t> element);
+  bool note_source(const std::string& unique_id, const std::string& source, const std::optional<ElementPlace>& element,
+                   unsigned rank = job::lead);
+  void end_others_of(const std::string& source, const std::string& unique_id, unsigned rank);
+  void end_open(Open& open, unsigned rank, const SeriesEnd& end, bool at_once = true);
   void tell_if_busy(std::int64_t now_ns);
 
   Result<nlohmann::json> answer(unsigned from, const nlohmann::json& question);
@@ -139,7 +149,8 @@ class Recorder final : public FrameSink {
   void part_from_lead(const Open& open);
   void wait_for_the_others();
   bool end_idle_series();
-  Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element);
+  Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
+                     const std::string& source = {});
   void decode_maps(Series& series, std::uint64_t used_bytes);
   void work(unsigned worker);
   void keep_time();
@@ -151,7 +162,8 @@ class Recorder final : public FrameSink {
   void reap(bool all);
 
   Env& env_;
-  Config config_;  // constant once start() has loaded its filters
+  Config config_;             // constant once start() has loaded its filters
+  const std::size_t pulled_;  ///< sources that send one series after the other
   Events& events_;
   Team& team_;
   BufferPool pool_;
@@ -174,15 +186,17 @@ class Recorder final : public FrameSink {
   std::set<std::string> opening_;  ///< whose file is being made
   std::set<std::string> close_when_open_;
   std::set<std::string> closed_names_;
+  std::set<std::string> whole_names_;  ///< of closed series that have all the frames they announced
   struct ClosedElements {
     std::set<std::uint32_t> elements;  ///< that took part
     std::int64_t until_ns = 0;         ///< monotonic
   };
   std::map<std::string, ClosedElements> closed_elements_;
   std::set<std::string> closing_names_;
-  using EarlyEnd = std::pair<unsigned, std::optional<std::uint32_t>>;  ///< of which rank, and of which element
-  std::map<std::string, std::set<EarlyEnd>> early_ends_;               ///< by series that has not started
-  std::map<std::string, std::int64_t> unknown_;  ///< series that the lead did not know, and when (monotonic)
+  /// Of which rank, which element, and which source.
+  using EarlyEnd = std::tuple<unsigned, std::optional<std::uint32_t>, std::string>;
+  std::map<std::string, std::set<EarlyEnd>> early_ends_;  ///< by series that has not started
+  std::map<std::string, std::int64_t> unknown_;           ///< series that the lead did not know, and when (monotonic)
   std::map<std::string, Parting> partings_;
   std::map<std::string, std::vector<Session>> untold_;  ///< of closed series whose file the lead is completing
   std::set<unsigned> stopped_ranks_;

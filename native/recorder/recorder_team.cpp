@@ -36,6 +36,7 @@ json question_begin(const Series& series, bool with_session) {
   return {{"ask", "begin"},
           {"start", json::binary(std::vector<std::uint8_t>(bytes, bytes + start.size()))},
           {"resumed", series.resumed},
+          {"source", series.source},
           {"session", with_session}};
 }
 
@@ -45,6 +46,7 @@ SeriesEnd end_in(const json& notice) {
   end.by_all = notice.value("by_all", true);
   if (const auto element = notice.find("element"); element != notice.end() && element->is_number_unsigned())
     end.element = element->get<std::uint32_t>();
+  end.source = notice.value("source", std::string());
   return end;
 }
 
@@ -59,6 +61,7 @@ Result<Series> series_in(const json& message, std::uint64_t frame_bytes_max) {
     return make_error(Errc::malformed, "a message between ranks has no start message");
   auto series = std::get<Series>(std::move(parsed));
   series.resumed = message.value("resumed", false);
+  series.source = message.value("source", std::string());
   return series;
 }
 
@@ -67,16 +70,8 @@ Result<Series> series_in(const json& message, std::uint64_t frame_bytes_max) {
 nlohmann::json notice_end(const SeriesEnd& end) {
   json notice{{"tell", "end"}, {"series_unique_id", end.unique_id}, {"by_all", end.by_all}};
   if (end.element) notice["element"] = *end.element;
+  if (!end.source.empty()) notice["source"] = end.source;
   return notice;
-}
-
-bool is_same_series(const Series& one, const Series& other) {
-  const auto grid = [](const Series& series) {
-    const auto place = series.element.value_or(ElementPlace{});
-    return std::pair(place.rows, place.columns);
-  };
-  return one.id == other.id && one.frame == other.frame && one.frames == other.frames &&
-         one.channels == other.channels && grid(one) == grid(other);
 }
 
 /// Another rank's: the lead makes the file, or has made it for somebody else.
@@ -101,6 +96,12 @@ Result<void> Recorder::tell_of_session(const Series& series) {
   }
   std::lock_guard lock(mutex_);
   if (const auto found = open_.find(series.unique_id); found != open_.end()) found->second.began.insert(job::lead);
+  return {};
+}
+
+/// Another rank's: a further pusher of the series has begun it.
+Result<void> Recorder::tell_of_source(const Series& series) {
+  PEN_TRY(team_.ask(question_begin(series, false), answer_patience));
   return {};
 }
 
@@ -192,11 +193,12 @@ Result<json> Recorder::answer(unsigned from, const json& question) {
 Result<json> Recorder::answer_begin(unsigned from, const json& question) {
   PEN_ASSIGN(auto series, series_in(question, config_.frame_bytes_max));
   const std::string unique_id = series.unique_id;
+  const auto source = series.source;
   const bool with_session = question.value("session", false);
   auto file = find_when_open(unique_id);
   bool fresh = false;
   if (!file) {
-    auto made = open(series);
+    auto made = open(series, with_session);
     fresh = made.ok();
     if (fresh) file = *made;
     // One of the lead's own sources may have been quicker.
@@ -204,12 +206,14 @@ Result<json> Recorder::answer_begin(unsigned from, const json& question) {
       file = find_when_open(unique_id);
     if (!file) return std::move(made).error();
   }
-  const bool same = fresh || is_same_series(file->series(), series);
-  if (same && !fresh && series.element) decode_maps(series, file->map_bytes());
-  const bool another_element = same && file->begin_element(fresh ? file->series() : series);
-  if (!same || (!fresh && !with_session && !another_element))
+  if (!fresh) PEN_TRY(check_same_series(file->series(), series));
+  if (!fresh && series.element) decode_maps(series, file->map_bytes());
+  const auto& begun = fresh ? file->series() : series;
+  const bool another_element = file->begin_element(begun);
+  const bool another_source = note_source(unique_id, source, begun.element, from);
+  if (!fresh && !with_session && !another_element && !another_source)
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
-  note_element(unique_id, fresh ? file->series().element : series.element, from);
+  note_element(unique_id, begun.element, from);
   std::lock_guard lock(mutex_);
   const auto found = open_.find(unique_id);
   if (found == open_.end()) return make_error(Errc::out_of_order, "series \"{}\" is closed already", unique_id);
@@ -311,51 +315,12 @@ void Recorder::hear_part(unsigned from, const std::string& unique_id, const json
 void Recorder::end_at(unsigned rank, const SeriesEnd& end) {
   std::lock_guard lock(mutex_);
   const auto& unique_id = end.unique_id;
-  if (const auto found = open_.find(unique_id); found != open_.end())
-    return end_open(found->second, rank, end.by_all, end.element);
+  if (const auto found = open_.find(unique_id); found != open_.end()) return end_open(found->second, rank, end);
   if (!end.by_all) return;
   // Its start may still be on its way through another rank.
   if (closed_names_.contains(unique_id)) return;
   if (early_ends_.size() >= remembered_max) early_ends_.clear();
-  early_ends_[unique_id].insert({rank, end.element});
-}
-
-/// The lead's: a source of that rank has begun the stream of an element.
-void Recorder::note_element(const std::string& unique_id, const std::optional<ElementPlace>& element, unsigned rank) {
-  if (!element) return;
-  std::lock_guard lock(mutex_);
-  if (const auto found = open_.find(unique_id); found != open_.end())
-    found->second.elements_began[element->number].insert(rank);
-}
-
-/// With mutex_ held: each element has begun, and whoever brought it has ended it.
-bool Recorder::have_all_ended(const Open& open) {
-  for (std::uint32_t element = 0; element < open.file->elements(); ++element) {
-    const auto ended = open.elements_ended.find(element);
-    if (ended == open.elements_ended.end()) return false;
-    const auto began = open.elements_began.find(element);
-    if (began != open.elements_began.end() &&
-        !std::includes(ended->second.begin(), ended->second.end(), began->second.begin(), began->second.end()))
-      return false;
-  }
-  return true;
-}
-
-/// With mutex_ held. Of elements each has to end, whoever sends it: one may not even have begun. An end that names none
-/// is of a stream that has not begun either.
-void Recorder::end_open(Open& open, unsigned rank, bool by_all, std::optional<std::uint32_t> element) {
-  if (open.file->has_elements()) {
-    if (!element) return;
-    if (by_all) open.elements_ended[*element].insert(rank);
-    by_all = have_all_ended(open);
-  } else {
-    if (by_all) open.ended.insert(rank);
-    by_all = by_all && std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
-  }
-  const bool alone_and_open_ended = by_all && team_.ranks() == 1 && open.file->series().frames == 0;
-  const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
-  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all);
-  changed_.notify_all();
+  early_ends_[unique_id].insert({rank, end.element, end.source});
 }
 
 /// The lead's: every other rank hands over what it has before the file is closed.

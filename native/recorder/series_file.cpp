@@ -258,9 +258,10 @@ Result<void> SeriesFile::check(const Frame& frame, std::uint64_t raw_bytes) cons
     return make_error(Errc::mismatch, "image {} has shape [{}] of {}; the series has [{}] of {}", number,
                       fmt::join(frame.spec.shape, ", "), name(frame.spec.type), fmt::join(series_.frame.shape, ", "),
                       name(series_.frame.type));
-  if (frame.encoding == Encoding::none && frame.payload.size() != raw_bytes)
+  const auto sent_bytes = frame.form.sent_bytes(raw_bytes);
+  if (frame.encoding == Encoding::none && frame.payload.size() != sent_bytes)
     return make_error(Errc::mismatch, "image {} has {} bytes; its shape and type need {}", number, frame.payload.size(),
-                      raw_bytes);
+                      sent_bytes);
   return {};
 }
 
@@ -286,13 +287,20 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   if (frame.encoding != Encoding::none) {
     // First the pass over all bytes, which the processor foresees, then the walk from block to block.
     if (!crc && frame.payload.size() <= cached_bytes_max) crc = crc32c(frame.payload);
-    auto framing = check_framing(frame.encoding, frame.payload, size_of(frame.spec.type), raw_bytes_a_part_);
+    auto framing = check_framing(frame.encoding, frame.payload, frame.form.element_bytes(frame.spec.type),
+                                 frame.form.sent_bytes(raw_bytes_a_part_));
     if (!framing.ok()) {
       ledger_.damaged(frame.number);
       return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
     }
   }
-  if (!fitted_.load(std::memory_order_acquire)) PEN_TRY(fit(frame.encoding, meta_columns(frame.metadata)));
+  if (expand_arrays(frame.metadata))
+    spdlog::warn("{}: image {}: an array that it brings along cannot be expanded", path_, value(frame.number));
+  if (!fitted_.load(std::memory_order_acquire)) {
+    note_series_date(frame.series_date);
+    // What has to be expanded before it is stored does not tell how the file is encoded.
+    PEN_TRY(fit(frame.form.plain() ? frame.encoding : Encoding::none, meta_columns(frame.metadata)));
+  }
   const auto part = part_of(frame.channel, frame.element.value_or(0));
   if (ledger_.receive(frame.number, part, frame.session) == Ledger::Admission::duplicate) {
     notify_sessions();
@@ -328,6 +336,12 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     ++unsettled_;
   }
   return std::optional<Task>(Task{std::move(frame), slot, *place, crc, std::move(joined.block), std::move(joined.due)});
+}
+
+/// Times of exposure count from there, which need not be when the detector was armed. The first frame's counts.
+void SeriesFile::note_series_date(const std::string& date) {
+  std::lock_guard lock(first_mutex_);
+  if (series_date_.empty()) series_date_ = date;
 }
 
 bool SeriesFile::can_be(FrameNumber number) const {

@@ -142,7 +142,7 @@ class SeriesFile final : private store::Listener {
     // guarded by mutex
     std::unique_ptr<store::ChunkWriter> writer;
     store::FilterScratch filtered;
-    std::vector<std::byte> frame;  ///< expanded, of one that came compressed otherwise than the file is
+    std::vector<std::byte> frame;  ///< expanded, of one that came otherwise than the file has it
     std::vector<std::byte> tile;
   };
 
@@ -182,6 +182,7 @@ class SeriesFile final : private store::Listener {
   bool can_be(FrameNumber number) const;
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
   Result<void> check_element(const Frame& frame) const;
+  void note_series_date(const std::string& date);
   Result<void> fit(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
                      Handed& handed);
@@ -266,8 +267,9 @@ class SeriesFile final : private store::Listener {
   std::uint64_t file_ = 0;  ///< the store's number in the team, while entered_
   std::uint64_t file_base_ = 0;
   bool entered_ = false;
-  std::mutex first_mutex_;
+  mutable std::mutex first_mutex_;
   bool first_seen_ = false;  // guarded by first_mutex_; nothing more is tried
+  std::string series_date_;  // guarded by first_mutex_
   std::atomic<bool> fitted_{false};
 
   // Synchronise themselves.

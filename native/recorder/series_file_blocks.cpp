@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "recorder/expand.hpp"
 #include "recorder/series_file.hpp"
 
 namespace penstock::recorder {
@@ -166,10 +167,10 @@ void SeriesFile::gather(Task task, unsigned worker, CodecScratch& scratch) {
 Blocks::Ref SeriesFile::copy_into_block(const Task& task, MutableBytes room, CodecScratch& scratch) {
   const auto& frame = task.frame;
   Result<void> expanded;
-  if (frame.encoding == Encoding::none)
+  if (frame.encoding == Encoding::none && frame.form.plain())
     std::copy(frame.payload.begin(), frame.payload.end(), room.begin());
   else
-    expanded = decode(frame.encoding, frame.payload, size_of(frame.spec.type), room, scratch);
+    expanded = expand({frame.encoding, frame.form}, frame.spec, frame.payload, room, scratch);
   auto block = blocks_->copied(task, expanded.ok());
   if (!expanded.ok()) {
     spdlog::warn("{}: image {}: {}", path_, value(frame.number), expanded.error().message());

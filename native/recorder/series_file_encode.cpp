@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/clock.hpp"
+#include "recorder/expand.hpp"
 #include "recorder/series_file.hpp"
 
 namespace penstock::recorder {
@@ -69,19 +70,20 @@ Result<void> SeriesFile::write(const Frame& frame, const store::ChunkHead& head,
   std::lock_guard lock(slot.mutex);
   // What came compressed with more overhead than any of ours could be too large for its slot.
   const bool fits = config_.placement != store::Placement::slots || frame.payload.size() <= chunk_bytes_max_;
-  if (tiling().whole() && frame.encoding == codec_.encoding && fits && !filtered_) {
+  if (tiling().whole() && frame.encoding == codec_.encoding && frame.form.plain() && fits && !filtered_) {
     auto whole = head;
     whole.index += mosaic_.tile_in_frame(frame.element.value_or(0), 0);
     PEN_TRY(slot.writer->put(whole, frame.payload, frame.owner, std::max(frame.capacity, frame.payload.size())));
     ++handed.chunks;
     return {};
   }
-  if (frame.encoding == Encoding::none) return write_raw(frame, frame.payload, head, slot, scratch, handed);
+  if (frame.encoding == Encoding::none && frame.form.plain())
+    return write_raw(frame, frame.payload, head, slot, scratch, handed);
   // The file has one filter, and a chunk may be a part of a frame: so it is expanded and encoded again.
   auto plain = head;
   plain.crc.reset();
   slot.frame.resize(raw_bytes_a_part_);
-  const auto decoded = decode(frame.encoding, frame.payload, size_of(frame.spec.type), slot.frame, scratch);
+  const auto decoded = expand({frame.encoding, frame.form}, frame.spec, frame.payload, slot.frame, scratch);
   if (!decoded.ok()) handed.fate = Fate::damaged;
   PEN_TRY(decoded, "image {}", value(frame.number));
   return write_raw(frame, slot.frame, plain, slot, scratch, handed);

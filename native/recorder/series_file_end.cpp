@@ -115,6 +115,10 @@ void SeriesFile::add_whole_maps(std::vector<store::ValueNode>& values) const {
 store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
   lengthen_axis(scan_, ledger_.end(), values);
+  {
+    std::lock_guard lock(first_mutex_);
+    if (!series_date_.empty()) values.values.push_back({"/entry/penstock/timing/series_date", series_date_, {}});
+  }
   if (!has_elements()) return values;
   add_whole_maps(values.values);
   values.attributes.emplace_back(

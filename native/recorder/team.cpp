@@ -49,19 +49,21 @@ Result<T> field(const json& object, const char* name) {
 
 json to_json(const std::vector<MetaColumn>& columns) {
   json list = json::array();
-  for (const auto& column : columns) list.push_back({column.name, name(column.type), column.text_bytes});
+  for (const auto& column : columns) list.push_back({column.name, name(column.type), column.text_bytes, column.shape});
   return list;
 }
 
 Result<std::vector<MetaColumn>> columns_from(const json& list) {
   std::vector<MetaColumn> columns;
   for (const auto& entry : list) {
-    if (!entry.is_array() || entry.size() != 3 || !entry[0].is_string() || !entry[1].is_string() ||
-        !entry[2].is_number_unsigned())
+    if (!entry.is_array() || entry.size() != 4 || !entry[0].is_string() || !entry[1].is_string() ||
+        !entry[2].is_number_unsigned() || !entry[3].is_array() ||
+        !std::all_of(entry[3].begin(), entry[3].end(), [](const auto& extent) { return extent.is_number_unsigned(); }))
       return make_error(Errc::malformed, "a column of a message between ranks is {}", entry.dump());
     const auto type = element_type_of(entry[1].get<std::string>());
     if (!type) return make_error(Errc::malformed, "a column of a message between ranks is {}", entry.dump());
-    columns.push_back({entry[0].get<std::string>(), *type, entry[2].get<std::size_t>()});
+    columns.push_back(
+        {entry[0].get<std::string>(), *type, entry[2].get<std::size_t>(), entry[3].get<std::vector<std::uint64_t>>()});
   }
   return columns;
 }

@@ -116,8 +116,13 @@ struct ColumnNode {
   /// Above 0 the values are text: so many bytes of UTF-8, padded with zeros; `type` and `fill` say
   /// nothing then. (HDF5 keeps text of variable length where readers of a growing file cannot follow.)
   std::size_t text_bytes = 0;
+  std::vector<std::uint64_t> shape = {};  ///< of a row that is an array of numbers; empty: one
 
-  std::size_t row_bytes() const { return text_bytes > 0 ? text_bytes : size_of(type); }
+  std::size_t row_bytes() const {
+    std::size_t bytes = text_bytes > 0 ? text_bytes : size_of(type);
+    for (const auto extent : shape) bytes *= extent;
+    return bytes;
+  }
 };
 
 /// Where the chunks of a master file lie: in other files of its folder, its members. Rank r of `ranks` writes members

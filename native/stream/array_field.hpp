@@ -1,4 +1,4 @@
-/// Arrays within Stream V2 messages: RFC 8746 typed arrays, their shape (tag 40) and compressed byte
+/// Arrays within Stream V2 messages: RFC 8746 typed arrays, their shape (tags 40 and 1040) and compressed byte
 /// strings (tag 56500).
 #pragma once
 
@@ -15,8 +15,8 @@ constexpr std::uint64_t tag_row_major = 40;
 constexpr std::uint64_t tag_column_major = 1040;
 constexpr std::uint64_t tag_compressed = 56500;
 
-/// The little-endian typed array tag of an element type.
-std::uint64_t typed_array_tag(ElementType type);
+/// The typed array tag of elements that are sent in this form.
+std::uint64_t typed_array_tag(ElementType type, const WireForm& form = {});
 
 struct ArrayContext {
   const MessageLimits& limits;
@@ -28,8 +28,12 @@ struct ArrayContext {
 struct ArrayField {
   ArraySpec spec;
   Encoding encoding = Encoding::none;
+  WireForm form = {};
   Bytes payload;
 };
+
+/// Whether an item of this tag is one of arrays.
+bool is_array_tag(std::uint64_t tag);
 
 /// Takes one array. With no compression its size is that of shape × type; otherwise the claim of
 /// shape × type is within the limits, and whether the payload expands to it is for the codec to tell.

@@ -46,6 +46,8 @@ class CborReader {
   /// What comes next, without taking it.
   CborKind peek() const;
   std::size_t offset() const { return offset_; }
+  /// The bytes that were taken since offset() was `from`.
+  Bytes taken_since(std::size_t from) const { return input_.subspan(from, offset_ - from); }
   bool at_end() const { return offset_ == input_.size(); }
 
   // Each takes one item, or is an error that names what is there instead.

@@ -40,8 +40,10 @@ Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::
     frame.series_unique_id = last ? std::move(image.series_unique_id) : image.series_unique_id;
     frame.metadata = last ? std::move(image.metadata) : image.metadata;
     frame.number = FrameNumber{image.image_id};
+    frame.series_date = image.series_date;
     frame.spec = std::move(channel.spec);
     frame.encoding = channel.encoding;
+    frame.form = channel.form;
     frame.payload = channel.payload;
     frame.capacity = readable_from(channel.payload, readable);
     frame.owner = owner;

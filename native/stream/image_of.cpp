@@ -21,6 +21,7 @@ Result<void> fill_image(const Frame& frame, const Series& series, ImageMessage& 
   channel.channel = series.channels[frame.channel];
   channel.spec = frame.spec;
   channel.encoding = frame.encoding;
+  channel.form = frame.form;
   channel.payload = frame.payload;
   return {};
 }

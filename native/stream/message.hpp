@@ -25,9 +25,10 @@ struct MessageLimits {
   std::uint64_t frame_bytes_max = std::uint64_t{1} << 30;  ///< of one array, decoded; also of its encoded bytes
   std::size_t channels_max = 64;
   std::size_t dimensions_max = 8;
-  std::size_t metadata_max = 1024;         ///< values of metadata of one frame
-  std::size_t identifier_bytes_max = 256;  ///< series_unique_id, channel names
-  std::size_t text_bytes_max = 1 << 20;    ///< any other text, and user_data as JSON
+  std::size_t metadata_max = 1024;           ///< values of metadata of one frame
+  std::size_t identifier_bytes_max = 256;    ///< series_unique_id, channel names
+  std::size_t text_bytes_max = 1 << 20;      ///< any other text, and user_data as JSON
+  std::size_t unknown_bytes_max = 64 << 20;  ///< of all fields of a start message that are only kept
   int nesting_max = 16;
 };
 
@@ -37,6 +38,7 @@ struct ChannelImage {
   ArraySpec spec;  ///< of the decoded pixels, [rows, columns]
   Encoding encoding = Encoding::none;
   Bytes payload;
+  WireForm form = {};  ///< of the elements, under `encoding`
 };
 
 struct ImageMessage {

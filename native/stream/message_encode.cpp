@@ -17,17 +17,17 @@ std::string_view algorithm_of(Encoding encoding) {
 }
 
 /// Everything of an array up to its byte string.
-void write_array_head(CborWriter& writer, const ArraySpec& spec, Encoding encoding) {
-  writer.tag(tag_row_major);
+void write_array_head(CborWriter& writer, const ArraySpec& spec, Encoding encoding, const WireForm& form) {
+  writer.tag(form.column_major ? tag_column_major : tag_row_major);
   writer.array(2);
   writer.array(spec.shape.size());
   for (const auto extent : spec.shape) writer.unsigned_integer(extent);
-  writer.tag(typed_array_tag(spec.type));
+  writer.tag(typed_array_tag(spec.type, form));
   if (encoding == Encoding::none) return;
   writer.tag(tag_compressed);
   writer.array(3);
   writer.text(algorithm_of(encoding));
-  writer.unsigned_integer(encoding == Encoding::lz4 ? 0 : size_of(spec.type));
+  writer.unsigned_integer(encoding == Encoding::lz4 ? 0 : form.element_bytes(spec.type));
 }
 
 /// A map whose entries are counted as they are written.
@@ -61,7 +61,7 @@ void write_date(CborWriter& writer, const std::string& date) {
 }
 
 void write_array(CborWriter& writer, const NamedArray& array) {
-  write_array_head(writer, array.spec, array.encoding);
+  write_array_head(writer, array.spec, array.encoding, array.form);
   writer.bytes(array.data);
 }
 
@@ -143,8 +143,11 @@ void write_start_fields(MapWriter& map, const Series& series) {
   write_arrays(map, "flatfield", series.flatfield);
   if (series.countrate_correction_table)
     write_array(map.key("countrate_correction_lookup_table"), *series.countrate_correction_table);
-  if (series.user_data_json) write_json(map.key("user_data"), *series.user_data_json);
-  for (const auto& [name, json] : series.unknown_json) write_json(map.key(name), json);
+  if (!series.user_data_cbor.empty())
+    map.key("user_data").raw(series.user_data_cbor);
+  else if (series.user_data_json)
+    write_json(map.key("user_data"), *series.user_data_json);
+  for (const auto& [name, item] : series.unknown) map.key(name).raw(item);
 }
 
 void write_time(CborWriter& writer, std::string_view name, std::int64_t ns) {
@@ -163,6 +166,10 @@ void write_value(CborWriter& writer, const MetaValue& value) {
         if constexpr (std::is_same_v<Held, std::uint64_t>) writer.unsigned_integer(held);
         if constexpr (std::is_same_v<Held, double>) writer.floating(held);
         if constexpr (std::is_same_v<Held, std::string>) writer.text(held);
+        if constexpr (std::is_same_v<Held, MetaArray>) {
+          write_array_head(writer, held.spec, held.encoding, held.form);
+          writer.bytes(held.data);
+        }
       },
       value);
 }
@@ -238,7 +245,7 @@ void encode_image_around(const ImageMessage& image, ImagePieces& into) {
   write_image_fields(writer, image);
   for (const auto& channel : image.channels) {
     writer.text(channel.channel);
-    write_array_head(writer, channel.spec, channel.encoding);
+    write_array_head(writer, channel.spec, channel.encoding, channel.form);
     writer.bytes_head(channel.payload.size());
     into.cuts.push_back(into.text.size());
   }
@@ -250,7 +257,7 @@ void encode_image_detached(const ImageMessage& image, std::vector<std::byte>& in
   std::uint64_t offset = 0;
   for (const auto& channel : image.channels) {
     writer.text(channel.channel);
-    write_array_head(writer, channel.spec, channel.encoding);
+    write_array_head(writer, channel.spec, channel.encoding, channel.form);
     writer.array(2);
     writer.unsigned_integer(offset);
     writer.unsigned_integer(channel.payload.size());

@@ -59,6 +59,7 @@ Result<void> read_data(CborReader& reader, const ArrayContext& context, ImageMes
     PEN_ASSIGN(auto array, read_array(reader, context));
     channel.spec = std::move(array.spec);
     channel.encoding = array.encoding;
+    channel.form = array.form;
     channel.payload = array.payload;
     image.channels.push_back(std::move(channel));
     return {};
@@ -67,8 +68,33 @@ Result<void> read_data(CborReader& reader, const ArrayContext& context, ImageMes
 
 using MaybeValue = std::optional<MetaValue>;
 
+/// Of all arrays that one frame brings along, decoded: thousands of rows wait in memory.
+constexpr std::uint64_t meta_arrays_bytes_max = 4 * meta_array_bytes_max;
+
+std::uint64_t array_bytes_in(const ImageMessage& image) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, value] : image.metadata)
+    if (const auto* array = std::get_if<MetaArray>(&value)) bytes += array->spec.bytes(meta_array_bytes_max).value();
+  return bytes;
+}
+
+/// Takes a typed array that is small enough for a column; otherwise takes nothing.
+std::optional<MetaArray> read_small_array(CborReader& reader, const MessageLimits& limits, const ImageMessage& image) {
+  auto ahead = reader;
+  const auto tag = ahead.tag();
+  if (!tag.ok() || !is_array_tag(*tag)) return std::nullopt;
+  auto again = reader;
+  const auto field = read_array(again, ArrayContext{limits, std::nullopt});
+  if (!field.ok()) return std::nullopt;
+  const auto bytes = field->spec.bytes(meta_array_bytes_max);
+  if (!bytes.ok() || field->payload.size() > 2 * meta_array_bytes_max) return std::nullopt;
+  if (*bytes > meta_arrays_bytes_max - std::min(meta_arrays_bytes_max, array_bytes_in(image))) return std::nullopt;
+  if (!reader.skip().ok()) return std::nullopt;
+  return MetaArray{field->spec, {field->payload.begin(), field->payload.end()}, field->encoding, field->form};
+}
+
 /// One value of per-frame metadata; nothing for null.
-Result<MaybeValue> read_scalar(CborReader& reader, const MessageLimits& limits) {
+Result<MaybeValue> read_value(CborReader& reader, const MessageLimits& limits, const ImageMessage& image) {
   switch (reader.peek()) {
     case CborKind::unsigned_integer: {
       PEN_ASSIGN(const auto value, reader.unsigned_integer());
@@ -96,11 +122,13 @@ Result<MaybeValue> read_scalar(CborReader& reader, const MessageLimits& limits) 
       PEN_ASSIGN(auto value, read_text(reader, limits.text_bytes_max));
       return MaybeValue(std::move(value));
     }
-    default: {
-      PEN_ASSIGN(auto json, read_as_json(reader, limits.text_bytes_max));
-      return MaybeValue(std::move(json));
-    }
+    case CborKind::tag:
+      if (auto array = read_small_array(reader, limits, image)) return MaybeValue(std::move(*array));
+      break;
+    default: break;
   }
+  PEN_ASSIGN(auto json, read_as_json(reader, limits.text_bytes_max));
+  return MaybeValue(std::move(json));
 }
 
 Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std::string_view key, ImageMessage& image) {
@@ -109,7 +137,7 @@ Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std:
     return make_error(Errc::too_large, "more than {} values of metadata", limits.metadata_max);
   if (std::any_of(image.metadata.begin(), image.metadata.end(), [&](const auto& held) { return held.first == key; }))
     return make_error(Errc::malformed, "twice");
-  PEN_ASSIGN(auto value, read_scalar(reader, limits));
+  PEN_ASSIGN(auto value, read_value(reader, limits, image));
   if (value) image.metadata.emplace_back(key, std::move(*value));
   return {};
 }

@@ -17,6 +17,7 @@ struct Start {
   std::uint64_t columns = 0;
   std::uint64_t rows = 0;
   std::uint64_t planes = 0;  ///< 0 where a frame has two dimensions
+  std::size_t unknown_bytes = 0;
 };
 
 using Read = Result<void> (*)(CborReader&, Start&);
@@ -112,6 +113,7 @@ Result<NamedArray> read_named_array(CborReader& reader, std::string_view channel
   array.spec = std::move(field.spec);
   array.data.assign(field.payload.begin(), field.payload.end());
   array.encoding = field.encoding;
+  array.form = field.form;
   return array;
 }
 
@@ -151,7 +153,8 @@ Result<void> read_threshold_energy(CborReader& reader, Start& start) {
 Result<void> read_type(CborReader& reader, Start& start) {
   std::string scratch;
   PEN_ASSIGN(const auto text, reader.text(scratch));
-  const auto type = element_type_of(text);
+  // Half floats are kept as float32.
+  const auto type = text == "float16" ? ElementType::f32 : element_type_of(text);
   if (!type) return make_error(Errc::unsupported, "\"{}\" is no element type", text.substr(0, 32));
   start.series.frame.type = *type;
   return {};
@@ -225,20 +228,25 @@ constexpr auto fields = std::to_array<Field>({
     {"countrate_correction_lookup_table", false, read_countrate_table},
     {"user_data", false,
      [](CborReader& reader, Start& start) -> Result<void> {
+       const auto from = reader.offset();
        PEN_ASSIGN(start.series.user_data_json, read_as_json(reader, start.limits.text_bytes_max));
+       const auto item = reader.taken_since(from);
+       start.series.user_data_cbor.assign(item.begin(), item.end());
        return {};
      }},
 });
 static_assert(fields.size() <= 64);
 
-/// Kept where it is small enough, passed over otherwise: what is not known cannot be wrong.
+/// Kept where there is room, passed over otherwise: what is not known cannot be wrong.
 Result<void> read_unknown(CborReader& reader, const std::string& key, Start& start) {
-  auto& unknown = start.series.unknown_json;
-  if (unknown.size() == start.limits.metadata_max || key.size() > start.limits.identifier_bytes_max)
-    return reader.skip();
-  auto json = read_as_json(reader, start.limits.text_bytes_max);
-  if (!json.ok()) return json.error().code() == Errc::too_large ? Result<void>() : std::move(json).error();
-  unknown.insert_or_assign(key, std::move(*json));
+  auto& unknown = start.series.unknown;
+  const auto from = reader.offset();
+  PEN_TRY(reader.skip());
+  const auto item = reader.taken_since(from);
+  if (unknown.size() == start.limits.metadata_max || key.size() > start.limits.identifier_bytes_max) return {};
+  if (item.size() > start.limits.unknown_bytes_max - start.unknown_bytes) return {};
+  start.unknown_bytes += item.size();
+  unknown.insert_or_assign(key, std::vector(item.begin(), item.end()));
   return {};
 }
 

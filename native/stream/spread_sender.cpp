@@ -103,6 +103,7 @@ Result<Series> series_of(const Series& whole, const ElementPlace& element) {
   auto series = whole;
   series.element = element;
   series.user_data_json = with_element(whole.user_data_json, element);
+  series.user_data_cbor.clear();
   auto& shape = series.frame.shape;
   shape[0] /= element.rows;
   shape[1] /= element.columns;

@@ -8,6 +8,7 @@
 
 #include "base/threads.hpp"
 #include "stream/delivery.hpp"
+#include "stream/v1_stream.hpp"
 #include "stream/zmq_socket.hpp"
 
 namespace penstock::stream {
@@ -27,7 +28,10 @@ struct Held {
 
 class ZmqSource : public Source {
  public:
-  explicit ZmqSource(const ZmqSourceOptions& options) : options_(options), address_(options.endpoint) {}
+  explicit ZmqSource(const ZmqSourceOptions& options)
+      : options_(options),
+        address_(options.endpoint),
+        v1_(options.bind ? std::string() : options.endpoint, options_.limits, stopping_) {}
   ~ZmqSource() override { stop(); }
 
   Result<void> start(FrameSink& sink) override {
@@ -86,8 +90,8 @@ class ZmqSource : public Source {
         std::this_thread::sleep_for(std::chrono::milliseconds(receive_timeout_ms));
         continue;
       }
-      if (held->message.more()) {
-        drop_parts(sink);
+      if (held->message.more() || is_v1(held->message.bytes())) {
+        take_parts(std::move(held->message), sink);
         continue;
       }
       if (!reserve(*held, sink)) continue;
@@ -98,18 +102,40 @@ class ZmqSource : public Source {
     }
   }
 
-  /// Stream V2 knows no messages of several parts; the older protocol does.
-  void drop_parts(FrameSink& sink) {
-    std::size_t parts = 1;
-    for (bool more = true; more && !stopping_; ++parts) {
+  /// A message of Stream V1, or of nobody's.
+  void take_parts(ZmqMessage first, FrameSink& sink) {
+    std::vector<ZmqMessage> parts;
+    std::size_t count = 1;
+    std::uint64_t bytes = first.bytes().size();
+    // Two tables and a configuration, beside what an image has.
+    const auto bytes_max = 2 * options_.limits.frame_bytes_max + 4 * options_.limits.text_bytes_max;
+    bool more = first.more();
+    parts.push_back(std::move(first));
+    for (; more && !stopping_; ++count) {
       ZmqMessage part;
       if (::zmq_msg_recv(part.get(), socket_.get(), 0) < 0) break;
       more = part.more();
+      bytes += part.bytes().size();
+      if (count < v1_parts_max && bytes <= bytes_max) parts.push_back(std::move(part));
     }
-    sink.reject(address_, make_error(Errc::unsupported,
-                                     "a message of {} parts; Stream V2 sends one part: set the detector's stream "
-                                     "format to cbor",
-                                     parts));
+    if (more) return;  // stopping
+    const bool known = is_v1(parts.front().bytes());
+    const bool whole = parts.size() == count;
+    if (known && options_.alone && whole) return v1_.take(std::move(parts), sink, address_);
+    if (!known)
+      sink.reject(address_, make_error(Errc::unsupported,
+                                       "a message of {} parts, of which the first is no JSON: neither Stream V2 nor "
+                                       "Stream V1; set the detector's stream format to cbor",
+                                       count));
+    else if (!whole)
+      sink.reject(address_, make_error(Errc::too_large,
+                                       "a message of {} parts and {} bytes; at most {} parts of together {} bytes are "
+                                       "possible",
+                                       count, bytes, v1_parts_max, bytes_max));
+    else
+      sink.reject(address_, make_error(Errc::unsupported,
+                                       "Stream V1 (format: legacy), and the recorder has several ranks; set the "
+                                       "detector's stream format to cbor, or record with one rank"));
   }
 
   /// Counts the message against the pool. Where there is no room it waits, or the frame is dropped.
@@ -150,6 +176,8 @@ class ZmqSource : public Source {
       auto unique_id = series->unique_id;
       auto channels = series->channels;
       const auto element = series->element;
+      // Whoever connects to us may be one of many.
+      if (!options_.bind) series->source = address_;
       if (const auto before = element_of(unique_id); before && element && *before != element->number) {
         sink.reject(address_,
                     make_error(Errc::out_of_order,
@@ -166,6 +194,7 @@ class ZmqSource : public Source {
       auto& end = std::get<SeriesEnd>(message);
       end.element = element_of(end.unique_id);
       elements_.erase(end.unique_id);
+      if (!options_.bind) end.source = address_;
       if (auto taken = sink.end(end); !taken.ok()) sink.reject(address_, taken.error());
     }
     return {};
@@ -197,6 +226,7 @@ class ZmqSource : public Source {
   std::map<std::string, std::vector<std::string>> channels_;
   std::map<std::string, std::uint32_t> elements_;  // of the detector, where the series has several
   std::deque<std::string> order_;
+  V1Stream v1_;
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-/// Receives Stream V2 messages over ZeroMQ PULL.
+/// Receives Stream V2 and Stream V1 messages over ZeroMQ PULL; each message shows of which kind it is.
 ///
 /// Frames point into the message that ZeroMQ received, with no copy; its bytes are counted against
 /// the sink's pool, and while the pool is full nothing more is taken from the network. What cannot
@@ -18,6 +18,8 @@ struct ZmqSourceOptions {
   std::string endpoint = "tcp://127.0.0.1:31001";
   bool bind = false;     ///< a detector binds and its receivers connect
   int messages_max = 2;  ///< that ZeroMQ may hold besides the pool, each at most frame_bytes_max + 64 KiB
+  /// Stream V1 needs one recorder: the name that a series gets there no other one could know.
+  bool alone = true;
   MessageLimits limits;
 };
 

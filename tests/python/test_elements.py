@@ -373,8 +373,9 @@ def test_a_stale_element_harms_nobody(
     record: Callable[..., Any], tmp_path: Path, quick: str, free_port: int
 ) -> None:
     """A stream goes on under the name of a series that another one has begun anew, without elements."""
-    old, new = f"tcp://127.0.0.1:{free_port}", "ipc://" + str(tmp_path / "new")
-    recorder = record(tmp_path, quick, "--zmq", old, "--zmq", new, "--overwrite", listen=False)
+    old, others = f"tcp://127.0.0.1:{free_port}", [f"ipc://{tmp_path}/{number}" for number in range(4)]
+    pulled = [text for endpoint in (old, *others) for text in ("--zmq", endpoint)]
+    recorder = record(tmp_path, quick, *pulled, "--overwrite", listen=False)
     pixels = multi_dimensional(np.zeros(ELEMENT, np.uint16))
     identity = {"series_id": 1, "series_unique_id": "s"}
 
@@ -382,8 +383,8 @@ def test_a_stale_element_harms_nobody(
         socket.send(cbor2.dumps(cbor2.CBORTag(55799, message)))
 
     with zmq.Context() as context:
-        sockets = [context.socket(zmq.PUSH) for _ in range(2)]
-        for socket, endpoint in zip(sockets, (old, new), strict=True):
+        sockets = [context.socket(zmq.PUSH) for _ in range(5)]
+        for socket, endpoint in zip(sockets, (old, *others), strict=True):
             socket.setsockopt(zmq.SNDTIMEO, 20_000)
             socket.setsockopt(zmq.LINGER, 1000)
             socket.bind(endpoint)
@@ -392,7 +393,7 @@ def test_a_stale_element_harms_nobody(
         # Closed, for this one's sake, when three more want a place.
         for number in range(4):
             time.sleep(0.6)
-            send(sockets[1], start_fields(f"other-{number}", 1, ELEMENT))
+            send(sockets[1 + number], start_fields(f"other-{number}", 1, ELEMENT))
         assert recorder.series_end().file.endswith("s.h5")
         send(sockets[1], {"type": "end", "series_id": 1, "series_unique_id": "other-0"})
         recorder.series_end()

@@ -92,12 +92,15 @@ def test_end() -> None:
     assert decode("end") == {"type": "end", "series_id": 7, "series_unique_id": "golden"}
 
 
-def test_the_corpus_is_what_its_script_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "make_vectors.py"
-    script.write_text((CORPUS / "make_vectors.py").read_text())
-    runpy.run_path(str(script), run_name="__main__")
-    made = {path.name: path.read_bytes() for path in tmp_path.glob("*.cbor")}
+@pytest.mark.parametrize(("script", "suffix"), [("make_vectors.py", "cbor"), ("make_v1_vectors.py", "v1")])
+def test_the_corpus_is_what_its_script_makes(tmp_path: Path, script: str, suffix: str) -> None:
+    copy = tmp_path / script
+    copy.write_text((CORPUS / script).read_text())
+    runpy.run_path(str(copy), run_name="__main__")
+    made = {path.name: path.read_bytes() for path in tmp_path.glob(f"*.{suffix}")}
     kept = {
-        path.name: path.read_bytes() for path in CORPUS.glob("*.cbor") if not path.name.startswith("encoded_")
+        path.name: path.read_bytes()
+        for path in CORPUS.glob(f"*.{suffix}")
+        if not path.name.startswith("encoded_")
     }
     assert made == kept

@@ -14,6 +14,7 @@ constexpr std::size_t dimensions_max = 31;  // of a frame; HDF5 has 32 with the 
 constexpr std::size_t filters_max = 32;
 constexpr std::size_t filter_values_max = 256;
 constexpr std::size_t text_bytes_max = 65536;
+constexpr std::uint64_t row_bytes_max = 1 << 20;
 constexpr std::uint64_t ranks_max = 65535;
 
 std::string hex_of(const std::vector<std::byte>& bytes) {
@@ -186,7 +187,19 @@ Result<ChunkedNode> parse_dataset(const json& object) {
 Result<ColumnNode> parse_column(const json& object) {
   if (!object.is_object()) return bad("a column is not an object");
   PEN_ASSIGN(const auto type, text_at(object, "type"));
-  if (type.empty() || type.front() != 'S') return parse_common<ColumnNode>(object);
+  if (type.empty() || type.front() != 'S') {
+    PEN_ASSIGN(auto node, parse_common<ColumnNode>(object));
+    if (object.contains("shape")) {
+      PEN_ASSIGN(node.shape, numbers_at<std::uint64_t>(object, "shape", dimensions_max));
+    }
+    std::uint64_t elements = 1;
+    for (const auto extent : node.shape) {
+      if (extent == 0 || extent > row_bytes_max / elements)
+        return bad(fmt::format("'shape' of {} has no elements, or more than {}", node.path, row_bytes_max));
+      elements *= extent;
+    }
+    return node;
+  }
   std::size_t bytes = 0;
   const auto* end = type.data() + type.size();
   const auto [read_to, error] = std::from_chars(type.data() + 1, end, bytes);
@@ -243,11 +256,13 @@ std::string describe(const FileLayout& layout) {
   auto datasets = json::array();
   for (const auto& node : layout.chunked) datasets.push_back(to_json(node));
   auto columns = json::array();
-  for (const auto& node : layout.columns)
+  for (const auto& node : layout.columns) {
     columns.push_back(
         {{"path", node.path},
          {"type", node.text_bytes > 0 ? fmt::format("S{}", node.text_bytes) : std::string(name(node.type))},
          {"fill", hex_of(node.fill)}});
+    if (!node.shape.empty()) columns.back()["shape"] = node.shape;
+  }
   json document = {{"format", "penstock"}, {"datasets", datasets}, {"columns", columns}};
   if (layout.members)
     document["members"] = {{"stem", layout.members->stem},

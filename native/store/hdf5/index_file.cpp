@@ -320,18 +320,23 @@ class IndexFileOfHdf5 final : public IndexFile {
     if (position >= columns_.size())
       return make_error(Errc::invalid_argument, "column {} of {}", position, columns_.size());
     auto& node = columns_[position];
-    const hsize_t count[] = {data.size() / node.row_bytes};
+    // Rows may be arrays, of which each is written as a whole.
+    auto count = node.dimensions;
+    count[0] = data.size() / node.row_bytes;
     if (data.size() % node.row_bytes != 0 || rows.first > rows_max || rows.stride == 0 ||
         rows.stride > rows_max / std::max<hsize_t>(count[0], 1))
       return make_error(Errc::invalid_argument, "{} bytes for every {}th row from {} of {}", data.size(), rows.stride,
                         rows.first, node.path);
     if (count[0] == 0) return {};
-    const hsize_t start[] = {rows.first};
-    const hsize_t stride[] = {rows.stride};
+    std::vector<hsize_t> start(count.size(), 0), stride(count.size(), 1);
+    start[0] = rows.first;
+    stride[0] = rows.stride;
     PEN_TRY(node.grow(rows.first + (count[0] - 1) * rows.stride + 1));
-    PEN_ASSIGN(const auto in_memory, owned(H5Screate_simple(1, count, nullptr), H5Sclose, "make a dataspace"));
+    PEN_ASSIGN(const auto in_memory, owned(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                                           H5Sclose, "make a dataspace"));
     PEN_ASSIGN(const auto in_file, owned(H5Dget_space(node.dataset.get()), H5Sclose, "get a dataspace"));
-    PEN_TRY(done(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start, stride, count, nullptr), "select rows"));
+    PEN_TRY(done(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), stride.data(), count.data(), nullptr),
+                 "select rows"));
     return done(H5Dwrite(node.dataset.get(), node.type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, data.data()),
                 fmt::format("write rows of {}", node.path));
   }

@@ -91,7 +91,10 @@ Result<void> make_column(hid_t file, const ColumnNode& node) {
   if (node.text_bytes == 0) PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   PEN_ASSIGN(const auto type, type_of_rows(node.type, node.text_bytes));
   const hsize_t rows = std::clamp<hsize_t>(column_chunk_bytes / node.row_bytes(), 1, column_chunk_rows);
-  PEN_TRY(make_growing(file, node.path, type.get(), {rows}, {}, properties.get()));
+  const std::vector<hsize_t> fixed(node.shape.begin(), node.shape.end());
+  auto chunk = fixed;
+  chunk.insert(chunk.begin(), rows);
+  PEN_TRY(make_growing(file, node.path, type.get(), chunk, fixed, properties.get()));
   return write_attributes(file, node.path, node.attributes);
 }
 

@@ -245,7 +245,8 @@ class Configuration(Plan):
         60.0,
         ge=0,
         le=86400,
-        description="after so long without a frame a series may be closed when another needs its place",
+        description="after so long without a frame a series may be closed when another needs its place, "
+        "and one that only some of its senders have ended",
     )
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"

@@ -27,6 +27,16 @@ TYPED_ARRAYS = {
     "f32": (85, "<12f"),
     "f64": (86, "<12d"),
     "clamped_u8": (68, "<12B"),
+    "u16_big": (65, ">12H"),
+    "u32_big": (66, ">12I"),
+    "u64_big": (67, ">12Q"),
+    "i16_big": (73, ">12h"),
+    "i32_big": (74, ">12i"),
+    "i64_big": (75, ">12q"),
+    "f16_big": (80, ">12e"),
+    "f32_big": (81, ">12f"),
+    "f64_big": (82, ">12d"),
+    "f16": (84, "<12e"),
 }
 
 
@@ -110,6 +120,9 @@ def images() -> dict[str, object]:
         f"image_{name}": image(data={"threshold_1": matrix(69, CBORTag(56500, [name, modifier, blob]))})
         for name, modifier in (("bslz4", 2), ("bszstd", 2), ("lz4", 0))
     }
+    columns = struct.pack("<12H", *(4 * row + column for column in range(4) for row in range(3)))
+    vectors["image_column_major"] = image(data={"threshold_1": CBORTag(1040, [[3, 4], CBORTag(69, columns)])})
+    vectors["image_bslz4_big"] = image(data={"threshold_1": matrix(65, CBORTag(56500, ["bslz4", 2, blob]))})
     vectors["image_two_channels"] = image(data={"threshold_1": u16(), "threshold_2": u16()})
     vectors["image_times"] = image(
         real_time=[99, 10000],
@@ -121,6 +134,17 @@ def images() -> dict[str, object]:
         user_data={"i": -3, "u": 2**64 - 1, "f": 1.5, "t": "text", "b": True, "n": None, "l": [1, 2]},
         gain=4,
     )
+    typed = struct.pack(">3H", 1, 2, 3)
+    vectors["image_metadata_arrays"] = image(
+        user_data={
+            "position": CBORTag(86, struct.pack("<3d", 1, 2, 3)),
+            "counts": CBORTag(40, [[3, 1], CBORTag(65, typed)]),
+            "packed": CBORTag(69, CBORTag(56500, ["bslz4", 2, struct.pack(">QI", 6, 8192) + typed])),
+            "large": CBORTag(64, bytes(4097)),
+            "wrong": CBORTag(40, [[2, 2], CBORTag(65, typed)]),
+        }
+        | {f"more_{i}": CBORTag(64, bytes(4096)) for i in range(4)},
+    )
     vectors["image_user_data_text"] = image(user_data="just text")
     vectors["image_unknown_fields"] = image(tomorrow={"a": [1, 2, {"b": 1.5}]}, more=b"\x00\xff")
     return vectors
@@ -129,9 +153,12 @@ def images() -> dict[str, object]:
 def bad() -> dict[str, object]:
     pixels = struct.pack("<12H", *range(12))
     bad_data = {
-        "big_endian": matrix(65, pixels),
-        "half_floats": matrix(84, pixels),
-        "column_major": CBORTag(1040, [[3, 4], CBORTag(69, pixels)]),
+        "float128": matrix(87, bytes(12 * 16)),
+        "float128_big": matrix(83, bytes(12 * 16)),
+        "typed_array_76": matrix(76, pixels),
+        "half_floats_size": matrix(84, pixels + pixels),
+        "half_floats_modifier": matrix(84, CBORTag(56500, ["bslz4", 4, pixels])),
+        "column_major_shape": CBORTag(1040, [[3, 5], CBORTag(69, pixels)]),
         "shape_larger_than_bytes": u16([3, 5]),
         "shape_smaller_than_bytes": u16([3, 3]),
         "shape_of_2_to_63": u16([2**63, 2]),
@@ -217,6 +244,14 @@ def main() -> None:
     messages = {
         "start_least": start(),
         "start_full": full_start(),
+        "start_arrays": start(
+            pixel_mask={"threshold_1": matrix(66, struct.pack(">12I", *range(12)))},
+            flatfield={"threshold_1": CBORTag(1040, [[3, 4], CBORTag(84, struct.pack("<12e", *range(12)))])},
+            countrate_correction_lookup_table=CBORTag(66, struct.pack(">3I", 1, 2, 4)),
+            user_data={"dark": CBORTag(69, struct.pack("<2H", 1, 2)), "sample": "lysozyme"},
+            tomorrow={"table": matrix(70, CBORTag(56500, ["bslz4", 4, bytes(20)])), "n": 4, "l": [1, 2.5]},
+            tomorrows_bytes=CBORTag(56500, ["lz4", 0, bytes(20)]),
+        ),
         "start_nulls": start(beam_center_x=None, flatfield={"threshold_1": None}, goniometer=None),
         "end": {"type": "end", "series_id": 7, "series_unique_id": "01ABC"},
     }

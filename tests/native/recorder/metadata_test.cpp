@@ -44,6 +44,28 @@ TEST(MetaColumns, NamesThatAreNoObjectsOrComeTwiceAreLeftOut) {
   EXPECT_EQ(columns[1].name, "a.b");
 }
 
+TEST(EncodeValue, ArraysAreRowsOfTheirShape) {
+  const MetaArray array{{ElementType::f32, {2, 3}}, std::vector<std::byte>(24, std::byte{1})};
+  const auto columns = meta_columns({{"a", array}});
+  ASSERT_EQ(columns.size(), 1u);
+  EXPECT_EQ(columns[0].shape, (std::vector<std::uint64_t>{2, 3}));
+  EXPECT_EQ(columns[0].row_bytes(), 24u);
+  std::vector<std::byte> row(24);
+  const MetaValue same = array;
+  EXPECT_TRUE(encode_value(&same, columns[0], row.data()));
+  EXPECT_EQ(row, array.data);
+  const MetaValue shorter = MetaArray{{ElementType::f32, {2}}, std::vector<std::byte>(8)};
+  const MetaValue number = 4.0, text = "4"s;
+  for (const auto* other : {&shorter, &number, &text}) {
+    EXPECT_FALSE(encode_value(other, columns[0], row.data()));
+    float last = 0;
+    std::memcpy(&last, row.data() + 20, sizeof last);
+    EXPECT_TRUE(std::isnan(last));
+  }
+  std::vector<std::byte> cell(8);
+  EXPECT_FALSE(encode_value(&same, {"n", ElementType::i64}, cell.data()));
+}
+
 TEST(EncodeValue, TextIsCutBetweenCharacters) {
   EXPECT_EQ(text_of("abc"s, 8), "abc");
   EXPECT_EQ(text_of("12345678"s, 8), "12345678");

@@ -225,7 +225,7 @@ TEST_F(RecorderTest, RefusesToOverwriteUnlessTold) {
   std::ofstream(folder_ / "s1.h5") << "precious";
   {
     auto recorder = start();
-    auto begun = recorder->begin(series(1), nullptr);
+    auto begun = recorder->begin(series(1), std::make_shared<Acks>());  // whoever can be told is refused
     ASSERT_FALSE(begun.ok());
     EXPECT_EQ(begun.error().code(), Errc::already_exists);
   }

@@ -13,6 +13,7 @@ FileLayout example() {
       {"/entry/other", ElementType::i32, {}, 0, {}, {std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0xff}}, {}});
   layout.columns.push_back({"/entry/received", ElementType::i64, {}, {}});
   layout.columns.push_back({.path = "/entry/note", .text_bytes = 96});
+  layout.columns.push_back({.path = "/entry/position", .type = ElementType::f32, .shape = {2, 3}});
   return layout;
 }
 
@@ -29,10 +30,12 @@ TEST(Description, RoundTrip) {
   EXPECT_EQ(back->datasets[0].filters[0].id, 32008);
   EXPECT_EQ(back->datasets[0].filters[0].values, (std::vector<unsigned>{0, 4, 2, 0, 2}));
   EXPECT_EQ(back->datasets[1].fill, example().chunked[1].fill);
-  ASSERT_EQ(back->columns.size(), 2u);
+  ASSERT_EQ(back->columns.size(), 3u);
   EXPECT_EQ(back->columns[0].type, ElementType::i64);
   EXPECT_EQ(back->columns[0].text_bytes, 0u);
   EXPECT_EQ(back->columns[1].text_bytes, 96u);
+  EXPECT_EQ(back->columns[2].shape, (std::vector<std::uint64_t>{2, 3}));
+  EXPECT_EQ(back->columns[2].row_bytes(), 24u);
   EXPECT_EQ(back->columns[1].row_bytes(), 96u);
 }
 

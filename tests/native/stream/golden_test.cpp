@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "samples.hpp"
+#include "stream/cbor_json.hpp"
 #include "vectors.hpp"
 
 namespace penstock::stream::test {
@@ -34,7 +35,9 @@ Series full_series() {
   series.pixel_mask = {{"threshold_1", {ElementType::u32, {3, 4}}, sample_pixels(1, 20), Encoding::bitshuffle_lz4}};
   series.flatfield = {{"threshold_1", {ElementType::f32, {3, 4}}, std::vector<std::byte>(48), Encoding::none}};
   series.user_data_json = R"({"sample":"lysozyme","list":[1,2.5,null,true]})";
-  series.unknown_json = {{"tomorrow", R"({"deep":[1]})"}};
+  series.unknown["tomorrow"];
+  CborWriter writer(series.unknown["tomorrow"]);
+  write_json(writer, R"({"deep":[1]})");
   return series;
 }
 

@@ -3,6 +3,7 @@
 #include "../support/recording_sink.hpp"
 #include "samples.hpp"
 #include "stream/zmq_sender.hpp"
+#include "stream/zmq_socket.hpp"
 #include "stream/zmq_source.hpp"
 
 namespace penstock::stream::test {
@@ -76,6 +77,120 @@ TEST(Zmq, FramesCountAgainstThePool) {
   ASSERT_TRUE(pair.sink.wait_for_frames(6));
   EXPECT_LE(pair.sink.pool().used_bytes_max(), 1'000'000u);
   pair.sink.let_frames_go();
+}
+
+/// A detector's end: PUSH, and messages of several parts.
+struct OldDetector {
+  explicit OldDetector(std::size_t pool_bytes = std::size_t{64} << 20, bool alone = true) : sink(pool_bytes) {
+    context.reset(::zmq_ctx_new());
+    socket.reset(::zmq_socket(context.get(), ZMQ_PUSH));
+    EXPECT_EQ(::zmq_bind(socket.get(), "tcp://127.0.0.1:*"), 0);
+    ZmqSourceOptions options;
+    options.endpoint = last_endpoint(socket.get(), "");
+    options.alone = alone;
+    source = make_zmq_source(options).value();
+    EXPECT_TRUE(source->start(sink).ok());
+  }
+
+  void send(const std::vector<std::string>& parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      EXPECT_GE(::zmq_send(socket.get(), parts[i].data(), parts[i].size(), i + 1 < parts.size() ? ZMQ_SNDMORE : 0), 0);
+  }
+  void send_header(int series) {
+    send({fmt::format(R"({{"htype":"dheader-1.0","series":{},"header_detail":"none"}})", series)});
+  }
+  void send_image(int series, int frame, const std::string& pixels, const std::string& encoding) {
+    send({fmt::format(R"({{"htype":"dimage-1.0","series":{},"frame":{}}})", series, frame),
+          fmt::format(R"({{"htype":"dimage_d-1.0","shape":[100,50],"type":"uint16","encoding":"{}"}})", encoding),
+          pixels, R"({"htype":"dconfig-1.0"})"});
+  }
+  void send_end(int series) { send({fmt::format(R"({{"htype":"dseries_end-1.0","series":{}}})", series)}); }
+
+  RecordingSink sink;
+  ZmqContext context;
+  ZmqSocket socket;
+  std::unique_ptr<Source> source;
+};
+
+TEST(ZmqV1, ASeriesArrives) {
+  OldDetector detector;
+  detector.send_header(4);
+  const std::string plain(10'000, 'p'), block(300, 'b');
+  detector.send_image(4, 0, plain, "<");
+  detector.send_image(4, 1, block, "lz4<");
+  detector.send_end(4);
+  ASSERT_TRUE(detector.sink.wait_for_ends(1));
+  const auto series = detector.sink.series();
+  ASSERT_EQ(series.size(), 1u);
+  EXPECT_EQ(series[0].id, 4u);
+  EXPECT_TRUE(series[0].unique_id.starts_with("series-4-2")) << series[0].unique_id;
+  EXPECT_EQ(series[0].frame, (ArraySpec{ElementType::u16, {50, 100}}));
+  const auto frames = detector.sink.frames();
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(as_text(frames[0].payload), plain);
+  ASSERT_EQ(frames[1].payload.size(), 16 + block.size());
+  EXPECT_EQ(load_be<std::uint64_t>(frames[1].payload.data()), 10'000u);
+  EXPECT_EQ(load_be<std::uint32_t>(frames[1].payload.data() + 8), 10'000u);
+  EXPECT_EQ(load_be<std::uint32_t>(frames[1].payload.data() + 12), block.size());
+  EXPECT_TRUE(as_text(frames[1].payload).ends_with(block));
+  EXPECT_TRUE(detector.sink.rejected().empty());
+}
+
+TEST(ZmqV1, FramesCountAgainstThePoolAndAreDroppedWhereNobodyWaits) {
+  for (const auto* encoding : {"<", "lz4<"}) {
+    OldDetector detector(35'000);
+    detector.sink.holds = false;
+    detector.send_header(4);
+    const std::string pixels(encoding[0] == '<' ? 10'000 : 9'900, 'p');
+    for (int frame = 0; frame < 6; ++frame) detector.send_image(4, frame, pixels, encoding);
+    detector.send_end(4);
+    ASSERT_TRUE(detector.sink.wait_for_ends(1));
+    EXPECT_EQ(detector.sink.frame_count() + detector.sink.dropped().size(), 6u);
+    EXPECT_GE(detector.sink.dropped().size(), 3u);
+    EXPECT_LE(detector.sink.pool().used_bytes_max(), 35'000u);
+    EXPECT_TRUE(detector.sink.rejected().empty());
+    detector.sink.let_frames_go();
+  }
+}
+
+TEST(ZmqV1, WhatCannotBeIsToldAndTheNextMessageIsRead) {
+  OldDetector detector;
+  detector.send(std::vector<std::string>(20, "{}"));
+  detector.send({"x", "y"});
+  detector.send_end(3);
+  detector.send_header(4);
+  detector.send_header(5);
+  detector.send_image(5, 0, std::string(10'000, 'p'), "<");
+  detector.send_image(5, 1, "short", "<");
+  detector.send_end(5);
+  detector.send_image(5, 2, std::string(10'000, 'p'), "<");
+  detector.send_header(6);
+  detector.send_end(6);
+  ASSERT_TRUE(detector.sink.wait_for_rejected(7));
+  std::vector<std::string> told;
+  for (const auto& [source, why] : detector.sink.rejected()) told.push_back(why.message());
+  const auto expected = {"a message of 20 parts",
+                         "of which the first is no JSON",
+                         "series 3 ends, which did not begin",
+                         "no image of it came",
+                         "but part 3 has 5",
+                         "series 5, which has ended",
+                         "series 6 ends with no image"};
+  ASSERT_EQ(told.size(), expected.size());
+  std::size_t i = 0;
+  for (const auto* text : expected) {
+    EXPECT_NE(told[i].find(text), std::string::npos) << told[i];
+    ++i;
+  }
+  EXPECT_EQ(detector.sink.damaged(), std::vector<std::uint64_t>{1});
+  EXPECT_EQ(detector.sink.frame_count(), 1u);
+}
+
+TEST(ZmqV1, SeveralRanksRefuseIt) {
+  OldDetector detector(std::size_t{64} << 20, false);
+  detector.send_header(4);
+  ASSERT_TRUE(detector.sink.wait_for_rejected(1));
+  EXPECT_NE(detector.sink.rejected()[0].second.message().find("several ranks"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,168 @@
+/// Sources that hear no answer: several of them deal a series, one starts anew, and files of one name.
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "recorder_fixture.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Sources : public RecorderFixture {
+ protected:
+  void SetUp() override {
+    RecorderFixture::SetUp();
+    config_ = small_config();
+    config_.idle_timeout_s = 20;
+    config_.sources.clear();
+    for (const auto* endpoint : {"tcp://a:1", "tcp://b:1"}) {
+      auto& source = config_.sources.emplace_back();
+      source.kind = SourceConfig::Kind::zmq;
+      source.endpoint = endpoint;
+    }
+  }
+
+  std::unique_ptr<Recorder> start() {
+    auto recorder = std::make_unique<Recorder>(posix_env(), config_, *events_, team_);
+    EXPECT_TRUE(recorder->start().ok());
+    return recorder;
+  }
+
+  static Series series(const std::string& source, std::uint64_t frames = 0, const std::string& unique_id = "s1") {
+    Series series;
+    series.id = 1;
+    series.unique_id = unique_id;
+    series.frames = frames;
+    series.channels = {"1"};
+    series.frame = {ElementType::u16, {4, 8}};
+    series.source = source;
+    return series;
+  }
+  static Frame frame(std::uint64_t number, const std::string& unique_id = "s1") {
+    auto pixels = std::make_shared<std::vector<std::uint16_t>>(32, static_cast<std::uint16_t>(number + 1));
+    Frame frame;
+    frame.series_unique_id = unique_id;
+    frame.number = FrameNumber{number};
+    frame.spec = {ElementType::u16, {4, 8}};
+    frame.payload = std::as_bytes(std::span(*pixels));
+    frame.owner = pixels;
+    return frame;
+  }
+  static SeriesEnd end(const std::string& source, const std::string& unique_id = "s1") {
+    SeriesEnd end{1, unique_id};
+    end.source = source;
+    return end;
+  }
+  std::vector<std::uint16_t> pixels(const std::string& file) const {
+    const hid_t id = H5Fopen((folder_ / file).c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t dataset = H5Dopen2(id, "/entry/data/data", H5P_DEFAULT), space = H5Dget_space(dataset);
+    std::vector<std::uint16_t> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+    EXPECT_GE(H5Dread(dataset, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    H5Fclose(id);
+    return values;
+  }
+
+  Config config_;
+};
+
+TEST_F(Sources, TheLastEndIsTheEnd) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1"), nullptr).ok());
+  ASSERT_TRUE(recorder->begin(series("tcp://b:1"), nullptr).ok());
+  EXPECT_EQ(recorder->begin(series("tcp://a:1"), nullptr).error().code(), Errc::out_of_order);
+  std::thread other([&] {
+    for (std::uint64_t number = 1; number < 40; number += 2) EXPECT_TRUE(recorder->put(frame(number)).ok());
+    std::this_thread::sleep_for(600ms);  // longer than end_timeout_s
+    EXPECT_TRUE(recorder->put(frame(41)).ok());
+    EXPECT_TRUE(recorder->end(end("tcp://b:1")).ok());
+  });
+  for (std::uint64_t number = 0; number < 42; number += 2) EXPECT_TRUE(recorder->put(frame(number)).ok());
+  EXPECT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  other.join();
+  EXPECT_TRUE(recorder->wait_for_limit(5s)) << "both have ended, and nobody is waited for";
+  EXPECT_TRUE(recorder->end(end("tcp://b:1")).ok()) << "an end that comes after the close is no error";
+  recorder->stop();
+  const auto read = pixels("s1.h5");
+  ASSERT_EQ(read.size(), 42u * 32);
+  for (std::size_t number = 0; number < 42; ++number) EXPECT_EQ(read[number * 32], number + 1);
+}
+
+TEST_F(Sources, OneThatIsLateWhenAllFramesAreThereMakesNoFile) {
+  config_.series_limit = 0;
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 1), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  for (int i = 0; i < 100 && recorder->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+  const auto late = recorder->begin(series("tcp://b:1", 1), nullptr);
+  ASSERT_FALSE(late.ok());
+  EXPECT_NE(late.error().message().find("is closed already, with all of its frames"), std::string::npos);
+  recorder->stop();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "s1-2.h5"));
+}
+
+TEST_F(Sources, AnotherSeriesOfASourceIsTheEndOfTheOneBefore) {
+  config_.series_limit = 2;
+  config_.file_name = "run{series_id}.h5";
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 3, "before"), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0, "before")).ok());
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 3, "after"), nullptr).ok());
+  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(recorder->put(frame(number, "after")).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1", "after")).ok());
+  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  recorder->stop();
+  EXPECT_EQ(pixels("run1.h5")[0], 1u);
+  EXPECT_EQ(pixels("run1.h5")[32], 0xFFFF) << "missing";
+  EXPECT_EQ(pixels("run1-2.h5")[64], 3u);
+}
+
+TEST_F(Sources, WhereTheyDisagreeFieldAndValuesAreTold) {
+  config_.series_limit = 0;
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 3), nullptr).ok());
+  const auto refusal = [&](auto change) {
+    auto other = series("tcp://b:1", 3);
+    change(other);
+    return recorder->begin(std::move(other), nullptr).error().message();
+  };
+  EXPECT_EQ(refusal([](Series& s) { s.id = 8; }), "series_id is 8; series \"s1\" began with 1");
+  EXPECT_EQ(refusal([](Series& s) {
+              s.frame.shape = {5, 8};
+            }),
+            "the images' shape is [5, 8]; series \"s1\" began with [4, 8]");
+  EXPECT_EQ(refusal([](Series& s) { s.frame.type = ElementType::u32; }),
+            "image_dtype is uint32; series \"s1\" began with uint16");
+  EXPECT_EQ(refusal([](Series& s) { s.frames = 4; }), "number_of_images is 4; series \"s1\" began with 3");
+  EXPECT_EQ(refusal([](Series& s) { s.channels = {"2"}; }), "channels is [2]; series \"s1\" began with [1]");
+  recorder->stop();
+}
+
+TEST_F(Sources, ElementsOfEveryOrderAreMadeRightByTheWorkers) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 2), nullptr).ok());
+  auto swapped = frame(0);
+  swapped.form.big_endian = true;  // 1 becomes 256
+  swapped.metadata = {{"m", MetaArray{{ElementType::u16, {2}},
+                                      {std::byte{0}, std::byte{1}, std::byte{0}, std::byte{2}},
+                                      Encoding::none,
+                                      {.big_endian = true}}}};
+  ASSERT_TRUE(recorder->put(std::move(swapped)).ok());
+  ASSERT_TRUE(recorder->put(frame(1)).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  recorder->stop();
+  const auto read = pixels("s1.h5");
+  EXPECT_EQ(read[0], 256u);
+  EXPECT_EQ(read[32], 2u);
+}
+
+}  // namespace
+}  // namespace penstock::recorder

@@ -1,0 +1,310 @@
+"""Detectors' own streams as they go wrong: several pushers, detectors that start anew, old formats."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import bitshuffle
+import cbor2
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy
+import pytest
+import v1_detector as v1
+from conftest import Record, RecordCommand, Recorded
+from detector_stream import SHAPE, frames_of, least_message, multi_dimensional, start_message
+from ports import free_ports
+from pusher import Pusher
+
+from penstock.model.events import Listening, RecorderSeriesEnd, Rejected, SeriesStart
+
+FRAMES = frames_of("uint16")
+PATIENCE = "end_timeout_s: 3\nidle_timeout_s: 10\n"
+
+
+def start(name: str = "s", number: int = 1, frames: int = 0, **more: object) -> dict[str, object]:
+    return {**least_message("uint16", frames), "series_id": number, "series_unique_id": name, **more}
+
+
+def image(frame: int, name: str = "s", number: int = 1, data: object = None) -> dict[str, object]:
+    channels = {"threshold_1": multi_dimensional(FRAMES[frame]) if data is None else data}
+    names = {"series_id": number, "series_unique_id": name}
+    return {"type": "image", **names, "image_id": frame, "data": channels}
+
+
+def end(name: str = "s", number: int = 1) -> dict[str, object]:
+    return {"type": "end", "series_id": number, "series_unique_id": name}
+
+
+def pull(
+    record: Record, folder: Path, *endpoints: str, series: int = 1, settings: str = PATIENCE
+) -> RecordCommand:
+    config = folder / "record.yaml"
+    config.write_text(settings, encoding="ascii")
+    options = [text for endpoint in endpoints for text in ("--zmq", endpoint)]
+    recorder = record(folder, str(config), *options, "--series", str(series), listen=False)
+    recorder.until(Listening)
+    return recorder
+
+
+def rejected(recorder: RecordCommand) -> list[str]:
+    return [event.message for event in recorder.events if isinstance(event, Rejected)]
+
+
+def endpoints(count: int) -> list[str]:
+    first = free_ports(count)
+    return [f"tcp://127.0.0.1:{first + i}" for i in range(count)]
+
+
+def test_the_end_of_one_pusher_does_not_cut_the_tail_of_another(record: Record, tmp_path: Path) -> None:
+    """An open-ended series, dealt in turn: one has ended before the other, which is late, has begun."""
+    one, other = endpoints(2)
+    recorder = pull(record, tmp_path, one, other)
+    with Pusher(one) as first, Pusher(other) as second:
+        first.send(start(), *(image(frame) for frame in (0, 2, 4)), end())
+        time.sleep(0.3)
+        second.send(start())
+        time.sleep(0.3)
+        began = time.monotonic()
+        second.send(*(image(frame) for frame in (1, 3, 5)), end())
+        ended = recorder.series_end()
+        took = time.monotonic() - began
+    assert (ended.frames_received, ended.missing, ended.duplicate, ended.problem) == (6, 0, 0, None)
+    assert took < 2.5, "both have ended, and nobody is waited for"
+    assert rejected(recorder) == []
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert (file["/entry/data/data"][...] == FRAMES).all()
+
+
+def test_pushers_that_die_or_disagree_cost_nobody_elses_frames(record: Record, tmp_path: Path) -> None:
+    one, other, third = endpoints(3)
+    recorder = pull(record, tmp_path, one, other, third, settings="end_timeout_s: 9\nidle_timeout_s: 1\n")
+    with Pusher(one) as first, Pusher(third) as odd:
+        with Pusher(other) as dies:
+            first.send(start(frames=6), image(0))
+            recorder.until(SeriesStart)  # whoever comes first is right
+            dies.send(start(frames=6), image(1))
+        odd.send(start(frames=7), image(4))
+        time.sleep(0.3)
+        first.send(image(2), end())
+        ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing, ended.problem) == (4, 2, None)
+    assert rejected(recorder) == ['number_of_images is 7; series "s" began with 6']
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert list(file["/entry/penstock/frame_state"]) == [1, 1, 1, 0, 1, 0]
+        assert (file["/entry/data/data"][4] == FRAMES[4]).all()
+
+
+def test_a_detector_that_starts_anew_with_its_old_number_overwrites_nothing(
+    record: Record, tmp_path: Path
+) -> None:
+    (endpoint,) = endpoints(1)
+    settings = "end_timeout_s: 0.3\nfile_name: 'run{series_id}.h5'\n"
+    recorder = pull(record, tmp_path, endpoint, series=2, settings=settings)
+    with Pusher(endpoint) as before:
+        before.send(start("before", 1, frames=6), *(image(frame, "before") for frame in (0, 1, 2)))
+    time.sleep(0.3)
+    with Pusher(endpoint) as after:  # ZeroMQ connects again by itself
+        after.send(start("after", 1, frames=6), *(image(frame, "after") for frame in range(6)), end("after"))
+        ends = [recorder.series_end() for _ in range(2)]
+    files = {item.series_unique_id: Path(item.file).name for item in ends}
+    assert files == {"before": "run1.h5", "after": "run1-2.h5"}
+    with h5py.File(tmp_path / "run1.h5") as file:
+        assert list(file["/entry/penstock/frame_state"]) == [1, 1, 1, 0, 0, 0]
+        assert (file["/entry/data/data"][:3] == FRAMES[:3]).all()
+    with h5py.File(tmp_path / "run1-2.h5") as file:
+        assert (file["/entry/data/data"][...] == FRAMES).all()
+        assert file["/entry/penstock/series_unique_id"][()] == b"after"
+
+
+def big_endian(array: numpy.ndarray) -> Any:
+    tag = {"uint16": 65, "uint32": 66}[array.dtype.name]
+    return cbor2.CBORTag(40, [list(array.shape), cbor2.CBORTag(tag, array.byteswap().tobytes())])
+
+
+def compressed(array: numpy.ndarray, tag: int, algorithm: str = "bslz4") -> Any:
+    compress = bitshuffle.compress_lz4 if algorithm == "bslz4" else bitshuffle.compress_zstd
+    framing = array.nbytes.to_bytes(8, "big") + (8192).to_bytes(4, "big")
+    data = framing + bytes(compress(array, 8192 // array.itemsize))
+    packed = cbor2.CBORTag(56500, [algorithm, array.itemsize, data])
+    return cbor2.CBORTag(40, [list(array.shape), cbor2.CBORTag(tag, packed)])
+
+
+def column_major(array: numpy.ndarray, tag: int) -> Any:
+    return cbor2.CBORTag(1040, [list(array.shape), cbor2.CBORTag(tag, array.tobytes("F"))])
+
+
+@pytest.mark.parametrize("settings", ["", "chunk: {shape: [32, 96]}\n", "chunk: {frames: 3}\n"])
+def test_images_of_every_order_come_right(record: Record, tmp_path: Path, settings: str) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint, settings=PATIENCE + settings)
+    forms = [
+        big_endian(FRAMES[0]),
+        compressed(FRAMES[1].byteswap(), 65),
+        column_major(FRAMES[2], 69),
+        compressed(FRAMES[3], 69),
+        compressed(FRAMES[4], 69, "bszstd"),
+        column_major(FRAMES[5].byteswap(), 65),
+    ]
+    with Pusher(endpoint) as pusher:
+        pusher.send(start(frames=6), *(image(frame, data=data) for frame, data in enumerate(forms)), end())
+        assert recorder.series_end().frames_received == 6
+    assert rejected(recorder) == []
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert (file["/entry/data/data"][...] == FRAMES).all()
+
+
+def test_half_floats_become_single_ones(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    halves = numpy.linspace(-60000, 60000, 64 * 96, dtype="float16").reshape(64, 96)
+    plain = cbor2.CBORTag(40, [[64, 96], cbor2.CBORTag(84, halves.tobytes())])
+    with Pusher(endpoint) as pusher:
+        pusher.send(start(frames=2, image_dtype="float16"), image(0, data=plain))
+        pusher.send(image(1, data=compressed(halves.byteswap(), 80)), end())
+        assert recorder.series_end().frames_received == 2
+    with h5py.File(tmp_path / "s.h5") as file:
+        data = file["/entry/data/data"]
+        assert data.dtype == "float32"
+        assert (data[...] == halves.astype("float32")).all()
+
+
+def test_arrays_are_understood_wherever_they_stand(recorded: Recorded) -> None:
+    mask = numpy.arange(64 * 96, dtype="uint32").reshape(64, 96)
+    flat = numpy.linspace(0, 1, 64 * 96, dtype="float32").reshape(64, 96)
+    packed = compressed(mask, 70, "bszstd")
+    message = {
+        **start_message("uint16", len(FRAMES)),
+        "pixel_mask": {"threshold_1": big_endian(mask)},
+        "flatfield": {"threshold_1": column_major(flat, 85)},
+        "countrate_correction_lookup_table": packed,
+        "user_data": {"dark": {"a": compressed(FRAMES[0].byteswap(), 65)}, "sample": "lysozyme"},
+        "tomorrow": {"masks": {"threshold_1": packed}, "n": 4, "f": 1.5, "on": True, "none": None},
+        "texts": ["a", "b"],
+        "numbers": [1, 2.5],
+        "mixed": [1, "a"],
+        "bytes": b"\x01\x02",
+        "packed bytes": packed.value[1].value,
+        "date": cbor2.CBORTag(0, "2026-11-20T10:00:00Z"),
+    }
+    path = recorded(FRAMES, start=message)
+    with h5py.File(path) as file:
+        detector = file["/entry/instrument/detector"]
+        assert (detector["pixel_mask"][...] == mask).all()
+        assert (detector["flatfield"][...] == flat).all()
+        assert (detector["countrate_correction_lookup_table"][...] == mask).all()
+        assert (file["/entry/penstock/user_data_arrays/dark/a"][...] == FRAMES[0]).all()
+        kept = file["/entry/penstock/start"]
+        assert (kept["tomorrow/masks/threshold_1"][...] == mask).all()
+        assert (kept["tomorrow/n"][()], kept["tomorrow/f"][()], kept["tomorrow/on"][()]) == (4, 1.5, True)
+        assert kept["tomorrow/n"].dtype == "int64"
+        assert "none" not in kept["tomorrow"]
+        assert kept["tomorrow/masks"].attrs["NX_class"] == "NXcollection"
+        assert list(kept["texts"]) == [b"a", b"b"]
+        assert list(kept["numbers"]) == [1, 2.5]
+        assert kept["mixed"][()] == b'[1,"a"]'
+        assert list(kept["bytes"]) == [1, 2]
+        assert (kept["packed_bytes"][...] == mask.ravel()).all()
+        assert kept["date"][()] == b"2026-11-20T10:00:00Z"
+
+
+@pytest.mark.parametrize("encoding", ["<", ">", "lz4<", "bs16-lz4<", "bs16-lz4>"])
+def test_the_old_stream_becomes_the_same_file(record: Record, tmp_path: Path, encoding: str) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    with Pusher(endpoint) as pusher:
+        pusher.parts(v1.header(7, "all", SHAPE[1:], b'{"sample": "lysozyme"}'))
+        for number, pixels in enumerate(FRAMES):
+            pusher.parts(v1.image(7, number, pixels, encoding, b'{"dose": %d.5}' % number))
+        pusher.parts(v1.end(7))
+        ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing, ended.problem) == (6, 0, None)
+    assert rejected(recorder) == []
+    with h5py.File(ended.file) as file:
+        assert (file["/entry/data/data"][...] == FRAMES).all()
+        filters = [file["/entry/data/data"].id.get_create_plist().get_filter(0)[0]]
+        assert filters == [32004 if encoding == "lz4<" else 32008]
+        detector = file["/entry/instrument/detector"]
+        assert (detector["flatfield"][...] == 0.5).all()
+        assert (detector["pixel_mask"][...].ravel() == numpy.arange(64 * 96)).all()
+        assert detector["countrate_correction_lookup_table"].shape == (3, 2)
+        assert detector["distance"][()] == 0.25
+        assert detector["serial_number"][()] == b"E-32-0000"
+        assert file["/entry/instrument/beam/incident_wavelength"][()] == 1.0
+        assert numpy.allclose(file["/entry/sample/transformations/omega"], 10 + 0.1 * numpy.arange(6))
+        assert file["/entry/penstock/series_id"][()] == 7
+        assert file["/entry/penstock/start/software_version"][()] == b"1.8.0"
+        assert file["/entry/penstock/user_data"][()] == b'{"sample":"lysozyme"}'
+        assert list(file["/entry/metadata/dose"]) == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+        assert list(file["/entry/penstock/timing/exposure_start"]) == [frame * 10**7 for frame in range(6)]
+
+
+def test_the_old_stream_with_an_old_number_and_with_no_header(record: Record, tmp_path: Path) -> None:
+    """A recorder that comes late, a detector that dies and counts anew, rubbish, and a port for both."""
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint, series=4, settings="end_timeout_s: 0.3\n")
+    ends: list[RecorderSeriesEnd] = []
+    with Pusher(endpoint) as pusher:
+        pusher.parts(v1.image(5, 2, FRAMES[2]), v1.image(5, 3, FRAMES[3], "bs16-lz4<"), v1.end(5))
+        ends.append(recorder.series_end())
+        pusher.parts(v1.header(5, "basic", SHAPE[1:]), v1.image(5, 0, FRAMES[0]))
+        pusher.parts([b"{"], [b"no", b"json"], v1.image(5, 1, FRAMES[1])[:3], v1.image(9, 1, FRAMES[1]))
+    with Pusher(endpoint) as pusher:
+        pusher.parts(v1.header(5, "none", SHAPE[1:]))
+        pusher.parts(*(v1.image(5, number, FRAMES[number], "lz4<") for number in range(6)), v1.end(5))
+        ends += [recorder.series_end(), recorder.series_end()]
+        pusher.send(start(frames=1), image(0), end())
+        ends.append(recorder.series_end())
+    assert len({item.file for item in ends}) == 4
+    late = next(item for item in ends if item.frames_received == 2)
+    died = next(item for item in ends if item.frames_announced == 6)
+    anew = next(item for item in ends if item.frames_received == 6)
+    with h5py.File(late.file) as file:
+        assert (file["/entry/data/data"][2:] == FRAMES[2:4]).all()
+        assert list(file["/entry/penstock/frame_state"]) == [0, 0, 1, 1]
+    with h5py.File(died.file) as file:
+        assert list(file["/entry/penstock/frame_state"]) == [1, 2, 0, 0, 0, 0]
+    with h5py.File(anew.file) as file:
+        assert (file["/entry/data/data"][...] == FRAMES).all()
+    told = rejected(recorder)
+    assert len(told) == 5, told
+    assert "whose header did not come" in told[0]
+    assert "part 1 is not valid JSON" in told[1]
+    assert "a message of 2 parts, of which the first is no JSON" in told[2]
+    assert "image 1 of series 5 has 3 parts, expected 4" in told[3]
+    assert "image 1 is of series 9, but the last header was that of series 5" in told[4]
+
+
+def test_arrays_that_frames_bring_along_are_columns_of_their_shape(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    positions = numpy.arange(18, dtype="float64").reshape(6, 3)
+    counts = numpy.arange(6 * 8 * 4, dtype="uint16").reshape(6, 8, 4)
+    with Pusher(endpoint) as pusher:
+        pusher.send(start(frames=6))
+        for number in range(6):
+            user_data: dict[str, object] = {
+                "position": cbor2.CBORTag(86, positions[number].tobytes()),
+                "counts": compressed(counts[number], 69) if number % 2 else big_endian(counts[number]),
+                "list": [1, 2],
+                "large": cbor2.CBORTag(64, bytes(5000)),
+            }
+            if number == 4:
+                user_data = {"position": cbor2.CBORTag(86, bytes(16)), "counts": 1}
+            pusher.send({**image(number), "user_data": user_data})
+        pusher.send(end())
+        assert recorder.series_end().frames_received == 6
+    code, log = recorder.stop()
+    assert code == 0, log
+    assert '"position", which frames bring along, does not fit' in log
+    with h5py.File(tmp_path / "s.h5") as file:
+        metadata = file["/entry/metadata"]
+        assert metadata["position"].shape == (6, 3)
+        others = [0, 1, 2, 3, 5]
+        assert (metadata["position"][...][others] == positions[others]).all()
+        assert numpy.isnan(metadata["position"][4]).all()
+        assert metadata["counts"].dtype == "uint16"
+        assert (metadata["counts"][...][others] == counts[others]).all()
+        assert (metadata["counts"][4] == 0).all()
+        assert metadata["list"].asstr()[0] == "[1,2]"
+        assert metadata["large"].asstr()[0].startswith('"AAAA')
