@@ -156,11 +156,12 @@ store::Placement SeriesFile::placement() const {
 /// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
 store::FileLayout SeriesFile::layout(store::Placement placement) const {
   auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement());
+  if (config_.layout) layout = config_.layout->apply(std::move(layout), series_, columns_, edges());
   for (auto& node : layout.chunked) {
     node.places.placement = placement;
     node.chunk_bytes_max = chunk_bytes_max_;
   }
-  lay_out_members(layout, config_.files, path_, team_.ranks(), series_);
+  lay_out_members(layout, config_.files, path_, team_.ranks(), series_, config_.layout.has_value());
   if (layout.members) layout.members->overwrite = config_.store.overwrite && !series_.resumed;
   return layout;
 }
@@ -172,7 +173,7 @@ void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) 
   const auto encoded_max =
       filtered_ ? filtered_bytes_max(raw) : encoded_bound(codec_, raw, size_of(series_.frame.type));
   chunk_bytes_max_ = std::max<std::uint64_t>(encoded_max, raw);
-  columns_ = columns;
+  columns_ = config_.layout ? config_.layout->complete(columns) : columns;
   const auto states = team_.leads() ? RowBatch::States::written : RowBatch::States::left_to_the_lead;
   batch_ = std::make_unique<RowBatch>(
       columns, states,
@@ -180,6 +181,16 @@ void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) 
         spdlog::warn("{}: \"{}\", which frames bring along, {}", path_, name.substr(0, 64), what);
       },
       scan_ ? RowBatch::Places::written : RowBatch::Places::none);
+}
+
+void SeriesFile::note_edges(const Frame& frame) {
+  std::lock_guard lock(edges_mutex_);
+  config_.layout->note(frame, edges_);
+}
+
+EdgeValues SeriesFile::edges() const {
+  std::lock_guard lock(edges_mutex_);
+  return edges_;
 }
 
 void SeriesFile::make_writers() {
@@ -290,6 +301,10 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
       ledger_.damaged(frame.number);
       return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
     }
+  }
+  if (config_.layout) {
+    config_.layout->complete(frame);
+    note_edges(frame);
   }
   if (!fitted_.load(std::memory_order_acquire)) PEN_TRY(fit(frame.encoding, meta_columns(frame.metadata)));
   const auto part = part_of(frame.channel, frame.element.value_or(0));

@@ -115,11 +115,15 @@ void SeriesFile::add_whole_maps(std::vector<store::ValueNode>& values) const {
 store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
   lengthen_axis(scan_, ledger_.end(), values);
-  if (!has_elements()) return values;
-  add_whole_maps(values.values);
-  values.attributes.emplace_back(
-      state_path, store::Attribute{"received_by_element", by_element(ledger_.received_parts(), mosaic_.elements())});
-  return values;
+  if (has_elements()) {
+    add_whole_maps(values.values);
+    values.attributes.emplace_back(
+        state_path, store::Attribute{"received_by_element", by_element(ledger_.received_parts(), mosaic_.elements())});
+  }
+  if (!config_.layout) return values;
+  auto known = edges();
+  if (frames_before_ > 0) known.first.reset();  // the file has had it
+  return config_.layout->apply(std::move(values), layout(store::Placement::log), series_, columns_, known);
 }
 
 }  // namespace penstock::recorder

@@ -1,5 +1,6 @@
 """YAML files into pydantic models, with errors that point at the line."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -69,7 +70,7 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     """One problem that pydantic found, as "file:line: field: what is wrong (value)"."""
     location = [part for part in problem["loc"] if part not in ("tcp", "zmq")]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
-    line = _line_of(tree, location)
+    line = line_of(tree, location)
     where = f"{name}:{line}" if line else name
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
@@ -83,7 +84,7 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     return ": ".join(part for part in (where, field, f"{message}{shown}") if part)
 
 
-def _line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None:
+def line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None:
     """The line of the deepest node on the way to `location`, from 1."""
     node, line = tree, None
     for part in location:
@@ -112,8 +113,8 @@ def _refuse_aliases_and_duplicates(node: yaml.Node, name: str) -> None:
                 raise UsageError(f"{name}:{line}: aliases (*name) are not supported", "write the value out")
             seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            double = next((key for key in keys if keys.count(key) > 1), None)
+            keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            double = next((key for key, count in keys.items() if count > 1), None)
             if double is not None:
                 raise UsageError(f"{name}:{line}: the field `{double}` stands twice", "remove one of the two")
             pending.extend(value for _, value in node.value)
