@@ -21,7 +21,8 @@ layout_application = typer.Typer(
 Choice = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", help="A file, or the name of a ready layout; `?NAME=VALUE` behind it sets a parameter."
+        metavar="FILE",
+        help="A file, or the name of a ready layout; `?NAME=VALUE` behind it sets a parameter.",
     ),
 ]
 

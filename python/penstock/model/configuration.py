@@ -213,8 +213,8 @@ class Configuration(Plan):
     layout: str = Field(
         "nxmx",
         min_length=1,
-        description="what is in a file, and where: a ready layout (`penstock layout list`) or a file in YAML or"
-        " in areaDetector's XML; see docs/how-to/lay-out-a-file.md",
+        description="what is in a file, and where: a ready layout (`penstock layout list`) or a file in YAML"
+        " or in areaDetector's XML; see docs/how-to/lay-out-a-file.md",
     )
     sources: list[Annotated[TcpSource | ZmqSource, Field(discriminator="kind")]] = Field(
         default_factory=_default_sources, min_length=1, description="where frames come from"

@@ -75,6 +75,8 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         return f"{where}: there is no field `{field}`"
+    if location[-1:] == ["[key]"]:
+        return f"{where}: the name {problem['input']!r} is no text; put it in quotes"
     if problem["type"] == "missing":
         return f"{where}: the field `{field}` is missing"
     if problem["type"] in _WORDS:
@@ -89,7 +91,7 @@ def line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None
     node, line = tree, None
     for part in location:
         if isinstance(node, yaml.MappingNode):
-            found = next(((key, value) for key, value in node.value if key.value == part), None)
+            found = next(((key, value) for key, value in node.value if _is_key(key, part)), None)
             if found is None:
                 break
             line, node = found[0].start_mark.line + 1, found[1]
@@ -99,6 +101,13 @@ def line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None
         else:
             break
     return line
+
+
+def _is_key(key: yaml.Node, part: str | int) -> bool:
+    """Whether it is that key, which may be no text: a bare `on` is the truth value, and counts as 1."""
+    if isinstance(part, str) or not isinstance(key, yaml.ScalarNode):
+        return bool(key.value == part)
+    return bool(yaml.SafeLoader("").construct_object(key) == part)
 
 
 def _refuse_aliases_and_duplicates(node: yaml.Node, name: str) -> None:

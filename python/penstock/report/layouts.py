@@ -30,7 +30,7 @@ def layout_tree(layout: Layout) -> Tree:
     _add_taken(layout, trees)
     if layout.metadata_group is not None and layout.metadata_group not in trees:
         _grown(trees, layout.metadata_group).add(_dim("… values of frames that no dataset names"))
-    _grown(trees, parent_of(KEPT)).add(_dim("penstock  the ledger, times, checksums (the same in every layout)"))
+    _grown(trees, parent_of(KEPT)).add(_dim("penstock  the ledger and times, the same in every layout"))
     return trees["/"]
 
 
@@ -124,5 +124,3 @@ def layout_findings(findings: Iterable[Finding]) -> Sequence[Text]:
             line.append(f" ({one_short_line(finding.remedy)})", style="not bold dim")
         lines.append(line)
     return lines
-
-

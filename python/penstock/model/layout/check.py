@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from penstock.model.layout.nodes import Layout, Node, parent_of
+from penstock.model.findings import Finding
+from penstock.model.layout.nodes import Layout, Node, is_possible, parent_of
 from penstock.model.layout.own_tree import FRAMES, KEPT, is_below
 
 _NODES_MAX = 65536
@@ -26,7 +27,13 @@ _ALWAYS_THERE = {
 def check_layout(layout: Layout) -> Layout:
     """Adds findings, and makes each link lead to an object instead of to another link."""
     _Check(layout).run()
+    layout.findings.sort(key=_line_of)
     return layout
+
+
+def _line_of(finding: Finding) -> int:
+    line = re.search(r":([0-9]+)$", finding.where)
+    return int(line[1]) if line else 0
 
 
 class _Check:
@@ -37,7 +44,9 @@ class _Check:
     def run(self) -> None:
         if len(self.layout.nodes) > _NODES_MAX:
             count = str(len(self.layout.nodes))
-            self.layout.add("error", 0, "there are too many objects", count, f"at most {_NODES_MAX} are possible")
+            self.layout.add(
+                "error", 0, "there are too many objects", count, f"at most {_NODES_MAX} are possible"
+            )
             return
         for node in self.layout.nodes:
             self._look_at(node)
@@ -55,34 +64,45 @@ class _Check:
         if names:
             self._name(node, names[-1])
         for attribute in node.attributes:
-            if not _is_possible(attribute.name) or len(attribute.name.encode()) > _NAME_BYTES_MAX:
-                self._error(node, "the attribute's name is not possible", repr(attribute.name), "choose another")
+            if not is_possible(attribute.name) or len(attribute.name.encode()) > _NAME_BYTES_MAX:
+                self._error(
+                    node, "the attribute's name is not possible", repr(attribute.name), "choose another"
+                )
         if len({attribute.name for attribute in node.attributes}) < len(node.attributes):
             self._error(node, "an attribute stands twice", node.path, "remove one of the two")
         if node.attributes and node.kind == "link":
-            self._error(node, "a link has no attributes of its own", node.path, "give them to what it leads to")
+            self._error(
+                node, "a link has no attributes of its own", node.path, "give them to what it leads to"
+            )
         if node.path == KEPT or is_below(node.path, KEPT):
             self._error(node, f"{KEPT} is Penstock's own", node.path, "choose another place")
         if node.path == "/entry" and node.kind != "group":
             self._error(node, f"/entry has to be a group, for {KEPT}", node.path, "choose another name")
-        if node.metadata is not None and not _is_possible(node.metadata.name, slashes=True):
+        if node.metadata is not None and not is_possible(node.metadata.name, slashes=True):
             self._error(node, "no frame brings a value of that name", repr(node.metadata.name), "correct it")
         if isinstance(node.channel, int) and not 0 <= node.channel < 32:
-            self._error(node, "there is no such channel", str(node.channel), "channels count from 0, up to 31")
+            self._error(
+                node, "there is no such channel", str(node.channel), "channels count from 0, up to 31"
+            )
         first = self.by_path.setdefault(node.path, node)
         if first is not node:
-            self._error(node, "two objects have one path", f"{node.path}, also on line {first.line}", "rename one")
+            self._error(
+                node, "two objects have one path", f"{node.path}, also on line {first.line}", "rename one"
+            )
 
     def _name(self, node: Node, name: str) -> None:
-        if not _is_possible(name) or len(name.encode()) > _NAME_BYTES_MAX or name != name.strip():
-            remedy = "letters, digits, _ and - are best; it must not hold / or control characters"
-            self._error(node, "the name is not possible", repr(name)[:100], remedy)
-        elif not _PLAIN.fullmatch(name):
+        if not _PLAIN.fullmatch(name):
             self.layout.add(
-                "warning", node.line, "NeXus allows no such name", node.path, "letters, digits, _ and - suit all readers"
+                "warning",
+                node.line,
+                "NeXus allows no such name",
+                node.path,
+                "letters, digits, _ and - suit all readers",
             )
         if len(node.path.encode()) > _PATH_BYTES_MAX:
-            self._error(node, "the path is too long", f"{node.path[:60]}…", f"at most {_PATH_BYTES_MAX} bytes")
+            self._error(
+                node, "the path is too long", f"{node.path[:60]}…", f"at most {_PATH_BYTES_MAX} bytes"
+            )
 
     def _metadata_group(self) -> None:
         group = self.layout.metadata_group
@@ -91,13 +111,17 @@ class _Check:
         node = self.by_path.get(group)
         line = node.line if node is not None else 0
         parts = group.split("/")
-        if parts[0] or not all(_is_possible(part) for part in parts[1:]):
-            self.layout.add("error", line, "metadata is no path of a group", group, "for example /entry/metadata")
+        if parts[0] or not all(is_possible(part) for part in parts[1:]):
+            self.layout.add(
+                "error", line, "metadata is no path of a group", group, "for example /entry/metadata"
+            )
             return
         kept = group == KEPT or is_below(group, KEPT)
         above = [self.by_path.get("/".join(parts[:count])) for count in range(2, len(parts) + 1)]
         if kept or any(each is not None and each.kind != "group" for each in above):
-            self.layout.add("error", line, "frames' values cannot go there", group, "metadata: a group of its own")
+            self.layout.add(
+                "error", line, "frames' values cannot go there", group, "metadata: a group of its own"
+            )
         elif node is not None and node.source:
             remedy = "let it be another group than one with nxmx"
             self.layout.add("error", line, "frames' values cannot go there", group, remedy)
@@ -111,10 +135,11 @@ class _Check:
                     what = "two datasets have the frames of one channel"
                     self._error(node, what, f"{first.path} and {node.path}", "let one be a link")
         taken = any(
-            node.kind == "group" and node.source and is_below(FRAMES, node.source) for node in self.layout.nodes
+            node.kind == "group" and node.source and is_below(FRAMES, node.source)
+            for node in self.layout.nodes
         )
         if not taken and 0 not in channels and not any(isinstance(each, str) for each in channels):
-            what, remedy = "no dataset has the frames", "frames: 0 for one of them; in XML source=\"detector\""
+            what, remedy = "no dataset has the frames", 'frames: 0 for one of them; in XML source="detector"'
             self.layout.add("error", 0, what, self.layout.name, remedy)
 
     def _taken_twice(self) -> None:
@@ -145,7 +170,9 @@ class _Check:
             if target in self.layout.omitted:
                 self.layout.omitted.add(link.path)
                 what = "what it leads to is left out, and so is it"
-                self.layout.add("warning", link.line, what, f"{link.path} → {target}", "let it lead elsewhere")
+                self.layout.add(
+                    "warning", link.line, what, f"{link.path} → {target}", "let it lead elsewhere"
+                )
                 return None
             node = self.by_path.get(target)
             if node is None:
@@ -165,9 +192,13 @@ class _Check:
             return target
         if self.layout.metadata_group is not None and parent_of(target) == self.layout.metadata_group:
             what = "the link is there only if frames bring that value"
-            self.layout.add("warning", link.line, what, f"{link.path} → {target}", "name the value in a dataset")
+            self.layout.add(
+                "warning", link.line, what, f"{link.path} → {target}", "name the value in a dataset"
+            )
             return target
-        self._error(link, "the target does not exist", f"{link.path} → {target}", "name an object of this layout")
+        self._error(
+            link, "the target does not exist", f"{link.path} → {target}", "name an object of this layout"
+        )
         return target
 
     def _circles(self) -> None:
@@ -191,7 +222,11 @@ class _Check:
         return path == "/" or (node is not None and node.kind == "group")
 
     def _walk(
-        self, start: str, inner: Mapping[str, list[str]], ways: Mapping[str, list[Node]], state: dict[str, int]
+        self,
+        start: str,
+        inner: Mapping[str, list[str]],
+        ways: Mapping[str, list[Node]],
+        state: dict[str, int],
     ) -> None:
         """Depth first, without recursion: 1 is on the way, 2 is done."""
         pending: list[tuple[str, bool]] = [(start, False)]
@@ -210,7 +245,9 @@ class _Check:
                     continue
                 if state.get(link.target) == 1:
                     shown = f"{link.path} → {link.target}"
-                    self._error(link, "the link leads back into a group that it is in", shown, "link what is in it")
+                    self._error(
+                        link, "the link leads back into a group that it is in", shown, "link what is in it"
+                    )
                 elif not state.get(link.target):
                     pending.append((link.target, False))
 
@@ -235,10 +272,3 @@ class _Check:
         return path in self.by_path or any(
             is_below(path, each.path) for each in self.layout.nodes if each.kind == "group" and each.source
         )
-
-
-def _is_possible(name: str, slashes: bool = False) -> bool:
-    """Whether HDF5 takes it for the name of one object."""
-    surrogates = any(0xD800 <= ord(letter) <= 0xDFFF for letter in name)
-    control = any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in name)
-    return bool(name) and name not in (".", "..") and not control and not surrogates and (slashes or "/" not in name)

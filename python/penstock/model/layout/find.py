@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from penstock.model.errors import UsageError
 from penstock.model.findings import Finding
 from penstock.model.layout.check import check_layout
-from penstock.model.layout.nodes import Layout
+from penstock.model.layout.nodes import Layout, Node
 from penstock.model.layout.xml_layout import read_layout_xml
 from penstock.model.layout.yaml_layout import PAGE, read_layout_text
 
@@ -23,22 +23,33 @@ def ready_layouts(folder: Path) -> dict[str, Path]:
 def read_layout(choice: str, folder: Path) -> Layout:
     """A ready layout's name, or a file; `?NAME=VALUE&…` behind it sets parameters.
 
-    Findings tell what is wrong with it. A UsageError where there is nothing to read, or something else than a
-    layout.
+    Findings tell what is wrong with it. A UsageError where there is nothing to read.
     """
     path, given = _divide(choice, folder)
     content = _content(path)
+    try:
+        return check_layout(_parse(path, content, given))
+    except UsageError as error:
+        findings = [
+            Finding(level="error", what=line, remedy=error.remedy)
+            for line in error.message.splitlines()
+            if line
+        ]
+        return Layout(path.stem, str(path), nodes=[Node("/", "group")], findings=findings)
+
+
+def _parse(path: Path, content: bytes, given: dict[str, str]) -> Layout:
+    """A UsageError where it is neither."""
     if path.suffix == ".xml" or content.lstrip().startswith(b"<"):
         layout = read_layout_xml(content, path.stem, str(path))
         if given:
             layout.add("error", 0, "layouts in XML have no parameters", ", ".join(given), "leave them out")
-    else:
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{path} is no text in UTF-8: {error}", f"see {PAGE}") from error
-        layout = read_layout_text(text, path.stem, str(path), given)
-    return check_layout(layout)
+        return layout
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text in UTF-8: {error}", f"see {PAGE}") from error
+    return read_layout_text(text, path.stem, str(path), given)
 
 
 def load_layout(choice: str, folder: Path) -> Layout:

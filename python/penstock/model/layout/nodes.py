@@ -10,6 +10,7 @@ from penstock.model.findings import Finding, Level
 DEFAULT = "nxmx"
 Kind = Literal["group", "frames", "series", "metadata", "constant", "link"]
 When = Literal["every", "first", "last"]
+_NAME_BYTES_MAX = 255
 Scalar = bool | int | float | str
 
 
@@ -107,6 +108,14 @@ class Layout:
         where = f"{self.file}:{line}" if line else self.file
         self.findings.append(Finding(level=level, what=what, where=where, actual=actual, remedy=remedy))
 
+    def takes_name(self, name: str, line: int) -> bool:
+        """Whether an object can have it; else a finding tells why not."""
+        if is_possible(name) and len(name.encode()) <= _NAME_BYTES_MAX and name == name.strip():
+            return True
+        remedy = "letters, digits, _ and - are best; it must not hold / or control characters"
+        self.add("error", line, "the name is not possible", repr(name)[:100], remedy)
+        return False
+
     @property
     def errors(self) -> Sequence[Finding]:
         return [finding for finding in self.findings if finding.level == "error"]
@@ -122,6 +131,19 @@ class Layout:
             plan["metadata_group"] = self.metadata_group
         plan["nodes"] = [node.plan() for node in self.nodes]
         return plan
+
+
+def is_possible(name: str, slashes: bool = False) -> bool:
+    """Whether HDF5 takes it for the name of one object."""
+    surrogates = any(0xD800 <= ord(letter) <= 0xDFFF for letter in name)
+    control = any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in name)
+    return (
+        bool(name)
+        and name not in (".", "..")
+        and not control
+        and not surrogates
+        and (slashes or "/" not in name)
+    )
 
 
 def parent_of(path: str) -> str:

@@ -7,6 +7,7 @@ Entries that stand below /entry/penstock stay there: a layout gives them a furth
 from dataclasses import dataclass
 
 KEPT = "/entry/penstock"
+KEPT_METADATA = f"{KEPT}/metadata"
 FRAMES = "/entry/data/data"
 _DETECTOR = "/entry/instrument/detector"
 
@@ -75,7 +76,7 @@ ITEMS: dict[str, Item] = {
     "written": Item(f"{KEPT}/timing/written", "ns since 1970, one a frame"),
 }
 
-# A layout can take them over as `nxmx: PATH`, with their attributes and all below them that it names nowhere else.
+# A layout can take them over as `nxmx: PATH`, with attributes and all below that it names nowhere else.
 GROUPS: dict[str, str] = {
     "/entry": "the whole tree",
     "/entry/source": "NXsource",

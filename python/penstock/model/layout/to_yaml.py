@@ -12,6 +12,13 @@ _NAME_OF = {item.path: name for name, item in ITEMS.items()}
 _NATURAL = {"text": str, "bool": bool, "int64": int, "float64": float}
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes each value out: layouts take no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def layout_to_yaml(layout: Layout) -> str:
     """Read again, it makes the same nodes. Parameters stand as what they were set to."""
     document: dict[str, Any] = {}
@@ -28,7 +35,7 @@ def layout_to_yaml(layout: Layout) -> str:
         made |= _fields(node)
     if "attributes" in document:
         document["tree"] = document.pop("tree")
-    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
+    return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
 
 
 def _grown(trees: dict[str, dict[str, Any]], path: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ _TEXT_BYTES_MAX = 65536
 
 
 def constant_of(value: Any, kind: str | None = None) -> Constant:
-    """Whole numbers are int64, others float64, unless `kind` says otherwise. A ValueError says what is wrong."""
+    """Whole numbers are int64, others float64, unless `kind` says otherwise. ValueErrors say what is wrong."""
     if kind is not None and kind not in TYPES:
         raise ValueError(f'the type "{kind}" is not known; it may be {", ".join(TYPES)}')
     items = value if isinstance(value, list) else [value]
@@ -75,4 +75,4 @@ def _real(number: float, kind: str) -> float:
 def _fits(number: int, kind: str) -> bool:
     bits = int(kind.removeprefix("u").removeprefix("int"))
     low, high = (0, 2**bits) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-    return low <= number < high
+    return bool(low <= number < high)

@@ -1,7 +1,7 @@
-"""areaDetector's layout files, as NDFileHDF5 reads them (ADCore's hdf5_xml_layout_schema.xsd, and its parser).
+"""areaDetector's layout files, as NDFileHDF5 reads them (ADCore's hdf5_xml_layout_schema.xsd and parser).
 
-Like that parser this one is lenient where nothing is lost: what it does not know, or what cannot apply, gives a
-warning. Files from outside are hostile until parsed: no document type, no entities, bounded size and depth.
+Like that parser this one is lenient where nothing is lost: what it does not know, or what cannot apply, gives
+a warning. Files from outside are hostile until parsed: no document type, no entities, bounded size and depth.
 """
 
 from collections.abc import Iterator
@@ -29,6 +29,7 @@ _CHILDREN = {
     "group": {"group", "dataset", "attribute", "hardlink"},
     "dataset": {"attribute"},
 }
+_ATTRIBUTE_SOURCES = 'source="constant" or source="ndattribute"'
 _TYPES = {"int": "int32", "float": "float64", "string": "text"}
 _WHEN: dict[str, When] = {"OnFileOpen": "first", "OnFileClose": "last"}
 
@@ -38,7 +39,8 @@ def read_layout_xml(content: bytes, name: str, file: str) -> Layout:
     root = _parse(content, file)
     if _tag(root) not in ("hdf5_layout", "group"):
         raise UsageError(
-            f"{file}:{root.sourceline}: the first element is <{_tag(root)}>", f"<hdf5_layout> is expected; see {PAGE}"
+            f"{file}:{root.sourceline}: the first element is <{_tag(root)}>",
+            f"<hdf5_layout> is expected; see {PAGE}",
         )
     return _Reader(root, name, file).layout
 
@@ -50,7 +52,6 @@ def _parse(content: bytes, file: str) -> etree._Element:
         load_dtd=False,
         dtd_validation=False,
         huge_tree=False,
-        remove_comments=True,
         remove_pis=True,
     )
     try:
@@ -71,9 +72,19 @@ def _tag(element: etree._Element) -> str:
     return str(etree.QName(element).localname)
 
 
+def _number(text: str, kind: str) -> int | float:
+    try:
+        return int(text) if kind == "int" else float(text)
+    except ValueError:
+        what = "whole number" if kind == "int" else "number"
+        raise ValueError(f'"{text[:40]}" is no {what}') from None
+
+
 class _Reader:
     def __init__(self, root: etree._Element, name: str, file: str) -> None:
-        self.layout = Layout(name, file, ndattributes=True)
+        before = root.getprevious()
+        comment = before.text if before is not None and before.tag is etree.Comment else None
+        self.layout = Layout(name, file, " ".join((comment or "").split()), ndattributes=True)
         self._count = 0
         self._default_group: str | None = None
         self._detectors: list[tuple[Node, bool]] = []
@@ -102,8 +113,10 @@ class _Reader:
                 self._group(element, "/", 1)
         automatic = root.get("auto_ndattr_default", "true")
         if automatic not in ("true", "false"):
-            self._warn(root, "auto_ndattr_default is not understood", automatic, "true or false; true is taken")
-        return automatic != "false"
+            self._warn(
+                root, "auto_ndattr_default is not understood", automatic, "true or false; true is taken"
+            )
+        return str(automatic) != "false"
 
     def _known(self, element: etree._Element) -> None:
         for key, value in element.attrib.items():
@@ -111,21 +124,26 @@ class _Reader:
                 continue  # of another namespace, as where the schema lies
             if key not in _KNOWN[_tag(element)]:
                 text = f'<{_tag(element)} {key}="{value}">'
-                self._warn(element, "there is no such attribute", text, "it is passed over, as by areaDetector")
+                self._warn(
+                    element, "there is no such attribute", text, "it is passed over, as by areaDetector"
+                )
 
     def _children(self, element: etree._Element) -> Iterator[etree._Element]:
         for child in element.iterchildren(tag=etree.Element):
             self._count += 1
             if self._count > _ELEMENTS_MAX:
                 raise UsageError(
-                    f"{self.layout.file}:{child.sourceline}: it has more than {_ELEMENTS_MAX} elements", "split it"
+                    f"{self.layout.file}:{child.sourceline}: it has more than {_ELEMENTS_MAX} elements",
+                    "split it",
                 )
             if _tag(child) in _CHILDREN.get(_tag(element), set()):
                 self._known(child)
                 yield child
             else:
                 inside = f"<{_tag(child)}> inside <{_tag(element)}>"
-                self._warn(child, "there is no such element here", inside, "it is passed over, as by areaDetector")
+                self._warn(
+                    child, "there is no such element here", inside, "it is passed over, as by areaDetector"
+                )
 
     def _global(self, element: etree._Element) -> None:
         value = f"{element.get('name')} = {element.get('ndattribute')}"
@@ -134,7 +152,7 @@ class _Reader:
                 element,
                 "the dataset of a frame cannot follow from an attribute",
                 value,
-                "all frames go to the default dataset; the attribute is kept with each frame, to choose by it later",
+                "all frames go to the default dataset; the value is kept with each frame",
             )
         else:
             self._warn(element, "there is no such global", value, "it is passed over")
@@ -143,13 +161,16 @@ class _Reader:
         name = element.get("name")
         if not name:
             self._error(element, "the name is missing", f"<{_tag(element)}>", 'give one: name="…"')
-        return name or None
+            return None
+        return str(name) if self.layout.takes_name(name, element.sourceline or 0) else None
 
     def _flag(self, element: etree._Element, key: str) -> bool:
         value = element.get(key)
         if value not in (None, "true", "false"):
-            self._warn(element, f"{key} is neither true nor false", str(value), "false is taken, as by areaDetector")
-        return value == "true"
+            self._warn(
+                element, f"{key} is neither true nor false", str(value), "false is taken, as by areaDetector"
+            )
+        return str(value) == "true"
 
     def _group(self, element: etree._Element, parent: str, depth: int) -> None:
         name = self._name(element)
@@ -163,7 +184,9 @@ class _Reader:
             self._known(element)
         if self._flag(element, "ndattr_default"):
             if self._default_group is not None:
-                self._warn(element, "there is a default group for attributes already", path, self._default_group)
+                self._warn(
+                    element, "there is a default group for attributes already", path, self._default_group
+                )
             self._default_group = self._default_group or path
         place = len(self.layout.nodes)
         attributes: list[Attribute] = []
@@ -204,7 +227,12 @@ class _Reader:
             case None:
                 self._without_source(element, path)
             case other:
-                self._error(element, "the source is not known", f'{path}: source="{other}"', "detector, ndattribute or constant")
+                self._error(
+                    element,
+                    "the source is not known",
+                    f'{path}: source="{other}"',
+                    "detector, ndattribute or constant",
+                )
 
     def _without_source(self, element: etree._Element, path: str) -> None:
         """In areaDetector's own default layout the one that gets its times."""
@@ -215,28 +243,36 @@ class _Reader:
             self.layout.nodes.append(Node(path, "series", line, source=ITEMS["received"].path))
             return
         self.layout.omitted.add(path)
-        self._warn(element, "it has no source, and is left out", path, "give one: detector, ndattribute or constant")
+        self._warn(
+            element, "it has no source, and is left out", path, "give one: detector, ndattribute or constant"
+        )
 
     def _when(self, element: etree._Element) -> When:
         when = element.get("when")
         if when not in (None, "OnFileOpen", "OnFileClose", "OnFileWrite", "OnFrame"):
-            self._warn(element, "when is not known", str(when), "each frame's value is taken, as by areaDetector")
+            self._warn(
+                element, "when is not known", str(when), "each frame's value is taken, as by areaDetector"
+            )
         return _WHEN.get(when or "", "every")
 
     def _constant(self, element: etree._Element, path: str) -> Constant | None:
         text, kind = element.get("value", ""), element.get("type", "string")
         try:
             if kind not in _TYPES:
-                self._warn(element, "the type is not known", f"{path}: {kind}", "string is taken, as by areaDetector")
+                self._warn(
+                    element, "the type is not known", f"{path}: {kind}", "string is taken, as by areaDetector"
+                )
                 kind = "string"
             if kind == "string":
                 return constant_of(text)
             parts = [part.strip() for part in text.split(",")]
-            numbers = [int(part) if kind == "int" else float(part) for part in parts]
+            numbers = [_number(part, kind) for part in parts]
             return constant_of(numbers if len(numbers) > 1 else numbers[0], _TYPES[kind])
         except ValueError as error:
             shown = f'{path}: value="{text[:80]}" type="{kind}"'
-            self._error(element, f"the value is not of its type: {error}", shown, "correct the value or the type")
+            self._error(
+                element, f"the value is not of its type: {error}", shown, "correct the value or the type"
+            )
             return None
 
     def _attribute(self, element: etree._Element) -> list[Attribute]:
@@ -253,9 +289,12 @@ class _Reader:
                     when: When = "last" if self._when(element) == "last" else "first"
                     return [Attribute(name, metadata=FrameValue(value, when))]
                 self._error(element, "the attribute is not named", name, 'give one: ndattribute="…"')
+            case None:
+                self._error(element, "the source is missing", f"attribute {name}", _ATTRIBUTE_SOURCES)
             case other:
-                shown = f"attribute {name}: {other}"
-                self._error(element, "the source is not known", shown, 'source="constant" or source="ndattribute"')
+                self._error(
+                    element, "the source is not known", f"attribute {name}: {other}", _ATTRIBUTE_SOURCES
+                )
         return []
 
     def _hardlink(self, element: etree._Element, group: str) -> None:

@@ -126,6 +126,8 @@ class _Reader:
     def _read(self, tree: Mapping[str, LayoutNode], group: str, at: tuple[str, ...], depth: int) -> None:
         for name, node in tree.items():
             here = (*at, name)
+            if not self.layout.takes_name(name, self._line(here)):
+                continue
             path = join(group, name)
             if depth > _DEPTH_MAX:
                 self.layout.add(
@@ -148,14 +150,18 @@ class _Reader:
             return
         kind = given[0] if given else "group"
         if kind not in ("metadata", "constant") and node.type is not None:
-            self.layout.add("error", line, "type is for metadata and constants", f"{path}: {node.type}", "remove it")
+            self.layout.add(
+                "error", line, "type is for metadata and constants", f"{path}: {node.type}", "remove it"
+            )
         if kind != "metadata" and node.when != "every":
             self.layout.add("error", line, "when is for metadata", f"{path}: {node.when}", "remove it")
         match kind:
             case "group":
                 made = Node(path, "group", line, attributes, source=self._group(node.nxmx, line))
             case "frames":
-                made = Node(path, "frames", line, attributes, channel=node.frames if node.frames is not None else 0)
+                made = Node(
+                    path, "frames", line, attributes, channel=node.frames if node.frames is not None else 0
+                )
             case "series":
                 made = Node(path, "series", line, attributes, source=self._item(str(node.series), line))
             case "metadata":
@@ -172,7 +178,11 @@ class _Reader:
     def _group(self, path: str | None, line: int) -> str:
         if path is not None and path not in GROUPS:
             self.layout.add(
-                "error", line, "the default layout has no such group", f"nxmx: {path}", f"it has {', '.join(GROUPS)}"
+                "error",
+                line,
+                "the default layout has no such group",
+                f"nxmx: {path}",
+                f"it has {', '.join(GROUPS)}",
             )
         return path or ""
 
@@ -188,12 +198,20 @@ class _Reader:
         kind = node.type or ""
         if kind not in ("", "int", "uint", "float", "text"):
             self.layout.add(
-                "error", line, "the type of a frame's value is not known", f"{path}: {kind}", "int, uint, float or text"
+                "error",
+                line,
+                "the type of a frame's value is not known",
+                f"{path}: {kind}",
+                "int, uint, float or text",
             )
             kind = ""
         if kind and node.when != "every":
             self.layout.add(
-                "error", line, "a single value has the type that the frame's has", f"{path}: {kind}", "remove type"
+                "error",
+                line,
+                "a single value has the type that the frame's has",
+                f"{path}: {kind}",
+                "remove type",
             )
         return FrameValue(self._word(str(node.metadata), path, line), node.when, kind)  # type: ignore[arg-type]
 
@@ -203,7 +221,9 @@ class _Reader:
             return text
         if text[1:] not in self._values:
             known = ", ".join(f"${name}" for name in self._values) or "none"
-            self.layout.add("error", line, "there is no such parameter", f"{path}: {text}", f"it has: {known}")
+            self.layout.add(
+                "error", line, "there is no such parameter", f"{path}: {text}", f"it has: {known}"
+            )
         return self._values.get(text[1:], text)
 
     def _constant(self, value: Any, kind: str | None, path: str, line: int) -> Constant | None:
@@ -212,7 +232,9 @@ class _Reader:
         try:
             return constant_of(value, kind)
         except ValueError as error:
-            self.layout.add("error", line, f"the constant of {path} is not possible: {error}", str(value)[:80], PAGE)
+            self.layout.add(
+                "error", line, f"the constant of {path} is not possible: {error}", str(value)[:80], PAGE
+            )
             return None
 
     def _attributes(
@@ -220,10 +242,8 @@ class _Reader:
     ) -> tuple[Attribute, ...]:
         found = []
         for name, value in given.items():
-            line = self._line((*at, name))
-            if not isinstance(value, AttributeFrom):
-                value = AttributeFrom(constant=value)
-            made = self._attribute(name, value, line)
+            source = value if isinstance(value, AttributeFrom) else AttributeFrom(constant=value)
+            made = self._attribute(name, source, self._line((*at, name)))
             if made is not None:
                 found.append(made)
         return tuple(found)
