@@ -169,8 +169,10 @@ Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path
   auto wanted = nexus_layout(series, declared_filters(left.codec, filters, series), left.columns);
   if (config.layout) wanted = config.layout->apply(std::move(wanted), series, left.columns, {});
   if (description_of(description.datasets, description.columns) != description_of(wanted.chunked, wanted.columns))
-    return in_the_way(path, "its datasets or columns are others than this version of Penstock makes with this layout: go on with the "
-                      "layout that the file was begun with");
+    return in_the_way(
+        path,
+        "its datasets or columns are others than this version of Penstock makes with this layout: go on with the "
+        "layout that the file was begun with");
   return std::optional(std::move(left));
 }
 

@@ -58,7 +58,8 @@ Result<Value> numbers_of(const json& value, ElementType type, const std::string&
     store_le(array.data.data() + array.data.size() - sizeof number, number);
     return true;
   };
-  bool right = value.is_array() ? value.size() <= numbers_max && std::all_of(value.begin(), value.end(), add) : add(value);
+  bool right =
+      value.is_array() ? value.size() <= numbers_max && std::all_of(value.begin(), value.end(), add) : add(value);
   if (value.is_array()) array.spec.shape = {value.size()};
   if (!right)
     return make_error(Errc::invalid_argument, "{} is {}; it must be of type {}", where, value.dump().substr(0, 100),
@@ -309,7 +310,8 @@ std::string UserLayout::metadata_path(const std::string& name) const {
   if (const auto placed = columns_.find(name); placed != columns_.end()) return placed->second;
   if (!metadata_group_.empty()) {
     auto path = (metadata_group_ == "/" ? "" : metadata_group_) + "/" + name;
-    const bool in_the_way = paths_.contains(path) || path == "/entry" || is_below(path, kept_group) || path == kept_group;
+    const bool in_the_way =
+        paths_.contains(path) || path == "/entry" || is_below(path, kept_group) || path == kept_group;
     if (!in_the_way) return path;
   }
   return std::string(rest_metadata_path) + "/" + name;

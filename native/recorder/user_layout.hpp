@@ -1,9 +1,10 @@
 /// A layout of the user's: where in the file what a series brings is to stand.
 ///
 /// The recorder knows one tree of its own (nexus.hpp). A user's layout is a list of objects, each with a path and with
-/// what it is made of; applying it moves that tree's datasets and columns to these paths, and makes what it does not have.
-/// /entry/penstock stays where it is, because check, recover and resume go by it. What a layout has no place for is
-/// kept below it, so that nothing of a series is lost (docs/explanation/decisions/0030-layouts-of-what-is-in-a-file.md).
+/// what it is made of; applying it moves that tree's datasets and columns to these paths, and makes what it does not
+/// have. /entry/penstock stays where it is, because check, recover and resume go by it. What a layout has no place for
+/// is kept below it, so that nothing of a series is lost
+/// (docs/explanation/decisions/0030-layouts-of-what-is-in-a-file.md).
 ///
 /// Constant once made; all calls are safe from several threads.
 #pragma once
@@ -39,7 +40,8 @@ enum class When { every, first, last };
 struct LayoutValue {
   std::string name;
   When when = When::every;
-  /// A column is there with this type even if the first frame does not bring the value; else it follows the first value.
+  /// A column is there with this type even if the first frame does not bring the value; else it follows the first
+  /// value.
   std::optional<MetaColumn> declared;
 };
 
@@ -55,12 +57,12 @@ struct LayoutNode {
   Kind kind = Kind::group;
   std::string path;
   std::vector<LayoutAttribute> attributes;
-  std::string from;                 ///< of a group or of series: an object of Penstock's own tree; may be empty of groups
-  std::uint64_t channel = 0;        ///< of frames, counted …
-  std::string channel_name;         ///< … or named, where not empty
-  LayoutValue metadata;             ///< of metadata
+  std::string from;           ///< of a group or of series: an object of Penstock's own tree; may be empty of groups
+  std::uint64_t channel = 0;  ///< of frames, counted …
+  std::string channel_name;   ///< … or named, where not empty
+  LayoutValue metadata;       ///< of metadata
   std::optional<store::Value> value;  ///< of a constant
-  std::string target;               ///< of a link: an object, never another link
+  std::string target;                 ///< of a link: an object, never another link
 };
 
 /// The first and the last frame's values, of the names that a layout puts into single values.
@@ -78,8 +80,8 @@ struct EdgeValues {
 
 class UserLayout {
  public:
-  /// Checks the plan's `layout`: at most 65536 objects, each path once, absolute and outside of /entry/penstock. An error
-  /// names the object and the value.
+  /// Checks the plan's `layout`: at most 65536 objects, each path once, absolute and outside of /entry/penstock. An
+  /// error names the object and the value.
   static Result<UserLayout> from_json(const nlohmann::json& object);
 
   const std::string& name() const { return name_; }
@@ -97,8 +99,8 @@ class UserLayout {
   store::FileLayout apply(store::FileLayout own, const Series& series, const std::vector<MetaColumn>& columns,
                           const EdgeValues& edges) const;
   /// What is known at the end, by the paths of Penstock's own tree, moved likewise. `made` is what apply() made.
-  store::FinalValues apply(store::FinalValues own, const store::FileLayout& made, const Series& series, const std::vector<MetaColumn>& columns,
-                           const EdgeValues& edges) const;
+  store::FinalValues apply(store::FinalValues own, const store::FileLayout& made, const Series& series,
+                           const std::vector<MetaColumn>& columns, const EdgeValues& edges) const;
   /// The frames' value that a column at `path` has; nothing where it has none. (The inverse of where apply() puts it.)
   std::optional<std::string> metadata_at(const std::string& path) const;
 
@@ -108,10 +110,10 @@ class UserLayout {
   std::vector<store::LinkNode> links(const std::function<std::string(const std::string&)>& place) const;
 
   std::string name_;
-  std::string metadata_group_;    ///< for values that no dataset names; empty: rest_metadata_path
-  bool ndattributes_ = false;     ///< columns say of themselves what areaDetector's do
+  std::string metadata_group_;  ///< for values that no dataset names; empty: rest_metadata_path
+  bool ndattributes_ = false;   ///< columns say of themselves what areaDetector's do
   std::vector<LayoutNode> nodes_;
-  std::set<std::string> paths_;   ///< of all nodes
+  std::set<std::string> paths_;                 ///< of all nodes
   std::map<std::string, std::string> columns_;  ///< values' names, with the path of the first dataset that has all
   std::set<std::string> edges_;                 ///< values' names of which the first or the last one is wanted
 };

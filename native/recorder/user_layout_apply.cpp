@@ -255,7 +255,8 @@ class Mover {
   /// Constants, and of the frames' values those of a single frame.
   void add_new_values() {
     for (const auto& node : nodes_) {
-      if (node.kind == Kind::constant) new_.values.push_back({node.path, *node.value, attributes_of(node, edges_, values_)});
+      if (node.kind == Kind::constant)
+        new_.values.push_back({node.path, *node.value, attributes_of(node, edges_, values_)});
       if (node.kind == Kind::metadata && node.metadata.when != When::every)
         if (const auto* told = edge_of(node.metadata, edges_))
           new_.values.push_back({node.path, value_of(*told), attributes_of(node, edges_, values_)});

@@ -463,7 +463,8 @@ void Recovery::add_frames_group(const store::format::Description& description, s
   constexpr const char* frames = "/entry/data/data";
   const auto& first = description.datasets.front().path;
   const auto in_the_way = [&](const auto& node) {
-    return node.path == group || node.path.starts_with(std::string(frames) + "/") || (node.path == frames && first != frames);
+    return node.path == group || node.path.starts_with(std::string(frames) + "/") ||
+           (node.path == frames && first != frames);
   };
   if (std::any_of(description.datasets.begin(), description.datasets.end(), in_the_way) ||
       std::any_of(description.columns.begin(), description.columns.end(), in_the_way))

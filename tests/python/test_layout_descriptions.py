@@ -1,6 +1,7 @@
-"""Layouts as they are read: YAML and XML, what is wrong with them and in which line, and what comes of them."""
+"""Layouts as they are read: YAML and XML, what is wrong with them and in which line."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def test_mistakes_are_told_with_their_line(write: Write, tree: str, line: int, w
         (b"tree: {\xff: {}}", "is no text in UTF-8"),
         (b"<hdf5_layout><group></hdf5_layout>", "this is not XML"),
         (b"<html/>", "the first element is <html>"),
-        (b"<hdf5_layout>" + b"<group name='a'>" * 100 + b"</group>" * 100 + b"</hdf5_layout>", "groups are too deep"),
+        (b"<group name='a'>" * 100 + b"</group>" * 100, "groups are too deep"),
         (b"<hdf5_layout>" + b"<group name='a'>" * 5000, "this is not XML"),
         (b"<hdf5_layout>" + b"<x/>" * 70_000 + b"</hdf5_layout>", "more than 65536 elements"),
     ],
@@ -129,7 +130,7 @@ def test_document_types_are_refused(name: str) -> None:
 
 def test_everything_that_is_wrong_in_an_xml_layout_is_told_at_once() -> None:
     found = findings(str(CORPUS / "hostile" / "many_mistakes.xml"))
-    lines = {}
+    lines: dict[tuple[str, int], str] = {}
     for each in found:
         level, where, *_ = each.split(" ")
         lines.setdefault((level, int(where.split(":")[1])), each)
@@ -256,7 +257,9 @@ def places(tree: dict[str, Any], group: str = "") -> set[str]:
 @given(trees, st.none() | st.just("/values"))
 @settings(max_examples=60, deadline=None)
 def test_any_tree_is_read_and_written_as_it_is(tree: dict[str, Any], metadata: str | None) -> None:
-    document = {"tree": {**tree, "frames": {"frames": 0}}} | ({"metadata": metadata} if metadata else {})
+    document: dict[str, Any] = {"tree": {**tree, "frames": {"frames": 0}}} | (
+        {"metadata": metadata} if metadata else {}
+    )
     text = yaml.safe_dump(json.loads(json.dumps(document)), allow_unicode=True)
     layout = check_layout(read_layout_text(text, "made", "made.yaml", {}))
     assert not layout.errors, layout.errors
@@ -296,6 +299,15 @@ def test_the_command_shows_and_checks(run: Run, write: Write) -> None:
     planned = run("record", "--layout", "nxtomo", "--dry-run")
     assert planned.returncode == 0, planned.stderr
     assert "rotation_angle" in planned.stderr
+
+
+@pytest.mark.parametrize("page", ["how-to/lay-out-a-file.md", "reference/layout.md"])
+def test_layouts_in_the_documentation_are_sound(write: Write, page: str) -> None:
+    text = (CORPUS.parents[2] / "docs" / page).read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "tree:" in block]
+    assert blocks
+    for block in blocks:
+        assert not findings(write(block))
 
 
 def test_a_configuration_does_not_forget_its_layout() -> None:

@@ -14,7 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-json frames_at(const std::string& path, const json& channel = 0) {
+json frames_at(const std::string& path, std::uint64_t channel = 0) {
+  return {{"kind", "frames"}, {"path", path}, {"channel", channel}};
+}
+json named_frames_at(const std::string& path, const char* channel) {
   return {{"kind", "frames"}, {"path", path}, {"channel", channel}};
 }
 json group_at(const std::string& path, const std::string& from = "") {
@@ -85,7 +88,9 @@ TEST(UserLayout, PlansThatCannotBeAreRefusedByName) {
       {plan({value_at("/a", {{"name", "x"}, {"when", "now"}})}), "metadata.when"},
       {plan({value_at("/a", {{"name", "x"}, {"type", "real"}})}), "metadata.type"},
       {plan({{{"kind", "constant"}, {"path", "/a"}, {"constant", {{"type", "uint8"}, {"value", 256}}}}}), "256"},
-      {plan({{{"kind", "constant"}, {"path", "/a"}, {"constant", {{"type", "int8"}, {"value", json::array({1, "a"})}}}}}),
+      {plan({{{"kind", "constant"},
+              {"path", "/a"},
+              {"constant", {{"type", "int8"}, {"value", json::array({1, "a"})}}}}}),
        "constant.value"},
       {plan({{{"kind", "constant"}, {"path", "/a"}, {"constant", {{"value", std::string("a\0b", 3)}}}}}), "text"},
       {plan({{{"kind", "series"}, {"path", "/a"}, {"from", "/elsewhere"}}}), "layout.nodes[0].from"},
@@ -112,7 +117,7 @@ TEST(UserLayout, EveryChannelHasAPlace) {
   };
   using Paths = std::vector<std::string>;
   EXPECT_EQ(of(plan({frames_at("/x/data")})), (Paths{"/x/data", "/x/channel_1_b", "/x/channel_2_c"}));
-  EXPECT_EQ(of(plan({frames_at("/x/data"), frames_at("/b", "b"), frames_at("/none", "z")})),
+  EXPECT_EQ(of(plan({frames_at("/x/data"), named_frames_at("/b", "b"), named_frames_at("/none", "z")})),
             (Paths{"/x/data", "/b", "/x/channel_2_c"}));
   EXPECT_EQ(of(plan({frames_at("/x", 2), frames_at("/y", 0)})), (Paths{"/y", "/channel_1_b", "/x"}));
   EXPECT_EQ(of(plan({group_at("/g", "/entry/data")})), (Paths{"/g/data", "/g/channel_1_b", "/g/channel_2_c"}));
@@ -122,10 +127,11 @@ TEST(UserLayout, EveryChannelHasAPlace) {
 
 TEST(UserLayout, WhatIsInTheWayMakesNothingGoLost) {
   // The user's dataset has the name of one that is taken over; another is where taken objects would lie below.
-  const auto layout = applied(
-      layout_of(plan({group_at("/d", "/entry/instrument/detector"), frames_at("/d/x_pixel_size"),
-                      {{"kind", "constant"}, {"path", "/d/module"}, {"constant", {{"value", "mine"}}}}})),
-      series());
+  const auto layout =
+      applied(layout_of(plan({group_at("/d", "/entry/instrument/detector"),
+                              frames_at("/d/x_pixel_size"),
+                              {{"kind", "constant"}, {"path", "/d/module"}, {"constant", {{"value", "mine"}}}}})),
+              series());
   can_be_made(layout);
   EXPECT_EQ(layout.chunked.front().path, "/d/x_pixel_size");
   EXPECT_TRUE(has(layout.values, "/entry/penstock/series/instrument/detector/x_pixel_size"));
@@ -142,8 +148,10 @@ TEST(UserLayout, ValuesOfFramesAreFoundAgainByTheirPlace) {
   for (const auto* group : {"", "/", "/slow"}) {
     if (*group != 0) object["metadata_group"] = group;
     const auto layout = layout_of(object);
-    const auto columns =
-        layout.complete({{"dose", ElementType::f64}, {"note", ElementType::u8, 64}, {"data", ElementType::i64}, {"entry", ElementType::i64}});
+    const auto columns = layout.complete({{"dose", ElementType::f64},
+                                          {"note", ElementType::u8, 64},
+                                          {"data", ElementType::i64},
+                                          {"entry", ElementType::i64}});
     ASSERT_EQ(columns.size(), 5U);
     EXPECT_EQ(columns.back().name, "th");
     const auto made = applied(layout, series(), columns);
@@ -160,11 +168,11 @@ TEST(UserLayout, TheFirstAndTheLastFrameAreThoseByNumber) {
   const auto layout = layout_of(plan({frames_at("/data"), value_at("/first", {{"name", "x"}, {"when", "first"}}),
                                       value_at("/id", {{"name", "NDArrayUniqueId"}, {"when", "last"}})}));
   const auto frame = [&](std::uint64_t number, double x) {
-    Frame frame;
-    frame.number = FrameNumber{number};
-    frame.metadata = {{"x", x}, {"other", std::string("not wanted")}};
-    layout.complete(frame);
-    return frame;
+    Frame made;
+    made.number = FrameNumber{number};
+    made.metadata = {{"x", x}, {"other", std::string("not wanted")}};
+    layout.complete(made);
+    return made;
   };
   EdgeValues here, elsewhere;
   layout.note(frame(5, 0.5), here);
@@ -181,7 +189,8 @@ TEST(UserLayout, TheFirstAndTheLastFrameAreThoseByNumber) {
   own.values.push_back({"/entry/end_time", std::string("2026"), {}});
   const auto values = layout.apply(std::move(own), made, series(), {}, here);
   EXPECT_TRUE(has(values.values, "/entry/penstock/series/end_time"));
-  const auto last = std::find_if(values.values.begin(), values.values.end(), [](const auto& v) { return v.path == "/id"; });
+  const auto last =
+      std::find_if(values.values.begin(), values.values.end(), [](const auto& v) { return v.path == "/id"; });
   ASSERT_NE(last, values.values.end());
   std::uint64_t number = 0;
   std::memcpy(&number, std::get<store::ArrayValue>(last->value).data.data(), sizeof number);
@@ -189,10 +198,11 @@ TEST(UserLayout, TheFirstAndTheLastFrameAreThoseByNumber) {
 }
 
 TEST(UserLayout, MessagesBetweenRanksThatAreNotUnderstoodAreLeftOut) {
-  for (const auto* text : {"null", "3", "{}", R"({"first": 3})", R"({"first": {"values": [[1, 2], ["a", null], 5]}})"}) {
+  for (const auto* text :
+       {"null", "3", "{}", R"({"first": 3})", R"({"first": {"values": [[1, 2], ["a", null], 5]}})"}) {
     const auto edges = edges_from(json::parse(text));
     EXPECT_FALSE(edges.last);
-    if (edges.first) EXPECT_TRUE(edges.first->metadata.empty());
+    EXPECT_TRUE(!edges.first || edges.first->metadata.empty());
   }
 }
 

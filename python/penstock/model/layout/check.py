@@ -80,7 +80,7 @@ class _Check:
             self._error(node, f"/entry has to be a group, for {KEPT}", node.path, "choose another name")
         if node.metadata is not None and not is_possible(node.metadata.name, slashes=True):
             self._error(node, "no frame brings a value of that name", repr(node.metadata.name), "correct it")
-        if isinstance(node.channel, int) and not 0 <= node.channel < 32:
+        if node.channel == "" or (isinstance(node.channel, int) and not 0 <= node.channel < 32):
             self._error(
                 node, "there is no such channel", str(node.channel), "channels count from 0, up to 31"
             )

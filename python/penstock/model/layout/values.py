@@ -13,7 +13,7 @@ _TEXT_BYTES_MAX = 65536
 
 
 def constant_of(value: Any, kind: str | None = None) -> Constant:
-    """Whole numbers are int64, others float64, unless `kind` says otherwise. ValueErrors say what is wrong."""
+    """Whole numbers are int64, others float64, unless `kind` says otherwise. ValueErrors tell."""
     if kind is not None and kind not in TYPES:
         raise ValueError(f'the type "{kind}" is not known; it may be {", ".join(TYPES)}')
     items = value if isinstance(value, list) else [value]

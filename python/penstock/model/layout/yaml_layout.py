@@ -32,7 +32,9 @@ class AttributeFrom(Plan):
     """Where an attribute's value comes from, if it is not simply written down: one of the first three."""
 
     constant: ConstantValue | None = Field(None, description="a value, where it needs a `type`")
-    metadata: Name | None = Field(None, description="the value of that name that a frame brings")
+    metadata: str | None = Field(
+        None, max_length=255, description="the value of that name that a frame brings"
+    )
     series: str | None = Field(None, description="what the series brings, by its name in the table below")
     when: Literal["first", "last"] = Field("first", description="of metadata: which frame's value")
     type: str | None = Field(None, description="of a constant: `text`, `bool`, `int32`, `float64` …")
@@ -50,13 +52,13 @@ class LayoutNode(Plan):
         description="of a group: takes over a group of the default layout, with its attributes and all below"
         " it that this layout names nowhere else",
     )
-    frames: int | Name | None = Field(
+    frames: int | str | None = Field(
         None, description="the detector's frames, of a channel by number from 0 or by name"
     )
     series: str | None = Field(
         None, description="what the series brings (mask, pixel size, times …), see the table below"
     )
-    metadata: Name | None = Field(None, description="the value of that name that frames bring")
+    metadata: str | None = Field(None, max_length=255, description="the value of that name that frames bring")
     when: Literal["every", "first", "last"] = Field(
         "every", description="of metadata: one value a frame, or a single one"
     )
