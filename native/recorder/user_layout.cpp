@@ -20,6 +20,7 @@ constexpr std::size_t path_bytes_max = 4096;
 constexpr std::size_t text_bytes_max = 65536;
 constexpr std::size_t numbers_max = 65536;
 constexpr std::size_t declared_text_bytes = 256;
+constexpr const char* own_entry = "/entry";
 constexpr const char* kept_group = "/entry/penstock";
 /// areaDetector counts seconds from 1990-01-01.
 constexpr std::int64_t epics_epoch_ns = 631'152'000'000'000'000;
@@ -257,8 +258,9 @@ Result<UserLayout> UserLayout::from_json(const json& object) {
   }
   PEN_TRY(fields.refuse_others());
   PEN_TRY(check_tree(layout.nodes_, layout.metadata_group_));
+  layout.paths_ = {own_entry, kept_group};
   for (const auto& node : layout.nodes_) {
-    layout.paths_.insert(node.path);
+    for (std::string_view path = node.path; !path.empty(); path = parent_of(path)) layout.paths_.emplace(path);
     if (node.kind == LayoutNode::Kind::metadata && node.metadata.when == When::every)
       layout.columns_.emplace(node.metadata.name, node.path);
     if (node.kind == LayoutNode::Kind::metadata && node.metadata.when != When::every)
@@ -310,9 +312,7 @@ std::string UserLayout::metadata_path(const std::string& name) const {
   if (const auto placed = columns_.find(name); placed != columns_.end()) return placed->second;
   if (!metadata_group_.empty()) {
     auto path = (metadata_group_ == "/" ? "" : metadata_group_) + "/" + name;
-    const bool in_the_way =
-        paths_.contains(path) || path == "/entry" || is_below(path, kept_group) || path == kept_group;
-    if (!in_the_way) return path;
+    if (!paths_.contains(path)) return path;
   }
   return std::string(rest_metadata_path) + "/" + name;
 }

@@ -113,7 +113,7 @@ class UserLayout {
   std::string metadata_group_;  ///< for values that no dataset names; empty: rest_metadata_path
   bool ndattributes_ = false;   ///< columns say of themselves what areaDetector's do
   std::vector<LayoutNode> nodes_;
-  std::set<std::string> paths_;                 ///< of all nodes
+  std::set<std::string> paths_;                 ///< of all nodes, with those above them
   std::map<std::string, std::string> columns_;  ///< values' names, with the path of the first dataset that has all
   std::set<std::string> edges_;                 ///< values' names of which the first or the last one is wanted
 };

@@ -68,39 +68,45 @@ std::vector<Attribute> ndattributes(const std::string& name) {
 /// Where each object of Penstock's own tree goes.
 class Places {
  public:
-  /// `columns` are the paths of those that frames' values go to.
-  Places(const std::vector<LayoutNode>& nodes, const Series& series, const std::vector<std::string>& columns)
-      : leaves_(columns.begin(), columns.end()) {
+  /// `paths` are those of all nodes and what is above them; `columns` of those that frames' values go to.
+  Places(const std::vector<LayoutNode>& nodes, const std::set<std::string>& paths, const Series& series,
+         const std::vector<std::string>& columns)
+      : paths_(paths), leaves_(columns.begin(), columns.end()) {
     for (const auto& node : nodes) {
       if (node.kind != Kind::group) leaves_.insert(node.path);
       if (node.kind == Kind::series && !is_in(node.from, kept_group)) placed_.emplace(node.from, node.path);
-      if (node.kind == Kind::group && !node.from.empty()) taken_.emplace_back(node.from, node.path);
+      if (node.kind == Kind::group && !node.from.empty()) {
+        taken_.emplace_back(node.from, node.path);
+        takers_.insert(node.path);
+      }
       if (node.kind == Kind::frames) place_frames(node, series);
     }
     std::stable_sort(taken_.begin(), taken_.end(),
                      [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
   }
 
-  /// For groups, values, and columns that are not frames' values.
+  /// For values, and columns that are not frames' values.
   std::string of(const std::string& path) const {
     if (is_in(path, kept_group) || path == "/") return path;
     if (const auto placed = placed_.find(path); placed != placed_.end()) return placed->second;
-    if (auto taken = taken_place(path)) return *taken;
+    if (auto taken = taken_place(path, false)) return *taken;
     return rest_path + path.substr(std::string_view(own_entry).size());
   }
 
   /// Of a channel's frames, whose own path is `own`.
   std::string of_frames(std::size_t channel, const std::string& own) const {
     if (const auto placed = frames_.find(channel); placed != frames_.end()) return placed->second;
-    if (auto taken = taken_place(own)) return *taken;
+    if (auto taken = taken_place(own, false)) return *taken;
     if (channel == 0) return rest_path + own.substr(std::string_view(own_entry).size());
     // Beside those of the first channel.
     const auto first = of_frames(0, own_frames);
     const auto path = first.substr(0, first.rfind('/')) + own.substr(own.rfind('/'));
-    return is_free(path) ? path : rest_path + own.substr(std::string_view(own_entry).size());
+    return is_free(path) && !paths_.contains(path) ? path : rest_path + own.substr(std::string_view(own_entry).size());
   }
 
-  bool is_taken(const std::string& path) const { return taken_place(path).has_value(); }
+  bool is_taken(const std::string& path) const { return taken_place(path, false).has_value(); }
+  /// Of a group that lies in one that is taken over.
+  std::optional<std::string> of_group(const std::string& path) const { return taken_place(path, true); }
 
  private:
   void place_frames(const LayoutNode& node, const Series& series) {
@@ -112,22 +118,34 @@ class Places {
     if (channel < series.channels.size()) frames_.emplace(channel, node.path);
   }
 
-  std::optional<std::string> taken_place(const std::string& path) const {
+  /// Nothing where something else may come to be there: what the layout names, what it takes over elsewhere.
+  std::optional<std::string> taken_place(const std::string& path, bool is_group) const {
     for (const auto& [from, group] : taken_) {
       if (!is_in(path, from)) continue;
       auto candidate = (group == "/" ? "" : group) + path.substr(from.size());
-      return is_free(candidate) && !is_in(candidate, kept_group) ? std::optional(std::move(candidate)) : std::nullopt;
+      const bool open = (is_group || !paths_.contains(candidate)) && is_free(candidate) &&
+                        !is_in(candidate, kept_group) && taker_of(candidate) == group;
+      return open ? std::optional(std::move(candidate)) : std::nullopt;
     }
     return std::nullopt;
   }
 
-  /// Neither is there an object that the layout names, nor a dataset above.
+  /// The innermost group around `path` that takes one over.
+  std::string taker_of(const std::string& path) const {
+    for (auto end = path.size(); end != 0 && end != std::string::npos; end = path.rfind('/', end - 1))
+      if (takers_.contains(path.substr(0, end))) return path.substr(0, end);
+    return "/";
+  }
+
+  /// Neither is there a dataset or link, nor above.
   bool is_free(const std::string& path) const {
     for (auto end = path.size(); end != 0 && end != std::string::npos; end = path.rfind('/', end - 1))
       if (leaves_.contains(path.substr(0, end))) return false;
     return true;
   }
 
+  const std::set<std::string>& paths_;
+  std::set<std::string> takers_;
   std::set<std::string> leaves_;  ///< that the layout names, and columns
   std::map<std::string, std::string> placed_;
   std::vector<std::pair<std::string, std::string>> taken_;  ///< the longest path first
@@ -199,10 +217,10 @@ class Mover {
       new_.groups.push_back(std::move(group));
     }
     for (const auto& own : own_.groups) {
-      const auto path = places_.of(own.path);
-      const bool kept = is_in(own.path, kept_group);
-      if (own.path == "/" ? !has_root : kept || (places_.is_taken(own.path) && !by_path_.contains(path)))
-        new_.groups.push_back({path, own.path == "/" ? without_default(own.attributes) : own.attributes});
+      if (own.path == "/" && !has_root) new_.groups.push_back({own.path, without_default(own.attributes)});
+      if (is_in(own.path, kept_group)) new_.groups.push_back(own);
+      const auto place = own.path == "/" ? std::nullopt : places_.of_group(own.path);
+      if (place && !by_path_.contains(*place)) new_.groups.push_back({*place, own.attributes});
     }
   }
 
@@ -311,7 +329,7 @@ std::vector<store::LinkNode> UserLayout::links(const std::function<std::string(c
 FileLayout UserLayout::apply(FileLayout own, const Series& series, const std::vector<MetaColumn>& columns,
                              const EdgeValues& edges) const {
   const auto columns_at = column_paths(columns);
-  const Places places(nodes_, series, columns_at);
+  const Places places(nodes_, paths_, series, columns_at);
   auto layout = Mover(std::move(own), nodes_, places, edges).move(columns, columns_at, ndattributes_);
   layout.groups.push_back({layout_path, {nx_class("NXcollection")}});
   layout.values.push_back({std::string(layout_path) + "/name", name_, {}});
@@ -324,7 +342,7 @@ FileLayout UserLayout::apply(FileLayout own, const Series& series, const std::ve
 
 store::FinalValues UserLayout::apply(store::FinalValues own, const FileLayout& made, const Series& series,
                                      const std::vector<MetaColumn>& columns, const EdgeValues& edges) const {
-  const Places places(nodes_, series, column_paths(columns));
+  const Places places(nodes_, paths_, series, column_paths(columns));
   std::map<std::string, const LayoutNode*> by_path;
   for (const auto& node : nodes_) by_path.emplace(node.path, &node);
   std::set<std::string> late;

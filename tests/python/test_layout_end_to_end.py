@@ -1,6 +1,7 @@
 """Files of the real recorder, laid out as layouts say: paths, types, attributes and links, with h5py."""
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -11,10 +12,13 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
+import yaml
 from conftest import Record, Recorded, Run
 from detector_stream import frames_of, full_message, multi_dimensional
 from mid_series import ended_in_mid_series
 from test_resume import Recorders, is_whole, progress_beyond, simulator
+
+from penstock.model.layout.own_tree import FRAMES, GROUPS, ITEMS, UNNAMED
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "layout"
 LAYOUTS = Path(__file__).resolve().parents[2] / "layouts"
@@ -98,6 +102,12 @@ def test_the_default_layout_written_down_makes_the_same_file(
         for path, (attributes, content) in ours.items():
             assert theirs[path][0] == attributes, path
             assert theirs[path][1] == content or path.startswith(moments), path
+        # What layouts can place by name, and `layout show` draws, is all that there is.
+        known = {*GROUPS, *UNNAMED, *(item.path for item in ITEMS.values()), FRAMES}
+        free = ("/entry/penstock", "/entry/metadata")
+        for path in ours:
+            axis = f"{path.rpartition('/')[0]}/AXIS" if "/transformations/" in path else path
+            assert path in known or axis in known or path.startswith(free), f"{path} is not in own_tree.py"
         at_root = {name: one.attrs[name] for name in one.attrs if name != "penstock_file_id"}
         assert {name: other.attrs[name] for name in at_root} == at_root
         assert len(other.attrs) == len(one.attrs)
@@ -246,6 +256,60 @@ def test_the_ready_layouts_have_their_trees(recorded: Recorded, run: Run, tmp_pa
     )  # fmt: skip
     assert "NXtomo" in said.stdout + said.stderr
     assert "required" not in said.stdout + said.stderr, said.stdout + said.stderr
+
+
+def test_many_objects_with_odd_names(recorded: Recorded, tmp_path: Path) -> None:
+    """Trees that chance made: whatever the check lets through, the recorder writes."""
+    chance = random.Random(7)
+    names = [
+        "a b",
+        "µ",
+        "x",
+        "data",
+        "entry",
+        "-",
+        "1",
+        "name.with.dots",
+        "é" * 40,
+        "$v",
+        "dose",
+        "\U0001f52d",
+    ]
+    constants = [True, -(2**63), 1e-300, "", "text\nof two lines", [1, 2], ["a", "é"], 2**63 - 1]
+    expected: dict[str, Any] = {}
+
+    def grow(path: str, depth: int) -> dict[str, Any]:
+        tree: dict[str, Any] = {}
+        for name in chance.sample(names, 4):
+            place = f"{path}/{name}"
+            if depth < 4 and chance.random() < 0.5:
+                tree[name] = {
+                    "tree": grow(place, depth + 1),
+                    "attributes": {"odd µ": chance.choice(constants)},
+                }
+                continue
+            expected[place] = value = chance.choice(constants)
+            tree[name] = {"constant": value, "attributes": {"NX_class": "x", "é": {"metadata": "dose"}}}
+        return tree
+
+    # Frames' values that have no dataset go where some of their names are taken.
+    tree = grow("/all", 0)
+    document = {"metadata": "/all", "tree": {"all": {"tree": tree}, "frames": {"frames": 0}}}
+    layout = tmp_path / "odd.yaml"
+    layout.write_text(yaml.safe_dump(json.loads(json.dumps(document)), allow_unicode=True), encoding="utf-8")
+    frames = frames_of("uint16")
+    told = [dict.fromkeys([*names, "odd/name", "\x07"], number) for number in range(len(frames))]
+    path = recorded(frames, "--layout", str(layout), user_data=told)
+    assert len(expected) > 20
+    with h5py.File(path) as file:
+        for place, value in expected.items():
+            found = file[place]
+            got = found.asstr()[()] if found.dtype.kind == "O" else found[()]
+            assert (got.tolist() if hasattr(got, "tolist") else got) == value, place
+            assert found.attrs["é"] == 0
+        for name in names:
+            group = "/entry/penstock/metadata" if name in tree else "/all"
+            assert file[group][name][...].tolist() == list(range(len(frames))), name
 
 
 def test_a_scan_lies_in_a_group_of_its_own(recorded: Recorded, run: Run, tmp_path: Path) -> None:

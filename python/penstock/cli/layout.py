@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from penstock.cli.common import err, out, print_json, reports_errors
 from penstock.cli.words import examples
@@ -18,6 +19,7 @@ layout_application = typer.Typer(
     rich_markup_mode=None,  # its tables cut names where a terminal is narrow
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+_WIDTH = 120  # lines are better cut by the terminal than by us
 Choice = Annotated[
     str,
     typer.Argument(
@@ -80,4 +82,4 @@ def show_command(
     if yaml:
         typer.echo(layout_to_yaml(layout), nl=False)
     else:
-        out().print(layout_tree(layout), soft_wrap=True)
+        Console(highlight=False, width=max(out().width, _WIDTH)).print(layout_tree(layout))

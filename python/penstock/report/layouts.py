@@ -9,7 +9,7 @@ from rich.tree import Tree
 
 from penstock.model.findings import Finding
 from penstock.model.layout.nodes import Attribute, FrameValue, Layout, Node, parent_of
-from penstock.model.layout.own_tree import FRAMES, ITEMS, KEPT, VIRTUAL_VALUES, is_below
+from penstock.model.layout.own_tree import FRAMES, ITEMS, KEPT, UNNAMED, VIRTUAL_VALUES, is_below
 from penstock.model.text import one_short_line
 
 _NAME_OF = {item.path: name for name, item in ITEMS.items()}
@@ -46,16 +46,17 @@ def _add_taken(layout: Layout, trees: dict[str, Tree]) -> None:
     named = {node.source for node in layout.nodes if node.kind == "series"}
     groups = {node.source: node.path for node in layout.nodes if node.kind == "group" and node.source}
     has_frames = any(node.kind == "frames" for node in layout.nodes)
-    paths = {item.path: name for name, item in ITEMS.items() if not item.is_kept}
-    for path in [*paths, *([] if has_frames else [FRAMES])]:
+    told = {item.path: f"series: {name}" for name, item in ITEMS.items() if not item.is_kept} | UNNAMED
+    if not has_frames:
+        told[FRAMES] = "frames"
+    for path, what in told.items():
         holders = [source for source in groups if is_below(path, source)]
         if path in named or not holders:
             continue
         source = max(holders, key=len)
         place = groups[source].rstrip("/") + path.removeprefix(source)
         if place not in trees:
-            told = f"series: {paths[path]}" if path in paths else "frames"
-            trees[place] = _grown(trees, parent_of(place)).add(_dim(f"{place.rpartition('/')[2]}  {told}"))
+            trees[place] = _grown(trees, parent_of(place)).add(_dim(f"{place.rpartition('/')[2]}  {what}"))
 
 
 def _dim(text: str) -> Text:
@@ -86,7 +87,7 @@ def _told(node: Node, layout: Layout) -> str:
             return f"= {str(node.constant.value)[:_SHOWN_MAX]!s} ({node.constant.type})"
         case "link":
             return f"→ {node.target}"
-    taken = f"nxmx: {node.source}, with what the series has of it" if node.source else ""
+    taken = f"nxmx: {node.source}" if node.source else ""
     rest = "values of frames that no dataset names" if node.path == layout.metadata_group else ""
     return "; ".join(part for part in (taken, rest) if part)
 

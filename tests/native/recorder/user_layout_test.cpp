@@ -62,7 +62,9 @@ void can_be_made(const store::FileLayout& layout) {
   for (const auto& node : layout.chunked) add(node.path);
   for (const auto& node : layout.columns) add(node.path);
   for (const auto& node : layout.links) add(node.path);
-  for (const auto& node : layout.groups) EXPECT_FALSE(leaves.contains(node.path)) << node.path;
+  for (const auto& node : layout.groups)
+    for (auto end = node.path.size(); end != 0 && end != std::string::npos; end = node.path.rfind('/', end - 1))
+      EXPECT_FALSE(leaves.contains(node.path.substr(0, end))) << node.path;
   for (const auto& leaf : leaves)
     for (auto end = leaf.rfind('/'); end != 0; end = leaf.rfind('/', end - 1))
       EXPECT_FALSE(leaves.contains(leaf.substr(0, end))) << leaf;
@@ -139,6 +141,21 @@ TEST(UserLayout, WhatIsInTheWayMakesNothingGoLost) {
   EXPECT_TRUE(has(layout.values, "/d/bit_depth_readout"));
   EXPECT_FALSE(has(layout.values, "/entry/penstock/series/definition"));
   EXPECT_EQ(layout.chunked.front().receipts_path, "/entry/penstock/crc32c");
+}
+
+TEST(UserLayout, GroupsThatAreTakenOverIntoEachOtherKeepTheirObjectsApart) {
+  auto object = plan({group_at("/g", "/entry"), group_at("/g/source", "/entry/sample"), group_at("/g/definition"),
+                      frames_at("/g/dose/under")});
+  object["metadata_group"] = "/g";
+  const std::vector<MetaColumn> columns{{"dose", ElementType::f64}, {"instrument", ElementType::f64}};
+  const auto layout = applied(layout_of(object), series(), columns);
+  can_be_made(layout);
+  EXPECT_TRUE(has(layout.values, "/g/source/name"));                      // the sample's
+  EXPECT_TRUE(has(layout.values, "/entry/penstock/series/source/name"));  // the source's
+  EXPECT_FALSE(has(layout.values, "/g/definition"));                      // is a group of the user's
+  EXPECT_TRUE(has(layout.columns, "/entry/penstock/metadata/dose"));      // there is a group of its name
+  EXPECT_TRUE(has(layout.columns, "/g/instrument"));
+  EXPECT_TRUE(has(layout.values, "/entry/penstock/series/instrument/name"));
 }
 
 TEST(UserLayout, ValuesOfFramesAreFoundAgainByTheirPlace) {

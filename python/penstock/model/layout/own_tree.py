@@ -90,6 +90,21 @@ GROUPS: dict[str, str] = {
     "/entry/data": "NXdata: frames, and the axes of a scan",
 }
 
+# What groups hold beside: it goes where they go, and has no name for `series`.
+UNNAMED = {
+    "/entry/definition": '"NXmx"',
+    f"{_DETECTOR}/data": "→ the frames",
+    f"{_DETECTOR}/module/data_origin": "[0, 0]",
+    f"{_DETECTOR}/module/data_size": "rows and columns",
+    f"{_DETECTOR}/module/module_offset": "from the beam's place to the first pixel",
+    f"{_DETECTOR}/module/fast_pixel_direction": "along a row",
+    f"{_DETECTOR}/module/slow_pixel_direction": "along a column",
+    f"{_DETECTOR}/transformations/translation": "from the sample to the detector",
+    f"{_DETECTOR}/transformations/AXIS": "angles of each axis that carries the detector",
+    "/entry/sample/transformations/AXIS": "angles of each axis that carries the sample",
+    "/entry/data/AXIS": "values along each axis of a scan",
+}
+
 # What areaDetector has of each frame without an attribute for it.
 VIRTUAL_VALUES = {
     "NDArrayUniqueId": "the frame's number",

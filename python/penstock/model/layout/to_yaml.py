@@ -15,7 +15,7 @@ _NATURAL = {"text": str, "bool": bool, "int64": int, "float64": float}
 class _Dumper(yaml.SafeDumper):
     """Writes each value out: layouts take no aliases."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
 
 
