@@ -107,6 +107,7 @@ def test_the_default_layout_written_down_makes_the_same_file(
         free = ("/entry/penstock", "/entry/metadata")
         for path in ours:
             axis = f"{path.rpartition('/')[0]}/AXIS" if "/transformations/" in path else path
+            axis = axis.removesuffix("_threshold_2")  # of a further channel
             assert path in known or axis in known or path.startswith(free), f"{path} is not in own_tree.py"
         at_root = {name: one.attrs[name] for name in one.attrs if name != "penstock_file_id"}
         assert {name: other.attrs[name] for name in at_root} == at_root

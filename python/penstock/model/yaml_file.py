@@ -70,7 +70,7 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     """One problem that pydantic found, as "file:line: field: what is wrong (value)"."""
     location = [part for part in problem["loc"] if part not in ("tcp", "zmq")]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
-    line = line_of(tree, location)
+    line = _line_of(tree, location)
     where = f"{name}:{line}" if line else name
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
@@ -86,7 +86,7 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     return ": ".join(part for part in (where, field, f"{message}{shown}") if part)
 
 
-def line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None:
+def _line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None:
     """The line of the deepest node on the way to `location`, from 1."""
     node, line = tree, None
     for part in location:

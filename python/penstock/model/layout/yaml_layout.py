@@ -11,7 +11,7 @@ from penstock.model.layout.nodes import Attribute, Constant, FrameValue, Layout,
 from penstock.model.layout.own_tree import GROUPS, ITEMS
 from penstock.model.layout.values import constant_of
 from penstock.model.plans import Plan
-from penstock.model.yaml_file import line_of, parse_yaml
+from penstock.model.yaml_file import parse_yaml
 
 PAGE = "docs/reference/layout.md"
 _DEPTH_MAX = 64
@@ -105,6 +105,7 @@ class _Reader:
         self, document: LayoutFile, tree: yaml.Node | None, name: str, file: str, given: Mapping[str, str]
     ) -> None:
         self._tree = tree
+        self._keys: dict[int, dict[str, tuple[yaml.Node, yaml.Node]]] = {}
         self.layout = Layout(name, file, document.description)
         self._values = {key: each.default for key, each in document.parameters.items()}
         for key, value in given.items():
@@ -122,8 +123,20 @@ class _Reader:
         )
         self._read(document.tree, "/", ("tree",), 1)
 
-    def _line(self, location: tuple[str | int, ...]) -> int:
-        return line_of(self._tree, location) or 0
+    def _line(self, location: tuple[str, ...]) -> int:
+        """Of the key at `location`. Each mapping is gone through once, however many keys it has."""
+        node, line = self._tree, 0
+        for part in location:
+            if not isinstance(node, yaml.MappingNode):
+                break
+            keys = self._keys.get(id(node))
+            if keys is None:
+                keys = self._keys[id(node)] = {str(key.value): (key, value) for key, value in node.value}
+            if part not in keys:
+                break
+            key, node = keys[part]
+            line = key.start_mark.line + 1
+        return line
 
     def _read(self, tree: Mapping[str, LayoutNode], group: str, at: tuple[str, ...], depth: int) -> None:
         for name, node in tree.items():
