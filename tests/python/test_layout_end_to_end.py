@@ -18,6 +18,7 @@ from detector_stream import frames_of, full_message, multi_dimensional
 from mid_series import ended_in_mid_series
 from test_resume import Recorders, is_whole, progress_beyond, simulator
 
+from penstock.model.events import SeriesRefused
 from penstock.model.layout.own_tree import FRAMES, GROUPS, ITEMS, UNNAMED
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "layout"
@@ -397,3 +398,20 @@ def test_a_series_goes_on_in_its_layout(record: Record, run: Run, tmp_path: Path
         assert there.sum() > frames / 4
         assert numpy.array_equal(file["/run/plot/dose"][...][there], numpy.flatnonzero(there))
         assert (file["/run/dose_first"][()], file["/run"].attrs["dose_at_end"]) == (0, frames - 1)
+
+
+def test_a_series_does_not_go_on_in_another_layout(
+    record: Record, run: Run, tmp_path: Path, free_port: int
+) -> None:
+    path = ended_in_mid_series(record, tmp_path, ("--layout", "raw"))
+    before = path.read_bytes()
+    other = record(tmp_path, "--resume", "--layout", "areadetector-default")
+    sent = run(
+        *("simulate", "custom", "--rows", "64", "--columns", "96", "--frames", "100000", "--rate", "400"),
+        *("--series-name", "left", "--to", f"tcp://{other.address}"),
+    )
+    assert sent.returncode != 0
+    refused = other.until(SeriesRefused)
+    assert isinstance(refused, SeriesRefused)
+    assert "go on with the layout that the file was begun with" in refused.message
+    assert path.read_bytes() == before
