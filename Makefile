@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup build debug tsan test test-quick lint format check-headers demo bench fuzz torture wheel clean distclean
+.PHONY: help setup build debug tsan test test-quick test-readers lint format check-headers demo bench fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -32,6 +32,9 @@ test: setup ## Everything that continuous integration checks; a table of results
 
 test-quick: setup ## The release build's native tests and the Python tests
 	@$(python) tools/run_tests.py --only release --only python
+
+test-readers: build ## Recorded files in h5wasm, the engine of H5Web (needs Node.js 18 and npm)
+	@scripts/test-readers
 
 lint: setup ## Formatting, tidy rules, ruff, mypy, clang-tidy
 	@$(python) tools/run_tests.py --only lint
@@ -64,4 +67,4 @@ clean: ## Remove what was built
 	@rm -rf build dist
 
 distclean: clean ## Remove what was built and what setup made in the checkout; recorded files stay
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/readers/node_modules

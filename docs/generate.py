@@ -36,7 +36,15 @@ from penstock.model.load import (
     StreamWorkload,
 )
 from penstock.model.network import NetworkServerWorkload, NetworkWorkload
-from penstock.model.plans import ChunkPlan, FilesPlan, MachinePlan, ScanAxisPlan, ScanPlan, StorePlan
+from penstock.model.plans import (
+    ChunkPlan,
+    FilesPlan,
+    MachinePlan,
+    NexusPlan,
+    ScanAxisPlan,
+    ScanPlan,
+    StorePlan,
+)
 from penstock.model.runs import Run, Verdict, schema_of
 from penstock.model.sizing import Sizing
 from penstock.model.units import format_size
@@ -166,6 +174,7 @@ def configuration_page() -> str:
         ("chunk", ChunkPlan),
         ("scan", ScanPlan),
         ("scan.axes", ScanAxisPlan),
+        ("nexus", NexusPlan),
         ("store", StorePlan),
         ("machine", MachinePlan),
         ("metrics", Metrics),

@@ -411,6 +411,9 @@ Result<Config> Config::from_json(const json& plan) {
   if (const auto* scan = fields.find("scan"); scan != nullptr) {
     PEN_ASSIGN(config.scan, ScanConfig::from_json(*scan, "scan"));
   }
+  if (const auto* names = fields.find("nexus"); names != nullptr) {
+    PEN_ASSIGN(config.nexus, NexusNames::from_json(*names, "nexus"));
+  }
   if (const auto* options = fields.find("store"); options != nullptr) {
     PEN_ASSIGN(config.store, store_from(*options, config.placement));
   }

@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "codec/codec.hpp"
+#include "recorder/nexus_names.hpp"
 #include "recorder/scan.hpp"
 #include "recorder/user_layout.hpp"
 #include "store/hdf5/filter_plugin.hpp"
@@ -83,6 +84,7 @@ struct Config {
   std::vector<FilterConfig> filters;
   ChunkConfig chunk;
   ScanConfig scan;                     ///< of a series whose start message brings none
+  NexusNames nexus;                    ///< of series whose start message brings no others
   unsigned threads = 2;                ///< that compress
   std::uint64_t pool_bytes = 1 << 30;  ///< for frames and segments together
   WhenFull when_full = WhenFull::hold;

@@ -32,11 +32,15 @@ void add_root(Tree& tree, const Series& series) {
   tree.value("/entry/end_time_estimated", iso_time(now + planned));
 }
 
-void add_beam(Tree& tree, const Series& series) {
+/// NXmx wants a name also where nobody told one.
+std::string or_unknown(const std::string& name) { return name.empty() ? "unknown" : name; }
+
+void add_beam(Tree& tree, const Series& series, const NexusNames& names) {
   tree.group(std::string(instrument), "NXinstrument");
-  tree.value("/entry/instrument/name", std::string("unknown"));
+  tree.value("/entry/instrument/name", or_unknown(names.instrument_name));
   tree.group("/entry/source", "NXsource");
-  tree.value("/entry/source/name", std::string("unknown"));
+  tree.value("/entry/source/name", or_unknown(names.source_name));
+  if (!names.source_type.empty()) tree.value("/entry/source/type", names.source_type);
   tree.group("/entry/instrument/beam", "NXbeam");
   auto wavelength = series.incident_wavelength_angstrom;
   constexpr double ev_angstrom = 12398.419843320026;  // h·c in eV·Å (CODATA 2018, exact)
@@ -71,12 +75,12 @@ void add_maps(Tree& tree, const Series& series) {
                store::ArrayValue{series.countrate_correction_table->spec, series.countrate_correction_table->data});
 }
 
-void add_detector(Tree& tree, const Series& series) {
+void add_detector(Tree& tree, const Series& series, const NexusNames& names) {
   const std::string path = detector_path;
   tree.group(path, "NXdetector");
   tree.optional(path + "/description", series.detector_description);
   tree.optional(path + "/serial_number", series.detector_serial_number);
-  tree.value(path + "/sensor_material", series.sensor_material.value_or("unknown"));
+  tree.value(path + "/sensor_material", series.sensor_material.value_or(or_unknown(names.sensor_material)));
   tree.optional(path + "/sensor_thickness", series.sensor_thickness_m, {units("m")});
   tree.optional(path + "/x_pixel_size", series.pixel_size_x_m, {units("m")});
   tree.optional(path + "/y_pixel_size", series.pixel_size_y_m, {units("m")});
@@ -207,13 +211,14 @@ store::ValueNode map_value(const Series& series, const char* name, NamedArray ar
 }
 
 store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,
-                               const std::vector<MetaColumn>& columns, const Arrangement& arrangement) {
+                               const std::vector<MetaColumn>& columns, const Arrangement& arrangement,
+                               const NexusNames& names) {
   FileLayout layout;
   Tree tree(layout);
   add_root(tree, series);
-  add_beam(tree, series);
-  add_sample(tree, series);
-  add_detector(tree, series);
+  add_beam(tree, series, names);
+  add_sample(tree, series, or_unknown(names.sample_name));
+  add_detector(tree, series, names);
   add_penstock(tree, series);
   if (!columns.empty()) tree.group("/entry/metadata", "NXcollection");
   add_frames(tree, layout, series, filters, arrangement);

@@ -10,6 +10,7 @@
 #include "recorder/filters.hpp"
 #include "recorder/ledger.hpp"
 #include "recorder/metadata.hpp"
+#include "recorder/nexus_names.hpp"
 #include "recorder/scan.hpp"
 #include "store/layout.hpp"
 #include "store/store.hpp"
@@ -45,7 +46,8 @@ std::vector<std::uint64_t> chunk_shape(const Series& series, const Arrangement& 
 /// element of the fill value, as are the bytes of missing frames. With a scan there is one column more, behind
 /// those of `columns`: the frames' places in it.
 store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filters,
-                               const std::vector<MetaColumn>& columns, const Arrangement& arrangement = {});
+                               const std::vector<MetaColumn>& columns, const Arrangement& arrangement = {},
+                               const NexusNames& names = {});
 
 /// A mask or a flat field (`name`) of a channel, where it belongs; `count` channels have one.
 store::ValueNode map_value(const Series& series, const char* name, NamedArray array, std::size_t count);

@@ -113,9 +113,9 @@ std::vector<ValueNode> axis_values(const Series& series, std::uint64_t frames) {
   return nodes;
 }
 
-void add_sample(Tree& tree, const Series& series) {
+void add_sample(Tree& tree, const Series& series, const std::string& name) {
   tree.group("/entry/sample", "NXsample");
-  tree.value("/entry/sample/name", std::string("unknown"));
+  tree.value("/entry/sample/name", name);
   tree.group("/entry/sample/transformations", "NXtransformations");
   const auto* axis = scan_axis(series);
   tree.value("/entry/sample/depends_on", axis == nullptr ? std::string(".") : axis_path(*axis));

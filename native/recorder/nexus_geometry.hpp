@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "frame/series.hpp"
@@ -14,7 +15,7 @@
 namespace penstock::recorder {
 
 /// Adds the sample and its axes.
-void add_sample(Tree& tree, const Series& series);
+void add_sample(Tree& tree, const Series& series, const std::string& name);
 
 /// Adds the detector's place, its module and its arm's angle, below the detector's group.
 void add_detector_geometry(Tree& tree, const Series& series);

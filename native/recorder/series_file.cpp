@@ -155,7 +155,8 @@ store::Placement SeriesFile::placement() const {
 
 /// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
 store::FileLayout SeriesFile::layout(store::Placement placement) const {
-  auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement());
+  auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement(),
+                             NexusNames::of_series(series_.user_data_json, config_.nexus));
   if (config_.layout) layout = config_.layout->apply(std::move(layout), series_, columns_, edges());
   for (auto& node : layout.chunked) {
     node.places.placement = placement;

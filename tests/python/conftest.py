@@ -16,6 +16,7 @@ import psutil
 import pytest
 from detector_stream import send
 from network_ends import Listen, OtherEnd
+from warm_command import WarmCommand
 
 from penstock.model.events import Event, Listening, RecorderSeriesEnd, parse_event
 from penstock.programs.locate import find_program
@@ -134,15 +135,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+_warm: list[WarmCommand] = []
+
+
 def penstock(*arguments: str, timeout_s: float = 120) -> "subprocess.CompletedProcess[str]":
-    """Runs the command as a user does."""
-    return subprocess.run(
-        [sys.executable, "-m", "penstock", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    """Runs the command as a user does, but for the time in which it loads its libraries."""
+    if not _warm:
+        _warm.append(WarmCommand())
+    return _warm[0].run(*arguments, timeout_s=timeout_s)
+
+
+def pytest_sessionfinish() -> None:
+    for warm in _warm:
+        warm.close()
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -235,6 +235,23 @@ def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_at_any_moment_leaves_nothing_behind(number: int, tmp_path: Path) -> None:
+    """Also before the load generator runs, and when it has ended: SIGTERM is what a batch system sends."""
+    options = ("--frame-size", "4KiB", "--rate", "50", "--seconds", "1", "--yes")
+    for delay_s in (0.0, 0.004, 0.03, 1.2):
+        with start("bench", "frames", str(tmp_path), *options) as process:
+            deadline = time.monotonic() + 60
+            while not any(tmp_path.iterdir()) and time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(delay_s)
+            process.send_signal(number)
+            _, said = process.communicate(timeout=60)
+        # An interpreter that is interrupted while it makes a class ends as of SIGINT, whoever handles that.
+        assert process.returncode in (0, 1, 4, -signal.SIGINT), (delay_s, process.returncode, said)
+        assert list(tmp_path.iterdir()) == [], (delay_s, said)
+
+
 def start(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "penstock", *arguments],

@@ -1,11 +1,29 @@
 """Each condition of a sound measurement, met and not met."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_documents import SECOND, frames_document, histogram, machine, step_of, verdict_of
+from bench_documents import (
+    SECOND,
+    frames_document,
+    histogram,
+    machine,
+    paced_document,
+    step_of,
+    verdict_of,
+)
 
-from penstock.bench.checks import check_read, check_steady_phase, frame_checks, validity_of
+from penstock.bench.checks import (
+    check_read,
+    check_steady_phase,
+    check_storage_was_written,
+    frame_checks,
+    validity_of,
+)
+from penstock.bench.conditions import direct_cached
+from penstock.bench.rank_checks import ended_together
+from penstock.files.storage import Mount
 from penstock.model.load import LoadDocument, StreamPhase
 from penstock.model.runs import StreamFigures
 
@@ -148,7 +166,9 @@ def test_a_stream_that_falls_is_not_steady() -> None:
 @pytest.mark.parametrize(
     ("direct", "cached", "mismatches", "expected"),
     [
-        (True, 1.0, 0, ["ok", "ok"]),
+        (True, 0.0, 0, ["ok", "ok"]),
+        (True, None, 0, ["ok", "ok"]),
+        (True, 1.0, 0, ["ok", "failed"]),  # a file system that takes O_DIRECT, and caches
         (False, 0.0, 0, ["ok", "ok"]),
         (False, 0.05, 0, ["ok", "warning"]),
         (False, 0.5, 2, ["failed", "failed"]),
@@ -170,6 +190,59 @@ def test_reads_are_of_storage_and_right(
     )
     document = frames_document(storage={"direct": direct})
     assert [check.outcome for check in check_read(document, figures, False)] == expected
+
+
+def test_direct_writes_that_are_cached_below_are_no_direct_writes() -> None:
+    document = frames_document(**plan_of(sync="none") | {"storage": {"direct": True}})
+    assert check_storage_was_written(document, 1, False).outcome == "ok"
+    check = check_storage_was_written(document, 1, False, "loop0 is a loop device whose file is cached")
+    assert (check.outcome, check.bias, check.advice) == ("failed", "better", "use --sync each")
+    assert "loop0" in check.actual
+    figures = StreamFigures(
+        phase="read",
+        bytes=1,
+        bytes_per_s=1,
+        first_done_s=1,
+        last_done_s=1,
+        service_ms={"p50": 1, "p90": 1, "p99": 1, "p999": 1, "max": 1},
+        cached_share=0.0,
+        mismatches=None,
+    )
+    (read,) = check_read(document, figures, False, "loop0 is a loop device whose file is cached")
+    assert (read.outcome, read.bias) == ("warning", "better")
+
+
+def test_caches_below_direct_io_are_found(tmp_path: Path) -> None:
+    def mount_of(kind: str, device: str = "1:1", **options: str) -> Mount:
+        return Mount("/mnt", kind, "/dev/x", device, options)
+
+    assert direct_cached(mount_of("ext4"), tmp_path) == ""
+    assert "data=journal" in direct_cached(mount_of("ext4", data="journal"), tmp_path)
+    assert direct_cached(mount_of("ext4", data="ordered"), tmp_path) == ""
+    assert "zfs" in direct_cached(mount_of("zfs"), tmp_path)
+    loop, mapper = tmp_path / "loop3", tmp_path / "dm-0"
+    for folder in (loop / "slaves", loop / "loop", mapper / "slaves"):
+        folder.mkdir(parents=True)
+    (mapper / "slaves" / "loop3").symlink_to(loop)
+    (tmp_path / "254:0").symlink_to(mapper)
+    (tmp_path / "7:3").symlink_to(loop)
+    for dio, found in (("1", ""), ("0", "loop3 is a loop device whose file is cached")):
+        (loop / "loop" / "dio").write_text(dio + "\n")
+        assert direct_cached(mount_of("xfs", "7:3"), tmp_path) == found
+        assert direct_cached(mount_of("xfs", "254:0"), tmp_path) == found
+
+
+def test_a_run_as_fast_as_it_goes_is_long_enough_or_void() -> None:
+    short = paced_document(0.0, 100, duration_s=0.04)
+    outcomes = {check.name: check.outcome for check in frame_checks(short, None, False)}
+    assert outcomes["long enough"] == "failed"
+    long = paced_document(0.0, 100, duration_s=20.0)
+    assert {c.name: c.outcome for c in frame_checks(long, None, False)}["long enough"] == "ok"
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.9, "ok"), (0.6, "warning"), (0.2, "failed")])
+def test_threads_that_end_far_apart_are_not_one_measurement(share: float, outcome: str) -> None:
+    assert ended_together("threads", share, "more").outcome == outcome
 
 
 def test_storage_that_hangs_is_a_no_and_no_error() -> None:

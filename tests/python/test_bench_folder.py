@@ -17,6 +17,7 @@ from penstock.bench.folder import (
     BenchFolder,
     FileSet,
     find_left,
+    find_removable,
     require_room,
     room_for_frames,
 )
@@ -208,6 +209,130 @@ def test_targets_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         BenchFolder.make(tmp_path / "file")
     with pytest.raises(PenstockError, match="no folder can be made in /proc"):
         BenchFolder.make(Path("/proc"))
+
+
+def test_a_link_in_the_folders_place_leads_no_manifest_elsewhere(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / MANIFEST).write_text("somebody's")
+    target = tmp_path / "target"
+    target.mkdir()
+    folder = BenchFolder.make(target)
+    moved = folder.path.rename(tmp_path / "moved")
+    folder.path.symlink_to(victim)
+    folder.announce(FileSet(prefix=PREFIX, count=2))
+    assert (victim / MANIFEST).read_text() == "somebody's"
+    assert PREFIX in (moved / MANIFEST).read_text()
+    # Nor does one at the name that the manifest has until it is whole.
+    (moved / (MANIFEST + ".new")).symlink_to(victim / MANIFEST)
+    folder.announce(FileSet(prefix="other-", count=2))
+    assert (victim / MANIFEST).read_text() == "somebody's"
+    assert "other-" in (moved / MANIFEST).read_text()
+
+
+def test_what_was_killed_while_it_began_can_be_cleaned(tmp_path: Path) -> None:
+    empty, begun, foreign = (tmp_path / f"{NAME}{name}" for name in ("a", "b", "c"))
+    for path in (empty, begun, foreign):
+        path.mkdir()
+    (begun / (MANIFEST + ".new")).write_text("{")
+    (foreign / "mine.txt").write_text("kept")
+    folders, doubts = find_removable(tmp_path, kept=False)
+    assert folders == []
+    assert "made a moment ago" in str(doubts[0])
+    assert "cannot be read" in str(doubts[2])
+    for path in (empty, begun, foreign):
+        os.utime(path, (0, 0))
+    folders, doubts = find_removable(tmp_path, kept=False)
+    assert [folder.path for folder in folders] == [empty, begun]
+    assert len(doubts) == 1
+    for folder in folders:
+        folder.remove()
+        folder.close()
+    assert [path.name for path in tmp_path.iterdir()] == [foreign.name]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_what_ends_while_it_begins_leaves_nothing(
+    error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("penstock.bench.folder.os.rename", interrupted)
+    with pytest.raises((KeyboardInterrupt, PenstockError)):
+        BenchFolder.make(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_storage_that_goes_on_after_it_was_given_up_leaves_a_marked_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = BenchFolder.make(tmp_path)
+    late = make_files(folder, 1)[0]
+    real = Path.rmdir
+
+    def rmdir(path: Path) -> None:
+        late.write_bytes(b"late")
+        real(path)
+
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+    with pytest.raises(PenstockError, match="Directory not empty"):
+        folder.remove()
+    folder.close()
+    monkeypatch.undo()
+    (left,), doubts = find_removable(tmp_path, kept=False)
+    assert not doubts
+    left.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr("penstock.bench.folder.fcntl.flock", flock)
+
+
+def test_without_locks_the_process_says_that_a_run_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_locks(monkeypatch)
+    folder = BenchFolder.make(tmp_path)
+    manifest = json.loads((folder.path / MANIFEST).read_text())
+    for pid, doubtful in ((os.getppid(), True), (2**22 - 3, False)):
+        (folder.path / MANIFEST).write_text(json.dumps(manifest | {"pid": pid}))
+        folders, doubts = find_removable(tmp_path, kept=False)
+        assert (len(folders), len(doubts)) == ((0, 1) if doubtful else (1, 0))
+        assert not doubtful or f"its process {pid} is there" in str(doubts[0])
+
+
+def test_a_run_of_another_machine_is_left_alone_until_it_is_quiet(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    path = make_files(folder, 1)[0]
+    manifest = json.loads((folder.path / MANIFEST).read_text()) | {"host": "another.example.org"}
+    (folder.path / MANIFEST).write_text(json.dumps(manifest))
+    folder.close()
+    _, (doubt,) = find_removable(tmp_path, kept=False)
+    assert "another.example.org may be working" in str(doubt)
+    for each in (path, folder.path / MANIFEST, folder.path):
+        os.utime(each, (0, 0))
+    (left,), _ = find_removable(tmp_path, kept=False)
+    left.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_another_run_will_still_write_is_not_free(tmp_path: Path) -> None:
+    room = os.statvfs(tmp_path)
+    free = room.f_bavail * room.f_frsize - room.f_blocks * room.f_frsize // 50
+    with BenchFolder.make(tmp_path, needed_bytes=free * 2 // 3) as first:
+        with pytest.raises(PenstockError, match="other runs that work in"):
+            BenchFolder.make(tmp_path, needed_bytes=free * 2 // 3)
+        assert [path.name for path in tmp_path.iterdir()] == [first.path.name]
+        with BenchFolder.make(tmp_path, needed_bytes=free // 6):
+            pass
+    BenchFolder.make(tmp_path, needed_bytes=free * 2 // 3).close()
+    # That one was left, and works no more.
+    BenchFolder.make(tmp_path, needed_bytes=free * 2 // 3).close()
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from penstock.bench.campaigns import left_of, order_of, plan_campaign, resumed
+from penstock.bench.values import values_of
 from penstock.bench.views import cell_of, grid_of
 from penstock.bench.workloads import WORKLOADS, StreamParameters, parameters_of
 from penstock.model.campaign_files import CampaignFile, read_campaign_file
@@ -19,6 +20,8 @@ from penstock.model.campaigns import Baseline, Campaign, CaseFailure, CaseRun, P
 from penstock.model.errors import UsageError
 from penstock.model.yaml_file import parse_yaml
 from penstock.programs.locate import campaigns_folder
+from penstock.report.campaign_page import campaign_page
+from penstock.report.page import Facts, Lines, Picture, Table
 
 HERE = [Target(name="here", path="/tmp")]
 BOTH = [Target(name="ssd", path="/tmp"), Target(name="disk", path="/var")]
@@ -119,9 +122,10 @@ def test_shipped_campaigns_can_be_planned_and_shown(path: Path) -> None:
         campaign = plan_campaign(path.stem, file, BOTH, seed=1, scale=scale).campaign
         for view in campaign.views:
             parameters = {*campaign.cases[0].parameters, "target"}
-            assert {view.rows, *view.columns} <= parameters
+            assert {view.rows, *view.columns} - {""} <= parameters
             grid = grid_of(campaign, view)
-            assert len(grid.cells) == len(campaign.cases), "no two cases fall into one cell"
+            each = 3 * len(view.values) if view.kind == "extremes" else 1
+            assert len(grid.cells) == each * len(campaign.cases), "no two cases fall into one cell"
 
 
 def test_a_new_workload_needs_a_line_and_no_change_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,6 +253,66 @@ def test_views_show_medians_of_sound_runs_and_shares() -> None:
     nothing = grid_of(campaign, view.model_copy(update={"value": "no such value"}))
     assert nothing.unit == "share"
     assert all(cell.middle is None for cell in nothing.cells.values())
+
+
+def test_extremes_are_the_most_the_least_and_the_mean_of_sound_runs() -> None:
+    campaign = made_up_campaign(blocks=3, cases=2)
+    bad = CaseRun(case="threads=1", block=2, run=made_up_run(9e9, "invalid"))
+    campaign = campaign.model_copy(
+        update={"runs": [run for run in campaign.runs if (run.case, run.block) != ("threads=1", 2)] + [bad]}
+    )
+    view = View(kind="extremes", values={"Carrying": "carried", "None": "no such value"}, columns=["threads"])
+    grid = grid_of(campaign, view)
+    found = sorted(
+        values_of(run.run)["carried"].value for run in campaign.runs[:-1] if run.case == "threads=1"
+    )
+    assert len(found) == 2
+    for statistic, expected in (("max", found[1]), ("min", found[0]), ("mean", sum(found) / 2)):
+        assert grid.cells["Carrying", (statistic, 1)].middle == pytest.approx(expected)
+        assert grid.cells["None", (statistic, 1)].middle is None
+    assert grid.cells["Carrying", ("max", 1)].invalid == 1
+    page = campaign_page(campaign.model_copy(update={"views": [view]}), "x.json")
+    (section,) = (each for each in page.sections if each.title == "Tables and plots")
+    (table,) = section.blocks
+    assert isinstance(table, Table)
+    assert table.columns == [
+        "value",
+        *(f"{of}, threads {n}" for of in ("max", "min", "mean") for n in (1, 2)),
+    ]
+    assert [row[0].text for row in table.rows] == ["Carrying", "None"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "extremes", "columns": ["target"]},
+        {"kind": "extremes", "values": {"a": "b"}, "value": "write"},
+        {"kind": "table", "rows": "target"},
+        {"kind": "plot", "value": "write", "rows": "target", "values": {"a": "b"}},
+    ],
+)
+def test_a_view_has_what_its_kind_needs(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="values"):
+        View.model_validate(fields)
+
+
+def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> None:
+    view = View(kind="plot", title="How it scales", value="carried", rows="threads", columns=["target"])
+    campaign = made_up_campaign(blocks=3, cases=2).model_copy(
+        update={"views": [view], "reproduces": "Somebody 2012", "departures": ["smaller"]}
+    )
+    whose, views, *_ = campaign_page(campaign, "x.json").sections
+    assert whose.blocks == [
+        Facts({"reproduces": "Somebody 2012"}),
+        Lines("It differs from that", ["smaller"]),
+    ]
+    drawn, table = views.blocks
+    assert isinstance(drawn, Picture)
+    assert "carried" in drawn.svg, "the axis says what it shows"
+    assert isinstance(table, Table)
+    assert table.rows[0][1].text.startswith("110 MB/s (100 MB/s to 120 MB/s)")
+    nothing = campaign_page(campaign.model_copy(update={"runs": []}), "x.json")
+    assert nothing.sections[1].blocks == [Lines("How it scales", ["no run has the value carried"])]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ COMMANDS = (
     "advise",
     "info",
     "check",
+    "export",
     "recover",
     "verdict",
     "plan",

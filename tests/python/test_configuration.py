@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from penstock.model.configuration import Configuration
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.overrides import RecordOptions, configuration_from
-from penstock.model.plans import TcpSourcePlan
+from penstock.model.plans import NexusPlan, TcpSourcePlan
 from penstock.model.yaml_file import parse_yaml, read_yaml
 
 
@@ -172,3 +173,10 @@ def test_errors_name_the_option(options: RecordOptions, words: list[str]) -> Non
         configuration_from(None, options)
     for word in words:
         assert word in caught.value.message, caught.value.message
+
+
+@pytest.mark.parametrize("name", ["a\nb", "µ" * 129, "\x7f"])
+def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="up to 256 bytes and no control characters"):
+        NexusPlan.model_validate({"sample_name": name})
+    assert NexusPlan.model_validate({"sample_name": "µ" * 128}).sample_name

@@ -112,10 +112,11 @@ def _require_known(file: CampaignFile, points: list[dict[str, Parameter]]) -> No
     known = {"target"}.union(*points)
     for view in file.views:
         times = [view.share_of.times] if view.share_of is not None and view.share_of.times else []
-        for name in (view.rows, *view.columns, *times):
+        rows = [view.rows] if view.rows else []
+        for name in (*rows, *view.columns, *times):
             if name not in known:
                 raise UsageError(
-                    f"the view {view.title or view.value} shows `{name}`, in which no cases differ",
+                    f"the view {view.name} shows `{name}`, in which no cases differ",
                     f"one of {', '.join(sorted(known))}",
                 )
 
@@ -293,7 +294,7 @@ def _run_case(plan: CampaignPlan, case: Case, block: int, tell: CampaignTelling)
         else:
             require_target(Path(target.path))
             require_room(Path(target.path), job.bytes, job.files)
-            with BenchFolder.make(Path(target.path)) as folder:
+            with BenchFolder.make(Path(target.path), needed_bytes=job.bytes) as folder:
                 run = job.run(folder, tell.load)
     except InterruptedRunError:
         raise

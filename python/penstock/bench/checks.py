@@ -12,6 +12,7 @@ from penstock.model.load import FramesWorkload, LoadDocument, NullBackend, Store
 from penstock.model.runs import Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_seconds
 
+LONG_ENOUGH = "long enough"
 SHORT_S = 10.0
 FAR_TOO_SHORT_S = 1.0
 # Of a frame's period, or the time itself where the period is short.
@@ -34,21 +35,23 @@ def _graded(value: float, warning_above: float, failed_above: float) -> CheckOut
     return "failed" if value > failed_above else "warning" if value > warning_above else "ok"
 
 
-def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_system: bool) -> list[Check]:
-    """Of a frames workload."""
+def frame_checks(
+    document: LoadDocument, ceiling_hz: float | None, memory_file_system: bool, direct_cached: str = ""
+) -> list[Check]:
+    """Of a frames workload. `direct_cached`: why direct I/O does not reach the storage, see Conditions."""
     workload = document.plan.workload
     assert isinstance(workload, FramesWorkload)
     assert document.frames is not None
     seconds = (document.seconds.completed or document.seconds.last_done or 0.0) if document.seconds else 0.0
     checks = [
         check_complete(document),
-        check_storage_was_written(document, document.frames.bytes, memory_file_system),
+        check_storage_was_written(document, document.frames.bytes, memory_file_system, direct_cached),
         check_content(document),
         *machine_checks(document, seconds),
         *rank_checks(document),
     ]
     if workload.rate_hz == 0:
-        checks += check_ranks_end_together(document)
+        checks += [check_long_enough(seconds), *check_ranks_end_together(document)]
     if workload.rate_hz > 0:
         checks += [
             # The last frame stands for a period, too: 100 at 10 Hz are ten seconds.
@@ -60,21 +63,28 @@ def frame_checks(document: LoadDocument, ceiling_hz: float | None, memory_file_s
 
 
 def stream_checks(
-    document: LoadDocument, figures: list[StreamFigures], memory_file_system: bool
+    document: LoadDocument,
+    figures: list[StreamFigures],
+    memory_file_system: bool,
+    direct_cached: str = "",
 ) -> list[Check]:
-    """Of a stream workload."""
+    """Of a stream workload. `direct_cached`: why direct I/O does not reach the storage, see Conditions."""
     written = sum(phase.bytes for phase in figures if phase.phase == "write")
     seconds = sum(phase.last_done_s or 0.0 for phase in figures)
     checks = [
         check_complete(document),
-        check_storage_was_written(document, written, memory_file_system),
+        check_storage_was_written(document, written, memory_file_system, direct_cached),
         check_content(document),
     ]
     for phase in figures:
         checks += [
             check_long_enough(phase.last_done_s or 0.0, phase.phase),
             *check_together(phase),
-            *(check_read(document, phase, memory_file_system) if phase.phase == "read" else ()),
+            *(
+                check_read(document, phase, memory_file_system, direct_cached)
+                if phase.phase == "read"
+                else ()
+            ),
         ]
     steady = (check for measured in document.phases or [] for check in check_steady_phase(measured))
     return [*checks, *steady, *machine_checks(document, seconds), *rank_checks(document)]
@@ -113,7 +123,7 @@ def check_long_enough(seconds: float, what: str = "", more: str = "a longer run"
         "failed" if seconds < FAR_TOO_SHORT_S else "warning" if seconds < SHORT_S else "ok"
     )
     return make_check(
-        f"long enough{f' ({what})' if what else ''}",
+        f"{LONG_ENOUGH}{f' ({what})' if what else ''}",
         outcome,
         f"at least {human_seconds(SHORT_S)}",
         human_seconds(seconds),
@@ -122,7 +132,9 @@ def check_long_enough(seconds: float, what: str = "", more: str = "a longer run"
     )
 
 
-def check_storage_was_written(document: LoadDocument, written: int, memory_file_system: bool) -> Check:
+def check_storage_was_written(
+    document: LoadDocument, written: int, memory_file_system: bool, direct_cached: str = ""
+) -> Check:
     """Not the page cache: direct, or forced to storage; or at least more than fits into memory."""
     backend = document.plan.backend
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
@@ -130,18 +142,20 @@ def check_storage_was_written(document: LoadDocument, written: int, memory_file_
         return make_check(name, "ok", expected, "nothing was stored, as asked")
     if memory_file_system:
         return make_check(name, "ok", expected, "the target is memory")
-    if document.storage.direct:
+    if document.storage.direct and not direct_cached:
         return make_check(name, "ok", expected, "direct I/O")
     memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
     size = f"{human_bytes(written)} written, {human_bytes(memory)} of memory"
+    if document.storage.direct:
+        size = f"{direct_cached}; {size}"
     if backend.sync == "none":
         return make_check(
             name,
             "failed",
             expected,
-            f"neither; {size}",
+            size if document.storage.direct else f"neither; {size}",
             "better",
-            "leave --buffered away, or use --sync each",
+            "use --sync each" if document.storage.direct else "leave --buffered away, or use --sync each",
         )
     if backend.sync == "end" and written < memory:
         return make_check(
@@ -249,7 +263,9 @@ def check_together(phase: StreamFigures) -> Iterator[Check]:
     yield ended_together(f"threads end together ({phase.phase})", share, "more bytes for each thread")
 
 
-def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system: bool) -> Iterator[Check]:
+def check_read(
+    document: LoadDocument, phase: StreamFigures, memory_file_system: bool, direct_cached: str = ""
+) -> Iterator[Check]:
     if phase.mismatches is not None:
         yield make_check(
             "read as written",
@@ -262,19 +278,27 @@ def check_read(document: LoadDocument, phase: StreamFigures, memory_file_system:
     if memory_file_system or isinstance(document.plan.backend, NullBackend):
         return
     name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
+    cached = phase.cached_share
     # A store is written past the page cache, and read by HDF5, which goes through it.
-    if document.storage.direct and not isinstance(document.plan.backend, StoreBackend):
+    is_direct = document.storage.direct and not isinstance(document.plan.backend, StoreBackend)
+    advice = "leave --buffered away, or use --sync each"
+    if is_direct and direct_cached:
+        yield make_check(
+            name,
+            "warning",
+            expected,
+            direct_cached,
+            "better",
+            "more bytes than memory, or storage without that cache",
+        )
+    elif is_direct and (cached is None or cached <= CACHED_SHARE):
         yield make_check(name, "ok", expected, "direct I/O")
-    elif phase.cached_share is None:
-        yield make_check(
-            name, "warning", expected, "the kernel does not tell", "better", "leave --buffered away"
-        )
+    elif cached is None:
+        yield make_check(name, "warning", expected, "the kernel does not tell", "better", advice)
     else:
-        outcome = _graded(phase.cached_share, CACHED_SHARE, CACHED_SHARE_MAX)
-        actual = f"{100 * phase.cached_share:.1f} %"
-        yield make_check(
-            name, outcome, expected, actual, "better", "leave --buffered away, or use --sync each"
-        )
+        # Also of direct I/O: a file system may take O_DIRECT, and use its cache.
+        outcome = _graded(cached, CACHED_SHARE, CACHED_SHARE_MAX)
+        yield make_check(name, outcome, expected, f"{100 * cached:.1f} %", "better", advice)
 
 
 @dataclass(frozen=True)

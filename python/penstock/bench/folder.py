@@ -2,11 +2,15 @@
 
 Nothing is ever written into a folder that was there before, and nothing is removed that the manifest does
 not name: a run that was killed leaves its manifest, and `penstock bench clean` removes what that lists.
-Files are listed before they are made.
+Files are listed before they are made. The manifest is written through the folder's descriptor: who puts
+a link in the folder's place leads nothing elsewhere.
 """
 
+import contextlib
+import errno
 import fcntl
 import os
+import platform
 import re
 import stat
 import time
@@ -21,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from penstock.bench.trees import TreeSet, names_in, remove_file
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.units import human_bytes
+from penstock.programs.signals import signals_later
 
 NAME = "penstock-bench-"
 MANIFEST = "penstock-bench.json"
@@ -28,6 +33,10 @@ _UNFINISHED = MANIFEST + ".new"
 _MANIFEST_BYTES_MAX = 1 << 20
 # To whom there are too many files for the file system.
 ROOM_ADVICE = "--layout file_a_writer makes one file a writer"
+# Of the folder of a run on another machine, whose lock cannot be seen from here.
+_QUIET_S = 600.0
+# Whoever makes a folder marks it at once.
+_UNMARKED_S = 30.0
 # What stays free: a full file system hurts others.
 RESERVE_SHARE = 0.02
 RESERVE_INODES = 1000
@@ -56,6 +65,9 @@ class Manifest(BaseModel):
     made: str
     name: str
     inode: int = Field(description="of the folder: a copy of it is another one")
+    host: str = Field("", description="where the run was started")
+    pid: int = Field(0, ge=0, description="of the command")
+    bytes: int = Field(0, ge=0, description="that its files take at most at once, as far as it is known")
     kept: bool = Field(False, description="it was to stay")
     sets: list[FileSet] = []
     trees: list[TreeSet] = []
@@ -70,8 +82,10 @@ class BenchFolder:
         self._manifest = manifest
         self._keep = keep
         self._claim = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self._is_locked = False
         try:
             fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._is_locked = True
         except BlockingIOError as error:
             self.close()
             raise UsageError(f"a run is working in {path}", "wait for its end, or interrupt it") from error
@@ -85,17 +99,29 @@ class BenchFolder:
         self._claim = -1
 
     @classmethod
-    def make(cls, target: Path, keep: bool = False) -> Self:
-        """A new folder in `target`, which is there; with `keep` it stays, and what is in it."""
+    def make(cls, target: Path, keep: bool = False, needed_bytes: int = 0) -> Self:
+        """A new folder in `target`, which is there; with `keep` it stays, and what is in it.
+
+        A PenstockError where `needed_bytes` and what other runs on `target` will still write do not fit.
+        """
         require_target(target)
         name = f"{NAME}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
         path = target.absolute() / name
+        is_made = False
         try:
-            path.mkdir(mode=0o700)
-            made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            folder = cls(path, Manifest(made=made, name=name, inode=path.lstat().st_ino, kept=keep), keep)
-            folder._write_manifest()
-        except OSError as error:
+            with signals_later():  # most come while the storage is asked to make the folder
+                path.mkdir(mode=0o700)
+                is_made = True
+                manifest = _new_manifest(path, keep, needed_bytes)
+                folder = cls(path, manifest, keep)
+                folder._write_manifest()
+            # Now that others can see it, one of two that begin together sees the other.
+            _require_room_beside_others(target, path, needed_bytes)
+        except BaseException as error:  # Ctrl-C, too: nothing is in it yet
+            if is_made:
+                _remove_unmarked(path)
+            if not isinstance(error, OSError):
+                raise
             raise PenstockError(
                 f"no folder can be made in {target}: {error.strerror}",
                 "name a folder that you may write into, on the storage that is to be measured",
@@ -107,8 +133,7 @@ class BenchFolder:
         """The folder of a run that did not remove it. A UsageError where it is not certain that it is one."""
         try:
             status = path.lstat()
-            with (path / MANIFEST).open("rb") as file:
-                manifest = Manifest.model_validate_json(file.read(_MANIFEST_BYTES_MAX))
+            manifest = _read_manifest(path) or _manifest_of_unmarked(path, status)
         except (OSError, ValidationError) as error:
             raise UsageError(
                 f"{path} is no folder of a run: its {MANIFEST} cannot be read",
@@ -120,7 +145,32 @@ class BenchFolder:
                 f"{path} is not the folder that its {MANIFEST} was written for",
                 "it was copied or renamed; remove it by hand if it is yours",
             )
-        return cls(path, manifest)
+        folder = cls(path, manifest)
+        try:
+            folder._require_abandoned()
+        except UsageError:
+            folder.close()
+            raise
+        return folder
+
+    def _require_abandoned(self) -> None:
+        """Where a lock says nothing: of another machine, and on a file system without locks."""
+        made_by = self._manifest
+        if made_by.host in ("", platform.node()):
+            if not self._is_locked and made_by.pid and _is_running(made_by.pid):
+                raise UsageError(
+                    f"a run may be working in {self.path}: its process {made_by.pid} is there, and the file"
+                    " system has no locks",
+                    "wait for its end, or interrupt it",
+                )
+            return
+        quiet_s = time.time() - _last_written(self._claim)
+        if quiet_s < _QUIET_S:
+            raise UsageError(
+                f"a run of {made_by.host} may be working in {self.path}: it was written to"
+                f" {max(0, round(quiet_s))} s ago",
+                f"run this on {made_by.host}, or {round(_QUIET_S / 60)} minutes after that run's end",
+            )
 
     @property
     def kept(self) -> bool:
@@ -136,12 +186,15 @@ class BenchFolder:
         self._write_manifest()
 
     def _write_manifest(self) -> None:
-        unfinished = self.path / _UNFINISHED
-        with unfinished.open("w", encoding="utf-8") as file:
+        """By the descriptor, and never through a link."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_UNFINISHED, dir_fd=self._claim)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with os.fdopen(os.open(_UNFINISHED, flags, 0o600, dir_fd=self._claim), "w", encoding="utf-8") as file:
             file.write(self._manifest.model_dump_json())
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(self.path / MANIFEST)
+        os.rename(_UNFINISHED, MANIFEST, src_dir_fd=self._claim, dst_dir_fd=self._claim)
 
     def remove(self) -> None:
         """Removes what is listed, and the folder. A PenstockError names what is not its own."""
@@ -175,7 +228,13 @@ class BenchFolder:
                     "move them away, then `penstock bench clean` removes the rest",
                 )
             opened.remove(lambda name: name in (MANIFEST, _UNFINISHED))
-        self.path.rmdir()
+        try:
+            self.path.rmdir()
+        except OSError as error:
+            # Storage that had hung goes on with what it was asked for: the folder stays marked.
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and self._claim >= 0:
+                self._write_manifest()
+            raise
 
     def _is_listed(self, name: str) -> bool:
         return any(files.has(name) for files in self._manifest.sets)
@@ -191,6 +250,101 @@ class BenchFolder:
                 self.remove()
         finally:
             self.close()
+
+
+def _new_manifest(path: Path, keep: bool, needed_bytes: int) -> Manifest:
+    return Manifest(
+        made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        name=path.name,
+        inode=path.lstat().st_ino,
+        host=platform.node(),
+        pid=os.getpid(),
+        kept=keep,
+        bytes=needed_bytes,
+    )
+
+
+def _read_manifest(path: Path) -> Manifest | None:
+    """None where there is none."""
+    try:
+        with (path / MANIFEST).open("rb") as file:
+            return Manifest.model_validate_json(file.read(_MANIFEST_BYTES_MAX))
+    except FileNotFoundError:
+        return None
+
+
+def _manifest_of_unmarked(path: Path, status: os.stat_result) -> Manifest:
+    """Of a run that was killed between making its folder and marking it: nothing of anybody's is in it.
+
+    A UsageError where it may be about to be marked, a FileNotFoundError where something is in it.
+    """
+    if not stat.S_ISDIR(status.st_mode) or {each.name for each in path.iterdir()} - {_UNFINISHED}:
+        raise FileNotFoundError(errno.ENOENT, "no manifest", str(path))
+    if time.time() - status.st_mtime < _UNMARKED_S:
+        raise UsageError(
+            f"{path} is empty, and was made a moment ago: a run may be about to begin in it",
+            f"try again in {round(_UNMARKED_S)} seconds",
+        )
+    return Manifest(made="", name=path.name, inode=status.st_ino)
+
+
+def _remove_unmarked(path: Path) -> None:
+    """What a run that ends while it begins leaves."""
+    with contextlib.suppress(OSError), _Opened(path) as opened:
+        opened.remove(lambda name: name in (MANIFEST, _UNFINISHED))
+        path.rmdir()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid != os.getpid()
+
+
+def _last_written(folder: int) -> float:
+    """When something in the folder was last written to, by the storage's clock; seconds since 1970."""
+    times = [os.fstat(folder).st_mtime]
+    for name in names_in(folder):
+        with contextlib.suppress(FileNotFoundError):
+            times.append(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime)
+    return max(times)
+
+
+def _require_room_beside_others(target: Path, own: Path, needed_bytes: int) -> None:
+    """What runs that work in `target` now have announced, and not written yet, is not free."""
+    others = sum(_still_to_write(path) for path in find_left(target) if path.name != own.name)
+    if not others or not needed_bytes:
+        return
+    room = os.statvfs(target)
+    free = room.f_bavail * room.f_frsize - int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
+    if free - others < needed_bytes:
+        raise PenstockError(
+            f"the run writes {human_bytes(needed_bytes)}; other runs that work in {target} now will write"
+            f" {human_bytes(others)} more, and {human_bytes(max(0, free))} are free beside the reserve",
+            "wait for their end: they would disturb each other, too",
+        )
+
+
+def _still_to_write(path: Path) -> int:
+    """Of a run that works in `path` now; 0 where none does, as far as that can be told."""
+    with contextlib.suppress(OSError, ValidationError):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            manifest = _read_manifest(path)
+            there = sum(
+                os.stat(name, dir_fd=folder, follow_symlinks=False).st_blocks * 512
+                for name in names_in(folder)
+            )
+            return max(0, manifest.bytes - there) if manifest is not None else 0
+        finally:
+            os.close(folder)
+    return 0
 
 
 _Wanted = Callable[[str], bool]

@@ -59,7 +59,7 @@ def speed_request(target: Path, size_bytes: int, files: int, seconds_max: float)
 
 
 def measure_speeds(target: Path, request: SpeedRequest, telling: Telling) -> list[LocalSpeed]:
-    with BenchFolder.make(target) as folder:
+    with BenchFolder.make(target, needed_bytes=request.bytes) as folder:
         stream = run_stream(request.stream, Access(sync="end"), folder, telling)
         if stream.document.interrupted or stream.document.problem is not None:
             return _stream_speeds(stream)

@@ -6,7 +6,7 @@ from penstock.model.load import LoadDocument
 from penstock.model.runs import Bias, Check, CheckOutcome
 from penstock.model.units import human_seconds
 
-TOGETHER = 0.8
+TOGETHER, TOGETHER_MIN = 0.8, 0.4
 # How late a rank may begin, and how well its clock is to be known.
 RANK_LATE_S, CLOCK_ERROR_S = 0.01, 1e-3
 
@@ -56,7 +56,7 @@ def check_ranks_end_together(document: LoadDocument) -> Iterator[Check]:
 def ended_together(name: str, share: float, advice: str) -> Check:
     return make_check(
         name,
-        "ok" if share >= TOGETHER else "warning",
+        "ok" if share >= TOGETHER else "warning" if share >= TOGETHER_MIN else "failed",
         f"the first one after {100 * TOGETHER:.0f} % of the time of the last one",
         f"{100 * share:.0f} %",
         "worse",

@@ -45,8 +45,11 @@ _CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
 # Storage whose files are whole pages, with direct I/O.
 _PAGE = 4096
 RATE_MAX_HZ = 1e7
+FRAMES_MAX = 10**9
 # Segments of 8 MiB fill with as many transfers of 1 MiB.
 STORE_QUEUE_DEPTH = 8
+# What a store leases of its file at a time: as much as the file needs, within these (store_backend.cpp).
+_STORE_LEASE_MIN, _STORE_LEASE_MAX = 16 << 20, 128 << 20
 _INTERVALS = 500
 _INTERVAL_MIN_S = 0.1
 
@@ -86,7 +89,7 @@ class FramesRequest(BaseModel):
     frame_bytes: int = Field(ge=1, le=4 << 30)
     rate_hz: float = Field(ge=0, le=RATE_MAX_HZ)
     seconds: float = Field(gt=0, le=30 * 86400)
-    frames: int = Field(ge=1, le=10**9)
+    frames: int = Field(ge=1, le=FRAMES_MAX)
     writers: int = Field(ge=1, le=256, description="of each rank")
     ranks: int = Field(1, ge=1, le=256)
     buffer_frames: int = Field(ge=1, le=10**7)
@@ -296,7 +299,7 @@ def _run_frames(
     ceiling_hz = measure_ceiling(request, telling, image, team) if request.rate_hz else None
     conditions = conditions_of(place)
     document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log, team)
-    checks = frame_checks(document, ceiling_hz, is_memory(conditions))
+    checks = frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached)
     return Run(
         workload="frames",
         target=str(place.parent),
@@ -317,7 +320,12 @@ def stream_files(workload: StreamWorkload, access: Access, team: Ranks | None) -
     return workload.threads * (team.count if team is not None else 1)
 
 
-def stream_bytes(workload: StreamWorkload, team: Ranks | None) -> int:
+def stream_bytes(workload: StreamWorkload, access: Access, team: Ranks | None) -> int:
+    """That files take at most at once."""
+    if access.store:  # which leases space ahead, file by file
+        file_bytes = workload.thread_bytes * (workload.threads if workload.shared else 1)
+        lease = min(max(file_bytes, _STORE_LEASE_MIN), _STORE_LEASE_MAX)
+        return workload.bytes + 2 * lease * stream_files(workload, access, team)
     return workload.bytes * (team.count if team is not None else 1)
 
 
@@ -349,7 +357,7 @@ def run_stream(
     conditions = conditions_of(folder.path)
     document: LoadDocument = load(plan, telling.progress, telling.log, team)
     figures = stream_figures(document)
-    checks = stream_checks(document, figures, is_memory(conditions))
+    checks = stream_checks(document, figures, is_memory(conditions), conditions.direct_cached)
     return Run(
         workload="stream",
         target=str(folder.path.parent),

@@ -197,6 +197,8 @@ def _parameters(run: Run) -> dict[str, str]:
         stated["image"] = plan.workload.model_dump()["image"][
             "suffix"
         ]  # its template is a file of the moment
+    # When bytes count as stored is what was asked for; the way there is a condition.
+    stated["sync"] = getattr(plan.backend, "sync", "none")
     job = run.document.job
     stated["ranks"] = 1 if job is None else job.ranks
     return {name: _text(value) for name, value in stated.items()}
@@ -210,7 +212,7 @@ def _conditions(run: Run) -> dict[str, str]:
         stated[f"version of {name}"] = value
     if run.document.job is not None:
         stated["mpi"] = run.document.job.library
-    for name, value in run.document.plan.backend.model_dump(exclude=_NOT_MEASURED).items():
+    for name, value in run.document.plan.backend.model_dump(exclude={*_NOT_MEASURED, "sync"}).items():
         stated["back end" if name == "kind" else f"back end: {name}"] = value
     return {name.replace("_", " "): _text(value) for name, value in stated.items()}
 

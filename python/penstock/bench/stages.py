@@ -9,18 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from penstock.bench.checks import SHORT_S
+from penstock.bench.checks import FAR_TOO_SHORT_S, SHORT_S
 from penstock.bench.folder import BenchFolder, require_room, room_for_frames
 from penstock.bench.holds import FRAMES_MIN, outcome_of
-from penstock.bench.run import RATE_MAX_HZ, FramesRequest, Telling, run_frames
+from penstock.bench.run import FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.bench.search import STEPS_MAX, Bracket, limits_of, search
 from penstock.bench.verdict import Measured, judge
 from penstock.model.errors import PenstockError
 from penstock.model.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
 
-# Of the frames of the run at the detector's rate.
+# The first look at how fast it goes: of the frames of the run at the detector's rate.
 _FULL_SPEED_SHARE = 3
 _FULL_SPEED_FRAMES_MIN = 20
+# A shorter run as fast as it goes is made again with more frames; with some to spare, since it gets faster.
+FULL_SPEED_S = 2 * FAR_TOO_SHORT_S
+_FULL_SPEED_SPARE = 1.3
 GOES_ON = "the measurement had not ended when this was written"
 
 
@@ -156,12 +159,26 @@ class _Course:
         at_rate = self.take_sound("rate", self.request.at_rate)
         if at_rate.outcome == "invalid":
             return
-        full = self.take("full speed", self.request.full_speed)
+        full = self.take_full_speed()
         if self.request.search_s:
             self.take_search(at_rate, full)
         lost = at_rate.run.frames is not None and at_rate.run.frames.written < at_rate.run.frames.due
         if self.request.soak is not None and not lost:
             self.take_sound("soak", self.request.soak)
+
+    def take_full_speed(self) -> Step:
+        """A first look says how many frames a run needs that is long enough, if there is room for them."""
+        request = self.request
+        looked = self.take("full speed", request.full_speed)
+        seconds, rate_hz = _seconds_of(looked), _rate_of(looked)
+        if rate_hz is None or seconds >= FULL_SPEED_S:
+            return looked
+        room = self.place.fits_hz(request) * request.step_s
+        frames = math.floor(min(_FULL_SPEED_SPARE * FULL_SPEED_S * rate_hz, room, FRAMES_MAX))
+        if frames <= request.full_speed.frames:
+            return looked
+        self.steps[-1] = looked.model_copy(update={"kind": "probe"})
+        return self.take("full speed", request.at_rate.as_fast_as_it_goes(frames))
 
     def take_search(self, at_rate: Step, full: Step) -> None:
         request = self.request
@@ -197,6 +214,12 @@ class _Course:
             return outcome
 
         note(*search(outcome_at, bracket, limits))
+
+
+def _seconds_of(step: Step) -> float:
+    """How long a run took."""
+    seconds = step.run.document.seconds
+    return (seconds.completed or seconds.last_done or 0.0) if seconds is not None else 0.0
 
 
 def _rate_of(step: Step) -> float | None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.bench.checks import CEILING_FACTOR
+from penstock.bench.checks import CEILING_FACTOR, LONG_ENOUGH
 from penstock.bench.search import WIDTH
 from penstock.bench.statistics import share_bound
 from penstock.model.errors import ExitCode
@@ -95,6 +95,8 @@ def _counts(steps: Iterable[Step]) -> tuple[int, int]:
 
 def _advice(measured: Measured) -> Iterator[str]:
     for step in measured.steps:
+        if step.kind == "probe":  # a longer run took its place
+            continue
         yield from (check.advice for check in step.run.checks if check.outcome != "ok" and check.advice)
     full = measured.full_speed
     at_rate = measured.sound("rate")
@@ -149,7 +151,8 @@ def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[str]:
         yield from (f"{_name(step)}: {shortcoming}" for shortcoming in step.shortcomings)
     full = measured.full_speed
     if not measured.searches and full is not None:
-        yield from _doubts(full.run, "better")
+        # That it was short is no doubt of the answer, which is of the run at the rate; its advice says it.
+        yield from (d for d in _doubts(full.run, "better") if not d.startswith(f"{LONG_ENOUGH}: "))
     voids = [step for step in measured.steps if step.kind == "soak" and step.outcome == "invalid"]
     if voids and not measured.sound("soak"):
         yield f"the soak is invalid: {'; '.join(voids[-1].shortcomings)}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import fmean, median
 
 from penstock.bench.values import Unit, Value, values_of
 from penstock.model.campaigns import Baseline, Campaign, Case, Parameter, View
@@ -26,17 +26,26 @@ class Cell:
 class Grid:
     """A view with its numbers: `cells` by the keys of row and column."""
 
-    view: View
+    title: str
+    value: str  # empty where rows are several values
     unit: Unit | None  # None where there is no such value in any run
+    row_name: str  # the parameter that the rows differ in
+    column_names: list[str]  # the parameters that the columns differ in; empty for what explains itself
     rows: list[Parameter | None]
     columns: list[Key]
     cells: dict[tuple[Parameter | None, Key], Cell]
 
 
-def cell_of(campaign: Campaign, case: Case, value: str) -> Cell:
+def sound_values(campaign: Campaign, case: Case, value: str) -> list[float]:
+    """Of the runs of a case that are not invalid, from the lowest up."""
     runs = [each.run for each in campaign.runs if each.case == case.name]
     sound = [values_of(run) for run in runs if run.validity != "invalid"]
-    found = sorted(values[value].value for values in sound if value in values)
+    return sorted(values[value].value for values in sound if value in values)
+
+
+def cell_of(campaign: Campaign, case: Case, value: str) -> Cell:
+    runs = [each.run for each in campaign.runs if each.case == case.name]
+    found = sound_values(campaign, case, value)
     return Cell(
         middle=median(found) if found else None,
         lowest=found[0] if found else None,
@@ -58,6 +67,8 @@ def names_of_values(campaign: Campaign) -> dict[str, Value]:
 
 def grid_of(campaign: Campaign, view: View) -> Grid:
     """Where several cases fall into one cell, the last one is shown."""
+    if view.kind == "extremes":
+        return _extremes(campaign, view)
     values = names_of_values(campaign)
     unit = values[view.value].unit if view.value in values else None
     cells: dict[tuple[Parameter | None, Key], Cell] = {}
@@ -67,13 +78,42 @@ def grid_of(campaign: Campaign, view: View) -> Grid:
         cells[place] = (
             cell if view.share_of is None else _share(campaign, case, cell, view.value, view.share_of)
         )
+    return _grid(view, unit if view.share_of is None else "share", view.rows, view.columns, cells)
+
+
+def _grid(
+    view: View,
+    unit: Unit | None,
+    row_name: str,
+    column_names: list[str],
+    cells: dict[tuple[Parameter | None, Key], Cell],
+) -> Grid:
     return Grid(
-        view=view,
-        unit=unit if view.share_of is None else "share",
+        title=view.name,
+        value=view.value,
+        unit=unit,
+        row_name=row_name,
+        column_names=column_names,
         rows=list(dict.fromkeys(row for row, _ in cells)),
         columns=list(dict.fromkeys(column for _, column in cells)),
         cells=cells,
     )
+
+
+def _extremes(campaign: Campaign, view: View) -> Grid:
+    """Rows are values; first the most of every case, then the least, then the mean."""
+    known = names_of_values(campaign)
+    units = [known[value].unit for value in view.values.values() if value in known]
+    cells: dict[tuple[Parameter | None, Key], Cell] = {}
+    for label, value in view.values.items():
+        for statistic, of in (("max", max), ("min", min), ("mean", fmean)):
+            for case in campaign.cases:
+                key = (statistic, *(case.value_of(name) for name in view.columns))
+                found = sound_values(campaign, case, value)
+                one = of(found) if found else None
+                cell = replace(cell_of(campaign, case, value), middle=one, lowest=one, highest=one)
+                cells[label, key] = cell
+    return _grid(view, units[0] if units else None, "value", ["", *view.columns], cells)
 
 
 def _share(campaign: Campaign, case: Case, cell: Cell, value: str, baseline: Baseline) -> Cell:

@@ -89,13 +89,13 @@ def frames_job(request: FramesRequest, team: Ranks | None = None) -> Job:
 
 
 def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = None) -> Job:
-    size = stream_bytes(workload, team)
+    size = stream_bytes(workload, access, team)
     return Job(
         workload="stream",
         bytes=size,
         files=stream_files(workload, access, team),
         paced_s=0.0,
-        moved_bytes=size * (2 if workload.read else 1),
+        moved_bytes=workload.bytes * (team.count if team is not None else 1) * (2 if workload.read else 1),
         run=lambda folder, telling: run_stream(workload, access, folder, telling, team),
     )
 

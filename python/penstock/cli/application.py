@@ -72,6 +72,16 @@ COMMANDS = {
             "penstock check series.h5 --against images/",
         ],
     ),
+    "export": Later(
+        "penstock.cli.export:export_command",
+        short_help="A master file for XDS plug-ins and readers of Eiger files.",
+        examples=[
+            "penstock export series.h5 --for xds",
+            "penstock export series.h5 --for xds --copy",
+            "penstock export series.h5 --for eiger --output elsewhere/series_master.h5",
+            "penstock export series.h5 --for xds --dry-run",
+        ],
+    ),
     "recover": Later(
         "penstock.cli.recover:recover_command",
         short_help="Complete a file whose recorder was killed.",

@@ -72,12 +72,12 @@ def run_job(job: Job, how: How, second: Second | None) -> None:
     if second is not None:
 
         def alone() -> Run:
-            with BenchFolder.make(how.target) as folder, ProgressView(err()) as view:
+            with BenchFolder.make(how.target, needed_bytes=job.bytes) as folder, ProgressView(err()) as view:
                 return looked_at.run(folder, telling(view))
 
         interference(alone, second, how.blocks or BLOCKS, how.seed, how.output, how.json)
         return
-    with BenchFolder.make(how.target, how.keep) as folder:
+    with BenchFolder.make(how.target, how.keep, job.bytes) as folder:
         with ProgressView(err()) as view:
             run = looked_at.run(folder, telling(view))
         finish(run, how.output, how.json)

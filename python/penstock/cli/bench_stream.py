@@ -137,7 +137,7 @@ def stream_command(
         library=library,
     )
     check_access(workload, access)
-    files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, team)
+    files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, access, team)
     how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
     second = check_run(how, size_of_all, files, bench_application)
     err().print(stream_plan_view(workload, access, str(target), files, size_of_all, repetitions))

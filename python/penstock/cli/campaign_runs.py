@@ -72,7 +72,8 @@ def show(campaign: Campaign, json: bool) -> None:
         print_json(campaign)
     else:
         out().print(campaign_view(campaign))
-    if campaign.failures or not campaign.complete:
+    ended_early = any(each.run.document.problem is not None for each in campaign.runs)
+    if campaign.failures or ended_early or not campaign.complete:
         raise typer.Exit(int(ExitCode.FAILED))
     if any(each.run.validity == "invalid" for each in campaign.runs):
         raise typer.Exit(int(ExitCode.INVALID))

@@ -1,11 +1,9 @@
 """What all commands share: consoles, errors, JSON output."""
 
-import contextlib
 import functools
 import json
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
@@ -16,6 +14,7 @@ from rich.markup import escape
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
+from penstock.programs.signals import ending_like_ctrl_c
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +36,8 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
         try:
-            return command(*arguments, **options)
+            with ending_like_ctrl_c():
+                return command(*arguments, **options)
         except PenstockError as error:
             fail(error)
         except KeyboardInterrupt:
@@ -72,20 +72,6 @@ def print_json_line(value: BaseModel) -> None:
     """One JSON document on one line, at once, for machines that follow."""
     sys.stdout.write(value.model_dump_json() + "\n")
     sys.stdout.flush()
-
-
-@contextlib.contextmanager
-def ending_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, as SIGINT does. For the main thread."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def size_option(text: str, name: str) -> int:

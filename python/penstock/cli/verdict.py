@@ -26,7 +26,7 @@ from penstock.cli.bench import (
     Yes,
 )
 from penstock.cli.bench_running import check_output, may_go_on, telling
-from penstock.cli.common import ending_like_ctrl_c, err, out, print_json, reports_errors
+from penstock.cli.common import err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.documents import enter
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, image_request
@@ -138,7 +138,7 @@ def verdict_command(
     if dry_run:
         return
     may_go_on(yes)
-    with BenchFolder.make(target) as folder:
+    with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:
         document = _Growing(output)
         verdict = _measure(request, folder, document)
         document.finish(verdict)
@@ -186,8 +186,7 @@ def _measure(request: VerdictRequest, folder: BenchFolder, document: _Growing) -
             view.say(step_line(step))
             document.write(so_far)
 
-        with ending_like_ctrl_c():
-            return measure(request, FolderPlace(folder, telling(view)), on_step)
+        return measure(request, FolderPlace(folder, telling(view)), on_step)
 
 
 def _write_report(path: Path, verdict: Verdict, output: Path | None) -> None:

@@ -61,14 +61,38 @@ class Baseline(_Part):
 
 
 class View(_Part):
-    """A table or a plot of a campaign. Rows and columns are parameters, or `target`."""
+    """A table or a plot of a campaign. Rows and columns are parameters, or `target`.
 
-    kind: Literal["table", "plot"]
+    A plot or table has one value, of each case the median of its runs. Extremes have several values, one a
+    row, and of each the most, the least and the mean of the runs.
+    """
+
+    kind: Literal["table", "plot", "extremes"]
     title: str = ""
-    value: str = Field(description="of each run, by its name: carried, lost, write …")
-    rows: str = Field(description="of the table; of a plot, what its horizontal axis shows")
+    value: str = Field("", description="of each run, by its name: carried, lost, write …; not of extremes")
+    rows: str = Field(
+        "", description="of the table; of a plot, what its horizontal axis shows; not of extremes"
+    )
     columns: list[str] = Field(default=[], description="of the table; of a plot, what its curves are")
     share_of: Baseline | None = None
+    values: dict[str, str] = Field(
+        default={}, max_length=100, description="of extremes: what rows are called, and the value of each"
+    )
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        if self.kind == "extremes":
+            if not self.values or self.value or self.rows or self.share_of is not None:
+                raise ValueError(
+                    "`extremes` have `values` and `columns`, and no `value`, `rows` or `share_of`"
+                )
+        elif self.values or not (self.value and self.rows):
+            raise ValueError(f"a {self.kind} has `value` and `rows`, and no `values`")
+        return self
+
+    @property
+    def name(self) -> str:
+        return self.title or self.value or ", ".join(self.values)
 
 
 class Campaign(_Part):

@@ -21,6 +21,7 @@ from penstock.model.plans import (
     LogLevel,
     MachinePlan,
     MetricsPlan,
+    NexusPlan,
     Plan,
     RecorderPlan,
     ScanPlan,
@@ -227,6 +228,9 @@ class Configuration(Plan):
         default_factory=lambda: ScanPlan.model_validate({}),
         description="frames that belong to points of a grid",
     )
+    nexus: NexusPlan = Field(
+        default_factory=lambda: NexusPlan.model_validate({}), description="names that detectors do not tell"
+    )
     threads: int = Field(2, ge=1, le=1024, description="that compress")
     pool_bytes: Size = Field(
         GIB, ge=64 * MIB, le=2**44, description="memory for frames and segments together"
@@ -390,6 +394,7 @@ class Configuration(Plan):
             codec=self.codec.plan(),
             chunk=self.chunk,
             scan=self.scan,
+            nexus=self.nexus,
             threads=self.threads,
             pool_bytes=self.pool_bytes,
             when_full=self.when_full,

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from penstock.model.units import Size
 
@@ -98,6 +98,15 @@ class ScanAxisPlan(Plan):
         return self
 
 
+def _name(value: str) -> str:
+    if len(value.encode()) > 256 or any(ord(letter) < 0x20 or letter == "\x7f" for letter in value):
+        raise ValueError("a name has up to 256 bytes and no control characters")
+    return value
+
+
+NexusName = Annotated[str, AfterValidator(_name)]
+
+
 class ScanPlan(Plan):
     """Frames belong to the points of a grid: the dataset has its axes in front of the frame's dimensions.
 
@@ -125,6 +134,21 @@ class ScanPlan(Plan):
         if len(set(names)) < len(names):
             raise ValueError("two axes have the same name")
         return self
+
+
+class NexusPlan(Plan):
+    """Names that NeXus asks for and detectors do not tell; without one the file says `unknown`, or nothing.
+
+    A series whose start message has `user_data.penstock.nexus` (the same fields) goes by these instead.
+    """
+
+    instrument_name: NexusName = Field("", description="of the beamline, for example `ID30A-3`")
+    source_name: NexusName = Field("", description="of the facility, for example `ESRF`")
+    source_type: NexusName = Field(
+        "", description="as NXsource lists them, for example `Synchrotron X-ray Source`"
+    )
+    sample_name: NexusName = Field("", description="better told with each series, by its source")
+    sensor_material: NexusName = Field("", description="for detectors that do not tell it, for example `Si`")
 
 
 class StorePlan(Plan):
@@ -244,6 +268,7 @@ class RecorderPlan(Plan):
     codec: CodecPlan
     chunk: ChunkPlan
     scan: ScanPlan
+    nexus: NexusPlan = Field(default_factory=lambda: NexusPlan.model_validate({}))
     threads: int
     pool_bytes: int
     when_full: Literal["hold", "drop"]

@@ -40,6 +40,9 @@ class Conditions(_Part):
     block_bytes: int
     stripe_bytes: int = Field(description="0: none, or not known")
     free_bytes: int
+    direct_cached: str = Field(
+        "", description="why direct I/O meets a cache of this machine all the same; empty: none is known"
+    )
     versions: dict[str, str]
     command: str
 
@@ -198,7 +201,7 @@ class Run(_Part):
 
 
 Answer = Literal["yes", "no", "cannot tell", "invalid"]
-StepKind = Literal["rate", "full speed", "search", "soak"]
+StepKind = Literal["rate", "probe", "full speed", "search", "soak"]
 StepOutcome = Literal["held", "not held", "invalid", "measured"]
 SearchEnd = Literal["narrow", "top", "bottom", "steps", "time", "invalid", "cut short"]
 TopReason = Literal["asked", "space"]

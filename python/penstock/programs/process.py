@@ -225,8 +225,12 @@ class Program:
         if self.failure is not None and code > 0:
             raise PenstockError(self.failure, code=kind)
         log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
+        if code in (-signal.SIGINT, -signal.SIGTERM):
+            raise PenstockError(f"interrupted before {self.name} could begin", code=kind)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         remedy = "out of memory? Look into the system's log" if code < 0 or remedy_of_death else ""
+        if code == -signal.SIGXFSZ:
+            remedy = "files may not be as large as that here: ulimit -f"
         if remedy_of_death:
             remedy += f". {remedy_of_death}"
         raise PenstockError(f"{self.name} {how}" + (f"; its log:\n{log}" if log else ""), remedy, kind)

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 from penstock.bench.intervals import Interval, median_interval
 from penstock.bench.values import Value, values_of
 from penstock.model.campaigns import Campaign
-from penstock.report.page import Banner, Block, Cell, Facts, Page, Picture, Section, Table
+from penstock.report.campaign_views import SCALES, views_section
+from penstock.report.page import Banner, Block, Cell, Facts, Lines, Page, Picture, Section, Table
 from penstock.report.parts import checks_block, conditions_block, pattern_block
 from penstock.report.printable import printable
 from penstock.report.svg import COLOURS, picture
 from penstock.report.values import value_text
 from penstock.report.verdicts import storage_line
 
-_SCALES = {"B/s": (1e-6, "MB/s"), "share": (100.0, "%")}
 _PLOTTED_CASES_MAX = 60
 
 _FAILURES_SHOWN = 10
@@ -38,7 +38,8 @@ _Table = dict[str, dict[str, _Points]]
 def campaign_page(campaign: Campaign, source: str) -> Page:
     points, kinds = _points_of(campaign)
     runs = [each.run for each in campaign.runs]
-    sections = [Section("Values", [*_cases_block(campaign), _values_table(campaign, points, kinds)])]
+    sections = [section for section in (_source_section(campaign), views_section(campaign)) if section]
+    sections.append(Section("Values", [*_cases_block(campaign), _values_table(campaign, points, kinds)]))
     plots: list[Block] = [_plot(campaign, name, points[name], kind) for name, kind in kinds.items()]
     sections.append(Section("Plots", plots))
     sections += _checks_sections(campaign)
@@ -56,6 +57,14 @@ def campaign_page(campaign: Campaign, source: str) -> Page:
         banners=_banners(campaign),
         sections=sections,
     )
+
+
+def _source_section(campaign: Campaign) -> Section | None:
+    """Whose measurement this is, and where it differs from that."""
+    if not campaign.reproduces:
+        return None
+    lines = [Lines("It differs from that", campaign.departures)] if campaign.departures else []
+    return Section("Whose measurement this is", [Facts({"reproduces": campaign.reproduces}), *lines])
 
 
 def _cases_block(campaign: Campaign) -> list[Block]:
@@ -125,7 +134,7 @@ def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> 
 
 
 def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value) -> Picture:
-    scale, unit = _SCALES.get(kind.unit, (1.0, kind.unit))
+    scale, unit = SCALES.get(kind.unit, (1.0, kind.unit))
     shown = [case.name for case in campaign.cases if case.name in cases][:_PLOTTED_CASES_MAX]
     intervals = {case: cases[case].interval(campaign.seed) for case in shown}
     known = {case: found.middle for case, found in intervals.items() if found is not None}

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from penstock.bench.campaigns import GUESSED_BYTES_PER_S, CampaignPlan, Standing, left_of
 from penstock.bench.values import Unit
-from penstock.bench.views import Cell, Grid, cell_of, grid_of, names_of_values
+from penstock.bench.views import Cell, Grid, Key, cell_of, grid_of, names_of_values
 from penstock.model.campaign_files import CampaignFile
-from penstock.model.campaigns import Campaign, Parameter
+from penstock.model.campaigns import Campaign, Parameter, View
 from penstock.model.text import harmless
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.tables import fact_table
@@ -34,7 +34,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     )
     rows |= {
         "workload": campaign.workload
-        + "".join(f", {name} {_text(value)}" for name, value in campaign.parameters.items()),
+        + "".join(f", {name} {parameter_text(value)}" for name, value in campaign.parameters.items()),
         "targets": ", ".join(_target_text(target.name, target.path) for target in campaign.targets),
         "cases": f"{len(cases)}: {', '.join(cases[:_CASES_SHOWN])}{more}",
         "blocks": f"{campaign.blocks}, each with every case once, in its own order (seed {campaign.seed})",
@@ -70,10 +70,10 @@ def campaign_view(campaign: Campaign) -> RenderableType:
     parts: list[RenderableType] = []
     for view in campaign.views:
         grid = grid_of(campaign, view)
-        if view.value not in names_of_values(campaign):
-            parts += [Text(f"{view.title}: no run has the value {view.value}", style="yellow"), Text()]
-        elif grid.unit is not None:
-            parts += [Text(view.title or view.value, style="bold"), _grid_table(grid), Text()]
+        if no_value := missing_value(campaign, view):
+            parts += [Text(f"{grid.title}: {no_value}", style="yellow"), Text()]
+        else:
+            parts += [Text(grid.title, style="bold"), _grid_table(grid), Text()]
     if not parts:
         parts += [_cases_table(campaign), Text()]
     return Group(*parts, *(_failure_lines(campaign)), Text(_summary(campaign)))
@@ -117,23 +117,37 @@ def _cases_table(campaign: Campaign) -> Table:
     return table
 
 
+def missing_value(campaign: Campaign, view: View) -> str:
+    """What a view cannot show, where it can show nothing."""
+    wanted = list(view.values.values()) or [view.value]
+    if any(value in names_of_values(campaign) for value in wanted):
+        return ""
+    return f"no run has the value {wanted[0]}"
+
+
+def column_title(grid: Grid, column: Key) -> str:
+    """ "transfer 8 MiB, target disk"."""
+    pairs = zip(grid.column_names, column, strict=True)
+    return ", ".join(f"{name} {parameter_text(value)}".strip() for name, value in pairs) or grid.value
+
+
+def grid_cell_text(grid: Grid, row: Parameter | None, column: Key) -> str:
+    cell = grid.cells.get((row, column))
+    return "" if cell is None or grid.unit is None else cell_text(cell, grid.unit)
+
+
 def _grid_table(grid: Grid) -> Table:
-    assert grid.unit is not None
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(escape(grid.view.rows), overflow="fold")
+    table.add_column(escape(grid.row_name), overflow="fold")
     for column in grid.columns:
-        title = ", ".join(
-            f"{name} {_text(value)}" for name, value in zip(grid.view.columns, column, strict=True)
-        )
-        table.add_column(escape(title or grid.view.value), justify="right")
+        table.add_column(escape(column_title(grid, column)), justify="right")
     for row in grid.rows:
-        cells = [grid.cells.get((row, column)) for column in grid.columns]
-        texts = ["" if cell is None else cell_text(cell, grid.unit) for cell in cells]
-        table.add_row(escape(_text(row)), *(escape(text) for text in texts))
+        texts = [grid_cell_text(grid, row, column) for column in grid.columns]
+        table.add_row(escape(parameter_text(row)), *(escape(text) for text in texts))
     return table
 
 
-def _text(value: Parameter | None) -> str:
+def parameter_text(value: Parameter | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
@@ -147,7 +161,7 @@ def cell_text(cell: Cell, unit: Unit) -> str:
     if cell.middle is None or cell.lowest is None or cell.highest is None:
         return ", ".join(wrong) or "-"
     text = value_text(cell.middle, unit)
-    if cell.runs > 1:
+    if cell.lowest < cell.highest:
         text += f" ({value_text(cell.lowest, unit)} to {value_text(cell.highest, unit)})"
     return ", ".join([text, *wrong])
 

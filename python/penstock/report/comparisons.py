@@ -38,7 +38,12 @@ def comparison_view(comparison: Comparison) -> RenderableType:
         Text(),
     ]
     differing = [*comparison.conditions, *comparison.parameters]
-    same = Text("All known conditions are the same.")
+    both = comparison.base.runs and comparison.other.runs
+    same = Text(
+        "All known conditions are the same."
+        if both
+        else "One of them has no sound run: nothing can be said of conditions."
+    )
     parts += [_differences_table(differing) if differing else same, Text()]
     parts += [_values_table(comparison.values), Text()] if comparison.values else []
     parts += [Text(f"- {note}") for note in comparison.notes]

@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.run import RATE_MAX_HZ, FramesRequest
-from penstock.bench.stages import VerdictRequest
+from penstock.bench.stages import FULL_SPEED_S, VerdictRequest
 from penstock.model.runs import Conditions, Search, Step, Verdict
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.runs import image_text, pattern_rows
@@ -14,6 +14,7 @@ from penstock.report.tables import fact_table
 _ANSWER_STYLE = {"yes": "bold green", "no": "bold red", "cannot tell": "bold yellow", "invalid": "bold red"}
 STEP_NAMES = {
     "rate": "at the detector's rate",
+    "probe": "a first look",
     "full speed": "as fast as it goes",
     "search": "search",
     "soak": "soak",
@@ -32,7 +33,8 @@ def verdict_plan_view(request: VerdictRequest, conditions: Conditions, target: s
         "detector": f"{request.detector}: {frames}, {rate}",
     }
     rows["first"] = _planned(at_rate, human_seconds(at_rate.frames / at_rate.rate_hz))
-    rows["then"] = _planned(request.full_speed, "as fast as it goes")
+    longer = f"; then more of them, where that takes less than {human_seconds(FULL_SPEED_S)}"
+    rows["then"] = _planned(request.full_speed, "as fast as it goes") + longer
     if request.search_s:
         rows["search"] = _planned_search(request, fits_hz)
     if request.soak is not None:

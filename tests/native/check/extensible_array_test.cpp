@@ -2,6 +2,7 @@
 
 #include "store/hdf5/extensible_array.hpp"
 
+#include "../support/rounds.hpp"
 #include "check/index_process.hpp"
 #include "check_fixture.hpp"
 
@@ -87,7 +88,7 @@ TEST_P(ExtensibleArray, DamagedItComesToAnEnd) {
   const auto whole = bytes_of(path());
   const auto whole_chunks = ours();
   ASSERT_TRUE(whole_chunks.has_value());
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < penstock::testing::rounds(200); ++round) {
     auto bytes = whole;
     for (int i = 0; i < 8; ++i) {
       const auto near =

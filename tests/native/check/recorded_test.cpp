@@ -1,4 +1,5 @@
 // Checks of files as the recorder writes them, whole and damaged.
+#include "../support/rounds.hpp"
 #include "check_fixture.hpp"
 #include "store/recovery/scan.hpp"
 
@@ -183,7 +184,7 @@ TEST_F(RecordedTest, EachFlippedBitIsFoundOrDidNoHarm) {
     if (good[i] != 0) in_use.push_back(i);
   int found = 0;
   int harmless = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < penstock::testing::rounds(300); ++i) {
     auto bytes = good;
     const auto at = i % 4 == 0 ? random() % bytes.size() : in_use[random() % in_use.size()];
     bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));

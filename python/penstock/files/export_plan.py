@@ -1,0 +1,306 @@
+"""What `penstock export` will write: found out from the recorded file, nothing written yet.
+
+Readers that know fixed names, one frame a chunk and one codec are served by a small master file beside the
+recorded one. What they need: docs/explanation/decisions/0032-readers-that-know-fixed-names.md.
+"""
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import h5py
+import numpy
+from pydantic import BaseModel
+
+from penstock.files.hdf5 import FILTER_NAMES, attribute_of, item_at, open_for_reading, require_file, value_of
+from penstock.files.inspect import LEDGER, PLACES, main_dataset
+from penstock.files.members import is_member, members_of
+from penstock.model.errors import PenstockError, UsageError
+
+Reader = Literal["xds", "eiger"]
+FRAMES_A_FILE = 1000
+DETECTOR = "/entry/instrument/detector"
+BITSHUFFLE = 32008
+_TYPES = ("uint8", "uint16", "uint32", "int8", "int16", "int32")
+_PARTS_MAX = 999_999  # names have six digits
+_INDEXED_BY_NEGGIA = 4  # chunks of a dataset that may grow, by neggia 1.2.0
+_COPY = "--copy writes the frames once more, as these readers need them"
+_RECORD_SO = "or record with `codec.encoding: bslz4` and one frame a chunk"
+
+
+class Part(BaseModel):
+    """A stretch of the series: a whole dataset of another file, named as seen from the master's folder."""
+
+    name: str
+    file: str
+    dataset: str
+    first_frame: int
+    frames: int
+
+
+class Export(BaseModel):
+    """What is written, and what the readers will make of it."""
+
+    reader: Reader
+    source: str
+    dataset: str
+    master: str
+    copies: bool
+    frames: int
+    rows: int
+    columns: int
+    type: str
+    missing: int
+    parts: list[Part]
+    recorded_bytes: int
+    notes: list[str] = []
+
+    @property
+    def writes(self) -> list[Path]:
+        """All files that will be there, the master last."""
+        master = Path(self.master)
+        copied = [master.parent / part.file for part in self.parts] if self.copies else []
+        return [*copied, master]
+
+
+def plan_export(
+    path: Path,
+    reader: Reader,
+    output: Path | None = None,
+    copies: bool = False,
+    frames_a_file: int = FRAMES_A_FILE,
+) -> Export:
+    """The export of a recorded file. A PenstockError tells which reader could not read it, and what to do."""
+    master = output or path.with_name(f"{path.stem}_master.h5")
+    if not master.parent.is_dir():
+        raise UsageError(f"{master.parent} is no folder", "make it first, or name another one")
+    with open_for_reading(path) as file, explained(path):
+        frames = _frames_of(file, path)
+        recorded = _recorded_files(file, path, frames)
+        count = math.prod(frames.shape[:-2])
+        parts = _copied(master, count, frames_a_file) if copies else _linked(frames, path, master.parent)
+        export = Export(
+            reader=reader,
+            source=str(path),
+            dataset=frames.name,
+            master=str(master),
+            copies=copies,
+            frames=count,
+            rows=frames.shape[-2],
+            columns=frames.shape[-1],
+            type=frames.dtype.name,
+            missing=_missing(file),
+            parts=parts,
+            recorded_bytes=sum(file.stat().st_size for file in recorded),
+        )
+        _refuse_recorded(export, recorded)
+    export.notes = list(_notes(export))
+    return export
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What HDF5 says of a file that is damaged or made to be so becomes a PenstockError."""
+    try:
+        yield
+    except (RuntimeError, KeyError, ValueError) as error:
+        raise PenstockError(
+            f"{path} is damaged, or not as Penstock writes files: {error}", "`penstock check` tells more"
+        ) from error
+
+
+def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
+    """The dataset with the frames, in a file that can be exported at all."""
+    exported = attribute_of(file, "penstock_source")
+    if exported is not None:
+        raise UsageError(f"{path} is an export", f"name the recorded file: {exported}")
+    if is_member(file):
+        raise UsageError(f"{path} holds a part of a series", "name the file that shows the whole series")
+    frames = main_dataset(file)
+    if frames is None or frames.ndim < 3 or frames.size == 0:
+        raise PenstockError(f"{path} has no frames to export", "`penstock info` tells what is in it")
+    if value_of(file, "/entry/definition") != "NXmx" or not isinstance(item_at(file, DETECTOR), h5py.Group):
+        raise PenstockError(
+            f"{path} has no {DETECTOR} in an entry with definition NXmx",
+            "export a file that Penstock recorded",
+        )
+    if value_of(file, "/entry/end_time") is None:
+        raise PenstockError(
+            f"{path} is not finished: /entry/end_time is absent",
+            "wait for the end of the series; if its recorder was killed, `penstock recover` completes it",
+        )
+    if frames.dtype.name not in _TYPES:
+        raise PenstockError(
+            f"{frames.name} is of {frames.dtype.name}; readers for XDS and Eiger files take whole numbers"
+            " of up to 32 bits only",
+            "use a reader of NXmx: DIALS, silx, fabio, h5py",
+        )
+    for name in ("x_pixel_size", "y_pixel_size"):
+        if value_of(file, f"{DETECTOR}/{name}") is None:
+            raise PenstockError(
+                f"{path} has no {DETECTOR}/{name}, without which durin opens nothing",
+                "let the source send it in its start message, or add it with h5py (a number, with `units`)",
+            )
+    return frames
+
+
+def _missing(file: h5py.File) -> int:
+    """Frames that were announced or are between others, and are not in the file."""
+    ledger = item_at(file, LEDGER)
+    if not isinstance(ledger, h5py.Dataset) or ledger.ndim != 1 or item_at(file, PLACES) is not None:
+        return 0
+    return int(numpy.count_nonzero(ledger[...] != 1))
+
+
+def _copied(master: Path, frames: int, frames_a_file: int) -> list[Part]:
+    stem = master.stem.removesuffix("_master")
+    firsts = range(0, frames, frames_a_file)
+    if len(firsts) > _PARTS_MAX:
+        raise UsageError(
+            f"{frames} frames, {frames_a_file} a file, are {len(firsts)} files", "give more --frames-per-file"
+        )
+    return [
+        Part(
+            name=f"data_{number:06d}",
+            file=f"{stem}_data_{number:06d}.h5",
+            dataset="/entry/data/data",
+            first_frame=first,
+            frames=min(frames_a_file, frames - first),
+        )
+        for number, first in enumerate(firsts, 1)
+    ]
+
+
+def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
+    """The datasets that hold the frames one behind the other, each of them checked."""
+    if frames.ndim != 3:
+        raise _not_so(
+            f"{frames.name} has {frames.ndim} dimensions, as a scan or frames of three dimensions have; durin"
+            " and neggia take frame, row, column"
+        )
+    parts: list[Part] = []
+    for file, dataset, first, count in _stretches(frames, path):
+        with open_for_reading(file) as holder:
+            held = item_at(holder, dataset)
+            if not isinstance(held, h5py.Dataset):
+                raise PenstockError(
+                    f"{file} has no {dataset}, where frames are said to lie", "`penstock check` it"
+                )
+            if held.is_virtual or held.shape != (count, *frames.shape[1:]):
+                raise _not_so(
+                    f"{file}: {dataset} has other frames than the {count} of the series, or none of its own"
+                )
+            _require_readable(held, file)
+        name = f"data_{len(parts) + 1:06d}"
+        relative = os.path.relpath(file.resolve(), folder.resolve())
+        parts.append(Part(name=name, file=relative, dataset=dataset, first_frame=first, frames=count))
+    if len({part.frames for part in parts[:-1]}) > 1 or parts[-1].frames > parts[0].frames:
+        raise _not_so(
+            "the files with the frames have different numbers of them; neggia takes all but the last alike"
+        )
+    return parts
+
+
+def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, int, int]]:
+    """File, dataset, first frame and number of each stretch, in order and without gaps."""
+    if not frames.is_virtual:
+        yield path, frames.name, 0, frames.shape[0]
+        return
+    at = 0
+    sources = sorted(frames.virtual_sources(), key=lambda source: source.vspace.get_select_bounds()[0])
+    if len(sources) > _PARTS_MAX:
+        raise _not_so(f"{frames.name} has {len(sources)} parts")
+    for source in sources:
+        first, last = source.vspace.get_select_bounds()
+        count = last[0] - first[0] + 1
+        whole = (first[0], *last[1:]) == (at, *(extent - 1 for extent in frames.shape[1:])) and not any(
+            first[1:]
+        )
+        selected = source.src_space
+        from_the_start = selected.get_select_type() == h5py.h5s.SEL_ALL or not any(
+            selected.get_select_bounds()[0]
+        )
+        if (
+            not whole
+            or not from_the_start
+            or source.vspace.get_select_npoints() != count * math.prod(frames.shape[1:])
+        ):
+            raise _not_so(
+                f"the frames of {frames.name} are not one behind the other in its member files, as where"
+                " several ranks wrote them"
+            )
+        yield (
+            (path if source.file_name == "." else path.parent / source.file_name),
+            source.dset_name,
+            at,
+            count,
+        )
+        at += count
+    if at != frames.shape[0]:
+        raise _not_so(f"the member files of {frames.name} hold {at} of its {frames.shape[0]} frames")
+
+
+def _require_readable(held: h5py.Dataset, file: Path) -> None:
+    """Both XDS plug-ins read whole frames as chunks of their own, plain or in bitshuffle with LZ4."""
+    where = f"{file}: {held.name}"
+    if held.chunks is None:
+        raise _not_so(f"{where} has no chunks, without which neggia stops")
+    if held.chunks != (1, *held.shape[1:]):
+        raise _not_so(f"{where} has chunks of {held.chunks}; durin and neggia take one whole frame a chunk")
+    properties = held.id.get_create_plist()
+    filters = [properties.get_filter(number) for number in range(properties.get_nfilters())]
+    plain = not filters
+    bslz4 = (
+        len(filters) == 1
+        and filters[0][0] == BITSHUFFLE
+        and len(filters[0][2]) == 5
+        and filters[0][2][4] == 2
+    )
+    if not plain and not bslz4:
+        names = ", ".join(
+            f"{FILTER_NAMES.get(number, 'filter')} ({number}) with {len(values)} parameters"
+            for number, _, values, _ in filters
+        )
+        raise _not_so(
+            f"{where} is encoded by {names}; durin and neggia take bitshuffle with LZ4 of 5 parameters"
+        )
+
+
+def _not_so(why: str) -> PenstockError:
+    return PenstockError(why, f"{_COPY}; {_RECORD_SO}")
+
+
+def _recorded_files(file: h5py.File, path: Path, frames: h5py.Dataset) -> list[Path]:
+    """The files with the frames, each once. A UsageError where one is absent: its frames read as others."""
+    members = members_of(file, path)
+    names = set(members.names) if members else set()
+    if frames.is_virtual:
+        names |= {part.file_name for part in frames.virtual_sources()} - {"."}
+    for name in sorted(names):
+        require_file(path.parent / name)
+    return [path, *(path.parent / name for name in sorted(names))]
+
+
+def _refuse_recorded(export: Export, recorded: list[Path]) -> None:
+    """Nothing that is recorded may be in the way of what is written."""
+    for written in export.writes:
+        if any(written.exists() and written.samefile(file) for file in recorded):
+            raise UsageError(f"{written} holds recorded frames", "name another file with --output")
+
+
+def _notes(export: Export) -> Iterator[str]:
+    if not export.copies and max(part.frames for part in export.parts) > _INDEXED_BY_NEGGIA:
+        yield (
+            f"neggia reads the first {_INDEXED_BY_NEGGIA} frames of each recorded file only (it does not know"
+            " the rest of an index that can grow): use durin, or --copy"
+        )
+    if export.missing and not export.copies:
+        yield (
+            f"{export.missing} frames are missing; XDS plug-ins fail at these: leave them out with"
+            " EXCLUDE_DATA_RANGE, or --copy, which writes them with the highest value"
+        )
+    if not export.copies:
+        yield "the recorded file stays where it is, seen from the master: move them together"

@@ -1,0 +1,47 @@
+"""What SIGINT and SIGTERM do to a command of this process. For the main thread; elsewhere nothing changes."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextlib.contextmanager
+def ending_like_ctrl_c() -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt, as SIGINT does: what was begun is tidied up."""
+    if not _is_main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def signals_later() -> Iterator[None]:
+    """SIGINT and SIGTERM come at its end, and find what was made in a state that can be removed."""
+    if not _is_main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _frame: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)

@@ -1,0 +1,122 @@
+"""The tables and plots that a campaign's description asks for, on its page."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from penstock.bench.views import Cell as Figures
+from penstock.bench.views import Grid, Key, grid_of
+from penstock.model.campaigns import Campaign, Parameter, View
+from penstock.report.campaigns import column_title, grid_cell_text, missing_value, parameter_text
+from penstock.report.page import Block, Cell, Lines, Section, Table
+from penstock.report.printable import printable
+from penstock.report.svg import COLOURS, picture
+
+# What a plot scales its values by, and calls them then.
+SCALES = {"B/s": (1e-6, "MB/s"), "share": (100.0, "%")}
+_CURVES_MAX = 12
+_COLOURS = ("first", "second", "good", "warning", "bad", "text")
+_MARKERS = "osD^vP"
+
+
+def views_section(campaign: Campaign) -> Section | None:
+    """None where the description asks for nothing."""
+    blocks: list[Block] = []
+    for view in campaign.views:
+        grid = grid_of(campaign, view)
+        if no_value := missing_value(campaign, view):
+            blocks.append(Lines(grid.title, [no_value]))
+            continue
+        if view.kind == "plot" and any(cell.middle is not None for cell in grid.cells.values()):
+            blocks.append(_plot(grid))
+        blocks.append(_table(grid, view))
+    return Section("Tables and plots", blocks) if blocks else None
+
+
+def _table(grid: Grid, view: View) -> Table:
+    columns = [grid.row_name, *(column_title(grid, column) for column in grid.columns)]
+    rows = [
+        [Cell(parameter_text(row)), *(_cell(grid, row, column) for column in grid.columns)]
+        for row in grid.rows
+    ]
+    of = "" if view.kind == "extremes" else ": medians, with the lowest and the highest run"
+    return Table(grid.title + of, columns, rows)
+
+
+def _cell(grid: Grid, row: Parameter | None, column: Key) -> Cell:
+    found = grid.cells.get((row, column))
+    if found is None:
+        return Cell("")
+    is_void = found.middle is None and bool(found.invalid or found.failed)
+    return Cell(grid_cell_text(grid, row, column), "void" if is_void else "")
+
+
+def _plot(grid: Grid) -> Block:
+    assert grid.unit is not None
+    scale, unit = SCALES.get(grid.unit, (1.0, grid.unit))
+    shown = grid.columns[:_CURVES_MAX]
+    more = f" The first {len(shown)} of {len(grid.columns)} curves." if len(shown) < len(grid.columns) else ""
+    description = (
+        f"{grid.value or grid.title} against {grid.row_name}; the table below has the numbers.{more}"
+    )
+    places, labels = _places(grid.rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for number, column in enumerate(shown):
+            cells = [grid.cells.get((row, column)) for row in grid.rows]
+            _curve(axes, number, places, cells, scale, printable(column_title(grid, column), 60))
+        axes.set(xlabel=grid.row_name, ylabel=f"{grid.value}, {unit}")
+        if labels:
+            axes.set_xticks(places, labels)
+        axes.set_ylim(bottom=0)
+        axes.legend(loc="best")
+
+    return picture(grid.title, description, draw, 3.6)
+
+
+def _places(rows: Sequence[Parameter | None]) -> tuple[list[float], list[str]]:
+    """Where rows stand on the axis: by their numbers, or one behind the other under their names."""
+    numbers = [row for row in rows if isinstance(row, int | float) and not isinstance(row, bool)]
+    if len(numbers) == len(rows):
+        return [float(number) for number in numbers], []
+    return [float(n) for n in range(len(rows))], [printable(parameter_text(row), 20) for row in rows]
+
+
+def _curve(
+    axes: Axes,
+    number: int,
+    places: Sequence[float],
+    cells: Sequence[Figures | None],
+    scale: float,
+    label: str,
+) -> None:
+    """Medians, with bars from the lowest to the highest run; what has no sound run is left out."""
+    points = [
+        (place, cell.middle * scale, cell.lowest * scale, cell.highest * scale)
+        for place, cell in zip(places, cells, strict=True)
+        if cell is not None
+        and cell.middle is not None
+        and cell.lowest is not None
+        and cell.highest is not None
+    ]
+    colour = COLOURS[_COLOURS[number % len(_COLOURS)]]
+    if not points:
+        axes.plot([], [], color=colour, label=f"{label}: no sound run")
+        return
+    x, middle, low, high = zip(*sorted(points), strict=True)
+    below = [m - at for m, at in zip(middle, low, strict=True)]
+    above = [at - m for m, at in zip(middle, high, strict=True)]
+    axes.errorbar(
+        x,
+        middle,
+        yerr=[below, above],
+        color=colour,
+        marker=_MARKERS[number % len(_MARKERS)],
+        markersize=4,
+        linestyle="-" if number < len(_COLOURS) else "--",
+        linewidth=1.2,
+        capsize=2,
+        label=label,
+    )

@@ -1,0 +1,162 @@
+"""Runs `penstock` many times, loading its libraries once: each run is a fork of a process that has them.
+
+A start of the command costs a third of a second of processor time, nearly all of it imports. A test that is
+about starting itself (signals, environments, what an installed command loads) starts a process of its own.
+
+One process (the starter) waits for requests on a socket; for each it forks a minder, which forks the run,
+waits for it and tells how it ended. So runs can overlap, and the starter never waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO
+
+_PID = struct.Struct("=i")
+_REQUEST_BYTES_MAX = 1 << 20
+
+
+class WarmCommand:
+    """Starts runs of the command; one a test session and process."""
+
+    def __init__(self) -> None:
+        self._near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with far:
+            self._starter = subprocess.Popen(
+                [sys.executable, __file__, str(far.fileno())],
+                pass_fds=[far.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    def close(self) -> None:
+        self._near.close()
+        self._starter.wait(60)
+
+    def run(self, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
+        """As `penstock ARGUMENTS`, in this folder and environment; TimeoutExpired after the time."""
+        here = {"folder": str(Path.cwd()), "environment": dict(os.environ)}
+        request = json.dumps({"arguments": arguments, **here})
+        answers, theirs = socket.socketpair()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, answers:
+            with theirs:
+                files = [theirs.fileno(), out.fileno(), err.fileno()]
+                socket.send_fds(self._near, [request.encode()], files)
+            pid = _PID.unpack(_exactly(answers))[0]
+            answers.settimeout(timeout_s)
+            try:
+                code = _PID.unpack(_exactly(answers))[0]
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired(["penstock", *arguments], timeout_s) from None
+            said, problem = (_whole(file) for file in (out, err))
+        return subprocess.CompletedProcess(["penstock", *arguments], code, said, problem)
+
+
+def _whole(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
+
+
+def _exactly(answers: socket.socket) -> bytes:
+    data = b""
+    while len(data) < _PID.size:
+        piece = answers.recv(_PID.size - len(data))
+        if not piece:
+            raise AssertionError("the starter of warm commands ended; its error is on the terminal")
+        data += piece
+    return data
+
+
+def _load_everything() -> None:
+    """All that any command loads; nothing of it starts threads or looks at the environment."""
+    import penstock
+
+    for module in pkgutil.walk_packages(penstock.__path__, "penstock."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+def _command(arguments: list[str], folder: str, environment: dict[str, str]) -> int:
+    """Runs the command in this process, as a new interpreter would."""
+    from penstock.cli import main
+
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["penstock", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+            return 1
+        return code or 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def _mind(request: bytes, answers: int, out: int, err: int) -> None:
+    """Forks the run, tells its process and how it ended."""
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        for descriptor in (answers, out, err):
+            os.close(descriptor)
+        os._exit(_ended(_command(**json.loads(request))))
+    os.write(answers, _PID.pack(pid))
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(BrokenPipeError):
+        os.write(answers, _PID.pack(code))
+
+
+def _ended(code: int) -> int:
+    """What an interpreter does at its end."""
+    import atexit
+    import threading
+
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return code & 0xFF
+
+
+def _serve(requests: socket.socket) -> None:
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:  # minders that have ended
+                pass
+        request, files, _, _ = socket.recv_fds(requests, _REQUEST_BYTES_MAX, 3)
+        if not request:
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, 0)[0]:
+                    pass
+            return
+        if os.fork() == 0:
+            requests.close()
+            _mind(request, *files)
+            os._exit(0)
+        for descriptor in files:
+            os.close(descriptor)
+
+
+if __name__ == "__main__":
+    _load_everything()
+    _serve(socket.socket(fileno=int(sys.argv[1])))
