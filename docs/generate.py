@@ -22,6 +22,8 @@ from penstock.model.campaigns import Baseline, Campaign, View
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
 from penstock.model.datasheet import DataSheet
+from penstock.model.layout.own_tree import GROUPS, ITEMS, KEPT
+from penstock.model.layout.yaml_layout import AttributeFrom, LayoutFile, LayoutNode, LayoutParameter
 from penstock.model.load import (
     FrameImage,
     FramesWorkload,
@@ -333,6 +335,158 @@ def campaign_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+LAYOUT_EXAMPLE = """\
+metadata: /entry/slow
+attributes: {default: entry}
+tree:
+  entry:
+    attributes: {NX_class: NXentry, default: data}
+    tree:
+      start_time: {series: arm_date}
+      sample: {nxmx: /entry/sample}
+      data:
+        attributes: {NX_class: NXdata, signal: data, made: {constant: 7, type: uint8}}
+        tree:
+          data: {frames: 0, attributes: {units: counts}}
+          current: {metadata: ring_current, type: float, attributes: {units: mA}}
+          current_at_end: {metadata: ring_current, when: last}
+      detector:
+        tree:
+          data: {link: /entry/data/data}
+"""
+
+LAYOUT_PAGE = """\
+What is in a file, and where ([how to use one](../how-to/lay-out-a-file.md)): a file in YAML, or in
+areaDetector's XML, or a ready layout, given as `layout` in the configuration or as `penstock record
+--layout`. At most 1 MiB, 65536 objects, 64 levels. Names may have any characters but `/` and control
+characters; others than letters, digits, `_`, `-` and `.` give a warning. `/entry/penstock` is Penstock's
+own.
+"""
+
+# Element, attribute, what becomes of it.
+LAYOUT_ELEMENTS = (
+    (
+        "`hdf5_layout`",
+        "`auto_ndattr_default`",
+        "`true` (the default): values of frames that no dataset names go into the group with "
+        "`ndattr_default`, or else the root. `false`: into /entry/penstock/metadata; areaDetector"
+        " drops them",
+    ),
+    (
+        "`global`",
+        "`name`, `ndattribute`",
+        "`detector_data_destination` cannot apply: a warning; other names: a warning",
+    ),
+    (
+        "`group`",
+        "`name`",
+        "a group",
+    ),
+    (
+        "",
+        "`ndattr_default`",
+        "`true`: where values go that no dataset names; of several the first, with a warning",
+    ),
+    (
+        "`dataset`",
+        "`name`, `source`",
+        "`detector`: the frames; `ndattribute`: a value of frames; `constant`. Without `source` "
+        "one named `timestamp` gets the times at which frames came (`received` below), others are"
+        " left out with a warning. Anything else is an error",
+    ),
+    (
+        "",
+        "`det_default`",
+        "of several datasets with frames the one with `true`, else the first, gets all frames; "
+        "the others, and links to them, are left out with a warning",
+    ),
+    (
+        "",
+        "`ndattribute`",
+        "the value's name; a source that is no areaDetector brings it in `user_data`",
+    ),
+    (
+        "",
+        "`when`",
+        "`OnFileOpen`: the first frame's value; `OnFileClose`: the last one's; `OnFileWrite`, "
+        "anything else, or nothing: one value a frame",
+    ),
+    (
+        "",
+        "`value`, `type`",
+        "of a constant: `int` is int32, `float` float64, both also as lists with commas; "
+        "`string`, and where no type is said, text. What is not of its type is an error",
+    ),
+    (
+        "`attribute`",
+        "`name`, `source`",
+        "`constant` or `ndattribute`; of a group or dataset",
+    ),
+    (
+        "",
+        "`value`, `type`",
+        "as of datasets",
+    ),
+    (
+        "",
+        "`ndattribute`, `when`",
+        "`OnFileClose`: the last frame's value; anything else: the first one's",
+    ),
+    (
+        "`hardlink`",
+        "`name`, `target`",
+        "another name of a dataset or group. A target that does not exist is an error",
+    ),
+)
+
+LAYOUT_XML = """\
+## areaDetector's XML
+
+Files for NDFileHDF5 (ADCore's `hdf5_xml_layout_schema.xsd`). `penstock layout show FILE.xml --yaml`
+writes them as YAML. A document type (DOCTYPE) is refused. The root element may be `<hdf5_layout>` or
+`<group>`. Other elements and attributes are passed over with a warning, as areaDetector does.
+"""
+
+LAYOUT_VALUES = """\
+Datasets of frames' values carry `NDAttrName`; `NDAttrDescription` and `NDAttrSource` are empty and
+`NDAttrSourceType` is `NDAttrSourceUndefined`, because no stream tells them. A single value is a scalar.
+Numbers have the type in which the stream brings them. The first dataset that names a value has it,
+further ones are links to that. A dataset whose value the first frame does not bring is left out, with
+the links to it.
+
+`NDArrayUniqueId`, `NDArrayTimeStamp`, `NDArrayEpicsTSSec` and `NDArrayEpicsTSnSec`: what a frame brings
+under that name, else its number, and the time at which it had come, since 1990-01-01 as in EPICS.
+"""
+
+
+def layout_page() -> str:
+    lines = ["# Layouts of what is in a file", "", NOTE, "", LAYOUT_PAGE]
+    lines += ["```yaml", *LAYOUT_EXAMPLE.rstrip().splitlines(), "```"]
+    for title, model in (
+        ("Fields", LayoutFile),
+        ("tree: objects", LayoutNode),
+        ("attributes", AttributeFrom),
+        ("parameters", LayoutParameter),
+    ):
+        lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
+    lines += [
+        "",
+        "## series: what a series brings",
+        "",
+        "What was not told is left out, with links to it.",
+        "",
+    ]
+    lines += ["| Name | In the default layout | What |", "| --- | --- | --- |"]
+    lines += [f"| `{name}` | `{item.path}` | {item.what} |" for name, item in ITEMS.items()]
+    lines += ["", f"What lies below {KEPT} stays there, and gets a further name (a hard link)."]
+    lines += ["", "## nxmx: groups of the default layout", "", "| Group | What |", "| --- | --- |"]
+    lines += [f"| `{path}` | {what} |" for path, what in GROUPS.items()]
+    lines += ["", LAYOUT_XML, "| Element | Attribute | What becomes of it |", "| --- | --- | --- |"]
+    lines += ["| " + " | ".join(row) + " |" for row in LAYOUT_ELEMENTS]
+    lines += ["", LAYOUT_VALUES]
+    return "\n".join(lines).rstrip() + "\n"
+
+
 def schema_page(model: type[BaseModel]) -> str:
     return json.dumps(schema_of(model), indent=1) + "\n"
 
@@ -340,6 +494,7 @@ def schema_page(model: type[BaseModel]) -> str:
 PAGES = {
     "cli.md": cli_page,
     "configuration.md": configuration_page,
+    "layout.md": layout_page,
     "load.md": load_page,
     "datasheet.schema.json": lambda: schema_page(DataSheet),
     "campaign.md": campaign_page,

@@ -399,6 +399,9 @@ Result<Config> Config::from_json(const json& plan) {
   if (const auto* files = fields.find("files"); files != nullptr) {
     PEN_ASSIGN(config.files, files_from(*files));
   }
+  if (const auto* layout = fields.find("layout"); layout != nullptr) {
+    PEN_ASSIGN(config.layout, UserLayout::from_json(*layout));
+  }
   if (const auto* codec = fields.find("codec"); codec != nullptr) {
     PEN_TRY(codec_from(*codec, config));
   }

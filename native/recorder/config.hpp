@@ -11,6 +11,7 @@
 #include "codec/codec.hpp"
 #include "recorder/nexus_names.hpp"
 #include "recorder/scan.hpp"
+#include "recorder/user_layout.hpp"
 #include "store/hdf5/filter_plugin.hpp"
 #include "store/store.hpp"
 
@@ -76,6 +77,7 @@ struct Config {
   std::string folder;
   std::string file_name = "{series_unique_id}.h5";  ///< also {series_id} and {date}
   FilesConfig files;
+  std::optional<UserLayout> layout;  ///< of what is in a file; else it is that of nexus.hpp
   std::vector<SourceConfig> sources;
   CodecSpec codec{.encoding = Encoding::bitshuffle_lz4};
   /// For frames that come plain; the first one names no channel. Where there are any, codec.encoding is none.

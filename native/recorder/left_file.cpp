@@ -108,11 +108,14 @@ std::string difference(const std::vector<store::ChunkedNode>& datasets, const Se
   return {};
 }
 
-std::vector<MetaColumn> metadata_columns(const Description& description) {
+std::vector<MetaColumn> metadata_columns(const Description& description, const std::optional<UserLayout>& layout) {
   std::vector<MetaColumn> columns;
-  for (const auto& node : description.columns)
-    if (node.path.starts_with(metadata_group))
+  for (const auto& node : description.columns) {
+    if (!layout && node.path.starts_with(metadata_group))
       columns.push_back({node.path.substr(metadata_group.size()), node.type, node.text_bytes, node.shape});
+    if (const auto name = layout ? layout->metadata_at(node.path) : std::nullopt)
+      columns.push_back({*name, node.type, node.text_bytes, node.shape});
+  }
   return columns;
 }
 
@@ -162,10 +165,14 @@ Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path
     return in_the_way(
         path, fmt::format("its filters are {}, this recorder's {}: start it with the codec that the file was made with",
                           text_of(in_file), text_of(declared_filters(config.codec, filters, series))));
-  LeftFile left{*codec, metadata_columns(description), shared, false};
-  const auto wanted = nexus_layout(series, declared_filters(left.codec, filters, series), left.columns);
+  LeftFile left{*codec, metadata_columns(description, config.layout), shared, false};
+  auto wanted = nexus_layout(series, declared_filters(left.codec, filters, series), left.columns);
+  if (config.layout) wanted = config.layout->apply(std::move(wanted), series, left.columns, {});
   if (description_of(description.datasets, description.columns) != description_of(wanted.chunked, wanted.columns))
-    return in_the_way(path, "its datasets or columns are others than this version of Penstock makes");
+    return in_the_way(
+        path,
+        "its datasets or columns are others than this version of Penstock makes with this layout: go on with the "
+        "layout that the file was begun with");
   return std::optional(std::move(left));
 }
 

@@ -157,11 +157,12 @@ store::Placement SeriesFile::placement() const {
 store::FileLayout SeriesFile::layout(store::Placement placement) const {
   auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement(),
                              NexusNames::of_series(series_.user_data_json, config_.nexus));
+  if (config_.layout) layout = config_.layout->apply(std::move(layout), series_, columns_, edges());
   for (auto& node : layout.chunked) {
     node.places.placement = placement;
     node.chunk_bytes_max = chunk_bytes_max_;
   }
-  lay_out_members(layout, config_.files, path_, team_.ranks(), series_);
+  lay_out_members(layout, config_.files, path_, team_.ranks(), series_, config_.layout.has_value());
   if (layout.members) layout.members->overwrite = config_.store.overwrite && !series_.resumed;
   return layout;
 }
@@ -173,7 +174,7 @@ void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) 
   const auto encoded_max =
       filtered_ ? filtered_bytes_max(raw) : encoded_bound(codec_, raw, size_of(series_.frame.type));
   chunk_bytes_max_ = std::max<std::uint64_t>(encoded_max, raw);
-  columns_ = columns;
+  columns_ = config_.layout ? config_.layout->complete(columns) : columns;
   const auto states = team_.leads() ? RowBatch::States::written : RowBatch::States::left_to_the_lead;
   batch_ = std::make_unique<RowBatch>(
       columns, states,
@@ -181,6 +182,16 @@ void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) 
         spdlog::warn("{}: \"{}\", which frames bring along, {}", path_, name.substr(0, 64), what);
       },
       scan_ ? RowBatch::Places::written : RowBatch::Places::none);
+}
+
+void SeriesFile::note_edges(const Frame& frame) {
+  std::lock_guard lock(edges_mutex_);
+  config_.layout->note(frame, edges_);
+}
+
+EdgeValues SeriesFile::edges() const {
+  std::lock_guard lock(edges_mutex_);
+  return edges_;
 }
 
 void SeriesFile::make_writers() {
@@ -296,6 +307,10 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   }
   if (expand_arrays(frame.metadata))
     spdlog::warn("{}: image {}: an array that it brings along cannot be expanded", path_, value(frame.number));
+  if (config_.layout) {
+    config_.layout->complete(frame);
+    note_edges(frame);
+  }
   if (!fitted_.load(std::memory_order_acquire)) {
     note_series_date(frame.series_date);
     // What has to be expanded before it is stored does not tell how the file is encoded.

@@ -175,6 +175,8 @@ class SeriesFile final : private store::Listener {
   store::StoreOptions store_options() const;
   store::Placement placement() const;
   store::FileLayout layout(store::Placement placement) const;
+  void note_edges(const Frame& frame);
+  EdgeValues edges() const;
   void use(Encoding encoding, const std::vector<MetaColumn>& columns);
   void make_writers();
   void drop_store();
@@ -263,6 +265,8 @@ class SeriesFile final : private store::Listener {
   bool filtered_ = false;  ///< frames go through filters_; codec_ has no encoding then
   std::vector<std::unique_ptr<WriterSlot>> writers_;
   std::vector<MetaColumn> columns_;
+  mutable std::mutex edges_mutex_;
+  EdgeValues edges_;  // guarded by edges_mutex_; of the frames that came here, and at the end elsewhere
   std::unique_ptr<store::Store> store_;
   std::uint64_t file_ = 0;  ///< the store's number in the team, while entered_
   std::uint64_t file_base_ = 0;

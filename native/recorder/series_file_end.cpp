@@ -119,11 +119,15 @@ store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
     std::lock_guard lock(first_mutex_);
     if (!series_date_.empty()) values.values.push_back({"/entry/penstock/timing/series_date", series_date_, {}});
   }
-  if (!has_elements()) return values;
-  add_whole_maps(values.values);
-  values.attributes.emplace_back(
-      state_path, store::Attribute{"received_by_element", by_element(ledger_.received_parts(), mosaic_.elements())});
-  return values;
+  if (has_elements()) {
+    add_whole_maps(values.values);
+    values.attributes.emplace_back(
+        state_path, store::Attribute{"received_by_element", by_element(ledger_.received_parts(), mosaic_.elements())});
+  }
+  if (!config_.layout) return values;
+  auto known = edges();
+  if (frames_before_ > 0) known.first.reset();  // the file has had it
+  return config_.layout->apply(std::move(values), layout(store::Placement::log), series_, columns_, known);
 }
 
 }  // namespace penstock::recorder

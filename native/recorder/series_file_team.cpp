@@ -92,6 +92,7 @@ nlohmann::json SeriesFile::part() const {
           {"write_ns", found.store.write_ns},
           {"sync_ns", found.store.sync_ns},
           {"latency", found.latency.values()},
+          {"edges", to_json(edges())},
           {"problem", problem()}};
 }
 
@@ -110,6 +111,10 @@ void SeriesFile::add_part(const nlohmann::json& part) {
   elsewhere_sync_ns_ += part.value("sync_ns", std::int64_t{0});
   if (const auto problem = part.value("problem", std::string()); !problem.empty())
     fail(make_error(Errc::io, "{}", problem));
+  {
+    std::lock_guard lock(edges_mutex_);
+    edges_.merge(edges_from(part.value("edges", nlohmann::json())));
+  }
   std::lock_guard lock(mutex_);
   latency_.merge(part.value("latency", std::vector<std::uint64_t>()));
 }

@@ -42,6 +42,7 @@ using check::state_path;
 using store::PlacedChunk;
 
 constexpr const char* end_time_path = "/entry/end_time";
+constexpr const char* end_time_place_path = "/entry/penstock/layout/end_time";
 constexpr const char* series_path = "/entry/penstock/series_unique_id";
 constexpr std::size_t chunks_a_batch = 4096;
 /// Of the end of a file; more is taken for a damaged superblock.
@@ -103,6 +104,8 @@ class Recovery {
   Result<void> write();
   Result<std::unique_ptr<store::hdf5::IndexFile>> open_index(store::Space& space);
   store::FileLayout new_layout() const;
+  static void add_frames_group(const store::format::Description& description, store::FileLayout& layout);
+  std::string end_time_place() const;
 
   Env& env_;
   const RecoverPlan& plan_;
@@ -447,6 +450,29 @@ Bytes Recovery::states() const {
   return array != nullptr && array->spec.type == ElementType::u8 ? Bytes(array->data) : Bytes();
 }
 
+/// Where the time goes that tells a complete file: a file whose layout is a user's names the place.
+std::string Recovery::end_time_place() const {
+  const auto* node = report_.way == Way::rebuild ? nullptr : tree_.find(end_time_place_path);
+  const auto* place = node != nullptr && node->value ? std::get_if<std::string>(&*node->value) : nullptr;
+  return place != nullptr && place->starts_with("/") ? *place : end_time_path;
+}
+
+/// The usual place of frames, also where a user's layout had them elsewhere, unless something else is there.
+void Recovery::add_frames_group(const store::format::Description& description, store::FileLayout& layout) {
+  constexpr const char* group = "/entry/data";
+  constexpr const char* frames = "/entry/data/data";
+  const auto& first = description.datasets.front().path;
+  const auto in_the_way = [&](const auto& node) {
+    return node.path == group || node.path.starts_with(std::string(frames) + "/") ||
+           (node.path == frames && first != frames);
+  };
+  if (std::any_of(description.datasets.begin(), description.datasets.end(), in_the_way) ||
+      std::any_of(description.columns.begin(), description.columns.end(), in_the_way))
+    return;
+  layout.groups.push_back({group, {{"signal", std::string("data")}, {"NX_class", std::string("NXdata")}}});
+  if (first != frames) layout.links.push_back({frames, first});
+}
+
 /// What a rebuild makes around the datasets: enough for readers to find the frames.
 store::FileLayout Recovery::new_layout() const {
   store::FileLayout layout;
@@ -456,7 +482,7 @@ store::FileLayout Recovery::new_layout() const {
   };
   group("/", "NXroot", {{"default", std::string("entry")}, {"penstock_rebuilt", iso_time(realtime_ns())}});
   group("/entry", "NXentry", {{"default", std::string("data")}});
-  group("/entry/data", "NXdata", {{"signal", std::string("data")}});
+  add_frames_group(segments_.description, layout);
   group("/entry/penstock", "NXcollection", {});
   layout.chunked = segments_.description.datasets;
   layout.columns = segments_.description.columns;
@@ -522,7 +548,8 @@ Result<void> Recovery::write() {
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   if (!plan_.series) {
     values.attributes = std::move(counts);
-    if (tree_.find(end_time_path) == nullptr) values.values.push_back({end_time_path, iso_time(segments_.last_ns), {}});
+    const auto end_time = end_time_place();
+    if (tree_.find(end_time) == nullptr) values.values.push_back({end_time, iso_time(segments_.last_ns), {}});
   }
   PEN_TRY(index->flush());
   PEN_TRY(index->finish(values));

@@ -154,6 +154,7 @@ struct StoreStats {
 struct FinalValues {
   std::vector<ValueNode> values;                              ///< created or, where there, replaced
   std::vector<std::pair<std::string, Attribute>> attributes;  ///< object path and attribute
+  std::vector<LinkNode> links = {};                           ///< to values, made or, where there, replaced
   /// The first dimension of datasets and columns grows to this at least (frames that never came
   /// read as fill); of a scan's datasets to the scan's own length.
   std::uint64_t frames = 0;

@@ -73,7 +73,7 @@ def test_options_in_the_documentation_exist(path: Path) -> None:
         words = words[[word.endswith("penstock") for word in words].index(True) + 1 :]
         if words[0].startswith("-"):
             continue
-        command = words[:2] if words[0] in ("bench", "runs") else words[:1]
+        command = words[:2] if words[0] in ("bench", "layout", "runs") else words[:1]
         shown = CliRunner().invoke(application, [*command, "--help"])
         assert shown.exit_code == 0, f"{path}: {line}"
         for word in words[1:]:

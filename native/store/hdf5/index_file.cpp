@@ -353,6 +353,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     for (auto& node : columns_) PEN_TRY(contiguous ? node.set_rows(end) : node.grow(values.frames));
     PEN_TRY(complete_virtual_datasets(values.frames));
     for (const auto& node : values.values) PEN_TRY(write_value(file_.get(), node));
+    for (const auto& link : values.links) PEN_TRY(replace_link(file_.get(), link));
     for (const auto& [path, attribute] : values.attributes)
       PEN_TRY(write_attributes(file_.get(), path, std::span(&attribute, 1)));
     return {};

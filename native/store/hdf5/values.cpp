@@ -157,4 +157,11 @@ Result<void> make_link(hid_t file, const LinkNode& node) {
               fmt::format("link {} to {}", node.path, node.target));
 }
 
+Result<void> replace_link(hid_t file, const LinkNode& node) {
+  PEN_TRY(make_parents(file, node.path));
+  if (exists(file, node.path))
+    PEN_TRY(done(H5Ldelete(file, node.path.c_str(), H5P_DEFAULT), fmt::format("replace {}", node.path)));
+  return make_link(file, node);
+}
+
 }  // namespace penstock::store::hdf5

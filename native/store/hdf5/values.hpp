@@ -20,5 +20,7 @@ Result<void> write_value(hid_t file, const ValueNode& node);
 Result<void> write_attributes(hid_t file, const std::string& path, std::span<const Attribute> attributes);
 /// A hard link: both names are equal.
 Result<void> make_link(hid_t file, const LinkNode& node);
+/// The same, in place of what has its name.
+Result<void> replace_link(hid_t file, const LinkNode& node);
 
 }  // namespace penstock::store::hdf5

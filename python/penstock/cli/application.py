@@ -36,6 +36,9 @@ COMMANDS = {
             "penstock detectors --json",
         ],
     ),
+    "layout": Later(
+        "penstock.cli.layout:layout_application",
+    ),
     "filters": Later(
         "penstock.cli.filters:filters_command",
         short_help="The HDF5 filter plug-ins that the recorder can use.",

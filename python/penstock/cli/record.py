@@ -6,16 +6,19 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, out, print_json, print_json_line, reports_errors
+from penstock.cli.common import err, out, print_json, print_json_line, reports_errors, warn
 from penstock.files.storage import storage_facts
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event
+from penstock.model.layout.find import describe, load_layout
+from penstock.model.layout.nodes import DEFAULT, Layout
 from penstock.model.overrides import RecordOptions, configuration_from
 from penstock.model.plans import RecorderPlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
-from penstock.programs.locate import find_program
+from penstock.programs.locate import find_program, layouts_folder
 from penstock.programs.ranks import Ranks
 from penstock.programs.record import placement_of, record, try_out
+from penstock.report.layouts import layout_tree
 from penstock.report.machine import placement_tables
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import plan_table
@@ -110,13 +113,21 @@ def record_command(
     files: Annotated[
         str | None,
         typer.Option(
-            metavar="LAYOUT",
+            metavar="KIND",
             help="one file a series, per_writer (each rank a file of its own) or split (a new file every"
             " --frames-per-file). [default: one]",
         ),
     ] = None,
     frames_per_file: Annotated[
         int | None, typer.Option(metavar="N", help="Begin a new file every N frames.")
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="What is in a file, and where: a ready layout (`penstock layout list`), or a file in YAML or"
+            " areaDetector's XML. [default: nxmx]",
+        ),
     ] = None,
     ranks: Annotated[
         int,
@@ -182,23 +193,37 @@ def record_command(
             resume=resume,
             files=files,
             frames_per_file=frames_per_file,
+            layout=layout,
             log_level=log_level,
             metrics=metrics,
         ),
     )
     _require_folder(settings.folder.absolute())
     storage = storage_facts(settings.folder.absolute())
-    plan = settings.plan(storage=storage)
+    chosen = _layout(settings.layout)
+    plan = settings.plan(storage=storage, layout=chosen)
     team = _ranks(ranks, mpi)
     if dry_run:
         try_out(plan, _log_line, team)
         _show_plan(plan, json, team)
+        if not json and chosen is not None:
+            err().print(layout_tree(chosen))
         _show_storage(storage, settle_store(settings.store, storage)[1])
         return
     if show_placement:
         _show_placement(plan, json)
         return
     _record(plan, json, team)
+
+
+def _layout(choice: str) -> Layout | None:
+    """None for the default one."""
+    if choice == DEFAULT:
+        return None
+    layout = load_layout(choice, layouts_folder())
+    for finding in layout.warnings:
+        warn(f"layout: {describe(finding)}")
+    return layout
 
 
 def _ranks(count: int, mpi: str) -> Ranks | None:

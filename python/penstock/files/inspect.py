@@ -56,6 +56,7 @@ class FileInfo(BaseModel):
     file: str
     bytes: int
     definition: str | None = None
+    layout: str | None = None  # that it was recorded with, where that is not the default one
     detector: str | None = None
     detector_fields: dict[str, str] = {}
     start_time: str | None = None
@@ -103,6 +104,18 @@ def main_dataset(file: h5py.File) -> h5py.Dataset | None:
     return max(stacks, key=lambda item: (item.ndim >= 3, item.size), default=None)
 
 
+def layout_of(file: h5py.File) -> str | None:
+    """The name of the layout that it was recorded with; None of the default one."""
+    name = _text(value_of(file, "/entry/penstock/layout/name"))
+    return name or None
+
+
+def end_time_place(file: h5py.File) -> str:
+    """Where the time stands that tells a complete file."""
+    place = _text(value_of(file, "/entry/penstock/layout/end_time"))
+    return place if place is not None and place.startswith("/") else "/entry/end_time"
+
+
 def _default_signal(file: h5py.File) -> str | None:
     group: Any = file
     for _ in range(8):
@@ -146,19 +159,26 @@ def _describe(file: h5py.File, info: FileInfo) -> None:
         info.missing.append("/entry: this is no NeXus file of the usual shape")
         return
     info.definition = _text(value_of(entry, "definition"))
-    info.start_time = _text(value_of(entry, "start_time"))
-    info.end_time = _text(value_of(entry, "end_time"))
+    info.layout = layout_of(file)
+    info.start_time = _text(value_of(entry, _place(entry, "start_time")))
+    info.end_time = _text(value_of(file, end_time_place(file)))
     info.series_unique_id = _text(value_of(entry, "penstock/series_unique_id"))
     announced = value_of(entry, "penstock/frames_announced")
     info.frames_announced = announced if isinstance(announced, int) else None
-    info.detector = _text(value_of(entry, "instrument/detector/description"))
-    info.wavelength = _with_units(entry, "instrument/beam/incident_wavelength")
+    info.detector = _text(value_of(entry, _place(entry, "instrument/detector/description")))
+    info.wavelength = _with_units(entry, _place(entry, "instrument/beam/incident_wavelength"))
     for name in _DETECTOR_FIELDS:
-        text = _with_units(entry, f"instrument/detector/{name}")
+        text = _with_units(entry, _place(entry, f"instrument/detector/{name}"))
         if text is not None:
             info.detector_fields[name] = text
     if info.end_time is None:
         info.missing.append("end_time: the series was not finished, or its writer does not tell")
+
+
+def _place(entry: h5py.Group, path: str) -> str:
+    """Where a layout has no place for it, it is kept below /entry/penstock."""
+    kept = f"penstock/series/{path}"
+    return path if item_at(entry, path) is not None or item_at(entry, kept) is None else kept
 
 
 def _text(value: Any) -> str | None:

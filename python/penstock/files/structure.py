@@ -1,17 +1,19 @@
 """Whether a file is the NeXus file that readers expect (NXmx), judged with h5py."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
 
 from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_for_reading, value_of
-from penstock.files.inspect import LEDGER, PLACES
+from penstock.files.inspect import LEDGER, PLACES, end_time_place, layout_of, main_dataset
 from penstock.files.members import is_member
 from penstock.files.timing import TIMING
 from penstock.model.findings import Finding, Level
+from penstock.model.layout.nodes import DEFAULT
+from penstock.model.layout.own_tree import KEPT_METADATA
 
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
 _REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
@@ -26,6 +28,8 @@ def check_structure(path: Path) -> list[Finding]:
     """All findings about the file's structure; empty where there is nothing to say."""
     with open_for_reading(path) as file:
         entries = children_of_class(file, "NXentry")
+        if layout_of(file) not in (None, DEFAULT):
+            return [*_of_own_layout(file, entries), *_columns(file)]
         if not entries:
             return [
                 _finding("error", "no NXentry", "/", "a group with NX_class NXentry", "none", _REMEDY_WRITER)
@@ -41,6 +45,18 @@ def check_structure(path: Path) -> list[Finding]:
 
 def _finding(level: Level, what: str, where: str, expected: str, actual: str, remedy: str) -> Finding:
     return Finding(level=level, what=what, where=where, expected=expected, actual=actual, remedy=remedy)
+
+
+def _of_own_layout(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> Iterator[Finding]:
+    """What the layout claims: NXmx where it names that, and something to plot first where it names that."""
+    if attribute_of(file, "default") is not None:
+        yield from _default_chain(file)
+    place = end_time_place(file)
+    if item_at(file, place) is None:
+        yield _finding("warning", "the series is not finished", place, "a time", "absent", _REMEDY_UNFINISHED)
+    for name, entry in entries:
+        if value_of(entry, "definition") == "NXmx":
+            yield from _entry(f"/{name}", entry)
 
 
 def _default_chain(file: h5py.File) -> Iterator[Finding]:
@@ -266,7 +282,7 @@ def _chain(file: h5py.File, where: str, depends_on: Any) -> Iterator[Finding]:
 
 def _columns(file: h5py.File) -> Iterator[Finding]:
     """The ledger and the times have one value a frame."""
-    data, ledger = item_at(file, "/entry/data/data"), item_at(file, LEDGER)
+    data, ledger = main_dataset(file), item_at(file, LEDGER)
     if not isinstance(data, h5py.Dataset) or not isinstance(ledger, h5py.Dataset):
         return
     places = item_at(file, PLACES)
@@ -274,8 +290,9 @@ def _columns(file: h5py.File) -> Iterator[Finding]:
     frames = places.shape[0] if isinstance(places, h5py.Dataset) and places.ndim == 1 else data.shape[0]
     timing = item_at(file, TIMING)
     columns = [ledger, *(timing.values() if isinstance(timing, h5py.Group) else ())]
-    metadata = item_at(file, "/entry/metadata")
-    columns += list(metadata.values()) if isinstance(metadata, h5py.Group) else []
+    for group in ("/entry/metadata", KEPT_METADATA):
+        metadata = item_at(file, group)
+        columns += list(metadata.values()) if isinstance(metadata, h5py.Group) else []
     for column in columns:
         if isinstance(column, h5py.Dataset) and column.ndim == 1 and column.shape[0] != frames:
             yield _finding(

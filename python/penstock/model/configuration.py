@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from penstock.model.errors import UsageError
 from penstock.model.filters import filter_plan
+from penstock.model.layout.nodes import DEFAULT, Layout
 from penstock.model.plans import (
     GIB,
     MIB,
@@ -210,6 +211,12 @@ class Configuration(Plan):
     files: FilesPlan = Field(
         default_factory=lambda: FilesPlan.model_validate({}), description="one file a series, or several"
     )
+    layout: str = Field(
+        "nxmx",
+        min_length=1,
+        description="what is in a file, and where: a ready layout (`penstock layout list`) or a file in YAML"
+        " or in areaDetector's XML; see docs/how-to/lay-out-a-file.md",
+    )
     sources: list[Annotated[TcpSource | ZmqSource, Field(discriminator="kind")]] = Field(
         default_factory=_default_sources, min_length=1, description="where frames come from"
     )
@@ -365,9 +372,17 @@ class Configuration(Plan):
         return self
 
     def plan(
-        self, environment: Mapping[str, str] = os.environ, storage: StorageFacts | None = None
+        self,
+        environment: Mapping[str, str] = os.environ,
+        storage: StorageFacts | None = None,
+        layout: Layout | None = None,
     ) -> RecorderPlan:
-        """The recorder's plan; reads the token. Sizes that were not set follow the storage."""
+        """The recorder's plan; reads the token. Sizes that were not set follow the storage.
+
+        `layout` is what `self.layout` names; None where that is the default one, which the recorder knows.
+        """
+        if layout is None and self.layout != DEFAULT:
+            raise ValueError(f"the layout {self.layout} was not read")
         store = self.store if storage is None else settle_store(self.store, storage)[0]
         return RecorderPlan(
             folder=str(self.folder.absolute()),
@@ -375,6 +390,7 @@ class Configuration(Plan):
             overwrite=self.overwrite,
             resume=self.resume,
             files=self.files,
+            layout=None if layout is None else layout.plan(),
             sources=[source.plan(environment) for source in self.sources],
             codec=self.codec.plan(),
             chunk=self.chunk,

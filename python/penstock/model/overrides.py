@@ -49,6 +49,7 @@ class RecordOptions:
     resume: bool | None = None
     files: str | None = None
     frames_per_file: int | None = None
+    layout: str | None = None
     log_level: str | None = None
     metrics: str | None = None
 
@@ -64,6 +65,7 @@ class RecordOptions:
             "overwrite": self.overwrite,
             "resume": self.resume,
             "files": self._files(),
+            "layout": self.layout,
             "log_level": self.log_level,
             "codec": _given({"encoding": self.codec, "level": self.level}),
             "chunk": self._chunk(),

@@ -263,6 +263,7 @@ class RecorderPlan(Plan):
     overwrite: bool
     resume: bool
     files: FilesPlan
+    layout: dict[str, Any] | None = None
     sources: list[Annotated[TcpSourcePlan | ZmqSourcePlan, Field(discriminator="kind")]]
     codec: CodecPlan
     chunk: ChunkPlan

@@ -1,5 +1,6 @@
 """YAML files into pydantic models, with errors that point at the line."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -74,6 +75,8 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         return f"{where}: there is no field `{field}`"
+    if location[-1:] == ["[key]"]:
+        return f"{where}: the name {problem['input']!r} is no text; put it in quotes"
     if problem["type"] == "missing":
         return f"{where}: the field `{field}` is missing"
     if problem["type"] in _WORDS:
@@ -88,7 +91,7 @@ def _line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | Non
     node, line = tree, None
     for part in location:
         if isinstance(node, yaml.MappingNode):
-            found = next(((key, value) for key, value in node.value if key.value == part), None)
+            found = next(((key, value) for key, value in node.value if _is_key(key, part)), None)
             if found is None:
                 break
             line, node = found[0].start_mark.line + 1, found[1]
@@ -98,6 +101,13 @@ def _line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | Non
         else:
             break
     return line
+
+
+def _is_key(key: yaml.Node, part: str | int) -> bool:
+    """Whether it is that key, which may be no text: a bare `on` is the truth value, and counts as 1."""
+    if isinstance(part, str) or not isinstance(key, yaml.ScalarNode):
+        return bool(key.value == part)
+    return bool(yaml.SafeLoader("").construct_object(key) == part)
 
 
 def _refuse_aliases_and_duplicates(node: yaml.Node, name: str) -> None:
@@ -112,8 +122,8 @@ def _refuse_aliases_and_duplicates(node: yaml.Node, name: str) -> None:
                 raise UsageError(f"{name}:{line}: aliases (*name) are not supported", "write the value out")
             seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            double = next((key for key in keys if keys.count(key) > 1), None)
+            keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            double = next((key for key, count in keys.items() if count > 1), None)
             if double is not None:
                 raise UsageError(f"{name}:{line}: the field `{double}` stands twice", "remove one of the two")
             pending.extend(value for _, value in node.value)

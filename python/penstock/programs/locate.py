@@ -48,6 +48,11 @@ def blocks_folder() -> Path:
     return _shipped_folder("blocks", "the folder of building blocks is")
 
 
+def layouts_folder() -> Path:
+    """The folder of the layouts that come with the package."""
+    return _shipped_folder("layouts", "the layouts are")
+
+
 def campaigns_folder() -> Path:
     """The folder of the campaigns that come with the package."""
     return _shipped_folder("campaigns", "the campaigns are")

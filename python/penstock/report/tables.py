@@ -122,7 +122,8 @@ def fact_table(rows: dict[str, str]) -> Table:
 def info_page(info: "FileInfo") -> RenderableType:
     rows = {
         "file": f"{info.file}, {human_bytes(info.bytes)}"
-        + (f", {info.definition}" if info.definition else ""),
+        + (f", {info.definition}" if info.definition else "")
+        + (f", layout {info.layout}" if info.layout else ""),
         "series": info.series_unique_id or "",
         "detector": info.detector or "",
         **{name.replace("_", " "): value for name, value in info.detector_fields.items()},

@@ -1,0 +1,101 @@
+"""Layouts by name or path."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from penstock.model.errors import UsageError
+from penstock.model.findings import Finding
+from penstock.model.layout.check import check_layout
+from penstock.model.layout.nodes import Layout, Node
+from penstock.model.layout.xml_layout import read_layout_xml
+from penstock.model.layout.yaml_layout import PAGE, read_layout_text
+
+_FILE_BYTES_MAX = 1 << 20
+_SUFFIXES = (".yaml", ".yml", ".xml")
+
+
+def ready_layouts(folder: Path) -> dict[str, Path]:
+    """Those that come with Penstock, by name."""
+    return {path.stem: path for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES}
+
+
+def read_layout(choice: str, folder: Path) -> Layout:
+    """A ready layout's name, or a file; `?NAME=VALUE&…` behind it sets parameters.
+
+    Findings tell what is wrong with it. A UsageError where there is nothing to read.
+    """
+    path, given = _divide(choice, folder)
+    content = _content(path)
+    try:
+        return check_layout(_parse(path, content, given))
+    except UsageError as error:
+        findings = [
+            Finding(level="error", what=line, remedy=error.remedy)
+            for line in error.message.splitlines()
+            if line
+        ]
+        return Layout(path.stem, str(path), nodes=[Node("/", "group")], findings=findings)
+
+
+def _parse(path: Path, content: bytes, given: dict[str, str]) -> Layout:
+    """A UsageError where it is neither."""
+    if path.suffix == ".xml" or content.lstrip().startswith(b"<"):
+        layout = read_layout_xml(content, path.stem, str(path))
+        if given:
+            layout.add("error", 0, "layouts in XML have no parameters", ", ".join(given), "leave them out")
+        return layout
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text in UTF-8: {error}", f"see {PAGE}") from error
+    return read_layout_text(text, path.stem, str(path), given)
+
+
+def load_layout(choice: str, folder: Path) -> Layout:
+    """One that can be recorded with: a UsageError tells what keeps it from that."""
+    layout = read_layout(choice, folder)
+    if layout.errors:
+        raise UsageError(
+            "\n".join(describe(finding) for finding in layout.errors),
+            f"`penstock layout check {choice}` tells all; see {PAGE}",
+        )
+    return layout
+
+
+def describe(finding: Finding) -> str:
+    """ "file:line: what is wrong: value (remedy)" """
+    told = ": ".join(part for part in (finding.where, finding.what, finding.actual) if part)
+    return f"{told} ({finding.remedy})" if finding.remedy else told
+
+
+def _divide(choice: str, folder: Path) -> tuple[Path, dict[str, str]]:
+    """The file, and the parameters behind it."""
+    ready = ready_layouts(folder)
+    if choice in ready:
+        return ready[choice], {}
+    if Path(choice).exists():
+        return Path(choice), {}
+    name, mark, query = choice.partition("?")
+    given = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=64))
+    if mark and not given:
+        raise UsageError(f'"{choice}": no parameters follow the question mark', f"write {name}?NAME=VALUE")
+    path = ready.get(name, Path(name))
+    if not path.exists():
+        near = get_close_matches(name, ready, n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        raise UsageError(
+            f'there is no layout "{name}"', f"{hint}`penstock layout list` has the ready ones; or name a file"
+        )
+    return path, given
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)  # a device has no size, and no end
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", "check the path and its permissions") from error
+    if len(content) > _FILE_BYTES_MAX:
+        raise UsageError(f"{path} is larger than 1 MiB; that is no layout", "check the path")
+    return content
