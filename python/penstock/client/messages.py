@@ -1,0 +1,188 @@
+"""The messages start, image and end (docs/reference/stream-v2.md) as CBOR, with the pixels apart."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import cbor2
+import numpy as np
+
+from penstock.client.errors import FrameError
+from penstock.client.pixels import TYPED_ARRAY, FrameSpec
+from penstock.client.wire import MESSAGE_BYTES_MAX, self_described
+
+_ARRAY, _COMPRESSED = 40, 56500
+# Fields of start that have an argument of their own.
+OWN_FIELDS = {
+    "type": "no argument",
+    "series_id": "series_id",
+    "series_unique_id": "name",
+    "channels": "channels",
+    "image_dtype": "dtype",
+    "image_size_x": "shape",
+    "image_size_y": "shape",
+    "image_size_z": "shape",
+    "number_of_images": "frames",
+    "arm_date": "no argument",
+    "user_data": "user_data and element",
+}
+
+
+def _plain(encoder: cbor2.CBOREncoder, value: object) -> None:
+    """Of numpy's scalars and arrays, in metadata: numbers and lists."""
+    if not isinstance(value, np.generic | np.ndarray):
+        raise FrameError(f"metadata has a {type(value).__name__}, which has no place in a message")
+    encoder.encode(value.tolist())
+
+
+def typed(array: np.ndarray[Any, Any]) -> Any:
+    """An array of a start message (a mask, a flat field, a table), with its pixels in it."""
+    if array.dtype == np.bool_:
+        array = array.astype(np.uint8)
+    tag = TYPED_ARRAY.get(array.dtype.name)
+    if tag is None:
+        raise FrameError(
+            f"metadata has an array of {array.dtype}; one of {', '.join(TYPED_ARRAY)} is possible"
+        )
+    data = cbor2.CBORTag(tag, array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return data if array.ndim == 1 else cbor2.CBORTag(_ARRAY, [list(array.shape), data])
+
+
+def _start_value(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return typed(value)
+    if isinstance(value, Mapping):
+        return {str(key): _start_value(entry) for key, entry in value.items()}
+    return value
+
+
+def user_data_of(
+    user_data: Mapping[str, Any] | None, element: tuple[int, int, int] | None
+) -> dict[str, Any] | None:
+    """With the element where the recorder looks for it: `element` is rows, columns and number."""
+    if element is None:
+        return None if user_data is None else dict(user_data)
+    rows, columns, number = element
+    if not 0 <= number < rows * columns:
+        raise FrameError(
+            f"element {number} of a grid of {rows} × {columns}; 0 to {rows * columns - 1} is possible"
+        )
+    place = {"grid": [rows, columns], "number": number}
+    given = dict(user_data or {})
+    return given | {"penstock": dict(given.get("penstock") or {}) | {"element": place}}
+
+
+def start(
+    *,
+    series_id: int,
+    name: str,
+    spec: FrameSpec,
+    channels: tuple[str, ...],
+    frames: int | None,
+    date: str,
+    metadata: Mapping[str, Any],
+    user_data: Mapping[str, Any] | None,
+) -> bytes:
+    for field in metadata:
+        if field in OWN_FIELDS:
+            raise FrameError(f"metadata sets {field}, which is for {OWN_FIELDS[field]} of the series")
+    sizes = dict(zip(("image_size_x", "image_size_y", "image_size_z"), reversed(spec.shape), strict=False))
+    fields = {
+        "type": "start",
+        "series_id": series_id,
+        "series_unique_id": name,
+        "arm_date": date,
+        "channels": list(channels),
+        "image_dtype": spec.dtype.name,
+        **sizes,
+        **({} if frames is None else {"number_of_images": frames}),
+        **{field: _start_value(value) for field, value in metadata.items()},
+        **({} if user_data is None else {"user_data": user_data}),
+    }
+    return b"\xd9\xd9\xf7" + _dumps(fields)
+
+
+def end(series_id: int, name: str) -> bytes:
+    return self_described({"type": "end", "series_id": series_id, "series_unique_id": name})
+
+
+def now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def nanoseconds(moment: datetime.datetime) -> int:
+    """Since 1970, without the rounding of a float."""
+    return (
+        (moment - datetime.datetime.fromtimestamp(0, datetime.UTC))
+        // datetime.timedelta(microseconds=1)
+        * 1000
+    )
+
+
+def _dumps(value: Any) -> bytes:
+    try:
+        return cbor2.dumps(value, default=_plain)
+    except FrameError:
+        raise
+    except Exception as problem:  # of the encoder
+        raise FrameError(f"metadata cannot be sent: {problem}") from problem
+
+
+class ImageMessages:
+    """Image messages of one series. What does not change from frame to frame is encoded once."""
+
+    def __init__(self, series_id: int, name: str, spec: FrameSpec, date: str) -> None:
+        self._spec = spec
+        self._first = b"".join(
+            cbor2.dumps(item)
+            for item in ("type", "image", "series_id", series_id, "series_unique_id", name, "image_id")
+        )
+        self._date = cbor2.dumps("series_date") + cbor2.dumps(date)
+        self._plain_data: dict[tuple[str, ...], bytes] = {}
+
+    def encode(
+        self,
+        number: int,
+        data: Mapping[str, tuple[str, int]],
+        metadata: Mapping[str, Any] | None,
+        times: Mapping[str, int],
+    ) -> bytes:
+        """`data` has for each channel its encoding ("" for plain pixels) and its bytes, in the order of the
+        pixels; `times` are nanoseconds."""
+        entries = 5 + (metadata is not None) + (1 + len(times) if times else 0)
+        parts = [b"\xd9\xd9\xf7", bytes([0xA0 + entries]), self._first, cbor2.dumps(number), self._data(data)]
+        if times:
+            parts.append(self._date)
+            for key, nanoseconds in times.items():
+                if not isinstance(nanoseconds, int | np.integer) or nanoseconds < 0:
+                    raise FrameError(
+                        f"{key} is {nanoseconds!r}; nanoseconds from 0 are expected, as an integer"
+                    )
+                parts.append(cbor2.dumps(key) + cbor2.dumps([int(nanoseconds), 1_000_000_000]))
+        if metadata is not None:
+            parts.append(cbor2.dumps("user_data") + _dumps(dict(metadata)))
+        message = b"".join(parts)
+        if len(message) > MESSAGE_BYTES_MAX:
+            raise FrameError(
+                f"frame {number}: {len(message)} bytes of metadata; at most {MESSAGE_BYTES_MAX} fit"
+            )
+        return message
+
+    def _data(self, data: Mapping[str, tuple[str, int]]) -> bytes:
+        names = tuple(data)
+        if names in self._plain_data and not any(encoding for encoding, _ in data.values()):
+            return self._plain_data[names]
+        channels, offset = {}, 0
+        shape, tag = list(self._spec.shape), TYPED_ARRAY[self._spec.dtype.name]
+        for name, (encoding, size) in data.items():
+            place: Any = [offset, size]
+            if encoding:
+                place = cbor2.CBORTag(_COMPRESSED, [encoding, self._spec.dtype.itemsize, place])
+            channels[name] = cbor2.CBORTag(_ARRAY, [shape, cbor2.CBORTag(tag, place)])
+            offset += size
+        encoded = cbor2.dumps("data") + cbor2.dumps(channels)
+        if not any(encoding for encoding, _ in data.values()):
+            self._plain_data[names] = encoded
+        return encoded

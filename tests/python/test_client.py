@@ -1,0 +1,438 @@
+"""`penstock.client` beside real recorders: what it hands over is in the file, whatever happens on the way."""
+
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import bitshuffle
+import cbor2
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy as np
+import numpy.typing as npt
+import pytest
+from conftest import Record
+from mid_series import native_recorder
+from plain_client import ERROR, HELLO, crc32c, message
+
+from penstock.client import (
+    ClientError,
+    ClientTimeoutError,
+    Compressed,
+    ConnectionLostError,
+    FrameError,
+    FramesRefusedError,
+    RefusedError,
+    Series,
+    SeriesProblemError,
+)
+from penstock.client.crc32c import crc32c as fast_crc32c
+from penstock.model.events import SeriesStart
+
+SHAPE = (30, 40)
+Images = npt.NDArray[np.uint16]
+
+
+def images_of(count: int, shape: tuple[int, int] = SHAPE) -> Images:
+    return np.random.default_rng(count).integers(0, 9, (count, *shape), dtype=np.uint16)
+
+
+def small(address: str, name: str = "s", **options: Any) -> Series:
+    return Series(address, **({"dtype": "uint16", "shape": SHAPE, "name": name} | options))
+
+
+def test_the_checksum_is_that_of_the_protocol() -> None:
+    assert fast_crc32c(b"123456789") == 0xE3069283
+    data = random.Random(1).randbytes(2000)
+    for size in (*range(12), 511, 512, 513, 514, 515, 516, 1024, 1025, 2000):
+        assert fast_crc32c(data[:size]) == crc32c(data[:size]), size
+
+
+def test_it_needs_numpy_and_cbor2_only() -> None:
+    heavy = "{'pydantic', 'h5py', 'typer', 'yaml', 'scipy', 'penstock.model', 'penstock.programs'}"
+    program = f"import sys, penstock.client; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_all_kinds_of_images(record: Record, tmp_path: Path) -> None:
+    """Two channels; arrays of any layout and byte order, and compressed bytes; metadata and times."""
+    recorder = record(tmp_path)
+    images = images_of(6)
+    header = struct.pack(">QI", images[0].nbytes, 8192)
+    packed = header + bitshuffle.compress_lz4(images[4], 4096).tobytes()
+    wide = np.zeros((30, 80), np.uint16)
+    wide[:, ::2] = images[2]
+    low: list[Any] = [
+        images[0],
+        np.asfortranarray(images[1]),
+        wide[:, ::2],
+        images[3].astype(">u2"),
+        Compressed(packed),
+        images[5],
+    ]
+    with small(
+        recorder.address,
+        frames=6,
+        channels=["low", "high"],
+        metadata={
+            "count_time": 0.5,
+            "pixel_mask": {"low": np.ones(SHAPE, np.uint32), "high": np.zeros(SHAPE, np.uint32)},
+        },
+        user_data={"sample": "lysozyme"},
+    ) as series:
+        for number, image in enumerate(low):
+            taken = series.send(
+                {"low": image, "high": images[number] + 1},
+                metadata={"temperature": np.float32(20.5), "step": np.int16(number), "lamp": "on"},
+                start_time_ns=number * 10**9,
+                stop_time_ns=number * 10**9 + 5 * 10**8,
+            )
+            assert taken == number
+        series.wait_acknowledged(timeout=20)
+        assert not series.refused
+        assert (series.sent, series.acknowledged, series.waiting, series.waiting_bytes) == (6, 6, 0, 0)
+        assert series.safe_below == 6
+    assert (series.resent, series.reconnects, series.refused) == (0, 0, [])
+    end = recorder.series_end()
+    assert (end.frames_written, end.missing, end.problem) == (6, 0, None)
+    with h5py.File(end.file) as file:
+        assert b"lysozyme" in file["/entry/penstock/user_data"][()]
+        assert file["/entry/instrument/detector/count_time"][()] == 0.5
+        assert np.array_equal(file["/entry/metadata/step"][...], np.arange(6))
+        assert set(file["/entry/metadata/lamp"].asstr()[...]) == {"on"}
+        assert np.allclose(file["/entry/metadata/temperature"][...], 20.5)
+        found = [dataset for dataset in datasets(file) if dataset.shape == (6, *SHAPE)]
+        assert len(found) == 2
+        by_first = sorted((dataset[...] for dataset in found), key=lambda data: int(data[0].sum()))
+        assert np.array_equal(by_first[0], images)
+        assert np.array_equal(by_first[1], images + 1)
+
+
+def datasets(file: h5py.File) -> list[h5py.Dataset]:
+    """Every dataset once, however many links lead to it."""
+    found: list[h5py.Dataset] = []
+    file.visititems(lambda _, item: found.append(item) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def test_killed_with_minus_nine_nothing_is_lost(record: Record, tmp_path: Path, free_port: int) -> None:
+    """Two kills at random moments, in a stream that goes on; what was acknowledged before is there after."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    choice = random.Random(seed)
+    address = f"127.0.0.1:{free_port}"
+
+    def start() -> Any:
+        command = record(tmp_path, "--listen", address, "--resume", listen=False)
+        command.listening()
+        return command
+
+    running = [start()]
+    images = images_of(3000)
+    ended: list[BaseException | Series] = []
+
+    def send() -> None:
+        try:
+            with small(address, frames=3000) as series:
+                for image in images:
+                    series.send(image)
+                    time.sleep(0.0004)
+            ended.append(series)
+        except BaseException as error:
+            ended.append(error)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    running[-1].until(SeriesStart)
+    for _ in range(2):
+        time.sleep(choice.uniform(0.1, 0.5))
+        pid = native_recorder(running[-1].process.pid)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.05)  # of what comes now nothing is acknowledged
+        os.kill(pid, signal.SIGKILL)
+        running[-1].process.wait(60)
+        running.append(start())
+    sender.join(90)
+    (series,) = ended
+    assert isinstance(series, Series), series
+    assert series.reconnects >= 1  # the second kill may come while it still tries
+    assert series.resent >= 1
+    assert (series.sent, series.acknowledged, series.waiting) == (3000, 3000, 0)
+    end = running[-1].series_end()
+    assert (end.missing, end.problem) == (0, None)
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert np.array_equal(file["/entry/data/data"][...], images)
+
+
+def test_memory_for_resending_is_bounded(record: Record, tmp_path: Path) -> None:
+    """A recorder that stands still: send() waits at the bound, and goes on with it."""
+    recorder = record(tmp_path)
+    images = images_of(8)
+    pid = native_recorder(recorder.process.pid)
+    with small(recorder.address, resend_bytes=3 * images[0].nbytes) as series:
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            for image in images[:3]:
+                series.send(image)
+            with pytest.raises(
+                ClientTimeoutError, match=r"frame 3 found no room after 0.2 s; 3 frames of 7200"
+            ):
+                series.send(images[3], timeout=0.2)
+            with pytest.raises(ClientTimeoutError, match="not all frames are acknowledged"):
+                series.wait_acknowledged(timeout=0.1)
+            assert (series.sent, series.waiting, series.waiting_bytes) == (3, 3, 7200)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        for image in images[3:]:
+            series.send(image, timeout=20)
+            assert series.waiting <= 3
+    assert series.acknowledged == 8
+    with pytest.raises(ClientError, match="is over"):
+        series.send(images[0])
+    with h5py.File(recorder.series_end().file) as file:
+        assert np.array_equal(file["/entry/data/data"][...], images)
+
+
+def test_an_array_that_is_still_kept_is_not_taken_again(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    pid = native_recorder(recorder.process.pid)
+    buffer = np.zeros(SHAPE, np.uint16)
+    with (
+        small(recorder.address, name="kept") as series,
+        small(recorder.address, "copied", copy=True) as other,
+    ):
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            series.send(buffer)
+            other.send(buffer)
+            buffer += 1
+            with pytest.raises(FrameError, match=r"frame 1 lies in the memory of frame 0.*copy=True"):
+                series.send(buffer)
+            other.send(buffer)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        series.wait_acknowledged(timeout=20)
+        series.send(buffer)
+    with h5py.File(tmp_path / "copied.h5") as file:
+        assert file["/entry/data/data"][:, 0, 0].tolist() == [0, 1]
+
+
+def test_an_exception_does_not_end_the_series(record: Record, tmp_path: Path) -> None:
+    """Another series with `resume` goes on in it, with the numbers that are left."""
+    recorder = record(tmp_path)
+    images = images_of(6)
+
+    def fail_in_the_middle() -> None:
+        with small(recorder.address, frames=6) as series:
+            for image in images[:3]:
+                series.send(image)
+            series.wait_acknowledged(timeout=20)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_in_the_middle()
+    with pytest.raises(RefusedError, match="has started already"):
+        small(recorder.address, frames=6)
+    with small(recorder.address, frames=6, resume=True) as series:
+        for number in range(3, 6):
+            series.send(images[number], number=number)
+    end = recorder.series_end()
+    assert (end.frames_written, end.missing, end.problem) == (6, 0, None)
+    with h5py.File(end.file) as file:
+        assert np.array_equal(file["/entry/data/data"][...], images)
+
+
+def test_elements_are_parts_of_one_frame(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    images = images_of(4, (60, 40))
+    with (
+        small(recorder.address, frames=4, element=(2, 1, 0)) as upper,
+        small(recorder.address, frames=4, element=(2, 1, 1)) as lower,
+    ):
+        for image in images:
+            upper.send(image[:30])
+            lower.send(image[30:])
+        # Each close() waits for the end of all.
+        other = threading.Thread(target=upper.close)
+        other.start()
+        lower.close()
+        other.join(30)
+    end = recorder.series_end()
+    assert (end.missing, end.problem) == (0, None)
+    with h5py.File(end.file) as file:
+        assert np.array_equal(file["/entry/data/data"][...], images)
+
+
+def test_what_the_recorder_refuses_is_told(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    images = images_of(3)
+    series = small(recorder.address, frames=2)
+    for image in images:
+        series.send(image)
+    with pytest.raises(FramesRefusedError, match="refused 1 of 3 frames; the first was frame 2"):
+        series.close()
+    series.close()
+    assert [refusal.number for refusal in series.refused] == [2]
+    assert (series.acknowledged, series.waiting) == (2, 0)
+    assert recorder.series_end().problem is None
+
+
+def test_a_recorder_that_stops_closes_the_series(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    image = images_of(1)[0]
+    image.flags.writeable = False
+
+    def go_on() -> None:
+        with small(recorder.address) as series:
+            series.send(image)
+            series.wait_acknowledged(timeout=20)
+            recorder.process.send_signal(signal.SIGTERM)
+            for _ in range(1000):
+                series.send(image)
+                time.sleep(0.01)
+
+    with pytest.raises(SeriesProblemError, match=r"closed the series 's'"):
+        go_on()
+
+
+def test_what_is_wrong_is_said_before_anything_is_sent(
+    record: Record, tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConnectionLostError, match=r"no recorder answered for 0.2 s"):
+        small(f"127.0.0.1:{free_port}", connect_timeout=0.2)
+    monkeypatch.setenv("PENSTOCK_TOKEN", "open sesame")
+    recorder = record(tmp_path)
+    with pytest.raises(RefusedError, match="token"):
+        small(recorder.address, token="wrong")
+    with small(recorder.address, channels=["a", "b"]) as series:
+        image = images_of(1)[0]
+        wrong: list[tuple[Any, dict[str, Any], str]] = [
+            (image, {}, "send a dict"),
+            ({"c": image}, {}, r"channels \['c'\]"),
+            ({"a": image[1:]}, {}, r"\(29, 40\) instead of \(30, 40\)"),
+            ({"a": image.astype(np.int16)}, {}, "int16 instead of uint16"),
+            ({"a": image}, {"metadata": {"x": object()}}, "a object"),
+            ({"a": image}, {"start_time_ns": -1}, "start_time is -1"),
+            ({"a": image}, {"start_time_ns": 1.5}, "start_time is 1.5"),
+            ({"a": Compressed(b"")}, {}, "0 bytes"),
+        ]
+        for images, options, why in wrong:
+            with pytest.raises(FrameError, match=why):
+                series.send(images, **options)
+        series.send({"a": image, "b": image + 1}, number=5)
+        with pytest.raises(FrameError, match="frame 5 comes after frame 5"):
+            series.send({"a": image + 2}, number=5)
+        assert series.sent == 1
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"dtype": "complex64"}, "dtype is complex64"),
+        ({"shape": (40,)}, "shape is"),
+        ({"channels": []}, "at least one"),
+        ({"channels": ["a", "a"]}, "each once"),
+        ({"name": ""}, "0 bytes"),
+        ({"metadata": {"type": "x"}}, "metadata sets type"),
+        ({"metadata": {"channels": ["x"]}}, "for channels of the series"),
+        ({"element": (1, 2, 2)}, "element 2 of a grid"),
+        ({"resend_bytes": 0}, "resend_bytes is 0"),
+    ]
+    for options, why in cases:
+        with pytest.raises(FrameError, match=why):
+            small("127.0.0.1:1", **options)
+    with pytest.raises(ClientError, match="is not host:port"):
+        small("nowhere")
+    with pytest.raises(FrameError, match="encoding 'zip'"):
+        Compressed(b"x", "zip")
+
+
+@contextmanager
+def made_up_recorder(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Takes connections one after another until the end, and lets `answer` have them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+        stop = threading.Event()
+
+        def serve() -> None:
+            while not stop.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with connection:
+                    connection.settimeout(2)
+                    try:
+                        answer(connection)
+                    except OSError:
+                        continue
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            stop.set()
+            thread.join()
+
+
+def altered(place: int, value: bytes) -> bytes:
+    """A hello whose header has other bytes at one place, and the right checksum."""
+    whole = bytearray(message(HELLO, 0, {"type": "hello", "name": "x"}))
+    whole[place : place + len(value)] = value
+    whole[60:64] = struct.pack("<I", crc32c(bytes(whole[:60])))
+    return bytes(whole)
+
+
+def raw(kind: int, text: bytes) -> bytes:
+    """A message whose CBOR part is any bytes."""
+    head = struct.pack("<4sHHIIQQII20x", b"PNST", 1, kind, 0, len(text), 0, 0, crc32c(text), 0)
+    return head + struct.pack("<I", crc32c(head)) + text
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n" + b" " * 64, "no message of a recorder"),
+        (altered(4, b"\x09\x00"), "version 9 and kind 1"),
+        (altered(6, b"\x63\x00"), "version 1 and kind 99"),
+        (altered(12, b"\xff\xff\xff\x7f"), "announces an answer of 2147483647"),
+        (altered(16, b"\x01"), r"\+ 1 bytes"),
+        (altered(32, b"\x00\x00\x00\x00"), "checksum of its message hello"),
+        (message(ERROR, 0, {"type": "error", "code": [1], "message": "m"}), "is no text"),
+        (message(ERROR, 0, {"type": "error", "sequence": -1}), "is no count"),
+        (message(ERROR, 0, {"type": "error", "sequence": "0"}), "is no count"),
+        (message(ERROR, 0, {"sequence": 1 << 64}), "is no count"),
+        (message(ERROR, 0, {"code": "refused", "message": "go away"}), r"go away \(refused\)"),
+        (raw(HELLO, cbor2.dumps([1])), "is no map"),
+        (raw(HELLO, b"\xff\xff"), "is no CBOR"),
+        (b"", "no recorder answered"),
+    ],
+)
+def test_hostile_answers(said: bytes, why: str) -> None:
+    with (
+        made_up_recorder(lambda connection: connection.sendall(said)) as address,
+        pytest.raises(ClientError, match=why),
+    ):
+        small(address, connect_timeout=0.3)
+
+
+def test_a_recorder_that_never_answers_the_start_is_given_up() -> None:
+    """Connection after connection is cut once the start came."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(message(HELLO, 0, {"type": "hello", "name": "x"}))
+        connection.recv(1 << 16)
+
+    with (
+        made_up_recorder(answer) as address,
+        pytest.raises(ClientError, match="without an answer to the start"),
+    ):
+        small(address, connect_timeout=30)
