@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -27,6 +28,7 @@ from penstock.model.plans import (
     TcpSourcePlan,
     ZmqSourcePlan,
 )
+from penstock.model.pva import PvaSettings
 from penstock.model.storage import StorageFacts, settle_store
 from penstock.model.units import Size, format_size, is_loopback, split_address
 
@@ -93,6 +95,12 @@ class ZmqSource(Plan):
 
     def plan(self, _environment: Mapping[str, str]) -> ZmqSourcePlan:
         return ZmqSourcePlan(endpoint=self.endpoint, bind=self.bind)
+
+
+class PvaSource(PvaSettings):
+    """Watches an NTNDArray channel of EPICS areaDetector, over pvAccess, in a process of its own."""
+
+    kind: Literal["pva"]
 
 
 class Metrics(Plan):
@@ -189,7 +197,7 @@ class Codec(EncodingPlan):
         return CodecPlan(encoding="none", level=0, block_bytes=0, filters=filters)
 
 
-def _default_sources() -> list[TcpSource | ZmqSource]:
+def _default_sources() -> list[TcpSource | ZmqSource | PvaSource]:
     return [TcpSource()]
 
 
@@ -209,7 +217,7 @@ class Configuration(Plan):
     files: FilesPlan = Field(
         default_factory=lambda: FilesPlan.model_validate({}), description="one file a series, or several"
     )
-    sources: list[Annotated[TcpSource | ZmqSource, Field(discriminator="kind")]] = Field(
+    sources: list[Annotated[TcpSource | ZmqSource | PvaSource, Field(discriminator="kind")]] = Field(
         default_factory=_default_sources, min_length=1, description="where frames come from"
     )
     codec: Codec = Field(default_factory=lambda: Codec.model_validate({}), description="compression")
@@ -370,7 +378,7 @@ class Configuration(Plan):
             overwrite=self.overwrite,
             resume=self.resume,
             files=self.files,
-            sources=[source.plan(environment) for source in self.sources],
+            sources=self._source_plans(environment),
             codec=self.codec.plan(),
             chunk=self.chunk,
             scan=self.scan,
@@ -387,6 +395,17 @@ class Configuration(Plan):
             machine=self.machine,
             log_level=self.log_level,
         )
+
+    @property
+    def pva_sources(self) -> list[PvaSource]:
+        return [source for source in self.sources if isinstance(source, PvaSource)]
+
+    def _source_plans(self, environment: Mapping[str, str]) -> list[TcpSourcePlan | ZmqSourcePlan]:
+        """Those of the recorder itself. The last one is for the processes that watch pvAccess channels."""
+        plans = [source.plan(environment) for source in self.sources if not isinstance(source, PvaSource)]
+        if self.pva_sources:
+            plans.append(TcpSourcePlan(host="127.0.0.1", port=0, token=secrets.token_hex(16)))
+        return plans
 
 
 def read_token(token_file: Path | None, environment: Mapping[str, str]) -> str | None:
