@@ -83,10 +83,11 @@ def value_of(nt: Any, unique_id: int, command: dict[str, Any]) -> Any:
     ]
     value["uniqueId"] = unique_id
     value["dataTimeStamp"] = {"secondsPastEpoch": EPOCH_S + unique_id, "nanoseconds": 500_000_000}
+    # A server keeps what is not set from the value before.
+    value["codec"] = {"name": codec, "parameters": _SCALAR_TYPES.index(dtype)}
     if codec:
         data = compressed(codec, pixels) + bytes(command.get("behind", 0))
         value["value"] = ("ubyteValue", np.frombuffer(data, np.uint8))
-        value["codec"] = {"name": codec, "parameters": _SCALAR_TYPES.index(dtype)}
         value["compressedSize"] = len(data) - command.get("behind", 0)
         value["uncompressedSize"] = pixels.nbytes
     for field, content in command.get("spoil", {}).items():
@@ -153,6 +154,10 @@ class PvaServer:
         assert self._process.stdout is not None
         found = self._process.stdout.readline().strip()
         assert found == expected, f"the server says {found!r}"
+
+    def restart_if_dead(self) -> None:
+        if self._process.poll() is not None:
+            self.start()
 
     def kill(self) -> None:
         os.kill(self._process.pid, signal.SIGKILL)

@@ -104,7 +104,7 @@ def dimension(*sizes: int) -> list[dict[str, int]]:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"spoil": {"uniqueId": -5}}, "uniqueId is -5: frames are counted from 0"),
-    ({"spoil": {"dimension": dimension(40, 31)}}, r"dimension is \[40, 31\]: 1240 elements, and the value has 1200"),
+    ({"spoil": {"dimension": dimension(40, 31)}}, r"dimension is \[40, 31\]: 1240 elements, and the value"),
     ({"spoil": {"dimension": dimension(2**31 - 1, 2**31 - 1, 2**31 - 1)}}, r"at most 1048576 are taken"),
     ({"spoil": {"dimension": dimension(40, -30)}}, r"dimension\[1\].size is -30"),
     ({"spoil": {"dimension": dimension(0, 30)}}, r"dimension\[0\].size is 0"),
@@ -114,19 +114,19 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"spoil": {"codec": {"name": "zip", "parameters": 6}}}, "codec.name is 'zip': known are bslz4"),
     ({"codec": "bslz4", "spoil": {"compressedSize": 0}}, "compressedSize is 0"),
     ({"codec": "bslz4", "spoil": {"compressedSize": 10**9}}, "compressedSize is 1000000000: the value has"),
-    ({"codec": "bslz4", "spoil": {"uncompressedSize": 99}}, "uncompressedSize is 99: the dimensions make 1200"),
+    ({"codec": "bslz4", "spoil": {"uncompressedSize": 99}}, "uncompressedSize is 99: the dimensions"),
     ({"codec": "bslz4", "spoil": {"codec.parameters": 77}}, "codec.parameters is 77"),
     ({"codec": "bslz4", "spoil": {"codec.parameters": "uint16"}}, "codec.parameters is 'uint16'"),
     ({"codec": "lz4", "spoil": {"value": ("ubyteValue", np.zeros(2400, np.uint8)), "compressedSize": 2400}},
      "compressedSize is 2400"),
     ({"codec": "zlib", "spoil": {"value": ("ubyteValue", np.zeros(500, np.uint8)), "compressedSize": 500}},
      "they are no zlib stream"),
-    ({"codec": "zlib", "spoil": {"dimension": dimension(40, 29), "uncompressedSize": 2320}}, "more bytes, expanded"),
-    ({"codec": "blosc", "spoil": {"dimension": dimension(40, 29), "uncompressedSize": 2320}}, "a blosc buffer of"),
+    ({"codec": "zlib", "spoil": {"dimension": dimension(40, 29), "uncompressedSize": 2320}}, "more bytes, exp"),
+    ({"codec": "blosc", "spoil": {"dimension": dimension(40, 29), "uncompressedSize": 2320}}, "a blosc buffer"),
     ({"codec": "blosc", "spoil": {"compressedSize": 15}}, "compressedSize is 15"),
     ({"codec": "jpeg", "dtype": "uint8", "spoil": {"dimension": dimension(30, 40)}}, r"a JPEG of \(30, 40\)"),
     ({"codec": "jpeg", "dtype": "uint8", "spoil": {"compressedSize": 20}}, "they are no JPEG"),
-    ({"codec": "jpeg", "dtype": "uint8", "spoil": {"codec.parameters": 6, "uncompressedSize": 2400}}, "uint8 only"),
+    ({"codec": "jpeg", "dtype": "uint8", "spoil": {"codec.parameters": 6, "uncompressedSize": 2400}}, "JPEG has"),
     ({"codec": "bslz4", "shape": (4, 5, 3), "attributes": {"ColorMode": 2}}, "ColorMode is 2: compressed"),
 ]  # fmt: skip
 

@@ -70,11 +70,11 @@ def pva_command(
     pipeline: Annotated[
         bool | None,
         typer.Option(
-            "--pipeline/--no-pipeline", help="Let the server wait for this client. [default: pipeline]"
+            "--pipeline/--no-pipeline", help="Let the server wait for this client. [default: no-pipeline]"
         ),
     ] = None,
     queue: Annotated[
-        int | None, typer.Option(metavar="FRAMES", help="Frames that pvAccess holds. [default: 16]")
+        int | None, typer.Option(metavar="FRAMES", help="Frames that pvAccess holds. [default: 32]")
     ] = None,
     reorder: Annotated[
         int | None,

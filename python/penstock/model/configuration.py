@@ -387,7 +387,7 @@ class Configuration(Plan):
             when_full=self.when_full,
             frame_bytes_max=self.frame_bytes_max,
             series_limit=self.series_limit,
-            end_timeout_s=self.end_timeout_s,
+            end_timeout_s=self._end_timeout_s(),
             idle_timeout_s=self.idle_timeout_s,
             store=store,
             stall_limit_ms=self.stall_limit_ms,
@@ -399,6 +399,11 @@ class Configuration(Plan):
     @property
     def pva_sources(self) -> list[PvaSource]:
         return [source for source in self.sources if isinstance(source, PvaSource)]
+
+    def _end_timeout_s(self) -> float:
+        """Behind the end of a pvAccess source's series nothing comes: what it lacks is lost."""
+        only_pva = len(self.pva_sources) == len(self.sources)
+        return 0.0 if only_pva and "end_timeout_s" not in self.model_fields_set else self.end_timeout_s
 
     def _source_plans(self, environment: Mapping[str, str]) -> list[TcpSourcePlan | ZmqSourcePlan]:
         """Those of the recorder itself. The last one is for the processes that watch pvAccess channels."""

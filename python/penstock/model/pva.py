@@ -90,9 +90,11 @@ class PvaSettings(Plan):
         description="attribute that is {attribute} in `name`; where its value changes the next series begins",
     )
     pipeline: bool = Field(
-        True, description="the server waits for the source (`record[pipeline=true]`), and so loses less"
+        False,
+        description="`record[pipeline=true]`: the server sends no more than the source takes. Servers with"
+        " PVXS then keep the last frames back after a standstill, until another one comes",
     )
-    queue_frames: int = Field(16, ge=2, le=4096, description="frames that pvAccess holds (`queueSize`)")
+    queue_frames: int = Field(32, ge=2, le=4096, description="frames that pvAccess holds (`queueSize`)")
     reorder_frames: int = Field(
         16, ge=0, le=1024, description="so many frames are held to wait for one whose uniqueId is lower"
     )

@@ -12,14 +12,15 @@ from penstock.model.errors import PenstockError
 
 _TYPE = "epics:nt/NTNDArray:1."
 _INBOX_FRAMES_MIN = 4
+_SEARCH_S = 1.0
 
 
 class Monitor:
     """Updates in the order in which they came. Use as a context manager; next() is for one thread.
 
     Where to look for servers is told by EPICS's own variables (EPICS_PVA_ADDR_LIST, …). pvAccess holds
-    `queue_frames` updates, and beyond them replaces the newest: what is lost is seen by its uniqueId alone. Behind it `inbox_bytes` are taken over, so
-    that not the number of frames but their size bounds what may wait.
+    `queue_frames` updates, and beyond them replaces the newest: what is lost is seen by its uniqueId alone. Behind it
+    `inbox_bytes` are taken over, so that not the number of frames but their size bounds what may wait.
     """
 
     def __init__(self, channel: str, *, pipeline: bool, queue_frames: int, inbox_bytes: int) -> None:
@@ -30,6 +31,7 @@ class Monitor:
         self._there = threading.Event()
         self._inbox: deque[Any] = deque()
         self._inbox_bytes, self._inbox_bytes_max = 0, inbox_bytes
+        self._searched = time.monotonic()
         self._more = False  # in pvAccess's queue, perhaps
         self._subscription: Any = None
         self.disconnected_since: float | None = time.monotonic()
@@ -66,6 +68,7 @@ class Monitor:
         if not self._inbox:
             if self._more:
                 self._move()
+            self._search()
             self._there.wait(timeout_s)
         with self._lock:
             self._there.clear()
@@ -82,6 +85,13 @@ class Monitor:
             self._check_type(update)
             self.disconnected_since = None
         return update
+
+    def _search(self) -> None:
+        """pvAccess itself asks ever less often, down to every half minute: frames would be lost."""
+        now = time.monotonic()
+        if self.disconnected_since is not None and now - self._searched > _SEARCH_S:
+            self._searched = now
+            self._context.hurryUp()
 
     def _note(self, update: Exception) -> None:
         if isinstance(update, self._p4p.Disconnected | self._p4p.Finished):

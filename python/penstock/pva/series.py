@@ -6,7 +6,7 @@ import datetime
 import re
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ Report = Callable[[Event], None]
 # Held frames wait no longer for one before them when none comes.
 _HOLD_S = 1.0
 _SEND_LOOK_S = 0.5
-_CLOSERS = 4
+_CLOSERS = 3
 # Of one series; the counts have all.
 _PROBLEMS_TOLD = 20
 
@@ -227,8 +227,7 @@ class SeriesSender:
         self._send_ready(all_of_them=True)
         series, self._open = self._open, None
         if series is not None:
-            self._closing = [future for future in self._closing if not future.done()]
-            self._closing.append(self._closers.submit(self._close, series, why))
+            self._hand_over(series, why)
 
     def finish(self, why: str) -> bool:
         """Ends all; waits until the recorder has closed the files, or there is no time for that."""
@@ -275,6 +274,7 @@ class SeriesSender:
 
     def _begin(self, frame: Frame, first: int) -> OpenSeries:
         name = self._name(frame)
+        self._wait_for_closers()
         try:
             series = OpenSeries(self._plan, frame, first, name)
         except RefusedError as problem:
@@ -293,12 +293,21 @@ class SeriesSender:
         self._tell_gap(first)
         return series
 
+    def _wait_for_closers(self) -> None:
+        """A recorder has few series open at once."""
+        while True:
+            self._closing = [future for future in self._closing if not future.done()]
+            if len(self._closing) < _CLOSERS or self._is_over():
+                return
+            wait(self._closing, timeout=_SEND_LOOK_S, return_when=FIRST_COMPLETED)
+
     def _tell_gap(self, first: int) -> None:
         """Frames that were lost between two series are missing in neither of them."""
         last = self._last_unique_id
         if last is not None and 1 < first - last <= self._plan.gap_frames_max:
             self._tell(
-                f"between the series {first - last - 1} frames did not come: uniqueId went from {last} to {first}"
+                f"between the series {first - last - 1} frames did not come: uniqueId went from {last}"
+                f" to {first}"
             )
 
     def _tell(self, text: str) -> None:
