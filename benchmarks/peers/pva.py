@@ -16,6 +16,10 @@ from typing import Any
 
 import bitshuffle
 import numpy as np
+from p4p.client.raw import Context
+from p4p.nt import NTNDArray
+from p4p.server import Server
+from p4p.server.thread import SharedPV
 
 CHANNEL = "BENCH:Pva1:Image"
 _DIFFERENT = 8
@@ -26,8 +30,6 @@ def tell(event: str, **fields: Any) -> None:
 
 
 def values(shape: tuple[int, int], codec: str) -> list[Any]:
-    from p4p.nt import NTNDArray
-
     nt, found = NTNDArray(), []
     generator = np.random.default_rng(1)
     for _ in range(_DIFFERENT):
@@ -43,9 +45,6 @@ def values(shape: tuple[int, int], codec: str) -> list[Any]:
 
 
 def serve(plan: dict[str, Any]) -> None:
-    from p4p.server import Server
-    from p4p.server.thread import SharedPV
-
     frames = values(tuple(plan["shape"]), plan["codec"])
     there = threading.Event()
 
@@ -80,8 +79,6 @@ def serve(plan: dict[str, Any]) -> None:
 
 
 def monitor(plan: dict[str, Any]) -> None:
-    from p4p.client.raw import Context
-
     settings = {
         "EPICS_PVA_ADDR_LIST": "127.0.0.1",
         "EPICS_PVA_AUTO_ADDR_LIST": "NO",

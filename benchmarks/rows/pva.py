@@ -34,10 +34,11 @@ class Offer:
     rate: float
 
 
+# What two cores carry that have a server, a source and a recorder to run, each with a copy of each byte.
 OFFERS = (
-    Offer("512 × 512 uint16", (512, 512), "", 1000.0),
-    Offer("2048 × 2048 uint16", (2048, 2048), "", 80.0),
-    Offer("2048 × 2048 uint16, bslz4", (2048, 2048), "bslz4", 600.0),
+    Offer("512 × 512 uint16", (512, 512), "", 500.0),
+    Offer("2048 × 2048 uint16", (2048, 2048), "", 30.0),
+    Offer("2048 × 2048 uint16, bslz4", (2048, 2048), "bslz4", 300.0),
 )
 
 

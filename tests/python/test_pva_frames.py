@@ -121,12 +121,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
      "compressedSize is 2400"),
     ({"codec": "zlib", "spoil": {"value": ("ubyteValue", np.zeros(500, np.uint8)), "compressedSize": 500}},
      "they are no zlib stream"),
-    ({"codec": "zlib", "spoil": {"dimension": dimension(40, 29), "uncompressedSize": 2320}}, "more bytes, exp"),
-    ({"codec": "blosc", "spoil": {"dimension": dimension(40, 29), "uncompressedSize": 2320}}, "a blosc buffer"),
+    ({"codec": "zlib", "spoil": {"dimension": dimension(40, 29), "uncompressedSize": 2320}}, "more bytes"),
+    ({"codec": "blosc", "spoil": {"dimension": dimension(40, 29), "uncompressedSize": 2320}}, "a blosc"),
     ({"codec": "blosc", "spoil": {"compressedSize": 15}}, "compressedSize is 15"),
     ({"codec": "jpeg", "dtype": "uint8", "spoil": {"dimension": dimension(30, 40)}}, r"a JPEG of \(30, 40\)"),
     ({"codec": "jpeg", "dtype": "uint8", "spoil": {"compressedSize": 20}}, "they are no JPEG"),
-    ({"codec": "jpeg", "dtype": "uint8", "spoil": {"codec.parameters": 6, "uncompressedSize": 2400}}, "JPEG has"),
+    ({"codec": "jpeg", "dtype": "uint8", "spoil": {"codec.parameters": 6, "uncompressedSize": 2400}}, "JPEG"),
     ({"codec": "bslz4", "shape": (4, 5, 3), "attributes": {"ColorMode": 2}}, "ColorMode is 2: compressed"),
 ]  # fmt: skip
 

@@ -19,8 +19,8 @@ class Monitor:
     """Updates in the order in which they came. Use as a context manager; next() is for one thread.
 
     Where to look for servers is told by EPICS's own variables (EPICS_PVA_ADDR_LIST, …). pvAccess holds
-    `queue_frames` updates, and beyond them replaces the newest: what is lost is seen by its uniqueId alone. Behind it
-    `inbox_bytes` are taken over, so that not the number of frames but their size bounds what may wait.
+    `queue_frames` updates, and beyond them replaces the newest: what is lost is seen by its uniqueId alone.
+    Behind it `inbox_bytes` are taken over: the size of frames bounds what may wait, not their number.
     """
 
     def __init__(self, channel: str, *, pipeline: bool, queue_frames: int, inbox_bytes: int) -> None:
