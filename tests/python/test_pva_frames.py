@@ -32,7 +32,7 @@ def frame(unique_id: int = 7, **command: Any) -> Frame:
 
 def test_what_a_frame_tells() -> None:
     found = frame(attributes={"a/b\n": True, ".x": 1, "": 5, "Long": "y" * 70000, "Nothing": None})
-    assert (found.unique_id, found.dtype, found.shape, found.codec) == (7, np.uint16, (30, 40), "")
+    assert (found.unique_id, found.dtype.name, found.shape, found.codec) == (7, "uint16", (30, 40), "")
     assert isinstance(found.image, np.ndarray)
     assert np.array_equal(found.image, image(7))
     assert not found.image.flags.owndata  # it lies where p4p received it
@@ -72,7 +72,7 @@ def test_a_header_that_is_there_is_not_put_in_front_again() -> None:
     assert isinstance(bare, Compressed)
     whole = np.frombuffer(bare.data, np.uint8)
     spoil = {"value": ("ubyteValue", whole), "compressedSize": whole.size}
-    assert bytes(frame(codec="bslz4", spoil=spoil).image.data) == bytes(bare.data)  # type: ignore[union-attr]
+    assert bytes(frame(codec="bslz4", spoil=spoil).image.data) == bytes(bare.data)
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,8 @@ def record_command(
     if dry_run:
         try_out(plan, _log_line, team)
         _show_plan(plan, json, team)
+        for source in settings.pva_sources:
+            err().print(f"pvAccess: {source.channel}", markup=False)
         _show_storage(storage, settle_store(settings.store, storage)[1])
         return
     if show_placement:
