@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup build debug tsan test test-quick lint format check-headers demo bench fuzz torture wheel clean distclean
+.PHONY: help setup build debug tsan test test-quick lint format check-headers demo bench client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -49,6 +49,9 @@ demo: build ## The main job on real input: detector to NeXus file, checked, with
 bench: setup ## Measure Penstock beside its peers; results go into docs/benchmarks.md
 	@scripts/build release
 	@scripts/bench
+
+client-windows: ## Cross-compile the C client for Windows, where MinGW is installed (gcc-mingw-w64-x86-64)
+	@tests/native/client/cross_compile.sh "$(CURDIR)" build/client-windows
 
 fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)
 	@scripts/build fuzz fuzz-targets

@@ -21,6 +21,7 @@ LINES_WARNING = 350
 # From each folder of native/ to those it may include: the arrows of docs/explanation/architecture.md.
 ARROWS: dict[str, set[str]] = {
     "base": set(),
+    "client": set(),  # it stands alone: users take it without the rest
     "frame": {"base"},
     "stream": {"base", "frame"},
     "codec": {"base", "frame"},

@@ -27,6 +27,7 @@ class Context:
     def program(self, name: str) -> str:
         places = (
             "native/programs",
+            "benchmarks/client",
             "benchmarks/store",
             "benchmarks/codec",
             "benchmarks/load",

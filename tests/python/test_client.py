@@ -3,19 +3,15 @@
 import os
 import random
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import bitshuffle
-import cbor2
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy as np
@@ -23,7 +19,7 @@ import numpy.typing as npt
 import pytest
 from conftest import Record
 from mid_series import native_recorder
-from plain_client import ERROR, HELLO, crc32c, message
+from plain_client import crc32c
 
 from penstock.client import (
     ClientError,
@@ -37,6 +33,9 @@ from penstock.client import (
     SeriesProblemError,
 )
 from penstock.client.crc32c import crc32c as fast_crc32c
+from penstock.client.messages import ImageMessages
+from penstock.client.pixels import spec_of
+from penstock.client.wire import Kind, header
 from penstock.model.events import SeriesStart
 
 SHAPE = (30, 40)
@@ -56,6 +55,22 @@ def test_the_checksum_is_that_of_the_protocol() -> None:
     data = random.Random(1).randbytes(2000)
     for size in (*range(12), 511, 512, 513, 514, 515, 516, 1024, 1025, 2000):
         assert fast_crc32c(data[:size]) == crc32c(data[:size]), size
+
+
+def test_checksums_that_are_not_made_anew() -> None:
+    """Of headers and messages in which only numbers differ."""
+    for name in ("s", "x" * 256):
+        images = ImageMessages(1, name, spec_of("uint16", SHAPE), "2026-01-02T03:04:05Z")
+        for number in (0, 1, 23, 24, 255, 256, 65535, 65536, 1 << 32, (1 << 63) - 1) * 2:
+            text, checksum = images.encode(number, {"0": ("", 2400)}, None, {})
+            assert checksum == crc32c(text), number
+            head = header(Kind.IMAGE, number, len(text), checksum, pixels_bytes=2400)
+            assert struct.unpack("<I", head[60:]) == (crc32c(head[:60]),), number
+    images = ImageMessages(1, "y" * 256, spec_of("uint16", SHAPE), "2026-01-02T03:04:05Z")
+    for number in range(3):
+        text, checksum = images.encode(number, {"c" * 250: ("", 2400)}, None, {})
+        assert len(text) > 512
+        assert checksum == crc32c(text)
 
 
 def test_it_needs_numpy_and_cbor2_only() -> None:
@@ -253,6 +268,21 @@ def test_an_exception_does_not_end_the_series(record: Record, tmp_path: Path) ->
         assert np.array_equal(file["/entry/data/data"][...], images)
 
 
+def test_without_what_windows_lacks(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither sendmsg() nor poll()."""
+    monkeypatch.setattr("penstock.client.connection._HAS_SENDMSG", False)
+    monkeypatch.setattr("penstock.client.connection._HAS_POLL", False)
+    recorder = record(tmp_path)
+    images = images_of(3, (900, 1000))
+    with small(recorder.address, shape=(900, 1000)) as series:
+        for number, image in enumerate(images):
+            assert series.send(image, number=np.int64(2 * number)) == 2 * number
+    end = recorder.series_end()
+    assert (end.frames_written, end.missing) == (3, 2)
+    with h5py.File(end.file) as file:
+        assert np.array_equal(file["/entry/data/data"][::2], images)
+
+
 def test_elements_are_parts_of_one_frame(record: Record, tmp_path: Path) -> None:
     recorder = record(tmp_path)
     images = images_of(4, (60, 40))
@@ -352,87 +382,3 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
         small("nowhere")
     with pytest.raises(FrameError, match="encoding 'zip'"):
         Compressed(b"x", "zip")
-
-
-@contextmanager
-def made_up_recorder(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Takes connections one after another until the end, and lets `answer` have them."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0.1)
-        stop = threading.Event()
-
-        def serve() -> None:
-            while not stop.is_set():
-                try:
-                    connection, _ = server.accept()
-                except TimeoutError:
-                    continue
-                with connection:
-                    connection.settimeout(2)
-                    try:
-                        answer(connection)
-                    except OSError:
-                        continue
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.getsockname()[1]}"
-        finally:
-            stop.set()
-            thread.join()
-
-
-def altered(place: int, value: bytes) -> bytes:
-    """A hello whose header has other bytes at one place, and the right checksum."""
-    whole = bytearray(message(HELLO, 0, {"type": "hello", "name": "x"}))
-    whole[place : place + len(value)] = value
-    whole[60:64] = struct.pack("<I", crc32c(bytes(whole[:60])))
-    return bytes(whole)
-
-
-def raw(kind: int, text: bytes) -> bytes:
-    """A message whose CBOR part is any bytes."""
-    head = struct.pack("<4sHHIIQQII20x", b"PNST", 1, kind, 0, len(text), 0, 0, crc32c(text), 0)
-    return head + struct.pack("<I", crc32c(head)) + text
-
-
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n" + b" " * 64, "no message of a recorder"),
-        (altered(4, b"\x09\x00"), "version 9 and kind 1"),
-        (altered(6, b"\x63\x00"), "version 1 and kind 99"),
-        (altered(12, b"\xff\xff\xff\x7f"), "announces an answer of 2147483647"),
-        (altered(16, b"\x01"), r"\+ 1 bytes"),
-        (altered(32, b"\x00\x00\x00\x00"), "checksum of its message hello"),
-        (message(ERROR, 0, {"type": "error", "code": [1], "message": "m"}), "is no text"),
-        (message(ERROR, 0, {"type": "error", "sequence": -1}), "is no count"),
-        (message(ERROR, 0, {"type": "error", "sequence": "0"}), "is no count"),
-        (message(ERROR, 0, {"sequence": 1 << 64}), "is no count"),
-        (message(ERROR, 0, {"code": "refused", "message": "go away"}), r"go away \(refused\)"),
-        (raw(HELLO, cbor2.dumps([1])), "is no map"),
-        (raw(HELLO, b"\xff\xff"), "is no CBOR"),
-        (b"", "no recorder answered"),
-    ],
-)
-def test_hostile_answers(said: bytes, why: str) -> None:
-    with (
-        made_up_recorder(lambda connection: connection.sendall(said)) as address,
-        pytest.raises(ClientError, match=why),
-    ):
-        small(address, connect_timeout=0.3)
-
-
-def test_a_recorder_that_never_answers_the_start_is_given_up() -> None:
-    """Connection after connection is cut once the start came."""
-
-    def answer(connection: socket.socket) -> None:
-        connection.sendall(message(HELLO, 0, {"type": "hello", "name": "x"}))
-        connection.recv(1 << 16)
-
-    with (
-        made_up_recorder(answer) as address,
-        pytest.raises(ClientError, match="without an answer to the start"),
-    ):
-        small(address, connect_timeout=30)

@@ -9,11 +9,13 @@ from typing import Any
 import cbor2
 import numpy as np
 
+from penstock.client.crc32c import BLOCK, crc32c, patched
 from penstock.client.errors import FrameError
 from penstock.client.pixels import TYPED_ARRAY, FrameSpec
 from penstock.client.wire import MESSAGE_BYTES_MAX, self_described
 
 _ARRAY, _COMPRESSED = 40, 56500
+_CHECKSUMS_KEPT = 256
 # Fields of start that have an argument of their own.
 OWN_FIELDS = {
     "type": "no argument",
@@ -141,6 +143,7 @@ class ImageMessages:
         )
         self._date = cbor2.dumps("series_date") + cbor2.dumps(date)
         self._plain_data: dict[tuple[str, ...], bytes] = {}
+        self._checksums: dict[tuple[int, bytes], int] = {}  # of plain images, with zeros for the number
 
     def encode(
         self,
@@ -148,9 +151,9 @@ class ImageMessages:
         data: Mapping[str, tuple[str, int]],
         metadata: Mapping[str, Any] | None,
         times: Mapping[str, int],
-    ) -> bytes:
+    ) -> tuple[bytes, int]:
         """`data` has for each channel its encoding ("" for plain pixels) and its bytes, in the order of the
-        pixels; `times` are nanoseconds."""
+        pixels; `times` are nanoseconds. The message and its checksum."""
         entries = 5 + (metadata is not None) + (1 + len(times) if times else 0)
         parts = [b"\xd9\xd9\xf7", bytes([0xA0 + entries]), self._first, cbor2.dumps(number), self._data(data)]
         if times:
@@ -164,11 +167,25 @@ class ImageMessages:
         if metadata is not None:
             parts.append(cbor2.dumps("user_data") + _dumps(dict(metadata)))
         message = b"".join(parts)
+        if entries == 5:
+            return message, self._checksum(message, parts[3], parts[4])
         if len(message) > MESSAGE_BYTES_MAX:
             raise FrameError(
                 f"frame {number}: {len(message)} bytes of metadata; at most {MESSAGE_BYTES_MAX} fit"
             )
-        return message
+        return message, crc32c(message)
+
+    def _checksum(self, message: bytes, number: bytes, data: bytes) -> int:
+        """Where only the number differs from other frames' messages, only that is summed."""
+        place = 4 + len(self._first)
+        digits = int.from_bytes(number, "little")
+        known = self._checksums.get((len(number), data))
+        if known is not None:
+            return patched(known, len(message), place, digits)
+        crc = crc32c(message)
+        if len(self._checksums) < _CHECKSUMS_KEPT and len(message) <= BLOCK:
+            self._checksums[len(number), data] = patched(crc, len(message), place, digits)
+        return crc
 
     def _data(self, data: Mapping[str, tuple[str, int]]) -> bytes:
         names = tuple(data)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.client import messages
-from penstock.client.crc32c import crc32c
 from penstock.client.errors import FrameError, FramesRefusedError
 from penstock.client.pixels import Compressed, Image, by_channel, spec_of, view_of
 from penstock.client.session import Opening, Patience, Refusal, Session
@@ -119,7 +119,7 @@ class Series:
         self,
         image: Image | Mapping[str, Image],
         *,
-        number: int | None = None,
+        number: SupportsIndex | None = None,
         metadata: Mapping[str, Any] | None = None,
         start_time_ns: int | None = None,
         stop_time_ns: int | None = None,
@@ -136,8 +136,7 @@ class Series:
         ClientTimeoutError tells that the frame was not taken. Waits as well while the recorder takes nothing,
         and while there is no connection.
         """
-        if number is None:
-            number = self._next_number
+        number = self._next_number if number is None else operator.index(number)
         if number < self._next_number:
             raise FrameError(f"frame {number} comes after frame {self._next_number - 1}; numbers must rise")
         self._session.check_open()
@@ -149,16 +148,14 @@ class Series:
         }
         times = {"start_time": start_time_ns, "stop_time": stop_time_ns, "real_time": real_time_ns}
         given = {key: value for key, value in times.items() if value is not None}
-        message = self._images.encode(number, data, metadata, given)
+        message, checksum = self._images.encode(number, data, metadata, given)
         addresses = (
             () if self._copy else tuple(_address(view) for view in views.values() if not view.readonly)
         )
         self._check_kept(number, addresses)
         size = sum(view.nbytes for view in views.values())
         self._session.make_room(size, timeout, f"frame {number} found no room")
-        self._session.window.push(
-            Kept(number, message, crc32c(message), list(views.values()), size, addresses)
-        )
+        self._session.window.push(Kept(number, message, checksum, list(views.values()), size, addresses))
         self._next_number = number + 1
         self._sent += 1
         self._session.flush()
@@ -170,7 +167,7 @@ class Series:
         return self.safe_below
 
     def wait_acknowledged(self, timeout: float | None = None) -> None:
-        """Waits until all frames that were sent are acknowledged. The series goes on.
+        """Waits until all frames that were sent are acknowledged or refused. The series goes on.
 
         Where the recorder's chunks have several frames, the last ones are acknowledged by the end of the
         series only: there use close(), or leave the `with`.

@@ -24,11 +24,15 @@ _WAIT_S = 0.1
 # Connections lost one after another without a word on the series: the recorder will not have it.
 _FRUITLESS_MAX = 5
 _REFUSALS_KEPT = 1000
+_RECENT = 4096  # frames whose numbers are known by their messages, whether acknowledged or not
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A frame that the recorder would not have: it is not in the file."""
+    """A frame that the recorder would not have: it is not in the file.
+
+    `number` is -1 where the answer came thousands of frames later, after an acknowledgement that covers it.
+    """
 
     number: int
     code: str
@@ -72,6 +76,7 @@ class Session:
         self._connection: Connection | None = None
         self._greeted = self._answered = False
         self._start_sequence = self._end_sequence = -1
+        self._recent: dict[int, tuple[int, int]] = {}  # sequence and number, by the sequence modulo _RECENT
         self._fruitless = 0
         self._flags = RESUME if resume else 0
         self._pause = 0.0
@@ -170,6 +175,7 @@ class Session:
         self._greeted = self._answered = False
         self._start_sequence = self._end_sequence = -1
         self.window.rewind()
+        self._recent.clear()
         connection = Connection(self._address, timeout_s, self._patience.answer, self._handle)
         self._connection = connection
         connection.send_message(Kind.HELLO, self._opening.hello)
@@ -235,6 +241,7 @@ class Session:
 
     def _send_frame(self, connection: Connection, frame: Kept) -> None:
         frame.sequence = connection.sequence
+        self._recent[frame.sequence % _RECENT] = (frame.sequence, frame.number)
         head = header(
             Kind.IMAGE,
             frame.sequence,
@@ -296,8 +303,16 @@ class Session:
         if reply.sequence == self._end_sequence:
             raise SeriesProblemError(f"{self.where}: the recorder cannot end the series {name!r}: {why}")
         frame = self.window.refuse(reply.sequence)
+        # One error for each channel may come: the first one takes it out here.
+        recent = self._recent.get(reply.sequence % _RECENT, (-1, -1))
+        if recent[0] == reply.sequence:
+            del self._recent[reply.sequence % _RECENT]
         if frame is None:
-            return
+            # An acknowledgement that covers it may come first. What was refused is not in the file.
+            if recent[0] != reply.sequence and reply.sequence + _RECENT > self._live().sequence:
+                return
+            self.acknowledged -= 1
+        number = frame.number if frame is not None else recent[1] if recent[0] == reply.sequence else -1
         self.refused_count += 1
         if len(self.refused) < _REFUSALS_KEPT:
-            self.refused.append(Refusal(frame.number, reply.code, reply.text))
+            self.refused.append(Refusal(number, reply.code, reply.text))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 import cbor2
 
-from penstock.client.crc32c import crc32c
+from penstock.client.crc32c import crc32c, patched
 
 HEADER_BYTES = 64
 RESUME = 1  # flag of start
@@ -51,7 +52,14 @@ def header(
     kind: Kind, sequence: int, message_bytes: int, message_crc: int, *, pixels_bytes: int = 0, flags: int = 0
 ) -> bytes:
     head = _HEAD.pack(b"PNST", 1, kind, flags, message_bytes, pixels_bytes, sequence, message_crc, 0)
-    return head + _CRC.pack(crc32c(head))
+    crc = patched(_crc_without(kind, flags, message_bytes, pixels_bytes), 60, 24, sequence)
+    return head + _CRC.pack(patched(crc, 60, 32, message_crc))
+
+
+@lru_cache
+def _crc_without(kind: Kind, flags: int, message_bytes: int, pixels_bytes: int) -> int:
+    """Of a header without its sequence number and its message's checksum: images have few others."""
+    return crc32c(_HEAD.pack(b"PNST", 1, kind, flags, message_bytes, pixels_bytes, 0, 0, 0))
 
 
 def message(kind: Kind, sequence: int, text: bytes, *, flags: int = 0) -> bytes:

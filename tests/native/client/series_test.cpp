@@ -1,0 +1,317 @@
+/// The client library beside the recorder's own TCP source, in one process.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "../stream/receiver.hpp"
+#include "client/penstock.hpp"
+
+namespace penstock::client {
+namespace {
+
+using stream::test::Receiver;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t rows = 30;
+constexpr std::uint64_t columns = 40;
+using Image = std::vector<std::uint16_t>;
+
+Image image_of(std::uint64_t number) {
+  Image image(rows * columns);
+  std::iota(image.begin(), image.end(), static_cast<std::uint16_t>(7 * number));
+  return image;
+}
+
+Options options_for(std::uint16_t port, std::string name = "s") {
+  return {"127.0.0.1:" + std::to_string(port), std::move(name), type_of<std::uint16_t>(), {rows, columns}};
+}
+
+void expect_image(const Frame& frame, std::uint64_t number) {
+  const auto image = image_of(number);
+  ASSERT_EQ(frame.payload.size(), image.size() * 2);
+  EXPECT_EQ(std::memcmp(frame.payload.data(), image.data(), frame.payload.size()), 0) << "frame " << number;
+}
+
+/// The status and the words of what `call` throws.
+template <typename Call>
+std::pair<int, std::string> thrown_by(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return {error.status(), error.what()};
+  }
+  return {PENSTOCK_OK, ""};
+}
+
+TEST(Client, EverythingThatIsToldArrives) {
+  Receiver receiver;
+  Map metadata;
+  const std::vector<std::uint32_t> mask(rows * columns, 3);
+  metadata.set("count_time", 0.25).set("saturation_value", 65000u).set("detector_description", "mine");
+  metadata.set("flatfield_enabled", true).set("detector_translation", std::vector<double>{0, 0, 0.1});
+  metadata.set("pixel_mask", Map().set_array("low", {rows, columns}, View(mask)));
+  Map user_data;
+  user_data.set("sample", "lysozyme").set("penstock", Map().set("other", -5));
+  auto options = options_for(receiver.port);
+  options.frames = 3;
+  options.channels = {"low", "high"};
+  options.series_id = 77;
+  options.metadata = &metadata;
+  options.user_data = &user_data;
+  options.element = Element{2, 4, 5};
+  Series series(options);
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    const auto low = image_of(number);
+    const auto high = image_of(number + 100);
+    Map values;
+    values.set("temperature", 20.5).set("step", static_cast<std::int64_t>(number) - 1).set("lamp", "on");
+    FrameInfo info;
+    info.metadata = &values;
+    info.start_time_ns = static_cast<std::int64_t>(number) * 1'000'000'000;
+    info.stop_time_ns = info.start_time_ns + 5;
+    info.real_time_ns = 4;
+    series.send(
+        {{"low", low.data(), low.size() * 2, PENSTOCK_PLAIN}, {"high", high.data(), high.size() * 2, PENSTOCK_PLAIN}},
+        info);
+  }
+  series.wait_acknowledged(10'000);
+  EXPECT_EQ(series.acknowledged(), 3u);
+  EXPECT_EQ(series.waiting(), 0u);
+  EXPECT_EQ(series.waiting_bytes(), 0u);
+  series.end();
+  EXPECT_EQ(thrown_by([&] { series.poll(); }).first, PENSTOCK_INVALID);
+
+  ASSERT_EQ(receiver.sink.rejected().size(), 0u) << receiver.sink.rejected()[0].second.message();
+  const auto started = receiver.sink.series().at(0);
+  EXPECT_EQ(started.id, 77u);
+  EXPECT_EQ(started.frames, 3u);
+  EXPECT_EQ(started.channels, (std::vector<std::string>{"low", "high"}));
+  ASSERT_TRUE(started.element);
+  EXPECT_EQ(started.element->number, 5u);
+  const auto frames = receiver.sink.frames();
+  ASSERT_EQ(frames.size(), 6u);
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(value(frames[i].number), i / 2);
+    EXPECT_EQ(frames[i].channel, i % 2);
+    expect_image(frames[i], i / 2 + 100 * (i % 2));
+    EXPECT_EQ(frames[i].exposure_start_ns, static_cast<std::int64_t>(i / 2) * 1'000'000'000);
+    EXPECT_EQ(frames[i].exposure_stop_ns, frames[i].exposure_start_ns + 5);
+    EXPECT_EQ(frames[i].exposure_real_ns, 4);
+    const std::vector<std::pair<std::string, MetaValue>> expected{
+        {"temperature", 20.5}, {"step", static_cast<std::int64_t>(i / 2) - 1}, {"lamp", std::string("on")}};
+    EXPECT_EQ(frames[i].metadata, expected);
+  }
+}
+
+TEST(Client, WhatIsNotCopiedIsKeptUntilItIsAcknowledged) {
+  Receiver receiver;
+  receiver.sink.acknowledges = false;
+  Series series(options_for(receiver.port));
+  const auto owner = std::make_shared<const Image>(image_of(0));
+  series.send(View(*owner), owner);
+  series.send(image_of(1));
+  ASSERT_TRUE(receiver.sink.wait_for_frames(2));
+  EXPECT_EQ(owner.use_count(), 2);
+  EXPECT_EQ(series.waiting(), 2u);
+  receiver.sink.session("s")->safe_below("s", FrameNumber{2});
+  series.wait_acknowledged(10'000);
+  EXPECT_EQ(owner.use_count(), 1);
+  // One that is not taken is let go at once.
+  EXPECT_EQ(thrown_by([&] { series.send(View(owner->data(), 5), owner); }).first, PENSTOCK_INVALID);
+  EXPECT_EQ(owner.use_count(), 1);
+  series.end();
+  const auto frames = receiver.sink.frames();
+  expect_image(frames.at(0), 0);
+  expect_image(frames.at(1), 1);
+}
+
+TEST(Client, ALostConnectionCostsNothing) {
+  auto receiver = std::make_unique<Receiver>();
+  receiver->sink.acknowledges = false;
+  const auto port = receiver->port;
+  auto options = options_for(port);
+  options.reconnect_timeout_ms = 20'000;
+  Series series(options);
+  for (std::uint64_t number = 0; number < 5; ++number) series.send(image_of(number));
+  ASSERT_TRUE(receiver->sink.wait_for_frames(5));
+  receiver->sink.session("s")->safe_below("s", FrameNumber{2});
+  while (series.acknowledged() < 2) series.poll();
+  receiver.reset();
+
+  // The next recorder knows nothing of it.
+  penstock::test::RecordingSink sink;
+  stream::TcpSourceOptions source_options;
+  source_options.port = port;
+  std::unique_ptr<Source> source;
+  std::thread later([&] {
+    std::this_thread::sleep_for(200ms);
+    source = stream::make_tcp_source(source_options).value();
+    EXPECT_TRUE(source->start(sink).ok());
+  });
+  series.send(image_of(5));
+  later.join();
+  series.wait_acknowledged(10'000);
+  series.end();
+  EXPECT_EQ(series.acknowledged(), 6u);
+  EXPECT_GE(series.resent(), 3u);
+  EXPECT_GE(series.reconnects(), 1u);
+  const auto frames = sink.frames();
+  ASSERT_EQ(frames.size(), 4u) << "what was acknowledged is not sent again";
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(value(frames[i].number), i + 2);
+    expect_image(frames[i], i + 2);
+  }
+}
+
+TEST(Client, MemoryForResendingIsBounded) {
+  Receiver receiver;
+  receiver.sink.acknowledges = false;
+  auto options = options_for(receiver.port);
+  options.resend_bytes = 3 * rows * columns * 2;
+  Series series(options);
+  FrameInfo info;
+  info.timeout_ms = 100;
+  for (std::uint64_t number = 0; number < 3; ++number) series.send(View(image_of(number)), info);
+  const auto [status, words] = thrown_by([&] { series.send(View(image_of(3)), info); });
+  EXPECT_EQ(status, PENSTOCK_TIMEOUT);
+  EXPECT_NE(words.find("3 frames of 7200 bytes"), std::string::npos) << words;
+  EXPECT_EQ(series.sent(), 3u);
+  ASSERT_TRUE(receiver.sink.wait_for_frames(3));
+  receiver.sink.session("s")->safe_below("s", FrameNumber{1});
+  info.timeout_ms = 10'000;
+  series.send(View(image_of(3)), info);
+  EXPECT_EQ(series.waiting(), 3u);
+  receiver.sink.session("s")->safe_below("s", FrameNumber{4});
+  series.wait_acknowledged(10'000);
+  series.end();
+  EXPECT_EQ(receiver.sink.frame_count(), 4u);
+}
+
+TEST(Client, RefusalsAndProblemsAreTold) {
+  Receiver receiver;
+  receiver.sink.on_put = [](const Frame& frame) {
+    return value(frame.number) == 1 ? Result<void>(make_error(Errc::mismatch, "not this one")) : Result<void>();
+  };
+  Series series(options_for(receiver.port));
+  for (std::uint64_t number = 0; number < 3; ++number) series.send(image_of(number));
+  const auto [status, words] = thrown_by([&] { series.end(); });
+  EXPECT_EQ(status, PENSTOCK_FRAMES_REFUSED);
+  EXPECT_NE(words.find("1 of 3 frames"), std::string::npos) << words;
+  ASSERT_EQ(series.refused().size(), 1u);
+  EXPECT_EQ(series.refused()[0].number, 1u);
+  EXPECT_EQ(series.refused()[0].reason, "not this one");
+  EXPECT_EQ(series.waiting(), 0u);
+
+  receiver.sink.problem = "no space left";
+  Series other(options_for(receiver.port, "t"));
+  const auto problem = thrown_by([&] { other.end(); });
+  EXPECT_EQ(problem.first, PENSTOCK_PROBLEM);
+  EXPECT_NE(problem.second.find("no space left"), std::string::npos);
+}
+
+TEST(Client, ASeriesThatIsLeftIsNotEnded) {
+  Receiver receiver;
+  { Series(options_for(receiver.port)).send(image_of(0)); }
+  ASSERT_TRUE(receiver.sink.wait_for_frames(1));
+  auto options = options_for(receiver.port);
+  EXPECT_EQ(thrown_by([&] { Series again(options); }).first, PENSTOCK_REFUSED);
+  EXPECT_EQ(receiver.sink.ends().size(), 0u);
+  options.resume = true;
+  Series again(options);
+  FrameInfo info;
+  info.number = 4;
+  again.send(View(image_of(4)), info);
+  EXPECT_EQ(thrown_by([&] { again.send(View(image_of(4)), info); }).first, PENSTOCK_INVALID);
+  again.end();
+  EXPECT_EQ(receiver.sink.ends().size(), 1u);
+  EXPECT_EQ(receiver.sink.frame_count(), 2u);
+}
+
+TEST(Client, WrongArgumentsAreSaidBeforeAnythingIsSent) {
+  stream::TcpSourceOptions with_token;
+  with_token.token = "secret";
+  Receiver receiver(with_token);
+  auto options = options_for(receiver.port);
+  options.token = "wrong";
+  EXPECT_EQ(thrown_by([&] { Series series(options); }).first, PENSTOCK_REFUSED);
+  options.token = "secret";
+  const auto without = [&](auto change) {
+    auto changed = options;
+    change(changed);
+    return thrown_by([&] { Series series(changed); }).first;
+  };
+  EXPECT_EQ(without([](Options& each) { each.address = "nowhere"; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.address = "127.0.0.1:99999"; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.address = ":1"; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.name = ""; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.name = std::string(257, 'x'); }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.type = 11; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.shape = {5}; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.shape = {5, 0}; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.channels = {"a", "a"}; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.element = Element{1, 2, 2}; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.resend_bytes = 0; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.address = "127.0.0.1:1", each.connect_timeout_ms = 100; }),
+            PENSTOCK_DISCONNECTED);
+  Map reserved;
+  reserved.set("channels", "x");
+  EXPECT_EQ(without([&](Options& each) { each.metadata = &reserved; }), PENSTOCK_INVALID);
+  EXPECT_EQ(thrown_by([&] { reserved.set("channels", "twice"); }).first, PENSTOCK_INVALID);
+  EXPECT_EQ(thrown_by([&] { reserved.set("", 1); }).first, PENSTOCK_INVALID);
+
+  Series series(options);
+  EXPECT_EQ(thrown_by([&] { series.send(View(std::vector<std::int16_t>(rows * columns))); }).first, PENSTOCK_INVALID);
+  EXPECT_EQ(thrown_by([&] { series.send(std::vector<std::uint16_t>(3)); }).first, PENSTOCK_INVALID);
+  EXPECT_EQ(thrown_by([&] { series.send(std::vector<Pixels>()); }).first, PENSTOCK_INVALID);
+  EXPECT_EQ(thrown_by([&] { series.send({Pixels{"b", "xx", 2, PENSTOCK_BSLZ4}}); }).first, PENSTOCK_INVALID);
+  EXPECT_EQ(thrown_by([&] { series.send({Pixels{"0", "xx", 2, 9}}); }).first, PENSTOCK_INVALID);
+  FrameInfo info;
+  info.start_time_ns = -2;
+  EXPECT_EQ(thrown_by([&] { series.send(View(image_of(0)), info); }).first, PENSTOCK_INVALID);
+  EXPECT_EQ(series.sent(), 0u);
+  series.send(image_of(0));
+  series.end();
+  EXPECT_EQ(receiver.sink.frame_count(), 1u);
+}
+
+TEST(Client, NullHandlesAreErrors) {
+  penstock_frame frame = PENSTOCK_FRAME_INIT;
+  int released = 0;
+  frame.release = [](void* count) { ++*static_cast<int*>(count); };
+  frame.release_context = &released;
+  EXPECT_EQ(penstock_send(nullptr, &frame), PENSTOCK_INVALID);
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(penstock_begin(nullptr), PENSTOCK_INVALID);
+  EXPECT_EQ(penstock_set_name(nullptr, "x"), PENSTOCK_INVALID);
+  EXPECT_EQ(penstock_end(nullptr), PENSTOCK_INVALID);
+  EXPECT_EQ(penstock_count(nullptr, PENSTOCK_COUNT_SENT), 0u);
+  EXPECT_STRNE(penstock_error(nullptr), "");
+  penstock_free(nullptr);
+  penstock_map_free(nullptr);
+  EXPECT_EQ(penstock_map_text(nullptr, "a", "b"), PENSTOCK_INVALID);
+  EXPECT_EQ(penstock_version(), static_cast<std::uint32_t>(PENSTOCK_VERSION));
+  EXPECT_STREQ(penstock_status_text(PENSTOCK_TIMEOUT), "timeout");
+  EXPECT_STREQ(penstock_status_text(99), "unknown");
+}
+
+/// Several series at once, each on a thread of its own.
+TEST(Client, DifferentSeriesAreIndependent) {
+  Receiver receiver;
+  receiver.sink.keeps_frames = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      Series series(options_for(receiver.port, "series-" + std::to_string(i)));
+      for (std::uint64_t number = 0; number < 200; ++number) series.send(image_of(number));
+      series.end();
+      EXPECT_EQ(series.acknowledged(), 200u);
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(receiver.sink.frame_count(), 800u);
+}
+
+}  // namespace
+}  // namespace penstock::client
