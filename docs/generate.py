@@ -20,7 +20,15 @@ from penstock.cli import application
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Baseline, Campaign, View
 from penstock.model.comparisons import Comparison, Trend
-from penstock.model.configuration import ChannelFilter, Codec, Configuration, Metrics, TcpSource, ZmqSource
+from penstock.model.configuration import (
+    ChannelFilter,
+    Codec,
+    Configuration,
+    Metrics,
+    PvaSource,
+    TcpSource,
+    ZmqSource,
+)
 from penstock.model.datasheet import DataSheet
 from penstock.model.layout.own_tree import GROUPS, ITEMS, KEPT
 from penstock.model.layout.yaml_layout import AttributeFrom, LayoutFile, LayoutNode, LayoutParameter
@@ -168,6 +176,7 @@ def configuration_page() -> str:
     for title, model in (
         ("A source of kind tcp", TcpSource),
         ("A source of kind zmq", ZmqSource),
+        ("A source of kind pva", PvaSource),
         ("files", FilesPlan),
         ("codec", Codec),
         ("codec.channels", ChannelFilter),

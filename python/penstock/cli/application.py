@@ -18,6 +18,15 @@ COMMANDS = {
             "penstock record --listen 10.1.2.3:9900 --token-file token.txt --folder /data",
         ],
     ),
+    "pva": Later(
+        "penstock.cli.pva:pva_command",
+        short_help="Send the frames of an EPICS areaDetector to a recorder.",
+        examples=[
+            "penstock pva 13SIM1:Pva1:Image --to tcp://127.0.0.1:9900",
+            "penstock pva 13SIM1:Pva1:Image --frames 1000 --start detector.yaml",
+            "penstock pva 13SIM1:Pva1:Image --name-attribute Scan --name '{attribute}'",
+        ],
+    ),
     "simulate": Later(
         "penstock.cli.simulate:simulate_command",
         examples=[

@@ -1,13 +1,16 @@
 """`penstock record`"""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from penstock.cli.common import err, out, print_json, print_json_line, reports_errors, warn
+from penstock.cli.pva import pva_given, read_start
 from penstock.files.storage import storage_facts
+from penstock.model.configuration import PvaSource
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event
 from penstock.model.layout.find import describe, load_layout
@@ -16,6 +19,7 @@ from penstock.model.overrides import RecordOptions, configuration_from
 from penstock.model.plans import RecorderPlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
 from penstock.programs.locate import find_program, layouts_folder
+from penstock.programs.pva import require_p4p
 from penstock.programs.ranks import Ranks
 from penstock.programs.record import placement_of, record, try_out
 from penstock.report.layouts import layout_tree
@@ -55,6 +59,36 @@ def record_command(
         typer.Option(
             metavar="ENDPOINT",
             help="Pull Stream V2 from a detector, for example tcp://127.0.0.1:31001; repeatable.",
+        ),
+    ] = None,
+    pva: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHANNEL",
+            help="Watch an NTNDArray channel of EPICS areaDetector, for example 13SIM1:Pva1:Image;"
+            " repeatable. `penstock pva` does it apart from the recorder.",
+        ),
+    ] = None,
+    pva_frames: Annotated[
+        int | None, typer.Option(metavar="N", help="With --pva: frames of a series. [default: open end]")
+    ] = None,
+    pva_idle_end: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="With --pva: a series ends after so long without a frame. [default: 60]"
+        ),
+    ] = None,
+    pva_name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="With --pva: names series; {channel}, {date}. [default: {channel}-{date}]",
+        ),
+    ] = None,
+    pva_start: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --pva: YAML with what the channel does not tell, as pixel_size_x."
         ),
     ] = None,
     codec: Annotated[
@@ -196,6 +230,13 @@ def record_command(
             layout=layout,
             log_level=log_level,
             metrics=metrics,
+            pva=pva or [],
+            pva_settings=pva_given(
+                frames=pva_frames,
+                idle_end_s=pva_idle_end,
+                name=pva_name,
+                start=None if pva_start is None else read_start(pva_start),
+            ),
         ),
     )
     _require_folder(settings.folder.absolute())
@@ -203,17 +244,21 @@ def record_command(
     chosen = _layout(settings.layout)
     plan = settings.plan(storage=storage, layout=chosen)
     team = _ranks(ranks, mpi)
+    if settings.pva_sources:
+        _require_possible(team)
     if dry_run:
         try_out(plan, _log_line, team)
         _show_plan(plan, json, team)
         if not json and chosen is not None:
             err().print(layout_tree(chosen))
+        for source in settings.pva_sources:
+            err().print(f"pvAccess: {source.channel}", markup=False)
         _show_storage(storage, settle_store(settings.store, storage)[1])
         return
     if show_placement:
         _show_placement(plan, json)
         return
-    _record(plan, json, team)
+    _record(plan, json, team, settings.pva_sources)
 
 
 def _layout(choice: str) -> Layout | None:
@@ -232,6 +277,16 @@ def _ranks(count: int, mpi: str) -> Ranks | None:
             return Ranks(count, mpi) if count > 1 else None
         case _:
             raise UsageError(f'--mpi: "{mpi}" is not known', "openmpi or mpich")
+
+
+def _require_possible(team: Ranks | None) -> None:
+    """Of a pvAccess source."""
+    if team is not None:
+        raise UsageError(
+            "a pvAccess source sends to one recorder, and --ranks starts several",
+            "leave --pva out, and start `penstock pva CHANNEL --to tcp://HOST:PORT` beside it",
+        )
+    require_p4p()
 
 
 def _require_folder(folder: Path) -> None:
@@ -274,7 +329,7 @@ def _show_placement(plan: RecorderPlan, json: bool) -> None:
         out().print(table)
 
 
-def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
+def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None, channels: Sequence[PvaSource] = ()) -> None:
     with ProgressView(err()) as view:
 
         def on_event(event: Event) -> None:
@@ -283,7 +338,11 @@ def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
             else:
                 show(view, event)
 
-        recording = record(plan, on_event, view.say, ranks)
+        recording = record(plan, on_event, view.say, ranks, channels)
+    if recording.source_problems and not recording.failed:
+        raise PenstockError(
+            "; ".join(recording.source_problems), "the lines before tell which frames, and of which series"
+        )
     if recording.failed:
         count = len(recording.ended) + recording.refused
         raise PenstockError(

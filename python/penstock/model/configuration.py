@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -29,6 +30,7 @@ from penstock.model.plans import (
     TcpSourcePlan,
     ZmqSourcePlan,
 )
+from penstock.model.pva import PvaSettings
 from penstock.model.storage import StorageFacts, settle_store
 from penstock.model.units import Size, format_size, is_loopback, split_address
 
@@ -95,6 +97,12 @@ class ZmqSource(Plan):
 
     def plan(self, _environment: Mapping[str, str]) -> ZmqSourcePlan:
         return ZmqSourcePlan(endpoint=self.endpoint, bind=self.bind)
+
+
+class PvaSource(PvaSettings):
+    """Watches an NTNDArray channel of EPICS areaDetector, over pvAccess, in a process of its own."""
+
+    kind: Literal["pva"]
 
 
 class Metrics(Plan):
@@ -191,7 +199,7 @@ class Codec(EncodingPlan):
         return CodecPlan(encoding="none", level=0, block_bytes=0, filters=filters)
 
 
-def _default_sources() -> list[TcpSource | ZmqSource]:
+def _default_sources() -> list[TcpSource | ZmqSource | PvaSource]:
     return [TcpSource()]
 
 
@@ -217,7 +225,7 @@ class Configuration(Plan):
         description="what is in a file, and where: a ready layout (`penstock layout list`) or a file in YAML"
         " or in areaDetector's XML; see docs/how-to/lay-out-a-file.md",
     )
-    sources: list[Annotated[TcpSource | ZmqSource, Field(discriminator="kind")]] = Field(
+    sources: list[Annotated[TcpSource | ZmqSource | PvaSource, Field(discriminator="kind")]] = Field(
         default_factory=_default_sources, min_length=1, description="where frames come from"
     )
     codec: Codec = Field(default_factory=lambda: Codec.model_validate({}), description="compression")
@@ -391,7 +399,7 @@ class Configuration(Plan):
             resume=self.resume,
             files=self.files,
             layout=None if layout is None else layout.plan(),
-            sources=[source.plan(environment) for source in self.sources],
+            sources=self._source_plans(environment),
             codec=self.codec.plan(),
             chunk=self.chunk,
             scan=self.scan,
@@ -401,7 +409,7 @@ class Configuration(Plan):
             when_full=self.when_full,
             frame_bytes_max=self.frame_bytes_max,
             series_limit=self.series_limit,
-            end_timeout_s=self.end_timeout_s,
+            end_timeout_s=self._end_timeout_s(),
             idle_timeout_s=self.idle_timeout_s,
             store=store,
             stall_limit_ms=self.stall_limit_ms,
@@ -409,6 +417,22 @@ class Configuration(Plan):
             machine=self.machine,
             log_level=self.log_level,
         )
+
+    @property
+    def pva_sources(self) -> list[PvaSource]:
+        return [source for source in self.sources if isinstance(source, PvaSource)]
+
+    def _end_timeout_s(self) -> float:
+        """Behind the end of a pvAccess source's series nothing comes: what it lacks is lost."""
+        only_pva = len(self.pva_sources) == len(self.sources)
+        return 0.0 if only_pva and "end_timeout_s" not in self.model_fields_set else self.end_timeout_s
+
+    def _source_plans(self, environment: Mapping[str, str]) -> list[TcpSourcePlan | ZmqSourcePlan]:
+        """Those of the recorder itself. The last one is for the processes that watch pvAccess channels."""
+        plans = [source.plan(environment) for source in self.sources if not isinstance(source, PvaSource)]
+        if self.pva_sources:
+            plans.append(TcpSourcePlan(host="127.0.0.1", port=0, token=secrets.token_hex(16)))
+        return plans
 
 
 def read_token(token_file: Path | None, environment: Mapping[str, str]) -> str | None:

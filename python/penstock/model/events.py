@@ -160,6 +160,48 @@ class Waiting(Event):
     over: bool = False  # there is one
 
 
+class PvaChannel(Event):
+    """The source's channel was found, or is gone."""
+
+    channel: str = ""
+    state: Literal["connected", "disconnected"]
+
+
+class FrameProblem(Event):
+    """A frame that came over pvAccess and cannot be recorded, or not as it is."""
+
+    unique_id: int | None = None
+    message: str = ""
+
+
+class PvaProgress(Event):
+    channel: str = ""
+    series_unique_id: str = ""
+    frames_received: int = 0
+    frames_sent: int = 0
+    acknowledged: int = 0
+    missed: int = 0
+    damaged: int = 0
+
+
+class PvaSeriesEnd(Event):
+    """What the source knows of a series; `missed` are gaps in uniqueId."""
+
+    channel: str = ""
+    series_unique_id: str = ""
+    reason: str = ""
+    first_unique_id: int = 0
+    frames_received: int = 0
+    frames_sent: int = 0
+    acknowledged: int = 0
+    missed: int = 0
+    late: int = 0
+    repeated: int = 0
+    damaged: int = 0
+    refused: int = 0
+    problem: str | None = None
+
+
 class DetectorProgress(Event):
     frames_sent: int = 0
     frames: int = 0
@@ -248,7 +290,16 @@ class RecoverReport(Event):
     seconds: float = 0.0
 
 
-_COMMON: dict[str, type[Event]] = {"listening": Listening, "series_start": SeriesStart, "rejected": Rejected}
+_COMMON: dict[str, type[Event]] = {
+    "listening": Listening,
+    "series_start": SeriesStart,
+    "rejected": Rejected,
+    # Of the pvAccess source; `penstock record` tells them beside the recorder's.
+    "channel": PvaChannel,
+    "frame_problem": FrameProblem,
+    "source_progress": PvaProgress,
+    "source_series_end": PvaSeriesEnd,
+}
 _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
     "penstock-recorder": {
         "progress": RecorderProgress,

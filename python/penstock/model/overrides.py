@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from penstock.model.configuration import Configuration
 from penstock.model.errors import UsageError
+from penstock.model.pva import PvaSettings
 from penstock.model.yaml_file import describe_problem, read_yaml
 
 _OPTION_OF = {
@@ -52,6 +53,8 @@ class RecordOptions:
     layout: str | None = None
     log_level: str | None = None
     metrics: str | None = None
+    pva: list[str] = field(default_factory=list)
+    pva_settings: dict[str, Any] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
         """As configuration fields, those that were given."""
@@ -89,7 +92,8 @@ class RecordOptions:
 
     def _sources(self) -> list[dict[str, Any]]:
         tcp = [{"kind": "tcp", "listen": address, "token_file": self.token_file} for address in self.listen]
-        return tcp + [{"kind": "zmq", "endpoint": endpoint} for endpoint in self.zmq]
+        zmq = [{"kind": "zmq", "endpoint": endpoint} for endpoint in self.zmq]
+        return tcp + zmq + [{"kind": "pva", "channel": each, **self.pva_settings} for each in self.pva]
 
 
 def configuration_from(path: Path | None, options: RecordOptions) -> Configuration:
@@ -113,6 +117,15 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
         raise UsageError("\n".join(problems), "`penstock record --help` lists all options") from error
 
 
+def pva_settings(channel: str, given: dict[str, Any]) -> PvaSettings:
+    """Of one channel. A UsageError names the field."""
+    try:
+        return PvaSettings.model_validate({"channel": channel, **given})
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, each['loc']))}: {_message(each)}" for each in error.errors()]
+        raise UsageError("\n".join(problems), "`penstock pva --help` lists all options") from error
+
+
 def parse_shape(text: str, option: str) -> list[int]:
     """The numbers of "256x1024"; none for "frame"."""
     if text == "frame":
@@ -127,8 +140,10 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _option(problem: Any) -> str:
-    location = [part for part in problem["loc"] if part not in ("tcp", "zmq")]
+    location = [part for part in problem["loc"] if part not in ("tcp", "zmq", "pva")]
     if location[:1] == ["sources"]:
+        if "pva" in problem["loc"]:
+            return f"--pva, {location[-1]}: "
         return "--listen: " if "tcp" in problem["loc"] else "--zmq: "
     path = ".".join(str(part) for part in location)
     return f"{_OPTION_OF.get(path, '--' + path.replace('_', '-'))}: " if path else ""

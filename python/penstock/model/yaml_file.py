@@ -68,7 +68,7 @@ def parse_yaml(text: str, model: type[Model], name: str, page: str = _PAGE) -> M
 
 def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     """One problem that pydantic found, as "file:line: field: what is wrong (value)"."""
-    location = [part for part in problem["loc"] if part not in ("tcp", "zmq")]
+    location = [part for part in problem["loc"] if part not in ("tcp", "zmq", "pva")]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
     line = _line_of(tree, location)
     where = f"{name}:{line}" if line else name

@@ -10,6 +10,7 @@ import queue
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -50,6 +51,12 @@ def _plan_file(plan: BaseModel) -> Path:
     return Path(name)
 
 
+class Signalled(Protocol):
+    """Whoever passes signals on."""
+
+    def signal(self, number: int) -> None: ...
+
+
 @dataclass(frozen=True)
 class Message:
     """An event of one program, or (event None) its end."""
@@ -71,8 +78,11 @@ class Program:
         ranks: Ranks | None = None,
         options: tuple[str, ...] = (),
         patience_s: float | None = 30.0,
+        module: str | None = None,
     ) -> None:
         """With `ranks` it is a job; the program must know --stop-at-eof then. `options` are its own.
+
+        `module` is of this package: it runs in a Python of its own, in the place of a native program.
 
         When it is told to stop it has `patience_s`; None is for ever: it may hold what is nowhere else.
         """
@@ -85,13 +95,14 @@ class Program:
         self._patience_s = patience_s
         self._is_left = False
         self._is_job = ranks is not None
-        path: Path = find_program(name)
+        path = Path(sys.executable) if module else find_program(name)
         self._plan_file: Path | None = None
         try:
             if ranks is None:
                 # It ends with this process, so that no recorder stays behind unseen.
                 lifetime = ("--for", str(os.getpid()))
-                command, environment = [str(path), "--plan", "-", *lifetime, *options], _alone()
+                program = [str(path), *(["-m", module] if module else [])]
+                command, environment = [*program, "--plan", "-", *lifetime, *options], _alone()
             else:
                 launcher = ranks.command(path)
                 self._plan_file = _plan_file(plan)
@@ -184,6 +195,11 @@ class Program:
         with contextlib.suppress(OSError):
             self._process.stdin.close()
 
+    def messages(self) -> Iterator[Message]:
+        """Events and ends of all programs that share the inbox, for ever."""
+        while True:
+            yield self._next()
+
     def events(self) -> Iterator[Event]:
         """The events until the program ends. Only for a program with an inbox of its own."""
         while (event := self._next().event) is not None:
@@ -260,7 +276,7 @@ class Program:
 
 
 @contextlib.contextmanager
-def forwarding_signals(*programs: Program) -> Iterator[None]:
+def forwarding_signals(*programs: Signalled) -> Iterator[None]:
     """SIGINT and SIGTERM go to the programs instead of ending this one. For the main thread."""
 
     def forward(number: int, _frame: object) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.model.errors import ExitCode, PenstockError
@@ -15,12 +15,15 @@ from penstock.model.events import (
     SeriesStart,
     Stopped,
 )
-from penstock.model.plans import RecorderPlan
-from penstock.programs.process import LogLine, Program, forwarding_signals
+from penstock.model.plans import RecorderPlan, TcpSourcePlan
+from penstock.model.pva import PvaPlan, PvaSettings
+from penstock.programs.process import LogLine, Program
+from penstock.programs.pva import Beside
 from penstock.programs.ranks import Ranks
 
 _REFUSALS_KEPT = 20
 _FILES_NAMED = 5
+_RECONNECT_S = 5.0
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Recording:
     ended: list[RecorderSeriesEnd] = field(default_factory=list)
     refused: int = 0
     refusals: list[SeriesRefused] = field(default_factory=list)  # the first of them
+    source_problems: list[str] = field(default_factory=list)  # of the pvAccess sources
 
     @property
     def problems(self) -> list[str]:
@@ -41,7 +45,8 @@ class Recording:
         ]
         found += [f"{series.series_unique_id} was refused: {series.message}" for series in self.refusals]
         more = self.refused - len(self.refusals)
-        return found + ([f"{more} more were refused"] if more > 0 else [])
+        found += [f"{more} more were refused"] if more > 0 else []
+        return found + self.source_problems
 
     @property
     def failed(self) -> int:
@@ -53,8 +58,12 @@ def record(
     on_event: Callable[[Event], None],
     on_log: LogLine | None = None,
     ranks: Ranks | None = None,
+    channels: Sequence[PvaSettings] = (),
 ) -> Recording:
-    """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first."""
+    """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first.
+
+    `channels` of pvAccess are watched by processes beside it, which send to the last of its TCP sources.
+    """
     recording = Recording()
     refusals: dict[str, SeriesRefused] = {}
     open_files: dict[str, str] = {}
@@ -62,12 +71,13 @@ def record(
     stopped: Stopped | None = None
     with (
         Program("penstock-recorder", plan, on_log=on_log, ranks=ranks, patience_s=None) as recorder,
-        forwarding_signals(recorder),
+        Beside(recorder, on_log) as beside,
     ):
-        for event in recorder.events():
+        for event in beside.events():
             match event:
                 case Listening():
                     listened = True
+                    beside.start([_pva_plan(plan, channel, event.sources[-1]) for channel in channels])
                 case SeriesStart():
                     open_files[event.series_unique_id] = event.file
                     refusals.pop(event.series_unique_id, None)
@@ -89,7 +99,23 @@ def record(
             allowed=(ExitCode.FINE, ExitCode.FAILED) if stopped and recording.failed else (ExitCode.FINE,),
             remedy_of_death=_how_to_recover(plan, list(open_files.values())) if died else None,
         )
+        recording.source_problems = beside.problems()
     return recording
+
+
+def _pva_plan(plan: RecorderPlan, channel: PvaSettings, address: str) -> PvaPlan:
+    own = plan.sources[-1]
+    assert isinstance(own, TcpSourcePlan)
+    settings = channel.model_dump(exclude={"kind"})
+    return PvaPlan(
+        **settings,
+        to=address,
+        token=own.token,
+        series_limit=plan.series_limit,
+        frame_bytes_max=plan.frame_bytes_max,
+        # It lives and dies with this recorder.
+        reconnect_recorder_s=_RECONNECT_S,
+    )
 
 
 def _how_to_recover(plan: RecorderPlan, files: list[str]) -> str:

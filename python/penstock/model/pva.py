@@ -1,0 +1,139 @@
+"""What the pvAccess source does: `sources` of kind `pva`, and the plan of the process that does it."""
+
+import re
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from penstock.model.plans import GIB, MIB, Plan
+from penstock.model.units import Size
+
+# Fields of the start message that the channel does not tell; docs/reference/stream-v2.md has them.
+_NUMBERS = (
+    "beam_center_x", "beam_center_y", "count_time", "frame_time", "incident_energy", "incident_wavelength",
+    "pixel_size_x", "pixel_size_y", "sensor_thickness",
+)  # fmt: skip
+_TEXTS = ("detector_description", "detector_serial_number", "sensor_material")
+_SWITCHES = (
+    "countrate_correction_enabled",
+    "flatfield_enabled",
+    "pixel_mask_enabled",
+    "virtual_pixel_interpolation_enabled",
+)
+_OTHERS = ("detector_translation", "goniometer", "saturation_value", "user_data")
+START_FIELDS = (*_NUMBERS, *_TEXTS, *_SWITCHES, *_OTHERS)
+
+
+def check_start(fields: dict[str, Any]) -> None:
+    """A ValueError that names the field and the value."""
+    for name, value in fields.items():
+        if name not in START_FIELDS:
+            raise ValueError(f'start has no field "{name}"; known are {", ".join(START_FIELDS)}')
+        if name in ("user_data", "goniometer"):
+            if not isinstance(value, dict):
+                raise ValueError(f"start.{name} is {value!r}; `name: value` lines are expected")
+        elif isinstance(value, dict):
+            _check_reference(name, value)
+        elif not _fits(name, value):
+            raise ValueError(f"start.{name} is {value!r}, which does not fit it")
+
+
+def _fits(name: str, value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if name in _NUMBERS:
+        return number
+    if name in _TEXTS:
+        return isinstance(value, str)
+    if name in _SWITCHES:
+        return isinstance(value, bool)
+    if name == "detector_translation":
+        return isinstance(value, list) and len(value) == 3
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _check_reference(name: str, value: dict[str, Any]) -> None:
+    attribute, scale = value.get("attribute"), value.get("scale", 1.0)
+    if set(value) - {"attribute", "scale"} or not isinstance(attribute, str) or not attribute:
+        raise ValueError(
+            f"start.{name} is {value!r}; write a value, or {{attribute: NAME}}, with a scale if it needs one"
+        )
+    if not isinstance(scale, int | float) or (name in _TEXTS and "scale" in value):
+        raise ValueError(f"start.{name} has the scale {scale!r}; a number is expected, and none for a text")
+
+
+class PvaSettings(Plan):
+    """An NTNDArray channel of EPICS areaDetector, over pvAccess."""
+
+    channel: str = Field(min_length=1, max_length=256, description="for example `13SIM1:Pva1:Image`")
+    frames: int = Field(
+        0, ge=0, le=2**31, description="after so many frames a series ends and the next begins; 0: open end"
+    )
+    idle_end_s: float = Field(
+        60.0, ge=0, le=86400, description="after so long without a frame a series ends; 0: never"
+    )
+    reconnect_s: float = Field(
+        60.0, ge=0, le=86400, description="a series stays open so long while the channel is disconnected"
+    )
+    first_unique_id: int | None = Field(
+        None, ge=0, le=2**31 - 1, description="that of frame 0; without it, that of the first frame that came"
+    )
+    initial: Literal["skip", "keep"] = Field(
+        "skip",
+        description="the value that the channel has when it is first connected: an old frame, as a rule",
+    )
+    name: str = Field(
+        "{channel}-{date}",
+        description="names the series: {channel} and {date} are filled in, and {attribute}",
+    )
+    name_attribute: str = Field(
+        "",
+        description="attribute that is {attribute} in `name`; where its value changes the next series begins",
+    )
+    pipeline: bool = Field(
+        False,
+        description="`record[pipeline=true]`: the server sends no more than the source takes. Servers with"
+        " PVXS then keep the last frames back after a standstill, until another one comes",
+    )
+    queue_frames: int = Field(32, ge=2, le=4096, description="frames that pvAccess holds (`queueSize`)")
+    reorder_frames: int = Field(
+        16, ge=0, le=1024, description="so many frames are held to wait for one whose uniqueId is lower"
+    )
+    gap_frames_max: int = Field(
+        100_000, ge=1, le=2**31, description="a uniqueId that jumps by more than this begins the next series"
+    )
+    buffer_bytes: Size = Field(
+        GIB, ge=16 * MIB, le=2**42, description="memory for frames that the recorder has not acknowledged"
+    )
+    start: dict[str, Any] = Field(
+        default_factory=dict,
+        description="fields of the start message: a value, or of the first frame"
+        " `{attribute: NAME, scale: 1e-3}`",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _template(cls, value: str) -> str:
+        rest = re.sub(r"\{(channel|date|attribute)\}", "x", value)
+        if not rest or re.search(r"[{}/\0]", rest) or len(value) > 200:
+            raise ValueError(f'name is "{value}"; placeholders are {{channel}}, {{date}} and {{attribute}}')
+        return value
+
+    @field_validator("start")
+    @classmethod
+    def _start(cls, value: dict[str, Any]) -> dict[str, Any]:
+        check_start(value)
+        return value
+
+
+class PvaPlan(PvaSettings):
+    """What the source's process runs."""
+
+    to: str
+    token: str | None = None
+    series_limit: int = Field(0, ge=0)
+    frame_bytes_max: int = Field(GIB, ge=1)
+    reconnect_recorder_s: float = Field(60.0, ge=0)
+
+    def without_token(self) -> "PvaPlan":
+        """To be shown."""
+        return self.model_copy(update={"token": None if self.token is None else "…"})

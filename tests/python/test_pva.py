@@ -1,0 +1,418 @@
+"""Frames of a real pvAccess server are in the file as they were posted, and what was lost is seen to be."""
+
+import importlib.util
+import itertools
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy as np
+import pytest
+from conftest import Record, RecordCommand
+from mid_series import native_recorder
+from ports import free_ports
+from pva_server import CHANNEL, PvaServer, compressed, image, images
+
+from penstock.model.errors import PenstockError
+from penstock.model.events import (
+    Event,
+    FrameProblem,
+    PvaChannel,
+    PvaProgress,
+    PvaSeriesEnd,
+    RecorderSeriesEnd,
+)
+from penstock.model.pva import PvaPlan
+from penstock.pva.source import run_source
+
+WAIT_S = 30
+# As many as a test posts at once: pvAccess itself loses none then.
+QUEUE = 256
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PvaServer]:
+    with PvaServer(free_ports(2)) as found:
+        yield found
+
+
+@pytest.fixture
+def server(running: PvaServer, monkeypatch: pytest.MonkeyPatch) -> PvaServer:
+    for name, value in running.environment.items():
+        monkeypatch.setenv(name, value)
+    running.restart_if_dead()
+    return running
+
+
+@pytest.fixture
+def recorder(record: Record, tmp_path: Path) -> RecordCommand:
+    """It does not wait for frames behind an end."""
+    settings = tmp_path / "recorder.yaml"
+    settings.write_text("end_timeout_s: 0\n")
+    return record(tmp_path, str(settings))
+
+
+class Source:
+    """run_source in a thread, with the events that it told."""
+
+    def __init__(self, address: str, **settings: Any) -> None:
+        self.plan = PvaPlan(**({"channel": CHANNEL, "to": address, "queue_frames": QUEUE} | settings))
+        self.inbox: queue.Queue[Event] = queue.Queue()
+        self.events: list[Event] = []
+        self.ended: list[list[str] | PenstockError] = []
+        self.stop, self.at_once = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.ended.append(run_source(self.plan, self.inbox.put, self.stop, self.at_once))
+        except PenstockError as error:
+            self.ended.append(error)
+
+    def until(self, is_it: Callable[[Event], bool]) -> Event:
+        give_up = time.monotonic() + WAIT_S
+        while time.monotonic() < give_up:
+            try:
+                self.events.append(self.inbox.get(timeout=0.2))
+            except queue.Empty:
+                assert self.thread.is_alive(), (self.ended, self.events)
+                continue
+            if is_it(self.events[-1]):
+                return self.events[-1]
+        raise AssertionError(self.events)
+
+    def connected(self) -> "Source":
+        self.until(lambda event: isinstance(event, PvaChannel) and event.state == "connected")
+        return self
+
+    def received(self, count: int) -> None:
+        """Of the open series."""
+        self.until(lambda event: isinstance(event, PvaProgress) and event.frames_received >= count)
+
+    def end(self) -> list[str]:
+        self.stop.set()
+        self.thread.join(WAIT_S)
+        while not self.inbox.empty():
+            self.events.append(self.inbox.get())
+        (found,) = self.ended
+        if isinstance(found, PenstockError):
+            raise found
+        return found
+
+    def series(self) -> list[PvaSeriesEnd]:
+        return sorted(
+            (event for event in self.events if isinstance(event, PvaSeriesEnd)), key=lambda each: each.time
+        )
+
+    def problems(self) -> list[str]:
+        return [event.message for event in self.events if isinstance(event, FrameProblem)]
+
+
+Watch = Callable[..., Source]
+
+
+@pytest.fixture
+def watch(server: PvaServer) -> Iterator[Watch]:
+    started: list[Source] = []
+
+    def start(recorder: RecordCommand, **settings: Any) -> Source:
+        started.append(Source(recorder.address, **settings))
+        return started[-1].connected()
+
+    yield start
+    for source in started:
+        source.at_once.set()
+        source.stop.set()
+        source.thread.join(WAIT_S)
+
+
+def stored(folder: Path, name: str) -> Any:
+    with h5py.File(folder / f"{name}.h5") as file:
+        return file["/entry/data/data"][...]
+
+
+def test_the_command_records_until_ctrl_c(server: PvaServer, record: Record, tmp_path: Path) -> None:
+    """Gaps are missing frames, attributes are columns, and the start file tells the rest."""
+    start = tmp_path / "start.yaml"
+    start.write_text(
+        "pixel_size_x: 75e-6\npixel_size_y: 75.0e-6\ncount_time: {attribute: Temperature, scale: 0.001}\n"
+        "sensor_material: Si\nuser_data: {sample: lysozyme}\n".replace("75e-6", "0.000075")
+    )
+    server.post([900])  # old when the source comes
+    recorder = record(
+        tmp_path, "--pva", CHANNEL, "--pva-name", "{channel}", "--pva-start", str(start), listen=False
+    )
+    recorder.until(PvaChannel)
+    ids = [*range(11, 21), *range(24, 31)]
+    server.post(ids, attributes={"Shutter": "open"})
+    recorder.until(PvaProgress)
+    code, log = recorder.stop(signal.SIGINT)
+    assert code == 0, log
+    # stop() has taken what was left of the events.
+    with h5py.File(tmp_path / "TEST-Pva1-Image.h5") as file:
+        data, state = file["/entry/data/data"][...], file["/entry/penstock/frame_state"][...]
+        there = np.array(ids) - 11
+        assert state.tolist() == [1 if number in there else 0 for number in range(20)]
+        assert np.array_equal(data[there], images(ids))
+        columns = file["/entry/metadata"]
+        assert columns["NDArrayUniqueId"][there].tolist() == ids
+        assert columns["Temperature"][there].tolist() == [20.5 + each for each in ids]
+        assert columns["Lamp"].asstr()[12 + 1] == "lamp 24"
+        assert columns["Vector"].asstr()[0] == "[11,12,13]"
+        assert columns["NDArrayTimeStamp"][0] == 1_700_000_011.5 - 631_152_000
+        assert columns["NDArrayEpicsTSSec"][0] == 1_700_000_011 - 631_152_000
+        assert columns["NDArrayEpicsTSnSec"][0] == 250_000_000
+        detector = file["/entry/instrument/detector"]
+        assert detector["x_pixel_size"][()] == 75e-6
+        assert detector["count_time"][()] == pytest.approx(0.0315)
+        user_data = file["/entry/penstock/user_data"].asstr()[()]
+        assert '"sample":"lysozyme"' in user_data
+        assert '"first_unique_id":11' in user_data
+        assert '"fullSize":80' in user_data
+
+
+CODECS = ["bslz4", "lz4", "lz4hdf5", "zlib", "blosc", "jpeg"]
+TYPES = ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
+
+
+def test_codecs_and_types(server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path) -> None:
+    """Where one of them changes a series ends and the next begins."""
+    source = watch(recorder, name="s")
+    counter = itertools.count(1)
+    expected = []
+    for codec in CODECS:
+        ids, dtype = list(itertools.islice(counter, 3)), "uint8" if codec == "jpeg" else "uint16"
+        server.post(ids, codec=codec, dtype=dtype, behind=40)
+        expected.append((ids, dtype, codec))
+    for dtype in TYPES:
+        ids = list(itertools.islice(counter, 2))
+        server.post(ids, dtype=dtype)
+        expected.append((ids, dtype, ""))
+    coloured = list(itertools.islice(counter, 2))
+    server.post(coloured, shape=(3, 4, 5), attributes={"ColorMode": 4})
+    source.received(2)
+    assert source.end() == [], source.problems()
+    assert source.problems() == []
+    ended = [recorder.series_end() for _ in range(len(expected) + 1)]
+    assert all((end.missing, end.problem) == (0, None) for end in ended)
+    names = [f"s-{number}" if number > 1 else "s" for number in range(1, len(expected) + 1)]
+    for name, (ids, dtype, codec) in zip(names, expected, strict=True):
+        found = stored(tmp_path, name)
+        assert found.dtype == dtype, name
+        wanted = images(ids, dtype)
+        if codec == "jpeg":
+            assert np.abs(found.astype(int) - wanted).mean() < 8
+        else:
+            assert np.array_equal(found, wanted), (name, codec)
+    assert np.array_equal(stored(tmp_path, f"s-{len(expected) + 1}"), images(coloured, shape=(3, 4, 5)))
+    with h5py.File(tmp_path / "s.h5") as file:  # not a byte of it was touched
+        chunk = file["/entry/data/data"].id.read_direct_chunk((1, 0, 0))[1]
+        assert chunk[12:] == compressed("bslz4", image(2))
+        assert chunk[:12] == (2400).to_bytes(8, "big") + (8192).to_bytes(4, "big")
+
+
+def test_bad_frames_are_missing_and_told_of(
+    server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
+) -> None:
+    """Some are refused by the source, one by the recorder; all others are there."""
+    source = watch(recorder, name="s")
+    server.post([5], codec="bslz4")
+    server.post([6], codec="bslz4", spoil={"dimension": [{"size": 40}, {"size": 31}]})
+    server.post([7], codec="bslz4", spoil={"compressedSize": 10**9})
+    server.post([8], codec="bslz4", spoil={"codec": {"name": "zip", "parameters": 6}})
+    server.post([9], codec="bslz4")
+    server.post([9], codec="bslz4")
+    server.post([1], codec="bslz4", spoil={"uniqueId": -1})
+    server.post([10], codec="bslz4", spoil={"compressedSize": 20})  # cut short: seen when it is framed
+    server.post([11], codec="bslz4")
+    source.received(4)
+    failures = source.end()
+    assert failures[0].startswith("4 frames could not be recorded")
+    assert "the recorder refused 1 of 4 frames" in failures[1]
+    (end,) = source.series()
+    assert (end.frames_received, end.damaged, end.refused, end.repeated, end.missed) == (4, 4, 1, 1, 0)
+    whys = [
+        "uncompressedSize is 2400",
+        "compressedSize is 1000000000",
+        "codec.name is 'zip'",
+        "uniqueId is -1",
+    ]
+    assert len(source.problems()) == len(whys)
+    for text, why in zip(source.problems(), whys, strict=True):
+        assert why in text
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["/entry/penstock/frame_state"][...].tolist() == [1, 0, 0, 0, 1, 2, 1]
+        assert np.array_equal(file["/entry/data/data"][[0, 4, 6]], images([5, 9, 11]))
+
+
+def test_a_server_that_comes_back(
+    server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
+) -> None:
+    """Its series goes on where its numbers do, and another one begins where they begin again."""
+    source = watch(recorder, name="s")
+    server.post(range(1, 11))
+    source.received(10)
+    server.kill()
+    source.until(lambda event: isinstance(event, PvaChannel) and event.state == "disconnected")
+    server.start()
+    source.connected()
+    server.post(range(13, 21))
+    source.received(18)
+    server.kill()
+    source.until(lambda event: isinstance(event, PvaChannel) and event.state == "disconnected")
+    server.start()
+    source.connected()
+    server.post(range(1, 6))
+    source.received(5)
+    assert source.end() == [], source.problems()
+    ends = source.series()
+    assert [(end.frames_sent, end.missed, end.acknowledged) for end in ends] == [(18, 2, 18), (5, 0, 5)]
+    assert ends[0].reason == "uniqueId went to 1"
+    ids = [*range(1, 11), *range(13, 21)]
+    assert np.array_equal(stored(tmp_path, "s")[np.array(ids) - 1], images(ids))
+    assert np.array_equal(stored(tmp_path, "s-2"), images(range(1, 6)))
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["/entry/penstock/frame_state"][...].tolist() == [1] * 10 + [0] * 2 + [1] * 8
+
+
+def test_a_recorder_that_stands_still(
+    server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
+) -> None:
+    """What finds no room in the source is lost at the monitor: a gap, missing in the file, and counted."""
+    shape, count = (512, 512), 300
+    source = watch(recorder, name="s", buffer_bytes=16 << 20, queue_frames=4)
+    pid = native_recorder(recorder.process.pid)
+    server.post(range(1, 4), shape=shape, pause=0.05)
+    source.received(3)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        server.post(range(4, count), shape=shape, pause=0)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    server.post([count], shape=shape)
+    source.until(lambda event: isinstance(event, PvaProgress) and event.missed > 0)
+    assert source.end() == [], source.problems()
+    (end,) = source.series()
+    assert end.missed > 100
+    assert end.frames_sent + end.missed == count
+    with h5py.File(tmp_path / "s.h5") as file:
+        state = file["/entry/penstock/frame_state"][...]
+        assert len(state) == count
+        assert (state == 0).sum() == end.missed
+        there = np.flatnonzero(state == 1)
+        assert file["/entry/metadata/NDArrayUniqueId"][there].tolist() == (there + 1).tolist()
+        for number in (*there[:3], *there[-3:]):
+            assert np.array_equal(file["/entry/data/data"][number], image(int(number) + 1, shape=shape))
+
+
+def test_where_series_end(server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path) -> None:
+    """After so many frames, where an attribute changes, and when no frame comes; shuffled ones are sorted."""
+    source = watch(
+        recorder, name="{attribute}", name_attribute="Scan", frames=5, idle_end_s=0.5, series_limit=5
+    )
+    server.post([3, 5, 4, 6, 7, 8, 10, 11, 12], attributes={"Scan": "a/1"})  # 9 is lost
+    server.post([13, 14], attributes={"Scan": "b"})
+    server.post([15], attributes={"Scan": 7})
+    source.until(lambda event: isinstance(event, PvaSeriesEnd) and event.series_unique_id == "7")
+    server.post([16], attributes={"Scan": 7})
+    source.thread.join(WAIT_S)
+    assert source.end() == [], source.problems()
+    found = {end.series_unique_id: end for end in source.series()}
+    assert {name: (end.first_unique_id, end.frames_sent, end.missed) for name, end in found.items()} == {
+        "a-1": (3, 5, 0),
+        "a-1-2": (8, 4, 1),
+        "b": (13, 2, 0),
+        "7": (15, 1, 0),
+        "7-2": (16, 1, 0),
+    }
+    assert found["a-1"].reason == "all its frames have come"
+    assert found["7"].reason == "no frame came for 0.5 s"
+    assert np.array_equal(stored(tmp_path, "a-1"), images(range(3, 8)))
+    assert np.array_equal(stored(tmp_path, "a-1-2")[[0, 2, 3, 4]], images([8, 10, 11, 12]))
+    ends = [recorder.until(RecorderSeriesEnd) for _ in range(5)]
+    # Announced were five of each; b and 7 ended before.
+    assert sorted(end.missing for end in ends if isinstance(end, RecorderSeriesEnd)) == [0, 1, 3, 4, 4]
+
+
+def test_the_first_number_can_be_told(
+    server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
+) -> None:
+    """And a file whose name is taken is left alone."""
+    (tmp_path / "s.h5").write_text("mine")
+    source = watch(recorder, name="s", first_unique_id=1, reconnect_s=0.3)
+    server.post([3, 4])
+    source.received(2)
+    server.kill()
+    source.until(lambda event: isinstance(event, PvaSeriesEnd))
+    server.start()
+    assert source.end() == [], source.problems()
+    (end,) = source.series()
+    assert (end.first_unique_id, end.frames_sent, end.missed) == (1, 2, 2)
+    assert end.reason == "the channel was disconnected for 0.3 s"
+    assert (tmp_path / "s.h5").read_text() == "mine"
+    assert np.array_equal(stored(tmp_path, end.series_unique_id)[2:], images([3, 4]))
+
+
+def test_another_channel_is_refused(server: PvaServer, record: Record, tmp_path: Path) -> None:
+    """By the command, whose recorder ends as well."""
+    recorder = record(tmp_path, "--pva", "TEST:Number", listen=False)
+    _, log = recorder.process.communicate(timeout=WAIT_S)
+    assert recorder.process.returncode == 1
+    assert "the channel TEST:Number has the type 'epics:nt/NTScalar:1.0'" in log
+    assert not list(tmp_path.iterdir())
+
+
+def test_areadetectors_simulation(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pvapy's server, which has nothing to do with p4p; it begins with the first frame."""
+    port = free_ports(2)
+    ports = {"EPICS_PVA_SERVER_PORT": str(port), "EPICS_PVA_BROADCAST_PORT": str(port + 1)}
+    for name, value in (
+        ports | {"EPICS_PVA_ADDR_LIST": "127.0.0.1", "EPICS_PVA_AUTO_ADDR_LIST": "NO"}
+    ).items():
+        monkeypatch.setenv(name, value)
+    assert importlib.util.find_spec("pvapy") is not None
+    simulator = Path(sys.executable).parent / "pvapy-ad-sim-server"
+    recorder = record(tmp_path, "--pva", "pvapy:image", "--pva-name", "s", listen=False)
+    options = ["-cn", "pvapy:image", "-nx", "128", "-ny", "64", "-dt", "uint16", "-nf", "20", "-fps", "50"]
+    environment = os.environ | {
+        "EPICS_PVAS_SERVER_PORT": str(port),
+        "EPICS_PVAS_BROADCAST_PORT": str(port + 1),
+        "EPICS_PVAS_INTF_ADDR_LIST": "127.0.0.1",
+    }
+    with subprocess.Popen(
+        [str(simulator), *options, "-rt", "60", "-dc", "-rp", "1000"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        try:
+            while True:
+                progress = recorder.until(PvaProgress)
+                if isinstance(progress, PvaProgress) and progress.frames_sent > 60:
+                    break
+        finally:
+            process.kill()
+    code, log = recorder.stop()
+    assert code == 0, log
+    with h5py.File(tmp_path / "s.h5") as file:
+        data = file["/entry/data/data"]
+        state = file["/entry/penstock/frame_state"][...]
+        assert data.shape[1:] == (64, 128)
+        there = np.flatnonzero(state == 1)
+        # It sends 20 frames round and round, each with its number.
+        ids = file["/entry/metadata/NDArrayUniqueId"][there]
+        assert np.array_equal(ids - ids[0], there)
+        by_content: dict[bytes, set[int]] = {}
+        for number in there:
+            by_content.setdefault(data[number].tobytes(), set()).add(int(number) % 20)
+        assert len(by_content) == 20
+        assert all(len(places) == 1 for places in by_content.values())
