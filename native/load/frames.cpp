@@ -17,6 +17,7 @@
 #include "load/crew.hpp"
 #include "load/document.hpp"
 #include "load/finite_buffer.hpp"
+#include "load/gaps.hpp"
 #include "load/machine.hpp"
 #include "load/time_series.hpp"
 #include "load/workload.hpp"
@@ -114,6 +115,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   Result<Measured> run(const RunContext& context) {
     PEN_TRY(prepare(context.stop));
     pacer_.emplace(frames_.rate_hz, monotonic_pace_clock());
+    PEN_TRY(watch_.start());
     PEN_TRY(start_writers());
     auto problem = begin(context.team);
     const auto paces = pacer_crew_.start("pen-load-pace", Role::other, [self = shared_from_this()] { self->pace(); });
@@ -124,6 +126,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     const auto deadline_ns = monotonic_ns() + static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
     while (!writer_crew_.wait_until(std::min(deadline_ns, monotonic_ns() + tick_ns)) && monotonic_ns() < deadline_ns)
       look(context);
+    gaps_ = watch_.end();
     const auto behind = writer_crew_.dismiss();
     auto found = measured(behind);
     if (found.problem.empty()) found.problem = std::move(problem);
@@ -141,6 +144,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     first_due_ns_ = static_cast<std::int64_t>(period_s * rank_ * 1e9);
     pacer_->start_at(start_ns_ + first_due_ns_);
     backend_->start(start_ns_);
+    watch_.begin();
     return meeting.ok() || meeting.error().code() == Errc::cancelled ? "" : meeting.error().message();
   }
   /// Its number among the frames of all ranks.
@@ -364,6 +368,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
                    {"generator",
                     {{"pacer_goes_first", pacing_.goes_first},
                      {"pacer_waited_ns", pacing_.waited_for_processor_ns},
+                     {"gaps", to_json(gaps_)},
                      {"writers", std::move(each)}}},
                    {"series", all.series.to_json()},
                    {"records", records_json()}};
@@ -448,6 +453,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   Pacing pacing_;
   const std::atomic<bool>* told_to_stop_;  ///< for the pacing thread alone, which ends before whoever gave it
+  Gaps gaps_;  ///< of the thread that calls run()
+  GapWatch watch_;
   Crew writer_crew_;
   Crew pacer_crew_;
 };

@@ -14,6 +14,7 @@
 #include "load/content.hpp"
 #include "load/crew.hpp"
 #include "load/document.hpp"
+#include "load/gaps.hpp"
 #include "load/machine.hpp"
 #include "load/metadata_phases.hpp"
 #include "load/names.hpp"
@@ -73,6 +74,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     }
     stop_now_ = context.stop.load();
     backend_->start(monotonic_ns());
+    PEN_TRY(watch_.start());
     Result<void> started;
     for (auto& worker : workers_) {
       if (started.ok())
@@ -142,10 +144,12 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     if (!goes_on_) return;
     begun_ = begun + 1;
     start_ns_ = monotonic_ns();
+    watch_.begin();
   }
 
   void close(Phase phase) {
     std::lock_guard lock(mutex_);
+    phase.gaps = watch_.end();
     phase.complete = true;
     for (auto& worker : workers_) {
       phase.operations += worker->operations.exchange(0);
@@ -302,8 +306,9 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   }
 
   /// The phase that nobody could close.
-  Phase hanging() const {
+  Phase hanging() {
     auto phase = phase_of(begun_ - 1);
+    phase.gaps = watch_.end();
     for (const auto& worker : workers_) phase.operations += worker->operations.load(std::memory_order_relaxed);
     return phase;
   }
@@ -330,6 +335,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   std::unique_ptr<TimesOfAll> times_;
   std::string problem_;
 
+  GapWatch watch_;
   Crew crew_;
 };
 

@@ -17,6 +17,7 @@
 #include "load/content.hpp"
 #include "load/crew.hpp"
 #include "load/document.hpp"
+#include "load/gaps.hpp"
 #include "load/machine.hpp"
 #include "load/permutation.hpp"
 #include "load/time_series.hpp"
@@ -115,7 +116,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// Returns how many threads were left behind.
   unsigned run(const RunContext& context) {
-    Result<void> started;
+    auto started = watch_.start();
     for (auto& worker : workers_)
       if (started.ok())
         started = crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
@@ -137,6 +138,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
       if (now_ns - moved_ns > patience_ns) break;
     }
     stop_now_ = true;
+    gaps_ = watch_.end();
     return crew_.dismiss();
   }
 
@@ -184,6 +186,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
             {"cached_bytes", cached_bytes_ ? Json(*cached_bytes_) : Json()},
             {"times", {{"service", load::to_json(service)}}},
             {"threads", std::move(threads)},
+            {"gaps", load::to_json(gaps_)},
             {"series", series.to_json()}};
   }
 
@@ -220,6 +223,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     }
     start_ns_ = meeting.ok() ? meeting->start_ns : monotonic_ns();
     backend_->start(start_ns_);
+    watch_.begin();
     begun_.count_down();
   }
 
@@ -415,6 +419,8 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   std::int64_t start_ns_ = 0;  ///< set before begun_
   std::string no_start_;       ///< why the ranks did not meet; of the thread that calls run()
   std::atomic<bool> stop_now_;
+  Gaps gaps_;  ///< of the thread that calls run()
+  GapWatch watch_;
   Crew crew_;
 };
 
