@@ -60,16 +60,16 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
         names_(std::move(names)),
         operations_(operations_of(metadata_)),
         places_(tree_places(metadata_.tree_folders(), metadata_.branch)),
-        content_(plan.content, plan.seed),
+        content_(plan.content, plan.seed, metadata_.file_bytes, metadata_.files_made()),
         all_there_(metadata_.threads, Arrival{this}),
         times_(std::make_unique<TimesOfAll>()) {}
 
   Result<Measured> run(const RunContext& context) {
-    PEN_TRY(check_memory(2 * metadata_.threads * metadata_.file_bytes));
+    PEN_TRY(check_memory(memory_bytes(plan_, 1)));
     for (unsigned i = 0; i < metadata_.threads; ++i) {
-      PEN_ASSIGN(auto written, Memory::allocate(metadata_.file_bytes));
+      PEN_ASSIGN(auto written, Memory::allocate(content_.ground_bytes()));
       PEN_ASSIGN(auto read, Memory::allocate(metadata_.file_bytes));
-      content_.lay(written.bytes());
+      content_.lay(written.bytes().first(content_.ground_bytes()));
       workers_.push_back(std::make_unique<Worker>(i, std::move(written), std::move(read)));
     }
     stop_now_ = context.stop.load();
@@ -192,7 +192,6 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   Result<bool> perform(Worker& worker, const Phase& phase) {
     using enum Operation;
     const auto sync = backend_->sync() != Sync::none;
-    const auto made = worker.written.bytes().first(metadata_.file_bytes);
     const auto into = worker.read.bytes().first(metadata_.file_bytes);
     const auto each = [&](char letter, auto act) { return each_item(worker, phase, letter, act); };
     switch (phase.operation) {
@@ -205,8 +204,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
       case folder_rename: return rename_each(worker, phase, 'd', 'e');
       case file_create:
         return each('f', [&, number = first_file(worker, phase)](const char* path) mutable {
-          content_.stamp(made, number++, 0);
-          return names_->create(path, made, sync);
+          return names_->create(path, content_.block(worker.written.bytes(), number++, 0), sync);
         });
       case file_stat: return each('f', [&](const char* path) { return names_->look_up(path); });
       case file_read: return each('f', [&](const char* path) { return read_whole(path, into); });

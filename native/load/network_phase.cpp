@@ -97,7 +97,7 @@ Result<void> PhaseEnd::prepare() {
 Result<void> PhaseEnd::start(Stream& stream, const char* name, Work work) {
   PEN_ASSIGN(auto memory, Memory::allocate(order_.message_bytes));
   // Nothing on the way can make it smaller.
-  Content(ContentKind::random, blocks_.size() + 1).lay(memory.bytes());
+  Content(ContentKind::random, blocks_.size() + 1, order_.message_bytes, 1).lay(memory.bytes());
   blocks_.push_back(std::make_unique<Memory>(std::move(memory)));
   const auto block = blocks_.back()->bytes().first(order_.message_bytes);
   return crew_.start(name, Role::other, [this, &stream, block, work] {

@@ -114,13 +114,20 @@ Result<void> read_backend(Fields& fields, LoadPlan& plan) {
   return backend.refuse_others();
 }
 
-Result<unsigned> read_threads(Fields& fields, const std::string& name, std::uint64_t bytes_each) {
+Result<unsigned> read_threads(Fields& fields, const std::string& name) {
   PEN_ASSIGN(const auto threads, fields.whole(name, 1, 1, threads_max));
-  // Each holds what it writes in memory of its own.
-  if (threads * bytes_each > memory_max)
-    return make_error(Errc::invalid_argument, "{} is {}, and each holds {} bytes in memory, more than {} together",
-                      fields.path_of(name), threads, bytes_each, memory_max);
   return static_cast<unsigned>(threads);
+}
+
+/// Each thread holds what it writes in memory of its own.
+Result<void> check_memory_of(const LoadPlan& plan) {
+  const auto bytes = memory_bytes(plan, 1);
+  if (bytes <= memory_max) return {};
+  return make_error(
+      Errc::invalid_argument,
+      "workload.threads or writers hold {} bytes in memory together, more than {}: fewer of them, smaller "
+      "blocks, or a lower backend.queue_depth",
+      bytes, memory_max);
 }
 
 Result<FramesPlan> read_frames(Fields& fields) {
@@ -133,7 +140,7 @@ Result<FramesPlan> read_frames(Fields& fields) {
   PEN_ASSIGN(plan.rate_hz, fields.number("rate_hz", 0, 0, 1e7));
   if (plan.rate_hz > 0 && static_cast<double>(plan.frames) / plan.rate_hz > seconds_of_a_run_max)
     return fields.wrong("rate_hz", fmt::format("a rate at which {} frames take at most 30 days", plan.frames));
-  PEN_ASSIGN(plan.writers, read_threads(fields, "writers", align_up(plan.frame_bytes, page_bytes)));
+  PEN_ASSIGN(plan.writers, read_threads(fields, "writers"));
   PEN_ASSIGN(plan.buffer_frames, fields.whole("buffer_frames", 1, 1, 10'000'000));
   PEN_ASSIGN(plan.late_after_ns, duration(fields, "late_after_s", 0.01, 3600));
   PEN_ASSIGN(const auto layout, fields.text("layout", "file_a_frame"));
@@ -162,7 +169,7 @@ Result<StreamPlan> read_stream(Fields& fields) {
   PEN_ASSIGN(plan.thread_bytes, fields.whole("thread_bytes", 0, plan.transfer_bytes, std::uint64_t{1} << 50));
   if (plan.thread_bytes % plan.transfer_bytes != 0)
     return fields.wrong("thread_bytes", fmt::format("a multiple of transfer_bytes, {}", plan.transfer_bytes));
-  PEN_ASSIGN(plan.threads, read_threads(fields, "threads", 2 * align_up(plan.transfer_bytes, page_bytes)));
+  PEN_ASSIGN(plan.threads, read_threads(fields, "threads"));
   PEN_ASSIGN(plan.shared, fields.flag("shared", false));
   PEN_ASSIGN(plan.segments, fields.whole("segments", 1, 1));
   if (plan.transfers() % plan.segments != 0)
@@ -318,6 +325,7 @@ Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
   PEN_ASSIGN(plan.drain_timeout_s, fields.number("drain_timeout_s", plan.drain_timeout_s, 0, 86400));
   PEN_ASSIGN(plan.log_level, fields.text("log_level", plan.log_level));
   PEN_TRY(check_together(fields, plan));
+  PEN_TRY(check_memory_of(plan));
   PEN_TRY(fields.refuse_others());
   return plan;
 }
