@@ -125,8 +125,12 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     pacer_crew_.dismiss();
     buffer_.close();
     const auto deadline_ns = monotonic_ns() + static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
-    while (!writer_crew_.wait_until(std::min(deadline_ns, monotonic_ns() + tick_ns)) && monotonic_ns() < deadline_ns)
+    auto give_up_ns = deadline_ns;
+    while (!writer_crew_.wait_until(std::min(give_up_ns, monotonic_ns() + tick_ns)) && monotonic_ns() < give_up_ns) {
       look(context);
+      if (context.stop && give_up_ns == deadline_ns)
+        give_up_ns = std::min(deadline_ns, monotonic_ns() + patience_after_stop_ns);
+    }
     gaps_ = watch_.end();
     const auto behind = writer_crew_.dismiss();
     auto found = measured(behind);

@@ -100,12 +100,15 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
     auto moved_ns = monotonic_ns();
     std::pair<std::size_t, std::uint64_t> moved;
+    std::int64_t stopped_ns = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
       const auto now = tell_progress(context);
       const auto now_ns = monotonic_ns();
       if (now != moved) moved_ns = now_ns;
       moved = now;
       if (context.stop) stop_now_ = true;
+      if (context.stop && stopped_ns == 0) stopped_ns = now_ns;
+      if (stopped_ns > 0 && now_ns - stopped_ns > patience_after_stop_ns) break;
       if (now_ns - moved_ns > patience_ns) break;
     }
     stop_now_ = true;

@@ -17,6 +17,10 @@ constexpr double seconds_of_a_run_max = 30.0 * 86400;
 constexpr std::uint64_t memory_max = std::uint64_t{1} << 36;
 constexpr unsigned threads_max = 256;
 constexpr std::size_t prefix_bytes_max = 100;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr std::array<std::string_view, 4> log_levels = {"debug", "info", "warning", "error"};
+/// A dataset's chunks are counted in 32 bits, and the highest number means none.
+constexpr std::uint64_t store_transfers_max = 0xFFFF'FFFE;
 
 template <typename Value>
 using Names = std::array<std::pair<std::string_view, Value>, 3>;
@@ -229,6 +233,12 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
     return make_error(Errc::invalid_argument, "backend.direct is true, expected false with workload.kind metadata");
   }
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
+    if (const auto transfers = blocks_of_file(*stream, 1);
+        std::holds_alternative<StorePlan>(plan.backend) && transfers > store_transfers_max)
+      return make_error(Errc::invalid_argument,
+                        "workload.thread_bytes is {} in transfers of {}: {} of them in a file, and a store has {} at most; "
+                        "larger transfer_bytes",
+                        stream->thread_bytes, stream->transfer_bytes, transfers, store_transfers_max);
     if (std::holds_alternative<NullPlan>(plan.backend) && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
     if (posix != nullptr && posix->direct && stream->transfer_bytes % page_bytes != 0)
@@ -308,6 +318,8 @@ Result<std::string> read_folder(Fields& fields) {
 }
 
 Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
+  if (text.substr(0, byte_order_mark.size()) == byte_order_mark)
+    return make_error(Errc::malformed, "the plan begins with a byte order mark: save it as UTF-8 without one");
   PEN_ASSIGN(const auto document, parse_json(text, "the plan"));
   PEN_ASSIGN(auto fields, Fields::of(document, ""));
   LoadPlan plan;
@@ -324,6 +336,8 @@ Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
   PEN_ASSIGN(plan.interval_s, fields.number("interval_s", plan.interval_s, 0.001, 3600));
   PEN_ASSIGN(plan.drain_timeout_s, fields.number("drain_timeout_s", plan.drain_timeout_s, 0, 86400));
   PEN_ASSIGN(plan.log_level, fields.text("log_level", plan.log_level));
+  if (std::find(log_levels.begin(), log_levels.end(), plan.log_level) == log_levels.end())
+    return fields.wrong("log_level", "debug, info, warning or error");
   PEN_TRY(check_together(fields, plan));
   PEN_TRY(check_memory_of(plan));
   PEN_TRY(fields.refuse_others());

@@ -111,24 +111,31 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   /// Returns how many threads were left behind.
   unsigned run(const RunContext& context) {
     auto started = watch_.start();
-    for (auto& worker : workers_)
-      if (started.ok())
-        started = crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
-                              [self = shared_from_this(), &worker] { self->work(*worker); });
+    for (auto& worker : workers_) {
+      if (!started.ok()) break;
+      started = crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
+                            [self = shared_from_this(), &worker] { self->work(*worker); });
+      if (started.ok()) ++at_work_;
+    }
     const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
     const auto opening_ns = monotonic_ns();
-    const bool ready = started.ok() && all_are_ready(context, opening_ns + patience_ns);
-    begin(!started.ok() ? Result<Meeting>(started.error())
-          : ready       ? context.team.meet(nullptr)
-                        : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
+    // Also where some threads do not exist: nobody leaves a file that another one is about to join.
+    const bool ready = all_are_ready(context, opening_ns + patience_ns);
+    begin(!started.ok()  ? Result<Meeting>(started.error())
+          : ready        ? context.team.meet(nullptr)
+          : context.stop ? make_error(Errc::cancelled, "told to end before the files were open")
+                         : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
     auto moved_ns = ready ? monotonic_ns() : opening_ns;
     std::uint64_t moved_bytes = 0;
+    std::int64_t stopped_ns = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
       const auto bytes = tell_progress(context);
       const auto now_ns = monotonic_ns();
       if (bytes != moved_bytes) moved_ns = now_ns;
       moved_bytes = bytes;
       stop_now_ = stop_now_ || context.stop;
+      if (context.stop && stopped_ns == 0) stopped_ns = now_ns;
+      if (stopped_ns > 0 && now_ns - stopped_ns > patience_after_stop_ns) break;
       if (now_ns - moved_ns > patience_ns) break;
     }
     stop_now_ = true;
@@ -150,11 +157,12 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// `behind` threads were left behind.
   std::string problem(unsigned behind) {
+    if (!no_start_.empty()) return no_start_;  // what else went wrong follows from it
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       if (!worker->problem.empty()) return worker->problem;
     }
-    return behind > 0 ? fmt::format("{} threads hang in the storage", behind) : no_start_;
+    return behind > 0 ? fmt::format("{} threads hang in the storage", behind) : "";
   }
 
   Json to_json() {
@@ -217,8 +225,8 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   bool all_are_ready(const RunContext& context, std::int64_t deadline_ns) {
     std::unique_lock lock(ready_mutex_);
     while (!one_is_ready_.wait_for(lock, std::chrono::nanoseconds(tick_ns),
-                                   [this] { return ready_ == workers_.size(); })) {
-      if (monotonic_ns() > deadline_ns) return false;
+                                   [this] { return ready_ == at_work_; })) {
+      if (context.stop || monotonic_ns() > deadline_ns) return false;
       lock.unlock();
       tell_progress(context);
       lock.lock();
@@ -461,7 +469,9 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   std::size_t ready_ = 0;  // guarded by ready_mutex_
   std::latch begun_;
   std::int64_t start_ns_ = 0;  ///< set before begun_
-  std::string no_start_;       ///< why the ranks did not meet; of the thread that calls run()
+  // of the thread that calls run()
+  std::string no_start_;     ///< why the threads did not begin
+  std::size_t at_work_ = 0;  ///< threads that there are
   std::atomic<bool> stop_now_;
   Gaps gaps_;  ///< of the thread that calls run()
   GapWatch watch_;

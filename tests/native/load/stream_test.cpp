@@ -389,6 +389,44 @@ TEST_F(Stream, StorageThatHangsBeforeAnythingIsMeasuredIsAnErrorInTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1900));
 }
 
+/// An open that takes longer than a test cares for.
+class NeverOpenEnv final : public Env {
+ public:
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions) override {
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+    return make_error(Errc::io, "open {}: after all", path);
+  }
+  Result<std::uint64_t> free_bytes(const std::string&) override { return make_error(Errc::io, "no answer"); }
+  Result<std::vector<std::string>> list(const std::string&) override { return make_error(Errc::io, "no answer"); }
+  Result<void> remove(const std::string&) override { return make_error(Errc::io, "no answer"); }
+};
+
+TEST_F(Stream, AnEndThatIsAskedForComesWhileStorageHangs) {
+  static auto& never = *new NeverOpenEnv;
+  const auto seconds_until_told = [this](const Json& hanging, Env& env) {
+    stop = false;
+    auto asked = std::chrono::steady_clock::now();
+    on_progress = [&](const Json&) {
+      if (!stop) asked = std::chrono::steady_clock::now();
+      stop = true;
+    };
+    const auto outcome = run(hanging, env);
+    EXPECT_TRUE(outcome.ok() && outcome->left_behind);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count();
+  };
+  auto opening = plan();
+  opening["drain_timeout_s"] = 60;
+  EXPECT_LT(seconds_until_told(opening, never), 7) << "while files are opened";
+  const Json null = {{"kind", "null"}, {"freeze_at_s", 0}, {"freeze_s", 20}};
+  const std::vector<Json> workloads = {
+      {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 4000}, {"transfer_bytes", 1000}},
+      {{"kind", "frames"}, {"frames", 30}, {"frame_bytes", 1000}, {"rate_hz", 100}, {"buffer_frames", 2}},
+      {{"kind", "metadata"}, {"threads", 2}, {"items", 3}}};
+  for (const auto& workload : workloads)
+    EXPECT_LT(seconds_until_told({{"backend", null}, {"workload", workload}, {"drain_timeout_s", 60}}, posix_env()), 7)
+        << workload;
+}
+
 TEST_F(Stream, StorageThatHangsIsLeftBehind) {
   const auto hanging =
       Json{{"backend", {{"kind", "null"}, {"freeze_at_s", 0}, {"freeze_s", 3}}},
