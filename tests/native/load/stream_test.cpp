@@ -389,6 +389,24 @@ TEST_F(Stream, StorageThatHangsBeforeAnythingIsMeasuredIsAnErrorInTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1900));
 }
 
+TEST_F(Stream, AFolderThatIsReplacedByALinkLeadsNowhereElse) {
+  const auto users = folder_ / "users", given = folder_ / "given", moved = folder_ / "moved";
+  std::filesystem::create_directories(users);
+  std::filesystem::create_directories(given);
+  const auto backend = make_posix_backend({given.string(), false, Sync::none}, posix_env());
+  ASSERT_TRUE(backend->create("a").ok());
+  std::filesystem::rename(given, moved);
+  std::filesystem::create_directory_symlink(users, given);
+  ASSERT_TRUE(backend->create("b").ok());
+  EXPECT_TRUE(std::filesystem::is_empty(users));
+  EXPECT_TRUE(std::filesystem::exists(moved / "b"));
+  EXPECT_TRUE(backend->join("b").ok());
+  std::filesystem::remove(moved / "b");
+  std::ofstream(moved / "b") << "somebody's";
+  EXPECT_FALSE(backend->join("b").ok()) << "another file of that name";
+  EXPECT_FALSE(make_posix_backend({given.string(), false, Sync::none}, posix_env())->create("c").ok()) << "a link";
+}
+
 /// An open that takes longer than a test cares for.
 class NeverOpenEnv final : public Env {
  public:
