@@ -235,10 +235,11 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
     if (const auto transfers = blocks_of_file(*stream, 1);
         std::holds_alternative<StorePlan>(plan.backend) && transfers > store_transfers_max)
-      return make_error(Errc::invalid_argument,
-                        "workload.thread_bytes is {} in transfers of {}: {} of them in a file, and a store has {} at most; "
-                        "larger transfer_bytes",
-                        stream->thread_bytes, stream->transfer_bytes, transfers, store_transfers_max);
+      return make_error(
+          Errc::invalid_argument,
+          "workload.thread_bytes is {} in transfers of {}: {} of them in a file, and a store has {} at most; "
+          "larger transfer_bytes",
+          stream->thread_bytes, stream->transfer_bytes, transfers, store_transfers_max);
     if (std::holds_alternative<NullPlan>(plan.backend) && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
     if (posix != nullptr && posix->direct && stream->transfer_bytes % page_bytes != 0)

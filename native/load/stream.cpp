@@ -224,8 +224,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   /// Files are opened before the clock starts. False where that takes longer than storage may.
   bool all_are_ready(const RunContext& context, std::int64_t deadline_ns) {
     std::unique_lock lock(ready_mutex_);
-    while (!one_is_ready_.wait_for(lock, std::chrono::nanoseconds(tick_ns),
-                                   [this] { return ready_ == at_work_; })) {
+    while (!one_is_ready_.wait_for(lock, std::chrono::nanoseconds(tick_ns), [this] { return ready_ == at_work_; })) {
       if (context.stop || monotonic_ns() > deadline_ns) return false;
       lock.unlock();
       tell_progress(context);

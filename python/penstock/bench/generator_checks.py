@@ -9,9 +9,9 @@ from penstock.model.network import Gaps
 from penstock.model.runs import Check, CheckOutcome
 from penstock.model.units import human_seconds
 
-# A gap of a share of the phase moves its figures by as much: a tenth is more than storages are compared by, a
-# hundredth less than two runs differ by. A second is a freeze of the storage in every table, however long the run.
-# Below GAP_NOTED_S it is what the scheduler of a busy machine does, in phases that are too short to show anything.
+# A gap of a share of the phase moves its figures by as much: a tenth is more than storages are compared
+# by, a hundredth less than two runs differ by. A second is a freeze of the storage in every table, however
+# long the run. Below GAP_NOTED_S it is what the scheduler of a busy machine does.
 GAP_S, GAP_MAX_S = 0.1, 1.0
 GAP_NOTED_S = 0.05
 GAP_SHARE, GAP_SHARE_MAX = 0.01, 0.1

@@ -260,18 +260,18 @@ TEST(LoadPlan, MemoryAndTheTimeSeriesAreBounded) {
 }
 
 TEST(LoadPlan, MemoryIsThatOfAllBlocksThatAreUnderWay) {
-  Json plan = {{"backend", {{"kind", "posix"}, {"folder", "/tmp"}, {"queue_depth", 1024}, {"sync", "end"}}},
-               {"workload",
-                {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 1ULL << 40}, {"transfer_bytes", 1ULL << 26}}}};
+  Json plan = {
+      {"backend", {{"kind", "posix"}, {"folder", "/tmp"}, {"queue_depth", 1024}, {"sync", "end"}}},
+      {"workload", {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 1ULL << 40}, {"transfer_bytes", 1ULL << 26}}}};
   EXPECT_NE(error_of(plan).find("queue_depth"), std::string::npos) << "2 x 1024 x 64 MiB";
   plan["workload"]["thread_bytes"] = 1ULL << 27;  // no more transfers than two
   EXPECT_TRUE(LoadPlan::from_json(plan.dump()));
 }
 
 TEST(LoadPlan, AStoreHasSoManyTransfers) {
-  Json plan = {
-      {"backend", {{"kind", "store"}, {"folder", "/tmp"}}},
-      {"workload", {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 0xFFFF'FFFEULL * 512}, {"transfer_bytes", 512}}}};
+  Json plan = {{"backend", {{"kind", "store"}, {"folder", "/tmp"}}},
+               {"workload",
+                {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 0xFFFF'FFFEULL * 512}, {"transfer_bytes", 512}}}};
   EXPECT_TRUE(LoadPlan::from_json(plan.dump()));
   plan["workload"]["shared"] = true;
   EXPECT_NE(error_of(plan).find("8589934588 of them in a file"), std::string::npos) << error_of(plan);
