@@ -32,6 +32,17 @@ bool lives_in_memory(int fd) {
   return fstatfs(fd, &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
 
+/// Linux may have made the file before it said that it cannot be direct. That one is empty and has one name; any other
+/// is somebody else's, and -1 with EEXIST tells of it.
+int open_what_was_made(int folder, const char* name, int flags) {
+  const int fd = ::openat(folder, name, (flags & ~(O_CREAT | O_EXCL)) | O_NOFOLLOW | O_NONBLOCK);
+  struct stat info;
+  if (fd >= 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0 && info.st_nlink == 1) return fd;
+  if (fd >= 0) ::close(fd);
+  errno = EEXIST;
+  return -1;
+}
+
 class PosixFile final : public File {
  public:
   PosixFile(int fd, std::string path, bool direct)
@@ -190,12 +201,17 @@ class PosixEnv final : public Env {
       case OpenOptions::Mode::create_or_truncate: flags |= O_RDWR | O_CREAT | O_TRUNC; break;
       case OpenOptions::Mode::update: flags |= O_RDWR; break;
     }
+    const bool in_folder = options.folder >= 0;
+    const int folder = in_folder ? options.folder : AT_FDCWD;
+    const auto name = in_folder ? std::filesystem::path(path).filename().string() : path;
+    if (in_folder) flags |= O_NOFOLLOW;
     bool direct = options.direct;
-    int fd = ::open(path.c_str(), flags | (direct ? O_DIRECT : 0), 0666);
+    int fd = ::openat(folder, name.c_str(), flags | (direct ? O_DIRECT : 0), 0666);
     if (fd < 0 && direct && errno == EINVAL) {
-      // The file system has no direct I/O. Linux may have created the file before it said so.
+      // The file system has no direct I/O.
       direct = false;
-      fd = ::open(path.c_str(), flags & ~O_EXCL, 0666);
+      fd = ::openat(folder, name.c_str(), flags, 0666);
+      if (fd < 0 && errno == EEXIST) fd = open_what_was_made(folder, name.c_str(), flags);
     }
     if (fd < 0) return errno_error(errno, fmt::format("open {}", path));
     direct = direct && !lives_in_memory(fd);

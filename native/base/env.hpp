@@ -23,6 +23,9 @@ struct OpenOptions {
   Mode mode = Mode::read;
   /// Bypass the page cache where the file system can; `File::direct()` tells what came of it.
   bool direct = false;
+  /// An open folder, or -1. With one the last part of the path is looked up in it, whatever has become of the folder's
+  /// own path since, and no link at its end is followed: the rest of the path is for messages.
+  int folder = -1;
 };
 
 /// An open file. All calls are safe from several threads at once.

@@ -28,7 +28,7 @@ struct Ended {
 class StoredFile {
  public:
   virtual ~StoredFile() = default;
-  /// `bytes` begin at a page's boundary; their size and `offset` are multiples of the back end's alignment.
+  /// Where they begin in memory, their size and `offset` are multiples of the back end's alignment.
   virtual Result<void> write(Bytes bytes, std::uint64_t offset) = 0;
   /// Fewer bytes only at the end of the file.
   virtual Result<std::size_t> read(MutableBytes into, std::uint64_t offset) = 0;

@@ -1,5 +1,6 @@
 #include "load/content.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,12 +15,18 @@ namespace {
 constexpr std::uint64_t of_the_pattern = 1;
 constexpr std::uint64_t of_the_stamps = 2;
 
+constexpr std::size_t huge_page_bytes = 2 << 20;
+
 }  // namespace
 
 Result<Memory> Memory::allocate(std::size_t bytes) {
   const auto size = align_up(std::max<std::size_t>(bytes, 1), page_bytes);
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(page_bytes, size));
+  // A ground is walked through again and again: in huge pages that costs half as much. A wish, which may be refused.
+  const bool huge = size >= huge_page_bytes;
+  auto* data = static_cast<std::byte*>(
+      std::aligned_alloc(huge ? huge_page_bytes : page_bytes, huge ? align_up(size, huge_page_bytes) : size));
   if (data == nullptr) return make_error(Errc::out_of_memory, "{} bytes of memory for a block are not to be had", size);
+  if (huge) (void)::madvise(data, align_up(size, huge_page_bytes), MADV_HUGEPAGE);
   return Memory(data, size);
 }
 
@@ -31,6 +38,12 @@ Result<void> check_memory(std::uint64_t bytes) {
                     "the threads' blocks take {} bytes together, more than half of this machine's {}; fewer threads or "
                     "smaller blocks need less",
                     bytes, memory);
+}
+
+std::uint64_t ground_bytes(ContentKind kind, std::uint64_t block_bytes, std::uint64_t blocks) {
+  if (kind == ContentKind::zeros || block_bytes == 0) return block_bytes;
+  const auto enough = (ground_bytes_least + block_bytes - 1) / block_bytes;
+  return std::clamp<std::uint64_t>(blocks, 1, enough) * block_bytes;
 }
 
 void Content::lay(MutableBytes block) const {
@@ -45,12 +58,44 @@ void Content::lay(MutableBytes block) const {
   for (; at < block.size(); ++at) block[at] = static_cast<std::byte>(random.next());
 }
 
+std::uint64_t Content::place(std::uint64_t file, std::uint64_t offset) const {
+  if (block_bytes_ == 0) return 0;
+  // Files that have one block each do not begin with the same one.
+  return (offset / block_bytes_ + file) % (ground_ / block_bytes_) * block_bytes_;
+}
+
+std::uint64_t Content::stamps_of(std::uint64_t file) const { return key_of({seed_, of_the_stamps, file}); }
+
 void Content::stamp(MutableBytes block, std::uint64_t file, std::uint64_t offset) const {
   if (kind_ == ContentKind::zeros) return;
-  const auto key = key_of({seed_, of_the_stamps, file});
+  const auto key = stamps_of(file);
   const auto first = offset / sector_bytes;
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= block.size(); at += sector_bytes)
     store_le(block.data() + at, random_at(key, first + at / sector_bytes));
+}
+
+MutableBytes Content::block(MutableBytes ground, std::uint64_t file, std::uint64_t offset) const {
+  const auto block = ground.subspan(place(file, offset), block_bytes_);
+  stamp(block, file, offset);
+  return block;
+}
+
+bool Content::is_block(Bytes bytes, Bytes ground, std::uint64_t file, std::uint64_t offset) const {
+  const auto expected = ground.subspan(place(file, offset), block_bytes_);
+  if (bytes.size() != expected.size()) return false;
+  if (kind_ == ContentKind::zeros) return std::memcmp(bytes.data(), expected.data(), bytes.size()) == 0;
+  const auto key = stamps_of(file);
+  const auto first = offset / sector_bytes;
+  bool equal = true;
+  for (std::size_t at = 0; at < bytes.size(); at += sector_bytes) {
+    const auto size = std::min(sector_bytes, bytes.size() - at);
+    const bool stamped = size >= sizeof(std::uint64_t);
+    const std::size_t skip = stamped ? sizeof(std::uint64_t) : 0;
+    if (stamped)
+      equal = equal && load_le<std::uint64_t>(bytes.data() + at) == random_at(key, first + at / sector_bytes);
+    equal = equal && std::memcmp(bytes.data() + at + skip, expected.data() + at + skip, size - skip) == 0;
+  }
+  return equal;
 }
 
 std::optional<std::size_t> first_difference(Bytes one, Bytes other) {

@@ -1,9 +1,11 @@
 /// Bytes that storage can neither compress nor find again, made cheaply, and known to whoever reads them.
 ///
-/// A block is laid out once with random bytes of the seed. Before each write its sectors of 512 bytes are stamped:
-/// their first 8 bytes become random numbers of the seed, the file and the place in it. So no two sectors of a run are
-/// equal, and a block costs an eighth of its cache lines instead of all its bytes. What is not defeated is storage that
-/// looks for blocks that are merely similar, and stores how they differ.
+/// A ground of random bytes is laid out once, of 16 MiB or a block, whichever is more. The block at a place of a file
+/// is a piece of it, and the next one in the file the next piece, so that nothing repeats within the ground's size:
+/// farther than any storage looks back that compresses. Before each write the sectors of 512 bytes in it are stamped,
+/// where they lie: their first 8 bytes become random numbers of the seed, the file and the place in it. So no two
+/// sectors of a run are equal, and a write costs an eighth of the cache lines instead of all bytes. What is not
+/// defeated is storage that looks for blocks that are merely similar, and stores how they differ.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +20,8 @@
 namespace penstock::load {
 
 constexpr std::size_t sector_bytes = 512;
+/// zstd looks back over 8 MiB at its level 19, file systems over a record of at most 16 MiB.
+constexpr std::uint64_t ground_bytes_least = std::uint64_t{16} << 20;
 
 /// Page-aligned memory that its owner alone uses.
 class Memory {
@@ -40,19 +44,35 @@ class Memory {
 /// touched, and the kernel gives what it does not have.
 Result<void> check_memory(std::uint64_t bytes);
 
+/// Of a ground for blocks of one size, `blocks` of which there are at most.
+std::uint64_t ground_bytes(ContentKind kind, std::uint64_t block_bytes, std::uint64_t blocks);
+
 /// Safe from several threads.
 class Content {
  public:
-  Content(ContentKind kind, std::uint64_t seed) : kind_(kind), seed_(seed) {}
+  /// Of blocks that begin at multiples of their size. Whoever writes and whoever reads say the same.
+  Content(ContentKind kind, std::uint64_t seed, std::uint64_t block_bytes, std::uint64_t blocks)
+      : kind_(kind), seed_(seed), block_bytes_(block_bytes), ground_(load::ground_bytes(kind, block_bytes, blocks)) {}
 
-  /// What all blocks of this size have in common.
-  void lay(MutableBytes block) const;
-  /// Makes a block that was laid the one at `offset` of a file, which is named by its number.
+  std::uint64_t ground_bytes() const { return ground_; }
+  /// What all grounds of this size have in common. Also of a block that lies alone.
+  void lay(MutableBytes ground) const;
+  /// Where in the ground the block at `offset` of a file lies; the file is named by its number.
+  std::uint64_t place(std::uint64_t file, std::uint64_t offset) const;
+  /// Makes a piece of the ground, which is that of its place, the block at `offset` of a file.
   void stamp(MutableBytes block, std::uint64_t file, std::uint64_t offset) const;
+  /// Both, in a ground that was laid.
+  MutableBytes block(MutableBytes ground, std::uint64_t file, std::uint64_t offset) const;
+  /// Whether these bytes are that block. `ground` was laid; stamps in it do not matter.
+  bool is_block(Bytes bytes, Bytes ground, std::uint64_t file, std::uint64_t offset) const;
 
  private:
+  std::uint64_t stamps_of(std::uint64_t file) const;
+
   ContentKind kind_;
   std::uint64_t seed_;
+  std::uint64_t block_bytes_;
+  std::uint64_t ground_;
 };
 
 /// Where two blocks of one size begin to differ.

@@ -43,6 +43,9 @@ class Crew {
   std::vector<std::thread> threads_;
 };
 
+/// Whoever ends a run gets what was measured this soon, whatever still hangs in the storage then.
+constexpr std::int64_t patience_after_stop_ns = 3'000'000'000;
+
 /// Asks storage, which may hang, in a thread of its own. An error where it takes longer than `patience_s`, or `stop` is
 /// set meanwhile: then the thread stays behind, and what `ask` uses has to live as long as that. `what` says what is
 /// asked for, for the error.

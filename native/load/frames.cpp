@@ -17,6 +17,7 @@
 #include "load/crew.hpp"
 #include "load/document.hpp"
 #include "load/finite_buffer.hpp"
+#include "load/gaps.hpp"
 #include "load/machine.hpp"
 #include "load/time_series.hpp"
 #include "load/workload.hpp"
@@ -74,9 +75,10 @@ struct Tally {
 
 /// One thread that writes. Its tally is looked at while it works, or hangs.
 struct Writer {
-  Writer(Memory memory, const TimeSeries& empty) : block(std::move(memory)), tally(empty) {}
+  Writer(Memory its_memory, const TimeSeries& empty) : memory(std::move(its_memory)), tally(empty) {}
 
-  Memory block;
+  Memory memory;
+  MutableBytes next;                 ///< what it writes next, in its memory
   std::unique_ptr<StoredFile> file;  ///< with a file a writer
   std::uint64_t frames_in_file = 0;
   std::mutex mutex;
@@ -105,7 +107,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
         frames_(share_of(std::get<FramesPlan>(plan.workload), context.team)),
         backend_(std::move(backend)),
         stored_bytes_(align_up(frames_.frame_bytes, backend_->alignment())),
-        content_(plan.content, plan.seed),
+        content_(plan.content, plan.seed, stored_bytes_, std::get<FramesPlan>(plan.workload).frames),
         no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
         buffer_(frames_.buffer_frames),
         pacing_(no_series_),
@@ -114,6 +116,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   Result<Measured> run(const RunContext& context) {
     PEN_TRY(prepare(context.stop));
     pacer_.emplace(frames_.rate_hz, monotonic_pace_clock());
+    PEN_TRY(watch_.start());
     PEN_TRY(start_writers());
     auto problem = begin(context.team);
     const auto paces = pacer_crew_.start("pen-load-pace", Role::other, [self = shared_from_this()] { self->pace(); });
@@ -122,8 +125,13 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     pacer_crew_.dismiss();
     buffer_.close();
     const auto deadline_ns = monotonic_ns() + static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
-    while (!writer_crew_.wait_until(std::min(deadline_ns, monotonic_ns() + tick_ns)) && monotonic_ns() < deadline_ns)
+    auto give_up_ns = deadline_ns;
+    while (!writer_crew_.wait_until(std::min(give_up_ns, monotonic_ns() + tick_ns)) && monotonic_ns() < give_up_ns) {
       look(context);
+      if (context.stop && give_up_ns == deadline_ns)
+        give_up_ns = std::min(deadline_ns, monotonic_ns() + patience_after_stop_ns);
+    }
+    gaps_ = watch_.end();
     const auto behind = writer_crew_.dismiss();
     auto found = measured(behind);
     if (found.problem.empty()) found.problem = std::move(problem);
@@ -141,6 +149,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     first_due_ns_ = static_cast<std::int64_t>(period_s * rank_ * 1e9);
     pacer_->start_at(start_ns_ + first_due_ns_);
     backend_->start(start_ns_);
+    watch_.begin();
     return meeting.ok() || meeting.error().code() == Errc::cancelled ? "" : meeting.error().message();
   }
   /// Its number among the frames of all ranks.
@@ -163,7 +172,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   /// Everything that takes memory or makes files before the clock starts.
   Result<void> prepare(const std::atomic<bool>& stop) {
-    PEN_TRY(check_memory(frames_.writers * stored_bytes_));
+    PEN_TRY(check_memory(memory_bytes(plan_, ranks_)));
     if (frames_.image) {
       PEN_ASSIGN(image_, Image::open(*frames_.image, frames_.frame_bytes));
     }
@@ -176,11 +185,11 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     }
     if (frames_.record) records_ = std::vector<FrameRecord>(frames_.frames);
     for (unsigned i = 0; i < frames_.writers; ++i) {
-      PEN_ASSIGN(auto memory, Memory::allocate(stored_bytes_));
+      PEN_ASSIGN(auto memory, Memory::allocate(image_ ? stored_bytes_ : content_.ground_bytes()));
       if (image_) {
         image_->lay(content_, memory.bytes());
       } else {
-        content_.lay(memory.bytes());
+        content_.lay(memory.bytes().first(content_.ground_bytes()));
       }
       writers_.push_back(std::make_unique<Writer>(std::move(memory), no_series_));
       if (frames_.layout != Layout::file_a_writer) continue;
@@ -227,9 +236,10 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   void write(Writer& writer) {
     while (const auto frame = buffer_.take()) {
       if (image_) {
-        image_->stamp(content_, stored(writer), of_all(frame->number));
+        writer.next = writer.memory.bytes().first(stored_bytes_);
+        image_->stamp(content_, writer.next, of_all(frame->number));
       } else {
-        content_.stamp(stored(writer), file_of(writer, *frame), place_in_file(writer));
+        writer.next = content_.block(writer.memory.bytes(), file_of(writer, *frame), place_in_file(writer));
       }
       const auto begin_ns = now_ns();
       if (frames_.record) records_[frame->number].start_ns = begin_ns;
@@ -246,7 +256,6 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     writer.tally.waited_for_processor_ns = waited_for_processor_ns();
   }
 
-  MutableBytes stored(const Writer& writer) const { return writer.block.bytes().first(stored_bytes_); }
   /// Of all ranks' writers.
   std::uint64_t first_writer() const { return std::uint64_t{rank_} * frames_.writers; }
   bool has_own_file() const { return frames_.layout == Layout::file_a_writer; }
@@ -268,14 +277,14 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       PEN_TRY(write_file(writer, unfinished));
       return names_->rename(unfinished.c_str(), name.c_str());
     }
-    PEN_TRY(writer.file->write(stored(writer), place_in_file(writer)));
+    PEN_TRY(writer.file->write(writer.next, place_in_file(writer)));
     ++writer.frames_in_file;
     return backend_->sync() == Sync::each ? writer.file->sync() : Result<void>();
   }
 
   Result<void> write_file(const Writer& writer, const std::string& name) const {
     PEN_ASSIGN(const auto file, backend_->create(name));
-    PEN_TRY(file->write(stored(writer), 0));
+    PEN_TRY(file->write(writer.next, 0));
     if (backend_->sync() != Sync::none) PEN_TRY(file->sync());
     return file->close();
   }
@@ -364,6 +373,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
                    {"generator",
                     {{"pacer_goes_first", pacing_.goes_first},
                      {"pacer_waited_ns", pacing_.waited_for_processor_ns},
+                     {"gaps", to_json(gaps_)},
                      {"writers", std::move(each)}}},
                    {"series", all.series.to_json()},
                    {"records", records_json()}};
@@ -448,6 +458,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   Pacing pacing_;
   const std::atomic<bool>* told_to_stop_;  ///< for the pacing thread alone, which ends before whoever gave it
+  Gaps gaps_;                              ///< of the thread that calls run()
+  GapWatch watch_;
   Crew writer_crew_;
   Crew pacer_crew_;
 };

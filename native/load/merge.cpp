@@ -144,6 +144,7 @@ Json frames_of(Json all, const Documents& documents, std::size_t ranks) {
     add_histograms(all["times"], from.at("times"));
     combine(all["generator"], from.at("generator"), most, {"pacer_waited_ns"});
     combine(all["generator"], from.at("generator"), least, {"pacer_goes_first"});
+    combine(all["generator"]["gaps"], from.at("generator").at("gaps"), most, {"longest_ns", "sum_ns"});
     add_series(all["series"], from.at("series"));
   }
   all["generator"]["writers"] =
@@ -165,7 +166,8 @@ Json phases_of(const Documents& documents) {
         phase = from;
         continue;
       }
-      combine(phase, from, sum, {"bytes", "operations", "mismatches", "cached_bytes"});
+      combine(phase, from, sum, {"bytes", "operations", "mismatches", "verify_ns", "cached_bytes"});
+      combine(phase["gaps"], from.at("gaps"), most, {"longest_ns", "sum_ns"});
       add_histograms(phase["times"], from.at("times"));
       add_series(phase["series"], from.at("series"));
     }

@@ -14,6 +14,7 @@
 #include "load/content.hpp"
 #include "load/crew.hpp"
 #include "load/document.hpp"
+#include "load/gaps.hpp"
 #include "load/machine.hpp"
 #include "load/metadata_phases.hpp"
 #include "load/names.hpp"
@@ -59,20 +60,21 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
         names_(std::move(names)),
         operations_(operations_of(metadata_)),
         places_(tree_places(metadata_.tree_folders(), metadata_.branch)),
-        content_(plan.content, plan.seed),
+        content_(plan.content, plan.seed, metadata_.file_bytes, metadata_.files_made()),
         all_there_(metadata_.threads, Arrival{this}),
         times_(std::make_unique<TimesOfAll>()) {}
 
   Result<Measured> run(const RunContext& context) {
-    PEN_TRY(check_memory(2 * metadata_.threads * metadata_.file_bytes));
+    PEN_TRY(check_memory(memory_bytes(plan_, 1)));
     for (unsigned i = 0; i < metadata_.threads; ++i) {
-      PEN_ASSIGN(auto written, Memory::allocate(metadata_.file_bytes));
+      PEN_ASSIGN(auto written, Memory::allocate(content_.ground_bytes()));
       PEN_ASSIGN(auto read, Memory::allocate(metadata_.file_bytes));
-      content_.lay(written.bytes());
+      content_.lay(written.bytes().first(content_.ground_bytes()));
       workers_.push_back(std::make_unique<Worker>(i, std::move(written), std::move(read)));
     }
     stop_now_ = context.stop.load();
     backend_->start(monotonic_ns());
+    PEN_TRY(watch_.start());
     Result<void> started;
     for (auto& worker : workers_) {
       if (started.ok())
@@ -98,12 +100,15 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
     auto moved_ns = monotonic_ns();
     std::pair<std::size_t, std::uint64_t> moved;
+    std::int64_t stopped_ns = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
       const auto now = tell_progress(context);
       const auto now_ns = monotonic_ns();
       if (now != moved) moved_ns = now_ns;
       moved = now;
       if (context.stop) stop_now_ = true;
+      if (context.stop && stopped_ns == 0) stopped_ns = now_ns;
+      if (stopped_ns > 0 && now_ns - stopped_ns > patience_after_stop_ns) break;
       if (now_ns - moved_ns > patience_ns) break;
     }
     stop_now_ = true;
@@ -142,10 +147,12 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     if (!goes_on_) return;
     begun_ = begun + 1;
     start_ns_ = monotonic_ns();
+    watch_.begin();
   }
 
   void close(Phase phase) {
     std::lock_guard lock(mutex_);
+    phase.gaps = watch_.end();
     phase.complete = true;
     for (auto& worker : workers_) {
       phase.operations += worker->operations.exchange(0);
@@ -188,7 +195,6 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   Result<bool> perform(Worker& worker, const Phase& phase) {
     using enum Operation;
     const auto sync = backend_->sync() != Sync::none;
-    const auto made = worker.written.bytes().first(metadata_.file_bytes);
     const auto into = worker.read.bytes().first(metadata_.file_bytes);
     const auto each = [&](char letter, auto act) { return each_item(worker, phase, letter, act); };
     switch (phase.operation) {
@@ -201,8 +207,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
       case folder_rename: return rename_each(worker, phase, 'd', 'e');
       case file_create:
         return each('f', [&, number = first_file(worker, phase)](const char* path) mutable {
-          content_.stamp(made, number++, 0);
-          return names_->create(path, made, sync);
+          return names_->create(path, content_.block(worker.written.bytes(), number++, 0), sync);
         });
       case file_stat: return each('f', [&](const char* path) { return names_->look_up(path); });
       case file_read: return each('f', [&](const char* path) { return read_whole(path, into); });
@@ -302,8 +307,9 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   }
 
   /// The phase that nobody could close.
-  Phase hanging() const {
+  Phase hanging() {
     auto phase = phase_of(begun_ - 1);
+    phase.gaps = watch_.end();
     for (const auto& worker : workers_) phase.operations += worker->operations.load(std::memory_order_relaxed);
     return phase;
   }
@@ -330,6 +336,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   std::unique_ptr<TimesOfAll> times_;
   std::string problem_;
 
+  GapWatch watch_;
   Crew crew_;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "load/document.hpp"
+#include "load/gaps.hpp"
 #include "load/metadata_plan.hpp"
 
 namespace penstock::load {
@@ -38,6 +39,7 @@ struct Phase {
   bool complete = false;
   std::int64_t first_done_ns = -1;  ///< since the phase began: the first thread that had all its work done
   std::int64_t last_done_ns = -1;
+  Gaps gaps;
 };
 
 inline bool is_of_trees(Operation operation) {
@@ -75,7 +77,8 @@ inline Json to_json(const Phase& phase) {
           {"operations", phase.operations},
           {"complete", phase.complete},
           {"first_done_s", seconds(phase.first_done_ns)},
-          {"last_done_s", seconds(phase.last_done_ns)}};
+          {"last_done_s", seconds(phase.last_done_ns)},
+          {"gaps", to_json(phase.gaps)}};
 }
 
 }  // namespace penstock::load

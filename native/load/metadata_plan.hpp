@@ -26,6 +26,7 @@ struct MetadataPlan {
   /// Of one tree; its top is one of them.
   std::uint64_t tree_folders() const;
   unsigned trees() const { return shared ? 1 : threads; }
+  std::uint64_t files_made() const { return files ? iterations * tree_folders() * threads * items : 0; }
   /// All that a run makes: tree folders, and items.
   std::uint64_t names_made() const;
 

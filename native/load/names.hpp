@@ -31,7 +31,9 @@ class Names {
   virtual Result<void> remove(const char* path) = 0;
 };
 
-/// In a folder that is opened once: no link that takes its place later leads elsewhere.
-Result<std::unique_ptr<Names>> open_posix_names(const std::string& folder);
+/// Opens a folder once: no link that takes its place later leads elsewhere. An error where it is a link itself.
+Result<int> open_folder(const std::string& folder);
+/// In an open folder, which it takes over.
+std::unique_ptr<Names> make_posix_names(int folder);
 
 }  // namespace penstock::load

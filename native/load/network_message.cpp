@@ -66,6 +66,18 @@ Result<std::vector<std::uint64_t>> parse_series(Fields& fields, const std::strin
   return series;
 }
 
+Result<Gaps> parse_gaps(Fields& fields, const std::string& name) {
+  PEN_TRY(fields.require(name));
+  PEN_ASSIGN(auto of_gaps, Fields::of(*fields.find(name), fields.path_of(name)));
+  Gaps gaps;
+  PEN_ASSIGN(const auto longest_ns, count_of(of_gaps, "longest_ns"));
+  PEN_ASSIGN(const auto sum_ns, count_of(of_gaps, "sum_ns"));
+  gaps.longest_ns = static_cast<std::int64_t>(longest_ns);
+  gaps.sum_ns = static_cast<std::int64_t>(sum_ns);
+  PEN_TRY(of_gaps.refuse_others());
+  return gaps;
+}
+
 }  // namespace
 
 bool Patience::over() const { return stop || monotonic_ns() >= deadline_ns; }
@@ -166,6 +178,7 @@ Json to_json(const Side& side) {
           {"user_s", side.user_s},
           {"system_s", side.system_s},
           {"received_series", side.received_series},
+          {"gaps", to_json(side.gaps)},
           {"streams", std::move(streams)}};
 }
 
@@ -177,6 +190,7 @@ Result<Side> parse_side(const Json& json, unsigned streams) {
   PEN_ASSIGN(side.user_s, duration_of(fields, "user_s"));
   PEN_ASSIGN(side.system_s, duration_of(fields, "system_s"));
   PEN_ASSIGN(side.received_series, parse_series(fields, "received_series"));
+  PEN_ASSIGN(side.gaps, parse_gaps(fields, "gaps"));
   const auto* list = fields.find("streams");
   if (list == nullptr || !list->is_array() || list->size() != streams)
     return fields.wrong("streams", fmt::format("a list of {}", streams));

@@ -12,12 +12,13 @@
 #include "base/fields.hpp"
 #include "base/result.hpp"
 #include "base/socket.hpp"
+#include "load/gaps.hpp"
 #include "load/network_plan.hpp"
 #include "load/tcp_numbers.hpp"
 
 namespace penstock::load {
 
-constexpr std::uint32_t network_version = 1;
+constexpr std::uint32_t network_version = 2;
 constexpr std::size_t network_head_bytes = 16;
 constexpr std::uint32_t small_message_bytes_max = 4096;
 constexpr std::uint32_t report_bytes_max = 1 << 20;
@@ -57,6 +58,7 @@ struct Side {
   double system_s = 0;
   std::vector<std::uint64_t> received_series;  ///< bytes in each interval
   std::vector<StreamSide> streams;
+  Gaps gaps;
 };
 
 /// The bytes after a head; an error where this is no head of ours, or of another version.

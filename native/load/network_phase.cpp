@@ -77,6 +77,7 @@ bool PhaseEnd::receives() const {
 
 Result<void> PhaseEnd::prepare() {
   PEN_TRY(check_memory(2 * order_.streams * order_.message_bytes));
+  PEN_TRY(watch_.start());
   const auto usage = usage_of(RUSAGE_SELF);
   user_before_s_ = seconds_in(usage.ru_utime);
   system_before_s_ = seconds_in(usage.ru_stime);
@@ -96,7 +97,7 @@ Result<void> PhaseEnd::prepare() {
 Result<void> PhaseEnd::start(Stream& stream, const char* name, Work work) {
   PEN_ASSIGN(auto memory, Memory::allocate(order_.message_bytes));
   // Nothing on the way can make it smaller.
-  Content(ContentKind::random, blocks_.size() + 1).lay(memory.bytes());
+  Content(ContentKind::random, blocks_.size() + 1, order_.message_bytes, 1).lay(memory.bytes());
   blocks_.push_back(std::make_unique<Memory>(std::move(memory)));
   const auto block = blocks_.back()->bytes().first(order_.message_bytes);
   return crew_.start(name, Role::other, [this, &stream, block, work] {
@@ -106,6 +107,7 @@ Result<void> PhaseEnd::start(Stream& stream, const char* name, Work work) {
 }
 
 void PhaseEnd::go() {
+  watch_.begin();
   go_ns_ = monotonic_ns();
   go_ns_.notify_all();
 }
@@ -117,7 +119,10 @@ bool PhaseEnd::wait_for_go() {
 
 bool PhaseEnd::wait_until(std::int64_t deadline_ns) {
   const bool all = crew_.wait_until(deadline_ns);
-  if (all && done_ns_ == 0) done_ns_ = monotonic_ns();
+  if (all && done_ns_ == 0) {
+    done_ns_ = monotonic_ns();
+    gaps_ = watch_.end();
+  }
   return all;
 }
 
@@ -255,6 +260,7 @@ Side PhaseEnd::side() {
                             .before = stream->before,
                             .after = tcp_numbers(stream->socket)});
   }
+  side.gaps = gaps_;
   side.received_s = std::max(0.0, seconds_of(last_ns - start));
   side.seconds = std::max(0.0, seconds_of(done_ns_ - start));
   return side;

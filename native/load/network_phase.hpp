@@ -76,6 +76,8 @@ class PhaseEnd {
 
   std::mutex mutex_;
   std::string problem_;  // guarded by mutex_
+  Gaps gaps_;
+  GapWatch watch_;
   Crew crew_;
 };
 

@@ -43,8 +43,8 @@ std::optional<std::uint64_t> cached_of(int fd) {
 
 }  // namespace
 
-std::optional<std::uint64_t> cached_bytes_after_forgetting(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+std::optional<std::uint64_t> cached_bytes_after_forgetting(const std::string& path, int folder) {
+  const int fd = ::openat(folder >= 0 ? folder : AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return std::nullopt;
   const auto cached = cached_of(fd);
   ::close(fd);

@@ -17,6 +17,10 @@ constexpr double seconds_of_a_run_max = 30.0 * 86400;
 constexpr std::uint64_t memory_max = std::uint64_t{1} << 36;
 constexpr unsigned threads_max = 256;
 constexpr std::size_t prefix_bytes_max = 100;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr std::array<std::string_view, 4> log_levels = {"debug", "info", "warning", "error"};
+/// A dataset's chunks are counted in 32 bits, and the highest number means none.
+constexpr std::uint64_t store_transfers_max = 0xFFFF'FFFE;
 
 template <typename Value>
 using Names = std::array<std::pair<std::string_view, Value>, 3>;
@@ -114,13 +118,20 @@ Result<void> read_backend(Fields& fields, LoadPlan& plan) {
   return backend.refuse_others();
 }
 
-Result<unsigned> read_threads(Fields& fields, const std::string& name, std::uint64_t bytes_each) {
+Result<unsigned> read_threads(Fields& fields, const std::string& name) {
   PEN_ASSIGN(const auto threads, fields.whole(name, 1, 1, threads_max));
-  // Each holds what it writes in memory of its own.
-  if (threads * bytes_each > memory_max)
-    return make_error(Errc::invalid_argument, "{} is {}, and each holds {} bytes in memory, more than {} together",
-                      fields.path_of(name), threads, bytes_each, memory_max);
   return static_cast<unsigned>(threads);
+}
+
+/// Each thread holds what it writes in memory of its own.
+Result<void> check_memory_of(const LoadPlan& plan) {
+  const auto bytes = memory_bytes(plan, 1);
+  if (bytes <= memory_max) return {};
+  return make_error(
+      Errc::invalid_argument,
+      "workload.threads or writers hold {} bytes in memory together, more than {}: fewer of them, smaller "
+      "blocks, or a lower backend.queue_depth",
+      bytes, memory_max);
 }
 
 Result<FramesPlan> read_frames(Fields& fields) {
@@ -133,7 +144,7 @@ Result<FramesPlan> read_frames(Fields& fields) {
   PEN_ASSIGN(plan.rate_hz, fields.number("rate_hz", 0, 0, 1e7));
   if (plan.rate_hz > 0 && static_cast<double>(plan.frames) / plan.rate_hz > seconds_of_a_run_max)
     return fields.wrong("rate_hz", fmt::format("a rate at which {} frames take at most 30 days", plan.frames));
-  PEN_ASSIGN(plan.writers, read_threads(fields, "writers", align_up(plan.frame_bytes, page_bytes)));
+  PEN_ASSIGN(plan.writers, read_threads(fields, "writers"));
   PEN_ASSIGN(plan.buffer_frames, fields.whole("buffer_frames", 1, 1, 10'000'000));
   PEN_ASSIGN(plan.late_after_ns, duration(fields, "late_after_s", 0.01, 3600));
   PEN_ASSIGN(const auto layout, fields.text("layout", "file_a_frame"));
@@ -162,7 +173,7 @@ Result<StreamPlan> read_stream(Fields& fields) {
   PEN_ASSIGN(plan.thread_bytes, fields.whole("thread_bytes", 0, plan.transfer_bytes, std::uint64_t{1} << 50));
   if (plan.thread_bytes % plan.transfer_bytes != 0)
     return fields.wrong("thread_bytes", fmt::format("a multiple of transfer_bytes, {}", plan.transfer_bytes));
-  PEN_ASSIGN(plan.threads, read_threads(fields, "threads", 2 * align_up(plan.transfer_bytes, page_bytes)));
+  PEN_ASSIGN(plan.threads, read_threads(fields, "threads"));
   PEN_ASSIGN(plan.shared, fields.flag("shared", false));
   PEN_ASSIGN(plan.segments, fields.whole("segments", 1, 1));
   if (plan.transfers() % plan.segments != 0)
@@ -222,6 +233,13 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
     return make_error(Errc::invalid_argument, "backend.direct is true, expected false with workload.kind metadata");
   }
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
+    if (const auto transfers = blocks_of_file(*stream, 1);
+        std::holds_alternative<StorePlan>(plan.backend) && transfers > store_transfers_max)
+      return make_error(
+          Errc::invalid_argument,
+          "workload.thread_bytes is {} in transfers of {}: {} of them in a file, and a store has {} at most; "
+          "larger transfer_bytes",
+          stream->thread_bytes, stream->transfer_bytes, transfers, store_transfers_max);
     if (std::holds_alternative<NullPlan>(plan.backend) && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
     if (posix != nullptr && posix->direct && stream->transfer_bytes % page_bytes != 0)
@@ -301,6 +319,8 @@ Result<std::string> read_folder(Fields& fields) {
 }
 
 Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
+  if (text.substr(0, byte_order_mark.size()) == byte_order_mark)
+    return make_error(Errc::malformed, "the plan begins with a byte order mark: save it as UTF-8 without one");
   PEN_ASSIGN(const auto document, parse_json(text, "the plan"));
   PEN_ASSIGN(auto fields, Fields::of(document, ""));
   LoadPlan plan;
@@ -317,7 +337,10 @@ Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
   PEN_ASSIGN(plan.interval_s, fields.number("interval_s", plan.interval_s, 0.001, 3600));
   PEN_ASSIGN(plan.drain_timeout_s, fields.number("drain_timeout_s", plan.drain_timeout_s, 0, 86400));
   PEN_ASSIGN(plan.log_level, fields.text("log_level", plan.log_level));
+  if (std::find(log_levels.begin(), log_levels.end(), plan.log_level) == log_levels.end())
+    return fields.wrong("log_level", "debug, info, warning or error");
   PEN_TRY(check_together(fields, plan));
+  PEN_TRY(check_memory_of(plan));
   PEN_TRY(fields.refuse_others());
   return plan;
 }

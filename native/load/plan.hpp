@@ -130,6 +130,15 @@ struct LoadPlan {
   Json to_json() const;
 };
 
+/// Transfers of a thread that may be under way at once.
+unsigned queue_depth(const LoadPlan& plan);
+/// Blocks that a thread with so many transfers needs for that: at least one.
+unsigned slots_of(const LoadPlan& plan, std::uint64_t transfers);
+/// Transfers in each file.
+std::uint64_t blocks_of_file(const StreamPlan& stream, unsigned ranks);
+/// What the blocks of all threads take in each of `ranks` processes; 0 for workloads of a network.
+std::uint64_t memory_bytes(const LoadPlan& plan, unsigned ranks);
+
 std::string file_name(const LoadPlan& plan, std::uint64_t number);
 /// Of the top folder of a tree.
 std::string tree_name(const LoadPlan& plan, std::uint64_t number);

@@ -113,10 +113,16 @@ class PosixNames final : public Names {
 
 }  // namespace
 
-Result<std::unique_ptr<Names>> open_posix_names(const std::string& folder) {
-  const int number = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (number < 0) return errno_error(errno, fmt::format("open folder {}", folder));
-  return std::unique_ptr<Names>(std::make_unique<PosixNames>(number));
+Result<int> open_folder(const std::string& folder) {
+  const int number = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (number >= 0) return number;
+  const int failure = errno;
+  struct stat status;
+  if (::lstat(folder.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
+    return make_error(Errc::not_found, "open folder {}: it is a link; name the folder that it leads to", folder);
+  return errno_error(failure, fmt::format("open folder {}", folder));
 }
+
+std::unique_ptr<Names> make_posix_names(int folder) { return std::make_unique<PosixNames>(folder); }
 
 }  // namespace penstock::load

@@ -119,6 +119,12 @@ Result<std::unique_ptr<StoredFile>> make_queued_file(std::shared_ptr<File> file,
                       "backend.queue_depth is {}, which needs io_uring, and this machine or container forbids it "
                       "(kernel.io_uring_disabled, seccomp): allow it, or choose more threads with a depth of 1",
                       depth);
+  if (made == -ENOMEM)
+    return make_error(
+        Errc::out_of_memory,
+        "an io_uring of {} entries needs more memory than may be locked: before Linux 5.12 that is a limit "
+        "of the user, `ulimit -l`; raise it, or choose a smaller backend.queue_depth",
+        depth);
   if (made < 0) return errno_error(-made, fmt::format("make an io_uring of {} entries", depth));
   return std::unique_ptr<StoredFile>(std::make_unique<QueuedFile>(std::move(file), ring, depth));
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "load/content.hpp"
 #include "load/crew.hpp"
 #include "load/document.hpp"
+#include "load/gaps.hpp"
 #include "load/machine.hpp"
 #include "load/permutation.hpp"
 #include "load/time_series.hpp"
@@ -34,19 +36,22 @@ enum class Phase { write, read };
 
 /// One thread in one phase. It is looked at while the thread works, or hangs.
 struct Worker {
-  Worker(std::vector<Memory> memory, std::uint64_t of_thread, std::uint64_t its_transfers, const TimeSeries& empty)
-      : blocks(std::move(memory)), owner(of_thread), transfers(its_transfers), series(empty) {}
+  Worker(std::uint64_t of_thread, std::uint64_t its_transfers, const TimeSeries& empty)
+      : owner(of_thread), transfers(its_transfers), series(empty) {}
 
-  const std::vector<Memory> blocks;  ///< one for each transfer that may be under way
-  std::optional<Memory> reference;   ///< what a block should be, where reads are verified
-  const std::uint64_t owner;         ///< the thread, of all ranks, whose blocks it writes or reads
+  const std::uint64_t owner;  ///< the thread, of all ranks, whose blocks it writes or reads
   const std::uint64_t transfers;
+  // Made before it starts.
+  std::optional<Memory> ground;  ///< of what it writes
+  std::vector<Memory> blocks;    ///< one for each transfer that may be under way
+  std::vector<bool> taken;       ///< blocks of the ground that are under way
 
   std::mutex mutex;
   // guarded by mutex
   std::uint64_t bytes = 0;
   std::uint64_t operations = 0;
   std::uint64_t mismatches = 0;  ///< blocks that were not what was written
+  std::int64_t verify_ns = 0;    ///< spent on finding that out
   std::int64_t done_ns = -1;     ///< since the phase began; synced and closed too
   std::int64_t waited_for_processor_ns = -1;
   Times service;
@@ -58,13 +63,9 @@ struct Worker {
 struct UnderWay {
   std::int64_t begin_ns = 0;
   std::uint64_t offset = 0;
+  MutableBytes block;
+  std::optional<std::uint64_t> taken;  ///< which block of the ground it is
 };
-
-unsigned queue_depth_of(const LoadPlan& plan) {
-  if (const auto* posix = std::get_if<PosixPlan>(&plan.backend)) return posix->queue_depth;
-  const auto* store = std::get_if<StorePlan>(&plan.backend);
-  return store != nullptr ? store->queue_depth : 1;
-}
 
 /// All threads of one phase. Those that hang keep it alive.
 class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
@@ -72,11 +73,11 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   PhaseRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, Phase phase, const RunContext& context)
       : plan_(plan),
         stream_(std::get<StreamPlan>(plan.workload)),
-        depth_(queue_depth_of(plan)),
         backend_(std::move(backend)),
         phase_(phase),
-        content_(plan.content, plan.seed),
+        content_(plan.content, plan.seed, stream_.transfer_bytes, blocks_of_file(stream_, context.team.ranks())),
         no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
+        ranks_(context.team.ranks()),
         rank_(context.team.rank()),
         threads_(std::uint64_t{context.team.ranks()} * stream_.threads),
         begun_(1),
@@ -84,21 +85,15 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// `transfers` of each thread, of all ranks: what is there to be written or read.
   Result<void> prepare(const std::vector<std::uint64_t>& transfers, const std::atomic<bool>& stop) {
-    PEN_TRY(check_memory((depth_ + (stream_.verify ? 1 : 0)) * stream_.threads * stream_.transfer_bytes));
+    PEN_TRY(check_memory(memory_bytes(plan_, ranks_)));
+    if (phase_ == Phase::read && stream_.verify) {
+      PEN_ASSIGN(ground_, laid_ground());
+    }
     for (unsigned i = 0; i < stream_.threads; ++i) {
       const auto owner =
           (std::uint64_t{rank_} * stream_.threads + i + (phase_ == Phase::write ? 0 : shift())) % threads_;
-      std::vector<Memory> blocks;
-      for (unsigned slot = 0; slot < depth_; ++slot) {
-        PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));
-        content_.lay(memory.bytes());
-        blocks.push_back(std::move(memory));
-      }
-      workers_.push_back(std::make_unique<Worker>(std::move(blocks), owner, transfers[owner], no_series_));
-      if (phase_ == Phase::write || !stream_.verify) continue;
-      PEN_ASSIGN(auto reference, Memory::allocate(stream_.transfer_bytes));
-      content_.lay(reference.bytes());
-      workers_.back()->reference.emplace(std::move(reference));
+      workers_.push_back(std::make_unique<Worker>(owner, transfers[owner], no_series_));
+      PEN_TRY(give_memory(*workers_.back()));
     }
     if (phase_ == Phase::read)
       return ask_storage("see what is in memory", plan_.drain_timeout_s, stop, [self = shared_from_this()] {
@@ -115,28 +110,36 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// Returns how many threads were left behind.
   unsigned run(const RunContext& context) {
-    Result<void> started;
-    for (auto& worker : workers_)
-      if (started.ok())
-        started = crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
-                              [self = shared_from_this(), &worker] { self->work(*worker); });
+    auto started = watch_.start();
+    for (auto& worker : workers_) {
+      if (!started.ok()) break;
+      started = crew_.start("pen-load-stream", phase_ == Phase::write ? Role::write : Role::other,
+                            [self = shared_from_this(), &worker] { self->work(*worker); });
+      if (started.ok()) ++at_work_;
+    }
     const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
     const auto opening_ns = monotonic_ns();
-    const bool ready = started.ok() && all_are_ready(context, opening_ns + patience_ns);
-    begin(!started.ok() ? Result<Meeting>(started.error())
-          : ready       ? context.team.meet(nullptr)
-                        : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
+    // Also where some threads do not exist: nobody leaves a file that another one is about to join.
+    const bool ready = all_are_ready(context, opening_ns + patience_ns);
+    begin(!started.ok()  ? Result<Meeting>(started.error())
+          : ready        ? context.team.meet(nullptr)
+          : context.stop ? make_error(Errc::cancelled, "told to end before the files were open")
+                         : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
     auto moved_ns = ready ? monotonic_ns() : opening_ns;
     std::uint64_t moved_bytes = 0;
+    std::int64_t stopped_ns = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
       const auto bytes = tell_progress(context);
       const auto now_ns = monotonic_ns();
       if (bytes != moved_bytes) moved_ns = now_ns;
       moved_bytes = bytes;
       stop_now_ = stop_now_ || context.stop;
+      if (context.stop && stopped_ns == 0) stopped_ns = now_ns;
+      if (stopped_ns > 0 && now_ns - stopped_ns > patience_after_stop_ns) break;
       if (now_ns - moved_ns > patience_ns) break;
     }
     stop_now_ = true;
+    gaps_ = watch_.end();
     return crew_.dismiss();
   }
 
@@ -154,11 +157,12 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   /// `behind` threads were left behind.
   std::string problem(unsigned behind) {
+    if (!no_start_.empty()) return no_start_;  // what else went wrong follows from it
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       if (!worker->problem.empty()) return worker->problem;
     }
-    return behind > 0 ? fmt::format("{} threads hang in the storage", behind) : no_start_;
+    return behind > 0 ? fmt::format("{} threads hang in the storage", behind) : "";
   }
 
   Json to_json() {
@@ -166,11 +170,13 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     auto series = no_series_;
     auto threads = Json::array();
     std::uint64_t bytes = 0, operations = 0, mismatches = 0;
+    std::int64_t verify_ns = 0;
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       bytes += worker->bytes;
       operations += worker->operations;
       mismatches += worker->mismatches;
+      verify_ns += worker->verify_ns;
       service.add(worker->service);
       series.add(worker->series);
       threads.push_back({{"bytes", worker->bytes},
@@ -180,23 +186,46 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     return {{"phase", name()},
             {"bytes", bytes},
             {"operations", operations},
-            {"mismatches", phase_ == Phase::read && stream_.verify ? Json(mismatches) : Json()},
+            {"mismatches", ground_ ? Json(mismatches) : Json()},
+            {"verify_ns", ground_ ? Json(verify_ns) : Json()},
             {"cached_bytes", cached_bytes_ ? Json(*cached_bytes_) : Json()},
             {"times", {{"service", load::to_json(service)}}},
             {"threads", std::move(threads)},
+            {"gaps", load::to_json(gaps_)},
             {"series", series.to_json()}};
   }
 
  private:
+  Result<std::optional<Memory>> laid_ground() const {
+    PEN_ASSIGN(auto memory, Memory::allocate(content_.ground_bytes()));
+    content_.lay(memory.bytes().first(content_.ground_bytes()));
+    return std::optional(std::move(memory));
+  }
+
+  Result<void> give_memory(Worker& worker) const {
+    const auto slots = slots_of(plan_, worker.transfers);
+    if (phase_ == Phase::write) {
+      PEN_ASSIGN(worker.ground, laid_ground());
+      worker.taken.resize(content_.ground_bytes() / stream_.transfer_bytes);
+    }
+    // What is written comes out of the ground; with a queue the piece of it may be under way still.
+    if (phase_ == Phase::write && slots == 1) return {};
+    for (unsigned slot = 0; slot < slots; ++slot) {
+      PEN_ASSIGN(auto memory, Memory::allocate(stream_.transfer_bytes));
+      std::fill(memory.bytes().begin(), memory.bytes().end(), std::byte{0});  // no page is missing later
+      worker.blocks.push_back(std::move(memory));
+    }
+    return {};
+  }
+
   /// From what a thread wrote to what it reads.
   std::uint64_t shift() const { return threads_ > stream_.threads ? stream_.threads : 1; }
 
   /// Files are opened before the clock starts. False where that takes longer than storage may.
   bool all_are_ready(const RunContext& context, std::int64_t deadline_ns) {
     std::unique_lock lock(ready_mutex_);
-    while (!one_is_ready_.wait_for(lock, std::chrono::nanoseconds(tick_ns),
-                                   [this] { return ready_ == workers_.size(); })) {
-      if (monotonic_ns() > deadline_ns) return false;
+    while (!one_is_ready_.wait_for(lock, std::chrono::nanoseconds(tick_ns), [this] { return ready_ == at_work_; })) {
+      if (context.stop || monotonic_ns() > deadline_ns) return false;
       lock.unlock();
       tell_progress(context);
       lock.lock();
@@ -220,6 +249,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     }
     start_ns_ = meeting.ok() ? meeting->start_ns : monotonic_ns();
     backend_->start(start_ns_);
+    watch_.begin();
     begun_.count_down();
   }
 
@@ -282,14 +312,15 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   /// As many transfers as the file takes at once. What has begun is waited for, however this ends.
   template <typename OffsetAt>
   Result<void> keep_under_way(Worker& worker, StoredFile& file, OffsetAt offset_at) {
-    std::vector<UnderWay> transfers(file.depth());
-    std::vector<unsigned> free(file.depth());
+    const auto slots = std::min(file.depth(), slots_of(plan_, worker.transfers));
+    std::vector<UnderWay> transfers(slots);
+    std::vector<unsigned> free(slots);
     std::iota(free.begin(), free.end(), 0U);
     Result<void> done;
     for (std::uint64_t next = 0;;) {
       while (done.ok() && !free.empty() && next < worker.transfers && !ends()) {
         const auto slot = free.back();
-        transfers[slot] = {0, offset_at(next++)};
+        transfers[slot] = {0, offset_at(next++), {}, std::nullopt};
         done = begin_one(worker, file, slot, transfers[slot]);
         if (done.ok()) free.pop_back();
       }
@@ -302,19 +333,39 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   }
 
   Result<void> begin_one(Worker& worker, StoredFile& file, unsigned slot, UnderWay& transfer) {
-    const auto block = block_of(worker, slot);
-    if (phase_ == Phase::write) content_.stamp(block, file_of(worker), transfer.offset);
+    if (phase_ == Phase::write)
+      lay_one(worker, slot, transfer);
+    else
+      transfer.block = block_of(worker, slot);
     transfer.begin_ns = now_ns();
-    return phase_ == Phase::write ? file.begin_write(slot, block, transfer.offset)
-                                  : file.begin_read(slot, block, transfer.offset);
+    return phase_ == Phase::write ? file.begin_write(slot, transfer.block, transfer.offset)
+                                  : file.begin_read(slot, transfer.block, transfer.offset);
+  }
+
+  /// Where it lies in the ground, unless that piece is on its way to another place: then in the slot's own block.
+  void lay_one(Worker& worker, unsigned slot, UnderWay& transfer) const {
+    const auto file = file_of(worker);
+    const auto place = content_.place(file, transfer.offset);
+    const auto piece = place / stream_.transfer_bytes;
+    const auto ground = worker.ground->bytes();
+    if (!worker.taken[piece]) {
+      worker.taken[piece] = true;
+      transfer.taken = piece;
+      transfer.block = content_.block(ground, file, transfer.offset);
+      return;
+    }
+    transfer.block = block_of(worker, slot);
+    std::memcpy(transfer.block.data(), ground.data() + place, transfer.block.size());
+    content_.stamp(transfer.block, file, transfer.offset);
   }
 
   Result<void> end_one(Worker& worker, const Ended& ended, const UnderWay& transfer) {
     const auto done_ns = now_ns();
+    if (transfer.taken) worker.taken[*transfer.taken] = false;
     PEN_ASSIGN(const auto bytes, ended.bytes);
     if (phase_ == Phase::read) PEN_TRY(check_size(worker, bytes, transfer.offset));
-    const bool verified = phase_ == Phase::read && worker.reference;
-    book(worker, transfer.begin_ns, done_ns, verified && differs(worker, ended.slot, transfer.offset));
+    book(worker, transfer.begin_ns, done_ns);
+    if (ground_) verify(worker, transfer.block, transfer.offset);
     return {};
   }
 
@@ -341,12 +392,11 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   bool ends() const { return stop_now_ || (stream_.seconds_max > 0 && seconds_of(now_ns()) >= stream_.seconds_max); }
 
   Result<void> write_block(Worker& worker, StoredFile& file, std::uint64_t offset) {
-    const auto block = block_of(worker, 0);
-    content_.stamp(block, file_of(worker), offset);
+    const auto block = content_.block(worker.ground->bytes(), file_of(worker), offset);
     const auto begin_ns = now_ns();
     PEN_TRY(file.write(block, offset));
     if (backend_->sync() == Sync::each) PEN_TRY(file.sync());
-    book(worker, begin_ns, now_ns(), false);
+    book(worker, begin_ns, now_ns());
     return {};
   }
 
@@ -356,7 +406,8 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     PEN_ASSIGN(const auto bytes, file.read(block, offset));
     const auto done_ns = now_ns();
     PEN_TRY(check_size(worker, bytes, offset));
-    book(worker, begin_ns, done_ns, worker.reference && differs(worker, 0, offset));
+    book(worker, begin_ns, done_ns);
+    if (ground_) verify(worker, block, offset);
     return {};
   }
 
@@ -366,17 +417,20 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
                       file_name(plan_, file_of(worker)), offset + bytes, stream_.transfer_bytes, offset);
   }
 
-  bool differs(Worker& worker, unsigned slot, std::uint64_t offset) const {
-    const auto expected = worker.reference->bytes().first(stream_.transfer_bytes);
-    content_.stamp(expected, file_of(worker), offset);
-    return first_difference(block_of(worker, slot), expected).has_value();
+  /// The thread reads nothing meanwhile: the document tells for how long.
+  void verify(Worker& worker, Bytes read, std::uint64_t offset) const {
+    const auto begin_ns = monotonic_ns();
+    const bool right = content_.is_block(read, ground_->bytes(), file_of(worker), offset);
+    const auto end_ns = monotonic_ns();
+    std::lock_guard lock(worker.mutex);
+    worker.verify_ns += end_ns - begin_ns;
+    if (!right) ++worker.mismatches;
   }
 
-  void book(Worker& worker, std::int64_t begin_ns, std::int64_t done_ns, bool mismatch) {
+  void book(Worker& worker, std::int64_t begin_ns, std::int64_t done_ns) {
     std::lock_guard lock(worker.mutex);
     worker.bytes += stream_.transfer_bytes;
     ++worker.operations;
-    if (mismatch) ++worker.mismatches;
     worker.service.add(done_ns - begin_ns);
     auto& interval = worker.series.at(done_ns);
     ++interval.done;
@@ -397,14 +451,15 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   const LoadPlan plan_;
   const StreamPlan stream_;
-  const unsigned depth_;  ///< transfers of a thread under way at once
   const std::shared_ptr<Backend> backend_;
   const Phase phase_;
   const Content content_;
   const TimeSeries no_series_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::optional<Memory> ground_;  ///< of what should be read, where that is verified
   std::optional<std::uint64_t> cached_bytes_;
 
+  const unsigned ranks_;
   const unsigned rank_;
   const std::uint64_t threads_;  ///< of all ranks
 
@@ -413,8 +468,12 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   std::size_t ready_ = 0;  // guarded by ready_mutex_
   std::latch begun_;
   std::int64_t start_ns_ = 0;  ///< set before begun_
-  std::string no_start_;       ///< why the ranks did not meet; of the thread that calls run()
+  // of the thread that calls run()
+  std::string no_start_;     ///< why the threads did not begin
+  std::size_t at_work_ = 0;  ///< threads that there are
   std::atomic<bool> stop_now_;
+  Gaps gaps_;  ///< of the thread that calls run()
+  GapWatch watch_;
   Crew crew_;
 };
 

@@ -332,12 +332,45 @@ void EdgeValues::merge(const EdgeValues& other) {
   if (other.last && (!last || other.last->number > last->number)) last = other.last;
 }
 
+namespace {
+
+/// Between ranks; an array was expanded when its frame came.
+json to_json(const MetaValue& told) {
+  return std::visit(
+      [](const auto& v) -> json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, MetaArray>) {
+          std::vector<unsigned> bytes;
+          for (const auto byte : v.data) bytes.push_back(std::to_integer<unsigned>(byte));
+          return {{"type", name(v.spec.type)}, {"shape", v.spec.shape}, {"bytes", bytes}};
+        } else {
+          return v;
+        }
+      },
+      told);
+}
+
+/// Nothing where it is no whole array.
+std::optional<MetaArray> array_from(const json& object) {
+  MetaArray array;
+  try {
+    const auto type = element_type_of(object.at("type").get<std::string>());
+    if (!type) return std::nullopt;
+    array.spec = {*type, object.at("shape").get<std::vector<std::uint64_t>>()};
+    for (const auto byte : object.at("bytes").get<std::vector<std::uint8_t>>()) array.data.push_back(std::byte{byte});
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+  const auto bytes = array.spec.bytes(meta_array_bytes_max);
+  return bytes.ok() && *bytes == array.data.size() ? std::optional(std::move(array)) : std::nullopt;
+}
+
+}  // namespace
+
 json to_json(const EdgeValues& edges) {
   const auto of = [](const std::optional<EdgeValues::Frame>& frame) -> json {
     if (!frame) return nullptr;
     auto values = json::array();
-    for (const auto& [name, told] : frame->metadata)
-      std::visit([&, &name = name](const auto& v) { values.push_back({name, v}); }, told);
+    for (const auto& [name, told] : frame->metadata) values.push_back(json::array({name, to_json(told)}));
     return {{"number", frame->number}, {"values", values}};
   };
   return {{"first", of(edges.first)}, {"last", of(edges.last)}};
@@ -357,6 +390,8 @@ EdgeValues edges_from(const json& object) {
       else if (item[1].is_number_integer())
         frame.metadata.emplace_back(name, item[1].get<std::int64_t>());
       if (item[1].is_number_float()) frame.metadata.emplace_back(name, item[1].get<double>());
+      if (auto array = item[1].is_object() ? array_from(item[1]) : std::nullopt)
+        frame.metadata.emplace_back(name, std::move(*array));
     }
     return frame;
   };

@@ -37,7 +37,7 @@ class OtherEnd:
 Listen = Callable[..., OtherEnd]
 
 
-def message(content: dict[str, object], version: int = 1, length: int | None = None) -> bytes:
+def message(content: dict[str, object], version: int = 2, length: int | None = None) -> bytes:
     text = json.dumps(content).encode()
     return HEAD.pack(b"PENSTNET", version, len(text) if length is None else length) + text
 

@@ -64,7 +64,7 @@ def test_another_version_is_named_on_both_sides(run: RunCommand, listen: Listen)
             peer, _ = newer.accept()
             with peer:
                 peer.recv(4096)
-                peer.sendall(message({"type": "welcome", "session": "1", "more": 1}, version=2))
+                peer.sendall(message({"type": "welcome", "session": "1", "more": 1}, version=9))
                 with contextlib.suppress(ConnectionResetError):
                     peer.recv(4096)
 
@@ -73,7 +73,7 @@ def test_another_version_is_named_on_both_sides(run: RunCommand, listen: Listen)
         finished = run("bench", "network", address, *SHORT)
         thread.join(30)
     assert finished.returncode == 1
-    assert "version 2" in finished.stderr
+    assert "version 9" in finished.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy
 
+from penstock.bench.generator_checks import check_running, check_verifying, worst_gap
 from penstock.bench.rank_checks import check_ranks_end_together, ended_together, make_check, rank_checks
 from penstock.bench.statistics import latencies_ns, quantile_ns
 from penstock.bench.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
@@ -86,6 +87,7 @@ def stream_checks(
                 else ()
             ),
         ]
+    checks += [check for measured in document.phases or [] for check in check_verifying(measured)]
     steady = (check for measured in document.phases or [] for check in check_steady_phase(measured))
     return [*checks, *steady, *machine_checks(document, seconds), *rank_checks(document)]
 
@@ -191,11 +193,15 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
     outcome: CheckOutcome = (
         "failed" if most_s > workload.late_after_s else "warning" if usual_s > allowed_s else "ok"
     )
+    actual = f"99.9 % within {human_seconds(usual_s)}, all within {human_seconds(most_s)}"
+    # It may have stood still when no frame was due any more, and some were being written.
+    if outcome == "ok" and (worst := worst_gap(document)) is not None and worst.outcome != "ok":
+        outcome, actual = worst.outcome, f"{actual}; it stood still for {worst.actual}"
     return make_check(
         "generator in time",
         outcome,
         f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
-        f"99.9 % within {human_seconds(usual_s)}, all within {human_seconds(most_s)}",
+        actual,
         "worse",
         "another program held the processor: run it on an idle machine",
     )
@@ -347,6 +353,9 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             "stop other programs on this machine, or use another",
         )
     yield from _check_waiting(_waits_ns(document), seconds)
+    workload = document.plan.workload
+    if not isinstance(workload, FramesWorkload) or workload.rate_hz == 0:
+        yield from check_running(document)
 
 
 def _waits_ns(document: LoadDocument) -> list[int]:
@@ -354,7 +363,11 @@ def _waits_ns(document: LoadDocument) -> list[int]:
         return [document.generator.pacer_waited_ns, *(w.waited_ns for w in document.generator.writers)]
     if document.metadata is not None:
         return document.metadata.waited_ns
-    return [thread.waited_ns for phase in document.phases or [] for thread in phase.threads]
+    phases = document.phases or []
+    return [
+        *(thread.waited_ns for phase in phases for thread in phase.threads),
+        *(waited_ns for phase in phases for waited_ns in phase.storage_waited_ns),
+    ]
 
 
 def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:

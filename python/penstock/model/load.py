@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.model.network import NetworkServerWorkload, NetworkSide, NetworkWorkload, Pattern
+from penstock.model.network import Gaps, NetworkServerWorkload, NetworkSide, NetworkWorkload, Pattern
 from penstock.model.plans import GIB, MIB, LogLevel, Plan
 
 Sync = Literal["none", "end", "each"]
@@ -300,6 +300,7 @@ class Generator(_Part):
         description="the thread that paces runs before all others: to 2 kHz, where that is allowed"
     )
     pacer_waited_ns: int
+    gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
     writers: list[WriterShare]
 
 
@@ -344,8 +345,15 @@ class StreamPhase(_Part):
     operations: int
     mismatches: int | None = Field(description="blocks that were not what was written; null: not looked at")
     cached_bytes: int | None = Field(description="of the files in this machine's memory before the phase")
+    verify_ns: int | None = Field(
+        None, description="of all threads together, comparing what was read; null: not looked at"
+    )
     times: StreamTimes
     threads: list[StreamThread]
+    storage_waited_ns: list[int] = Field(
+        [], description="for a processor: the threads that a backend has of its own, Penstock's store"
+    )
+    gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
     series: Series
 
 
@@ -373,6 +381,7 @@ class MetadataPhase(_Part):
     complete: bool = Field(description="all threads did all of it")
     first_done_s: float | None = Field(description="the first thread was done; null where it is not complete")
     last_done_s: float | None
+    gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
 
 
 class MetadataSaid(_Part):

@@ -86,6 +86,13 @@ class NetworkStream(_Part):
     )
 
 
+class Gaps(_Part):
+    """Time in which the generator stood still: between two looks of a thread that looks each 10 ms."""
+
+    longest_ns: int = Field(description="of several ranks the longest of all")
+    sum_ns: int = Field(description="of those of 50 ms and more; of several ranks the most that one had")
+
+
 class NetworkSide(_Part):
     """A phase as one end saw it. Times are its own clock's, from the start that was agreed on."""
 
@@ -94,6 +101,7 @@ class NetworkSide(_Part):
     user_s: float = Field(description="processor time of the program")
     system_s: float
     received_series: list[int] = Field(description="bytes in each interval")
+    gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
     streams: list[NetworkStream]
 
 

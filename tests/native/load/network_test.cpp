@@ -14,8 +14,13 @@ namespace {
 constexpr std::int64_t second_ns = 1'000'000'000;
 
 Side some_side() {
-  Side side{
-      .received_s = 1.5, .seconds = 2, .user_s = 0.25, .system_s = 0.5, .received_series = {7, 0, 9}, .streams = {}};
+  Side side{.received_s = 1.5,
+            .seconds = 2,
+            .user_s = 0.25,
+            .system_s = 0.5,
+            .received_series = {7, 0, 9},
+            .streams = {},
+            .gaps = {.longest_ns = 30 * second_ns, .sum_ns = 31 * second_ns}};
   side.streams.resize(2);
   side.streams[1] = {
       .sent_bytes = 1, .received_bytes = std::uint64_t{1} << 50, .busy_s = 0.75, .before = {}, .after = {}};

@@ -248,7 +248,7 @@ TEST(LoadPlan, MemoryAndTheTimeSeriesAreBounded) {
   auto plan = frames_plan();
   plan["workload"]["frame_bytes"] = 1ULL << 32;
   plan["workload"]["writers"] = 256;
-  EXPECT_NE(error_of(plan).find("workload.writers is 256, and each holds 4294967296 bytes"), std::string::npos);
+  EXPECT_NE(error_of(plan).find("hold 1099511627776 bytes in memory together"), std::string::npos);
   plan = frames_plan();
   plan["workload"]["rate_hz"] = 0.01;
   EXPECT_NE(error_of(plan).find("interval_s is 0.5, expected a time that 100000 s have at most"), std::string::npos);
@@ -257,6 +257,37 @@ TEST(LoadPlan, MemoryAndTheTimeSeriesAreBounded) {
   plan["workload"]["rate_hz"] = 1000;
   plan["workload"]["record"] = true;
   EXPECT_EQ(error_of(plan), "workload.record is true, expected false for more than 1000000 frames");
+}
+
+TEST(LoadPlan, MemoryIsThatOfAllBlocksThatAreUnderWay) {
+  Json plan = {
+      {"backend", {{"kind", "posix"}, {"folder", "/tmp"}, {"queue_depth", 1024}, {"sync", "end"}}},
+      {"workload", {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 1ULL << 40}, {"transfer_bytes", 1ULL << 26}}}};
+  EXPECT_NE(error_of(plan).find("queue_depth"), std::string::npos) << "2 x 1024 x 64 MiB";
+  plan["workload"]["thread_bytes"] = 1ULL << 27;  // no more transfers than two
+  EXPECT_TRUE(LoadPlan::from_json(plan.dump()));
+}
+
+TEST(LoadPlan, AStoreHasSoManyTransfers) {
+  Json plan = {{"backend", {{"kind", "store"}, {"folder", "/tmp"}}},
+               {"workload",
+                {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 0xFFFF'FFFEULL * 512}, {"transfer_bytes", 512}}}};
+  EXPECT_TRUE(LoadPlan::from_json(plan.dump()));
+  plan["workload"]["shared"] = true;
+  EXPECT_NE(error_of(plan).find("8589934588 of them in a file"), std::string::npos) << error_of(plan);
+  plan["workload"].update({{"shared", false}, {"thread_bytes", 0xFFFF'FFFFULL * 512}});
+  EXPECT_NE(error_of(plan).find("workload.thread_bytes"), std::string::npos) << error_of(plan);
+}
+
+TEST(LoadPlan, LevelsOfTheLogAndMarksOfByteOrderAreChecked) {
+  auto plan = frames_plan();
+  for (const auto* level : {"foo", "warn", "critical", ""}) {
+    plan["log_level"] = level;
+    EXPECT_NE(error_of(plan).find("log_level"), std::string::npos) << level;
+  }
+  const auto marked = LoadPlan::from_json("\xEF\xBB\xBF" + frames_plan().dump());
+  ASSERT_FALSE(marked);
+  EXPECT_NE(marked.error().message().find("byte order mark"), std::string::npos);
 }
 
 TEST(LoadPlan, NestingAndNonsenseAreRefused) {

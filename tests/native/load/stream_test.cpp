@@ -54,15 +54,14 @@ TEST_F(Stream, WritesAndReadsBackEveryByte) {
 
 /// How many transfers of a file are what the seed says for their place.
 int right_transfers(const std::filesystem::path& path, int transfers) {
-  const Content content(ContentKind::random, 1);
-  std::vector<std::byte> expected(65536), stored(65536);
-  content.lay(expected);
+  const Content content(ContentKind::random, 1, 65536, static_cast<std::uint64_t>(transfers));
+  std::vector<std::byte> ground(content.ground_bytes()), stored(65536);
+  content.lay(ground);
   std::ifstream file(path, std::ios::binary);
   int right = 0;
   for (int i = 0; i < transfers; ++i) {
-    content.stamp(expected, 0, static_cast<std::uint64_t>(i) * 65536);
     file.read(reinterpret_cast<char*>(stored.data()), 65536);
-    if (stored == expected) ++right;
+    if (content.is_block(stored, ground, 0, static_cast<std::uint64_t>(i) * 65536)) ++right;
   }
   return right;
 }
@@ -388,6 +387,62 @@ TEST_F(Stream, StorageThatHangsBeforeAnythingIsMeasuredIsAnErrorInTime) {
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code(), Errc::cancelled);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1900));
+}
+
+TEST_F(Stream, AFolderThatIsReplacedByALinkLeadsNowhereElse) {
+  const auto users = folder_ / "users", given = folder_ / "given", moved = folder_ / "moved";
+  std::filesystem::create_directories(users);
+  std::filesystem::create_directories(given);
+  const auto backend = make_posix_backend({given.string(), false, Sync::none}, posix_env());
+  ASSERT_TRUE(backend->create("a").ok());
+  std::filesystem::rename(given, moved);
+  std::filesystem::create_directory_symlink(users, given);
+  ASSERT_TRUE(backend->create("b").ok());
+  EXPECT_TRUE(std::filesystem::is_empty(users));
+  EXPECT_TRUE(std::filesystem::exists(moved / "b"));
+  EXPECT_TRUE(backend->join("b").ok());
+  std::filesystem::rename(moved / "b", moved / "old");
+  std::ofstream(moved / "b") << "somebody's";
+  EXPECT_FALSE(backend->join("b").ok()) << "another file of that name";
+  EXPECT_FALSE(make_posix_backend({given.string(), false, Sync::none}, posix_env())->create("c").ok()) << "a link";
+}
+
+/// An open that takes longer than a test cares for.
+class NeverOpenEnv final : public Env {
+ public:
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions) override {
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+    return make_error(Errc::io, "open {}: after all", path);
+  }
+  Result<std::uint64_t> free_bytes(const std::string&) override { return make_error(Errc::io, "no answer"); }
+  Result<std::vector<std::string>> list(const std::string&) override { return make_error(Errc::io, "no answer"); }
+  Result<void> remove(const std::string&) override { return make_error(Errc::io, "no answer"); }
+};
+
+TEST_F(Stream, AnEndThatIsAskedForComesWhileStorageHangs) {
+  static auto& never = *new NeverOpenEnv;
+  const auto seconds_until_told = [this](const Json& hanging, Env& env) {
+    stop = false;
+    auto asked = std::chrono::steady_clock::now();
+    on_progress = [&](const Json&) {
+      if (!stop) asked = std::chrono::steady_clock::now();
+      stop = true;
+    };
+    const auto outcome = run(hanging, env);
+    EXPECT_TRUE(outcome.ok() && outcome->left_behind);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count();
+  };
+  auto opening = plan();
+  opening["drain_timeout_s"] = 60;
+  EXPECT_LT(seconds_until_told(opening, never), 7) << "while files are opened";
+  const Json null = {{"kind", "null"}, {"freeze_at_s", 0}, {"freeze_s", 20}};
+  const std::vector<Json> workloads = {
+      {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 4000}, {"transfer_bytes", 1000}},
+      {{"kind", "frames"}, {"frames", 30}, {"frame_bytes", 1000}, {"rate_hz", 100}, {"buffer_frames", 2}},
+      {{"kind", "metadata"}, {"threads", 2}, {"items", 3}}};
+  for (const auto& workload : workloads)
+    EXPECT_LT(seconds_until_told({{"backend", null}, {"workload", workload}, {"drain_timeout_s", 60}}, posix_env()), 7)
+        << workload;
 }
 
 TEST_F(Stream, StorageThatHangsIsLeftBehind) {

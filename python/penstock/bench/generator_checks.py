@@ -1,0 +1,101 @@
+"""Whether the load generator itself ran all the time, and what its own work took of that of a storage."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.bench.rank_checks import make_check
+from penstock.model.load import LoadDocument, StreamPhase
+from penstock.model.network import Gaps
+from penstock.model.runs import Check, CheckOutcome
+from penstock.model.units import human_seconds
+
+# A gap of a share of the phase moves its figures by as much: a tenth is more than storages are compared
+# by, a hundredth less than two runs differ by. A second is a freeze of the storage in every table, however
+# long the run. Below GAP_NOTED_S it is what the scheduler of a busy machine does.
+GAP_S, GAP_MAX_S = 0.1, 1.0
+GAP_NOTED_S = 0.05
+GAP_SHARE, GAP_SHARE_MAX = 0.01, 0.1
+# Of the time of the threads that read.
+VERIFY_SHARE = 0.05
+
+_ORDER: list[CheckOutcome] = ["ok", "warning", "failed"]
+
+
+@dataclass(frozen=True)
+class StoodStill:
+    """The longest time in which the generator did not run, in which phase, and what that means."""
+
+    what: str
+    longest_s: float
+    outcome: CheckOutcome
+
+    @property
+    def actual(self) -> str:
+        return f"{human_seconds(self.longest_s)}{f' in {self.what}' if self.what else ''}"
+
+
+def graded_gap(longest_s: float, seconds: float) -> CheckOutcome:
+    """`seconds` of the phase, 0 where that is not known."""
+    share = longest_s / seconds if seconds > 0 else 0.0
+    if longest_s > GAP_MAX_S or (longest_s > GAP_S and share > GAP_SHARE_MAX):
+        return "failed"
+    noted = longest_s > GAP_NOTED_S and share > GAP_SHARE
+    return "warning" if longest_s > GAP_S or noted else "ok"
+
+
+def worst_gap(document: LoadDocument) -> StoodStill | None:
+    """Of all phases; None where nobody looked."""
+    found = [
+        StoodStill(what, gaps.longest_ns * 1e-9, graded_gap(gaps.longest_ns * 1e-9, seconds))
+        for what, seconds, gaps in _phases(document)
+        if gaps is not None
+    ]
+    return max(found, key=lambda one: (_ORDER.index(one.outcome), one.longest_s), default=None)
+
+
+def _phases(document: LoadDocument) -> Iterator[tuple[str, float, Gaps | None]]:
+    """What each phase is called, its seconds, and its gaps."""
+    if document.generator is not None:
+        seconds = (document.seconds.completed or document.seconds.last_done) if document.seconds else None
+        yield "", seconds or 0.0, document.generator.gaps
+    for phase in document.phases or []:
+        yield phase.phase, _seconds_of(phase), phase.gaps
+    for named in document.metadata.phases if document.metadata is not None else []:
+        yield named.operation.replace("_", " "), named.last_done_s or 0.0, named.gaps
+    for measured in document.network.phases if document.network is not None else []:
+        yield f"{measured.pattern}, here", measured.client.seconds, measured.client.gaps
+        if measured.server is not None:
+            yield f"{measured.pattern}, at the other end", measured.server.seconds, measured.server.gaps
+
+
+def _seconds_of(phase: StreamPhase) -> float:
+    return max((thread.done_s for thread in phase.threads if thread.done_s is not None), default=0.0)
+
+
+def check_running(document: LoadDocument) -> Iterator[Check]:
+    """A generator that was stopped, or had no processor, is no storage that hangs."""
+    if (worst := worst_gap(document)) is not None:
+        yield make_check(
+            "generator in time",
+            worst.outcome,
+            f"it stands still for at most {human_seconds(GAP_S)}, and {100 * GAP_SHARE:.0f} % of a phase",
+            worst.actual,
+            "worse",
+            "it was stopped, or another program held the processors: run it again, on an idle machine",
+        )
+
+
+def check_verifying(phase: StreamPhase) -> Iterator[Check]:
+    """While a thread compares what it has read the storage has nothing to do, but for what is queued."""
+    seconds = _seconds_of(phase) * len(phase.threads)
+    if phase.verify_ns is None or seconds <= 0:
+        return
+    share = phase.verify_ns * 1e-9 / seconds
+    yield make_check(
+        f"generator not the bottleneck ({phase.phase})",
+        "ok" if share <= VERIFY_SHARE else "warning",
+        f"at most {100 * VERIFY_SHARE:.0f} % of the time for comparing what was read",
+        f"{100 * share:.1f} %",
+        "worse",
+        "this storage reads faster than shown: --no-verify once its bytes are known to be right",
+    )
