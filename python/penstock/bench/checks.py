@@ -363,11 +363,7 @@ def _waits_ns(document: LoadDocument) -> list[int]:
         return [document.generator.pacer_waited_ns, *(w.waited_ns for w in document.generator.writers)]
     if document.metadata is not None:
         return document.metadata.waited_ns
-    phases = document.phases or []
-    return [
-        *(thread.waited_ns for phase in phases for thread in phase.threads),
-        *(waited_ns for phase in phases for waited_ns in phase.storage_waited_ns),
-    ]
+    return [thread.waited_ns for phase in document.phases or [] for thread in phase.threads]
 
 
 def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:

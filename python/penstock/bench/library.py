@@ -8,6 +8,10 @@ from penstock.model.load import MpiioAccess, StreamWorkload
 def check_access(workload: StreamWorkload, access: Access) -> None:
     """A UsageError where the workload cannot use the storage so."""
     library = access.library
+    if workload.segments != 1 and not workload.shared and library is None:
+        raise UsageError(
+            "--segments without --shared", "a file of one thread alone has no segments: add --shared"
+        )
     depth = access.queue_depth or 1
     if depth > 1 and (library is not None or access.sync == "each"):
         raise UsageError(

@@ -6,7 +6,12 @@ import typer
 
 from penstock import __version__
 from penstock.cli.lazy import Later, lazy_group
-from penstock.cli.words import EXIT_CODES
+from penstock.cli.words import (
+    EXIT_CODES,
+    EXIT_CODES_OF_COMPARISONS,
+    EXIT_CODES_OF_RUNS,
+    EXIT_CODES_OF_VERDICTS,
+)
 
 COMMANDS = {
     "record": Later(
@@ -102,6 +107,7 @@ COMMANDS = {
     "verdict": Later(
         "penstock.cli.verdict:verdict_command",
         short_help="Can this storage take this detector?",
+        exit_codes=EXIT_CODES_OF_VERDICTS,
         examples=[
             "penstock verdict pilatus-6m /data",
             "penstock verdict pilatus-6m /data --quick --yes",
@@ -141,16 +147,18 @@ COMMANDS = {
     "compare": Later(
         "penstock.cli.compare:compare_command",
         short_help="Is this storage better or worse than before?",
+        exit_codes=EXIT_CODES_OF_COMPARISONS,
         examples=[
             "penstock compare before.json after.json --threshold 5%",
             "penstock compare runs/ssd runs/nfs --json",
-            "penstock compare campaign.json --base-case ssd --case nfs",
+            "penstock compare campaign.json --base-case 'rate=10 target=ssd' --case 'rate=10 target=nfs'",
             "penstock compare --trend nightly/",
         ],
     ),
     "campaign": Later(
         "penstock.cli.campaign:campaign_command",
         short_help="Measure many cases, many times, on one storage or several.",
+        exit_codes=EXIT_CODES_OF_RUNS,
         examples=[
             "penstock campaign --list",
             "penstock campaign pilatus-6m-rates --target /data --dry-run",

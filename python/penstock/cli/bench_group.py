@@ -4,7 +4,7 @@ from penstock.cli.bench import bench_application
 from penstock.cli.bench_metadata import metadata_command
 from penstock.cli.bench_network import network_command
 from penstock.cli.bench_stream import stream_command
-from penstock.cli.words import examples
+from penstock.cli.words import EXIT_CODES_OF_RUNS, examples
 
 __all__ = ["bench_application"]
 
@@ -15,6 +15,8 @@ bench_application.command(
         "penstock bench stream /data --threads 4 --shared --segments 256 --size 1GiB --transfer 1MiB",
         "penstock bench stream /data --transfer 1MiB --buffered --sync end --dry-run",
         "penstock bench stream /data --ranks 4 --backend mpiio --shared --collective --hint cb_nodes=2",
+        "penstock bench stream /data --backend hdf5 --size 8GiB",
+        exit_codes=EXIT_CODES_OF_RUNS,
     ),
 )(stream_command)
 bench_application.command(
@@ -23,6 +25,7 @@ bench_application.command(
         "penstock bench metadata /data --items 10000 --threads 4",
         "penstock bench metadata /data --items 10 --depth 5 --branch 5 --iterations 5 --dry-run",
         "penstock bench metadata /data --threads 8 --shared --shift 1 --only files --size 4KiB",
+        exit_codes=EXIT_CODES_OF_RUNS,
     ),
 )(metadata_command)
 bench_application.command(

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from penstock.cli.words import examples
+from penstock.cli.words import EXIT_CODES, examples
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Later:
     where: str
     short_help: str | None = None
     examples: Sequence[str] = ()
+    exit_codes: str = EXIT_CODES
 
     def load(self, name: str) -> Any:
         """As a command of click."""
@@ -28,7 +29,9 @@ class Later:
             group.name = name
             return group
         alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(name, short_help=self.short_help, epilog=examples(*self.examples))(found)
+        alone.command(
+            name, short_help=self.short_help, epilog=examples(*self.examples, exit_codes=self.exit_codes)
+        )(found)
         return typer.main.get_command_from_info(
             alone.registered_commands[0], pretty_exceptions_short=True, rich_markup_mode=None
         )

@@ -350,9 +350,6 @@ class StreamPhase(_Part):
     )
     times: StreamTimes
     threads: list[StreamThread]
-    storage_waited_ns: list[int] = Field(
-        [], description="for a processor: the threads that a backend has of its own, Penstock's store"
-    )
     gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
     series: Series
 

@@ -1,5 +1,7 @@
 """Campaigns for people: the plan before, the tables after."""
 
+from collections import Counter
+
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -16,6 +18,7 @@ from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
 _CASES_SHOWN = 12
+_REASONS_SHOWN = 4
 
 
 def campaign_plan_view(plan: CampaignPlan) -> Table:
@@ -88,6 +91,16 @@ def _summary(campaign: Campaign) -> str:
     text = f"{len(campaign.runs)} runs: {kinds}"
     if campaign.failures:
         text += f"; {len(campaign.failures)} failed"
+    reasons = Counter(
+        check.name
+        for each in campaign.runs
+        if each.run.validity == "invalid"
+        for check in each.run.checks
+        if check.outcome == "failed"
+    )
+    if reasons:
+        named = ", ".join(f"{name} ({count})" for name, count in reasons.most_common(_REASONS_SHOWN))
+        text += f"; invalid for: {named}"
     if not campaign.complete:
         text += f"; {sum(1 for _ in left_of(campaign))} are still to be made"
     return text + ". Medians, with the lowest and the highest run, of those that are not invalid."
