@@ -175,6 +175,8 @@ class DetectorSeriesEnd(Event):
     bytes: int = 0
     late: int = 0
     late_max_ms: float = 0.0
+    faults: dict[str, int] | None = None  # that were done, by kind
+    fault_seed: int | None = None
     acknowledged: int | None = None
     problem: str | None = None
 

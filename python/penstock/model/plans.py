@@ -302,6 +302,28 @@ class FilesTarget(Plan):
 Target = Annotated[TcpTarget | ZmqTarget | FilesTarget, Field(discriminator="kind")]
 
 
+FaultKind = Literal["drop", "late", "reorder", "duplicate", "corrupt", "flip", "shape", "cut"]
+
+
+class FaultRule(Plan):
+    """What happens to frames of a simulated detector on their way; with no rate, to those that are named."""
+
+    kind: FaultKind
+    rate: float | None = None
+    frames: list[tuple[int, int]] | None = None  # the first and the last of each run
+    element: int | None = None
+    by_frames: int | None = None
+    by_ms: int | None = None
+
+
+class FaultsPlan(Plan):
+    """Seeded: the same again for the same seed. `log` is the document of what was done."""
+
+    seed: int = 1
+    rules: list[FaultRule] = []
+    log: str = ""
+
+
 class DetectorPlan(Plan):
     """The job of penstock-detector."""
 
@@ -316,6 +338,7 @@ class DetectorPlan(Plan):
     encoding: SentEncoding
     to: Target
     elements: tuple[int, int] | None = None
+    faults: FaultsPlan | None = None
     series_id: int
     series_unique_id: str
     connect_timeout_s: float

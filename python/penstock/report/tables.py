@@ -297,5 +297,8 @@ def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
             rows["to"] = f"whoever pulls from {plan.to.endpoint}"
     if plan.elements is not None:
         rows["elements"] = f"{plan.elements[0]} x {plan.elements[1]}, a stream each"
+    if plan.faults is not None:
+        kinds = ", ".join(rule.kind for rule in plan.faults.rules) or "none"
+        rows["faults"] = f"{kinds}; seed {plan.faults.seed}"
     rows["series"] = plan.series_unique_id
     return fact_table(rows)
