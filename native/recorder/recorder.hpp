@@ -51,6 +51,8 @@ class Recorder final : public FrameSink {
   /// Asks the whole team to stop: from now on told_to_stop() in every rank.
   void tell_to_stop();
   bool told_to_stop() const { return told_to_stop_; }
+  /// Ends every open series, here or in the whole team, with the frames that have come; others may follow.
+  void end_series();
   /// Waits up to `wait` for Config::series_limit series to be closed or refused; true if they are.
   bool wait_for_limit(std::chrono::milliseconds wait);
   /// Series whose file could not be completed, or, where this is not the lead, joined.
@@ -139,6 +141,10 @@ class Recorder final : public FrameSink {
   void part_from_lead(const Open& open);
   void wait_for_the_others();
   bool end_idle_series();
+  void end_silent_series(std::int64_t now_ns);
+  bool has_one_source() const;
+  void note_early(const std::string& unique_id, FrameNumber number);
+  void enter_early(const std::string& unique_id, SeriesFile& file);
   Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element);
   void decode_maps(Series& series, std::uint64_t used_bytes);
   void work(unsigned worker);
@@ -182,6 +188,7 @@ class Recorder final : public FrameSink {
   std::set<std::string> closing_names_;
   using EarlyEnd = std::pair<unsigned, std::optional<std::uint32_t>>;  ///< of which rank, and of which element
   std::map<std::string, std::set<EarlyEnd>> early_ends_;               ///< by series that has not started
+  std::map<std::string, std::vector<FrameNumber>> early_frames_;       ///< alike
   std::map<std::string, std::int64_t> unknown_;  ///< series that the lead did not know, and when (monotonic)
   std::map<std::string, Parting> partings_;
   std::map<std::string, std::vector<Session>> untold_;  ///< of closed series whose file the lead is completing

@@ -106,8 +106,9 @@ Result<void> Recorder::tell_of_session(const Series& series) {
 
 /// A series whose start message went to another rank and may still be on its way; null where nobody knows it.
 std::shared_ptr<SeriesFile> Recorder::adopt(const std::string& unique_id) {
-  if (team_.ranks() == 1) return nullptr;
-  std::chrono::nanoseconds patience = holds_back() ? find_patience : find_patience_dropping;
+  // Whoever sends frames through another socket than the start need not wait for anything either.
+  if (team_.ranks() == 1 && config_.sources.size() == 1) return nullptr;
+  std::chrono::nanoseconds patience = holds_back() && team_.ranks() > 1 ? find_patience : find_patience_dropping;
   {
     // One that was waited for in vain is looked for again, but not waited for.
     std::lock_guard lock(mutex_);
@@ -255,6 +256,7 @@ void Recorder::hear(unsigned from, const json& notice) {
     if (const auto file = find(unique_id)) file->note_activity(monotonic_ns());
     return;
   }
+  if (what == "end_series") return end_series();
   if (what == "event") return events_.pass_on(notice.value("line", std::string()));
   if (what == "stop") {
     if (team_.leads() && !told_to_stop_.exchange(true)) team_.tell_all(notice);
@@ -352,9 +354,10 @@ void Recorder::end_open(Open& open, unsigned rank, bool by_all, std::optional<st
     if (by_all) open.ended.insert(rank);
     by_all = by_all && std::includes(open.ended.begin(), open.ended.end(), open.began.begin(), open.began.end());
   }
-  const bool alone_and_open_ended = by_all && team_.ranks() == 1 && open.file->series().frames == 0;
+  const bool alone_and_open_ended = by_all && has_one_source() && open.file->series().frames == 0;
   const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
-  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all);
+  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all,
+                        EndedBy::message);
   changed_.notify_all();
 }
 

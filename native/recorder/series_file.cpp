@@ -22,8 +22,6 @@ constexpr std::size_t rows_a_batch = 8192;
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
 /// A storage that took nothing a moment ago is given time before the same frames come again.
 constexpr std::int64_t ask_again_interval_ns = 2'000'000'000;
-/// For a client that was asked to connect anew and to send them.
-constexpr std::int64_t again_patience_ns = 5'000'000'000;
 /// For the workers of a series that is to close, before what they left unfilled is sent on its way.
 constexpr auto idle_patience = std::chrono::milliseconds(50);
 /// A payload up to here has just come through the cache, where a checksum costs little.
@@ -388,32 +386,6 @@ void SeriesFile::flush_if_worthwhile(unsigned worker) {
   std::lock_guard lock(slot.mutex);
   if (!slot.writer || slot.writer->waiting_bytes() < worthwhile_bytes) return;
   if (auto flushed = slot.writer->flush(); !flushed.ok()) fail(flushed.error());
-}
-
-void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all) {
-  patience_ns_ = patience_ns;
-  all_ended_ = all;
-  std::int64_t none = 0;
-  if (has_elements())
-    ending_ns_ = now_ns;
-  else
-    ending_ns_.compare_exchange_strong(none, now_ns);
-}
-
-bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
-  const auto ending = ending_ns_.load();
-  if (ending == 0) return false;
-  // What the storage did not take may come again, but it is not waited for without end.
-  const bool may_wait = now_ns - ending < static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
-  if (may_wait && ledger_.has_losers()) return false;
-  if (may_wait && asked_again_ns_ != 0 && now_ns - asked_again_ns_ < again_patience_ns) return false;
-  const auto since_last_ns = now_ns - last_activity_ns_;
-  const bool ends_may_follow =
-      has_elements() && !all_ended_ && since_last_ns < static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
-  if (series_.frames > 0 && ledger_.counts().received == series_.frames && !ends_may_follow)
-    return !may_wait || problem().empty() || !busy();
-  const auto since = std::max(ending, last_activity_ns_.load());
-  return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
 }
 
 bool SeriesFile::busy() const {

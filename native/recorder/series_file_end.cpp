@@ -10,6 +10,8 @@
 namespace penstock::recorder {
 namespace {
 
+/// For a client that was asked to connect anew and to send what the storage did not take.
+constexpr std::int64_t again_patience_ns = 5'000'000'000;
 /// Values of an axis that a repeated scan is given at most.
 constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
 
@@ -112,9 +114,50 @@ void SeriesFile::add_whole_maps(std::vector<store::ValueNode>& values) const {
   add("flatfield", &ElementMaps::flatfield, mosaic_.elements());
 }
 
+void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all, EndedBy why) {
+  patience_ns_ = patience_ns;
+  all_ended_ = all;
+  ended_by_ = why;
+  std::int64_t none = 0;
+  if (has_elements())
+    ending_ns_ = now_ns;
+  else
+    ending_ns_.compare_exchange_strong(none, now_ns);
+}
+
+/// Every announced frame is there.
+bool SeriesFile::is_whole() const { return series_.frames > 0 && ledger_.counts().received == series_.frames; }
+
+bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
+  const auto since_last_ns = now_ns - last_activity_ns_;
+  const auto end_patience_ns = static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
+  const auto ending = ending_ns_.load();
+  // The end message of a series that is whole is not waited for without end.
+  if (ending == 0) return is_whole() && since_last_ns >= end_patience_ns && !busy();
+  // What the storage did not take may come again, but it is not waited for without end.
+  const bool may_wait = now_ns - ending < static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
+  if (may_wait && ledger_.has_losers()) return false;
+  if (may_wait && asked_again_ns_ != 0 && now_ns - asked_again_ns_ < again_patience_ns) return false;
+  const bool ends_may_follow = has_elements() && !all_ended_ && since_last_ns < end_patience_ns;
+  if (is_whole() && !ends_may_follow) return !may_wait || problem().empty() || !busy();
+  const auto since = std::max(ending, last_activity_ns_.load());
+  return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
+}
+
+bool SeriesFile::is_silent(std::int64_t now_ns) const {
+  return config_.end_after_s > 0 && ending_ns_ == 0 && ledger_.end() > 0 && !busy() &&
+         now_ns - last_activity_ns_ >= static_cast<std::int64_t>(config_.end_after_s * 1e9);
+}
+
+EndedBy SeriesFile::ended_by() const {
+  if (ending_ns_ != 0) return ended_by_;
+  return is_whole() ? EndedBy::count : EndedBy::stop;
+}
+
 store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
   lengthen_axis(scan_, ledger_.end(), values);
+  values.values.push_back({"/entry/penstock/ended_by", std::string(name(ended_by())), {}});
   if (!has_elements()) return values;
   add_whole_maps(values.values);
   values.attributes.emplace_back(

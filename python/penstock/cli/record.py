@@ -97,6 +97,14 @@ def record_command(
             help="End after so many series, those that it refuses among them; 0 goes on. [default: 0]"
         ),
     ] = None,
+    end_after: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Close a series when so long no frame has come, though its end was not told; 0: do not."
+            " [default: 0]",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
     ] = None,
@@ -157,7 +165,8 @@ def record_command(
 ) -> None:
     """Record series after series, each into its own NeXus HDF5 file.
 
-    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. The exit code is 1 where a series
+    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. SIGUSR2 ends the series that are open
+    and goes on for the next. The exit code is 1 where a series
     had a problem or was refused.
     """
     settings = configuration_from(
@@ -178,6 +187,7 @@ def record_command(
             durability=durability,
             placement=placement,
             series=series,
+            end_after=end_after,
             overwrite=overwrite,
             resume=resume,
             files=files,

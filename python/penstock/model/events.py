@@ -112,6 +112,7 @@ class Latency(BaseModel):
 class RecorderSeriesEnd(Event):
     series_unique_id: str = ""
     file: str = ""
+    ended_by: str = ""
     problem: str | None = None
     frames_announced: int = 0
     frames_received: int = 0

@@ -249,6 +249,7 @@ class RecorderPlan(Plan):
     frame_bytes_max: int
     series_limit: int
     end_timeout_s: float
+    end_after_s: float = 0.0
     idle_timeout_s: float
     store: StorePlan
     stall_limit_ms: int = Field(1000, ge=0, le=3_600_000)

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -54,7 +55,8 @@ def record(
     on_log: LogLine | None = None,
     ranks: Ranks | None = None,
 ) -> Recording:
-    """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first."""
+    """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first,
+    SIGUSR2 ends the series that are open."""
     recording = Recording()
     refusals: dict[str, SeriesRefused] = {}
     open_files: dict[str, str] = {}
@@ -62,7 +64,7 @@ def record(
     stopped: Stopped | None = None
     with (
         Program("penstock-recorder", plan, on_log=on_log, ranks=ranks, patience_s=None) as recorder,
-        forwarding_signals(recorder),
+        forwarding_signals(recorder, more=(signal.SIGUSR2,)),
     ):
         for event in recorder.events():
             match event:
