@@ -344,10 +344,10 @@ void Recorder::drop(const std::string& series_unique_id, FrameNumber number) {
   if (series) series->drop(number);
 }
 
-void Recorder::damage(const std::string& series_unique_id, FrameNumber number) {
+void Recorder::damage(const std::string& series_unique_id, FrameNumber number, std::optional<std::uint32_t> element) {
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
-  if (series) series->damage(number);
+  if (series) series->damage(number, element);
 }
 
 void Recorder::expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) {
@@ -527,6 +527,7 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
                               {"frames_received", stats.ledger.received},
                               {"frames_written", stats.frames_written},
                               {"missing", frames - std::min(frames, stats.ledger.received)},
+                              {"filled", open.file->filled()},
                               {"duplicate", stats.ledger.duplicate},
                               {"late", stats.ledger.late},
                               {"damaged", stats.ledger.damaged},

@@ -69,7 +69,8 @@ class Recorder final : public FrameSink {
   bool holds_back() const override { return config_.when_full == WhenFull::hold; }
   bool keeps_payloads() const override { return config_.stores_plain(); }
   void drop(const std::string& series_unique_id, FrameNumber number) override;
-  void damage(const std::string& series_unique_id, FrameNumber number) override;
+  void damage(const std::string& series_unique_id, FrameNumber number,
+              std::optional<std::uint32_t> element = {}) override;
   void expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) override;
   std::uint64_t window_needed(const std::string& series_unique_id) override;
   std::optional<std::vector<std::string>> channels(const std::string& series_unique_id) override;

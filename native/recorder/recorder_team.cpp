@@ -356,8 +356,7 @@ void Recorder::end_open(Open& open, unsigned rank, bool by_all, std::optional<st
   }
   const bool alone_and_open_ended = by_all && has_one_source() && open.file->series().frames == 0;
   const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
-  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all,
-                        EndedBy::message);
+  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all, EndedBy::message);
   changed_.notify_all();
 }
 

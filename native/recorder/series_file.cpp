@@ -201,8 +201,9 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   options.overwrite = (options.overwrite && !series_.resumed) || replace;
   PEN_ASSIGN(const auto number, team_.new_file());
   std::tie(file_, file_base_) = number;
-  PEN_ASSIGN(store_,
-             store::Store::create(env_, path_, layout(placement()), options, this, team_.share(file_, file_base_)));
+  const auto placed = placement();
+  contiguous_ = placed == store::Placement::contiguous;
+  PEN_ASSIGN(store_, store::Store::create(env_, path_, layout(placed), options, this, team_.share(file_, file_base_)));
   team_.enter(file_, store_.get());
   entered_ = true;
   make_writers();
@@ -276,7 +277,7 @@ Result<std::optional<Task>> SeriesFile::admit(Frame frame) {
 Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   if (!team_.leads() && !can_be(frame.number)) learn_end();
   if (auto checked = check(frame, raw_bytes_a_part_); !checked.ok()) {
-    if (checked.error().code() == Errc::mismatch) damage(frame.number);
+    if (checked.error().code() == Errc::mismatch) damage(frame.number, frame.element);
     return std::move(checked).error();
   }
   auto crc = frame.payload_crc;
@@ -285,7 +286,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     if (!crc && frame.payload.size() <= cached_bytes_max) crc = crc32c(frame.payload);
     auto framing = check_framing(frame.encoding, frame.payload, size_of(frame.spec.type), raw_bytes_a_part_);
     if (!framing.ok()) {
-      ledger_.damaged(frame.number);
+      ledger_.damaged(frame.number, part_of(frame.channel, frame.element.value_or(0)));
       return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
     }
   }
@@ -335,10 +336,12 @@ void SeriesFile::drop(FrameNumber number) {
   if (can_be(number)) ledger_.dropped(number);
 }
 
-void SeriesFile::damage(FrameNumber number) {
+void SeriesFile::damage(FrameNumber number, std::optional<std::uint32_t> element) {
   // A number that nothing bears out does not lengthen a series.
   const auto end = series_.frames > 0 ? series_.frames : ledger_.end();
-  if (value(number) < end) ledger_.damaged(number);
+  if (value(number) >= end) return;
+  ledger_.damaged(number,
+                  element && *element < mosaic_.elements() ? std::optional(part_of(0, *element)) : std::nullopt);
 }
 
 void SeriesFile::release_task() {
@@ -425,6 +428,7 @@ Result<void> SeriesFile::close() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return unsettled_ == 0; });
   }
+  settled_ = team_.leads();
   // The lead hears no more of other ranks; another rank hears the lead until all is settled.
   if (team_.leads()) team_.leave(file_);
   auto finished = store_->finish(values_at_end(frames));
@@ -507,6 +511,7 @@ Meters SeriesFile::meters() const {
   meters.stored_bytes = meter_.stored_bytes;
   meters.amiss = ledger_.counts();
   meters.amiss.subtract_amiss(ledger_.added());
+  if (settled_) meters.missing_frames = missing();
   meters.compress = meter_.compress.values();
   meters.latency = meter_.latency.values();
   if (fitted_ && store_) {

@@ -94,7 +94,9 @@ class SeriesFile final : private store::Listener {
   /// written, nothing if it is a duplicate, an error (field and value) if it cannot be right.
   Result<std::optional<Task>> admit(Frame frame);
   void drop(FrameNumber number);
-  void damage(FrameNumber number);
+  void damage(FrameNumber number, std::optional<std::uint32_t> element);
+  /// Places of the dataset that read as the fill value, wholly or in part.
+  std::uint64_t filled() const;
   /// Encodes an admitted frame into a segment of worker `worker` and lets go of it.
   void encode(Task task, unsigned worker, CodecScratch& scratch);
 
@@ -249,6 +251,8 @@ class SeriesFile final : private store::Listener {
   bool note_part(const store::ChunkHead& head);
   store::FinalValues values_at_end(std::uint64_t frames) const;
   bool is_whole() const;
+  std::uint64_t missing() const;
+  void add_elements(store::FinalValues& values, std::uint64_t frames) const;
   void add_whole_maps(std::vector<store::ValueNode>& values) const;
   void settle(std::uint64_t frames);
   void fail(const Error& why);
@@ -279,6 +283,7 @@ class SeriesFile final : private store::Listener {
 
   // Settled by the first frame, before any task exists.
   CodecSpec codec_;
+  bool contiguous_ = false;  ///< so lie its frames, whatever was asked for
   bool filtered_ = false;  ///< frames go through filters_; codec_ has no encoding then
   std::vector<std::unique_ptr<WriterSlot>> writers_;
   std::vector<MetaColumn> columns_;
@@ -307,6 +312,7 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> ending_ns_{0};  // when the end message came, monotonic; 0: not yet
   std::atomic<std::int64_t> patience_ns_{0};
   std::atomic<bool> all_ended_{false};
+  std::atomic<bool> settled_{false};  ///< the lead's: nothing of the ledger changes any more
   std::atomic<EndedBy> ended_by_{EndedBy::stop};
   std::atomic<bool> waits_{true};
 

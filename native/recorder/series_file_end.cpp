@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/clock.hpp"
 #include "recorder/series_file.hpp"
@@ -17,7 +18,7 @@ constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
 
 /// A scan of which `frames` went on along its first axis has that axis' values over again.
 void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
-  if (!scan || scan.order == ScanConfig::Order::given) return;
+  if (!scan || scan.names_places()) return;
   const auto& axis = scan.axes.front();
   const auto a_step = scan.points() / axis.points;
   const auto length = (frames + a_step - 1) / a_step;
@@ -29,13 +30,19 @@ void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalVal
   values.values.push_back(std::move(node));
 }
 
-/// One number for each element: the frames of which it is there with all channels.
-store::Value by_element(const std::vector<std::uint64_t>& parts, std::uint32_t elements) {
+/// Of frames and elements, a byte each, that the file tells of.
+constexpr std::uint64_t element_bytes_max = std::uint64_t{1} << 28;
+
+/// One number for each element, out of those of its channels: `together` takes what is known, and the next one.
+template <typename Together>
+store::Value by_element(const std::vector<PartCounts>& parts, std::uint32_t elements, std::uint64_t PartCounts::*what,
+                        Together together) {
   store::ArrayValue value{{ElementType::u64, {elements}}, std::vector<std::byte>(8 * elements)};
   for (std::uint32_t element = 0; element < elements; ++element) {
-    auto fewest = parts[element];
-    for (std::size_t part = element; part < parts.size(); part += elements) fewest = std::min(fewest, parts[part]);
-    store_le(value.data.data() + 8 * element, fewest);
+    auto number = parts[element].*what;
+    for (std::size_t part = element + elements; part < parts.size(); part += elements)
+      number = together(number, parts[part].*what);
+    store_le(value.data.data() + 8 * element, number);
   }
   return value;
 }
@@ -158,11 +165,52 @@ store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
   lengthen_axis(scan_, ledger_.end(), values);
   values.values.push_back({"/entry/penstock/ended_by", std::string(name(ended_by())), {}});
+  values.attributes.emplace_back(state_path, store::Attribute{"filled", store::scalar(filled())});
   if (!has_elements()) return values;
   add_whole_maps(values.values);
-  values.attributes.emplace_back(
-      state_path, store::Attribute{"received_by_element", by_element(ledger_.received_parts(), mosaic_.elements())});
+  add_elements(values, frames);
   return values;
+}
+
+/// Received is an element with all of its channels; of the others each channel counts.
+void SeriesFile::add_elements(store::FinalValues& values, std::uint64_t frames) const {
+  const auto elements = mosaic_.elements();
+  const auto parts = ledger_.parts();
+  const auto add = [&](const char* name, std::uint64_t PartCounts::*what, auto together) {
+    values.attributes.emplace_back(state_path, store::Attribute{name, by_element(parts, elements, what, together)});
+  };
+  add("received_by_element", &PartCounts::received, [](auto a, auto b) { return std::min(a, b); });
+  add("late_by_element", &PartCounts::late, std::plus());
+  add("duplicate_by_element", &PartCounts::duplicate, std::plus());
+  add("damaged_by_element", &PartCounts::damaged, std::plus());
+  if (frames == 0) return;
+  if (frames > element_bytes_max / elements) {
+    spdlog::warn("{}: {} frames of {} elements; which of them came is not in the file", path_, frames, elements);
+    return;
+  }
+  values.values.push_back(
+      {"/entry/penstock/element_received",
+       store::ArrayValue{{ElementType::u8, {frames, elements}}, ledger_.received_elements(frames, elements)},
+       {{"meaning", std::string("[frame, element]: 1 received, 0 not")}}});
+}
+
+std::uint64_t SeriesFile::missing() const {
+  const auto counts = ledger_.counts();
+  const auto frames = std::max(series_.frames, counts.end);
+  return frames - std::min(frames, counts.received);
+}
+
+std::uint64_t SeriesFile::filled() const {
+  const auto counts = ledger_.counts();
+  auto places = std::max(series_.frames, counts.end);
+  // Contiguous frames end with the last that came; a scan has its grid, and grows by whole steps of its first axis.
+  if (contiguous_) places = counts.end;
+  if (scan_) {
+    const auto a_step = scan_.points() / scan_.axes.front().points;
+    places = scan_.points();
+    if (!scan_.names_places()) places = std::max(places, (counts.end + a_step - 1) / a_step * a_step);
+  }
+  return places - std::min(places, counts.received);
 }
 
 }  // namespace penstock::recorder

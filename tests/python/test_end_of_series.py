@@ -1,4 +1,4 @@
-"""How series begin late and come to their end: real clients, of both transports, and files as readers see them."""
+"""How series begin late and come to their end: real clients of both transports, files as they are read."""
 
 import os
 import signal
@@ -96,7 +96,9 @@ def test_a_series_that_is_whole_needs_no_end_message(record: Record, tmp_path: P
     assert not [event for event in recorder.events if isinstance(event, Rejected)]
 
 
-def test_a_source_that_falls_silent(record: Record, run: Run, tmp_path: Path, quick: str, free_port: int) -> None:
+def test_a_source_that_falls_silent(
+    record: Record, run: Run, tmp_path: Path, quick: str, free_port: int
+) -> None:
     """A trigger may be waited for; behind the first frame, silence ends the series. The file is valid."""
     endpoint = f"tcp://127.0.0.1:{free_port}"
     recorder = record(tmp_path, quick, *listening_on(endpoint), "--end-after", "0.5", listen=False)
@@ -145,8 +147,8 @@ def test_a_command_ends_the_series_and_the_next_one_is_recorded(
     try:
         for name in ("s", "t"):
             one_series(job.target.split(",")[-1], name, job.process.pid)  # of the rank that does not lead
-            end = job.until("series_end")
-            assert (end["ended_by"], end["frames_received"]) == ("command", 7)
+            told = job.until("series_end")
+            assert (told["ended_by"], told["frames_received"]) == ("command", 7)
         assert job.stop() == 0, "".join(job.log)
     finally:
         job.close()
@@ -188,7 +190,7 @@ def test_the_end_of_one_client_is_not_that_of_another(record: Record, tmp_path: 
 
 
 def test_a_series_that_ends_early(record: Record, run: Run, tmp_path: Path, quick: str) -> None:
-    """The dataset has the length that was announced, as it has while it grows; the ledger tells what is there."""
+    """The dataset has the length that was announced; the ledger tells what is there."""
     recorder = record(tmp_path, quick)
     with Client(recorder.address) as client:
         client.start("s", 40, SHAPE)
@@ -219,7 +221,7 @@ def test_frames_before_the_start_are_counted(
     assert (end.frames_received, end.missing, end.dropped) == (5, 5, 6)
     assert states_of(end) == [DROPPED] * 5 + [RECEIVED] * 5
     _, log = recorder.stop()
-    assert "frames of series \"s\" come, from number 0 on, and it has not started" in log
+    assert 'frames of series "s" come, from number 0 on, and it has not started' in log
     assert "6 frames came before the series started" in log
 
 
@@ -243,7 +245,8 @@ def test_sources_that_one_socket_hears(record: Record, tmp_path: Path, free_port
     endpoint = f"tcp://127.0.0.1:{free_port}"
     config = tmp_path / "bound.yaml"
     config.write_text(
-        f"end_timeout_s: 0.6\nsources: [{{kind: zmq, endpoint: '{endpoint}', bind: true}}]\n", encoding="ascii"
+        f"end_timeout_s: 0.6\nsources: [{{kind: zmq, endpoint: '{endpoint}', bind: true}}]\n",
+        encoding="ascii",
     )
     recorder: RecordCommand = record(tmp_path, str(config), listen=False)
     with pushers(endpoint, endpoint, connect=True) as (first, second):

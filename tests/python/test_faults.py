@@ -1,6 +1,8 @@
 """What a simulated detector did to its frames on purpose, beside what the recorder's ledger says of them."""
 
 import json
+import re
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from conftest import Record, RecordCommand, Run
 
 from penstock.model.errors import UsageError
+from penstock.model.events import MetricsAddress
 from penstock.model.faults import parse_fault
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
@@ -21,6 +24,7 @@ FRAMES, ROWS, COLUMNS = 120, 32, 48
 SCENE = ("custom", "--rows", str(ROWS), "--columns", str(COLUMNS), "--frames", str(FRAMES), "--no-stamp")
 KINDS = ("drop", "late", "reorder", "duplicate", "corrupt", "flip", "shape", "cut")
 RECEIVED, DAMAGED, MISSING = 1, 2, 0
+AMISS = ("missing", "late", "duplicate", "damaged")
 
 
 @dataclass
@@ -91,6 +95,15 @@ class Bench:
     folder: Path
     target: str
 
+    def metric(self, what: str) -> int:
+        """Of all series so far."""
+        address = next(event.address for event in self.recorder.events if isinstance(event, MetricsAddress))
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            text = answer.read().decode()
+        found = re.search(rf'penstock_frames_amiss_total{{what="{what}"}} (\d+)', text)
+        assert found, text
+        return int(found[1])
+
     def send(self, name: str, *options: str) -> tuple[Path, Any]:
         sent = self.run(
             "simulate", *SCENE, "--rate", "max", "--to", self.target, "--series-name", name, *options
@@ -116,11 +129,13 @@ def bench(
 ) -> Iterator[Bench]:
     config = tmp_path / "quick.yaml"
     config.write_text("end_timeout_s: 0.2\n", encoding="ascii")
+    metrics = ("--metrics", "127.0.0.1:0")
     if request.param == "tcp":
-        recorder = record(tmp_path, str(config))
+        recorder = record(tmp_path, str(config), *metrics)
         yield Bench(recorder, run, tmp_path, f"tcp://{recorder.address}")
     else:
-        recorder = record(tmp_path, str(config), "--zmq", f"tcp://127.0.0.1:{free_port}", listen=False)
+        source = ("--zmq", f"tcp://127.0.0.1:{free_port}")
+        recorder = record(tmp_path, str(config), *source, *metrics, listen=False)
         yield Bench(recorder, run, tmp_path, f"zmq://127.0.0.1:{free_port}")
     code, log = recorder.stop()
     assert code == 0, log
@@ -138,6 +153,7 @@ def test_the_ledger_says_what_was_done(bench: Bench, run: Run) -> None:
     clean, _ = bench.send("clean")
     pixels = stored(clean)[0]
     done: set[str] = set()
+    amiss = np.zeros(len(AMISS), int)
     variants: list[tuple[str, ...]] = [(), ("--encoding", "bslz4")]
     if tcp:
         variants.append(("--elements", "2x2"))
@@ -162,6 +178,8 @@ def test_the_ledger_says_what_was_done(bench: Bench, run: Run) -> None:
         }, told
         there, states, attributes = stored(file)
         assert counts == {key: attributes[key] for key in counts}, told
+        assert attributes["filled"] == end.filled == counts["missing"]
+        amiss += np.array([counts[key] for key in AMISS])
         assert states == log.states(), told
         lost = {*log.dropped, *log.damaged}
         flipped = {line["frame"] for line in log.faults if line["fault"] == "flip"} if not tcp else set()
@@ -178,14 +196,36 @@ def test_the_ledger_says_what_was_done(bench: Bench, run: Run) -> None:
                 else:
                     assert np.array_equal(got, wanted), (told, frame, element)
         if elements > 1:
-            by_element = [FRAMES - sum(e == element for _, e in lost) for element in range(4)]
-            assert (
-                list(attributes["received_by_element"]) == by_element == log.expected["received_by_element"]
-            )
+            check_elements(file, attributes, log, lost)
         done |= {line["fault"] for line in log.faults}
     assert done == set(KINDS), "each kind was done"
+    assert [bench.metric(what) for what in AMISS] == list(amiss)
+    page = run("info", str(bench.folder / "s0.h5")).stdout
+    counts = stored(bench.folder / "s0.h5")[2]
+    for key in (*AMISS, "filled"):
+        assert f"{counts[key]} {key}" in page, page
     checked = run("check", str(bench.folder / "s0.h5"), "--json")
     assert json.loads(checked.stdout)["missing"] == stored(bench.folder / "s0.h5")[2]["missing"]
+
+
+def check_elements(file: Path, attributes: dict[str, Any], log: Log, lost: set[tuple[int, int]]) -> None:
+    """What the file says of each element, and of each frame of it."""
+
+    def count(of: Callable[[dict[str, Any]], bool]) -> list[int]:
+        return [sum(of(line) and line["element"] == each for line in log.faults) for each in range(4)]
+
+    received = np.ones((FRAMES, 4), np.uint8)
+    for frame, element in lost:
+        received[frame, element] = 0
+    with h5py.File(file) as content:
+        assert np.array_equal(content["/entry/penstock/element_received"][()], received)
+    assert list(attributes["received_by_element"]) == list(received.sum(0, int))
+    assert list(attributes["received_by_element"]) == log.expected["received_by_element"]
+    assert list(attributes["late_by_element"]) == count(lambda line: line["late"])
+    assert list(attributes["duplicate_by_element"]) == count(lambda line: line["fault"] == "duplicate")
+    assert list(attributes["damaged_by_element"]) == [
+        sum(element == each for _, element in log.damaged) for each in range(4)
+    ]
 
 
 def test_the_same_seed_does_the_same(bench: Bench) -> None:
@@ -199,7 +239,7 @@ SEEDS = [("a", "7"), ("b", "7"), ("c", "8")]
 
 
 def test_named_frames_and_a_delay_in_time(bench: Bench) -> None:
-    """Frame 10 comes after the frames of 50 ms, of which there are 10 at 200 Hz; the last one before the end."""
+    """Frame 10 comes after the frames of 50 ms, of which there are 10 at 200 Hz; the last before the end."""
     sent = bench.run(
         *("simulate", *SCENE, "--rate", "200", "--to", bench.target, "--series-name", "s"),
         *("--fault", "late:50ms@10", "--fault", f"late:9@{FRAMES - 1}", "--fault", "drop@3-5,8"),

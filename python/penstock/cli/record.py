@@ -2,14 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.common import err, out, print_json, print_json_line, reports_errors
 from penstock.files.storage import storage_facts
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.events import Event
+from penstock.model.events import Event, RecorderSeriesEnd
 from penstock.model.overrides import RecordOptions, configuration_from
 from penstock.model.plans import RecorderPlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
@@ -19,6 +19,9 @@ from penstock.programs.record import placement_of, record, try_out
 from penstock.report.machine import placement_tables
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import plan_table
+
+if TYPE_CHECKING:  # it loads HDF5
+    from penstock.files.join import JointFile
 
 
 @reports_errors
@@ -103,6 +106,14 @@ def record_command(
             metavar="SECONDS",
             help="Close a series when so long no frame has come, though its end was not told; 0: do not."
             " [default: 0]",
+        ),
+    ] = None,
+    together: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A file in the folder that shows all series as entries, as `penstock join` makes it; each is"
+            " added when it is complete.",
         ),
     ] = None,
     overwrite: Annotated[
@@ -208,7 +219,17 @@ def record_command(
     if show_placement:
         _show_placement(plan, json)
         return
-    _record(plan, json, team)
+    _record(plan, json, team, _together(settings.folder.absolute(), together))
+
+
+def _together(folder: Path, name: str | None) -> "JointFile | None":
+    if name is None:
+        return None
+    from penstock.files.join import JointFile  # noqa: PLC0415  (it loads HDF5)
+
+    if Path(name).name != name or name.startswith("."):
+        raise UsageError(f'--together: "{name}" is no plain name', "a file name; the folder is --folder")
+    return JointFile.open(folder / name, add=True)
 
 
 def _ranks(count: int, mpi: str) -> Ranks | None:
@@ -259,7 +280,7 @@ def _show_placement(plan: RecorderPlan, json: bool) -> None:
         out().print(table)
 
 
-def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
+def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None, joint: "JointFile | None") -> None:
     with ProgressView(err()) as view:
 
         def on_event(event: Event) -> None:
@@ -267,6 +288,11 @@ def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
                 print_json_line(event)
             else:
                 show(view, event)
+            if joint is not None and isinstance(event, RecorderSeriesEnd):
+                try:
+                    joint.add([Path(event.file)])
+                except PenstockError as error:  # the series themselves are complete
+                    view.say(f"{event.file} is not in {joint.path}: {error}")
 
         recording = record(plan, on_event, view.say, ranks)
     if recording.failed:

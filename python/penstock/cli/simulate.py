@@ -14,7 +14,6 @@ from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.events import Event
 from penstock.model.faults import faults_plan
-
 from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.programs.simulate import (
     check_faults,

@@ -20,7 +20,7 @@ from penstock.files.timing import Percentiles, stage_percentiles
 
 LEDGER = "/entry/penstock/frame_state"
 PLACES = "/entry/penstock/place"
-LEDGER_COUNTS = ("received", "missing", "late", "duplicate", "damaged", "dropped", "lost")
+LEDGER_COUNTS = ("received", "missing", "filled", "late", "duplicate", "damaged", "dropped", "lost")
 _TREE_LINES_MAX = 30
 _DETECTOR_FIELDS = (
     "sensor_material",

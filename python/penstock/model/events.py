@@ -118,6 +118,7 @@ class RecorderSeriesEnd(Event):
     frames_received: int = 0
     frames_written: int = 0
     missing: int = 0
+    filled: int = 0
     duplicate: int = 0
     late: int = 0
     damaged: int = 0

@@ -16,7 +16,7 @@ KINDS: tuple[FaultKind, ...] = ("drop", "late", "reorder", "duplicate", "corrupt
 
 
 def parse_fault(text: str) -> FaultRule:
-    """KIND[:AMOUNT][/ELEMENT]=RATE or …@FRAMES. The amount of `late` is frames, or `50ms`; of `reorder` frames."""
+    """KIND[:AMOUNT][/ELEMENT]=RATE or …@FRAMES. The amount is frames, of `late` also time, as `50ms`."""
     found = _FORM.fullmatch(text)
     if found is None or found["kind"] not in KINDS:
         raise UsageError(f'--fault: "{text}" is not understood', f"{_HELP}; kinds: {', '.join(KINDS)}")

@@ -98,6 +98,9 @@ class ScanAxisPlan(Plan):
         return self
 
 
+Place = Annotated[int, Field(ge=0, lt=2**32)]
+
+
 class ScanPlan(Plan):
     """Frames belong to the points of a grid: the dataset has its axes in front of the frame's dimensions.
 
@@ -107,9 +110,10 @@ class ScanPlan(Plan):
     axes: list[ScanAxisPlan] = Field(
         [], max_length=8, description="from the slowest to the fastest, see below; none: no scan"
     )
-    order: Literal["raster", "snake", "given"] = Field(
+    order: Literal["raster", "snake", "given", "table"] = Field(
         "raster",
-        description="each row in the same direction; each the other way than the one before; as frames tell",
+        description="each row in the same direction; each the other way than the one before; as frames tell;"
+        " as the `table` says",
     )
     place: str = Field(
         "position",
@@ -119,11 +123,26 @@ class ScanPlan(Plan):
         " or a list with an index for each axis",
     )
 
+    table: list[Place | list[Place]] = Field(
+        [],
+        max_length=2**24,
+        description="for `table`: the point of each trigger in turn, counted row by row, or a list with an"
+        " index for each axis; each point at most once",
+    )
+    repeats: int = Field(
+        1,
+        ge=1,
+        le=2**24,
+        description="frames a point, one after another; more than one are the last axis, `repeat`",
+    )
+
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        names = [axis.name for axis in self.axes]
+        names = [axis.name for axis in self.axes] + (["repeat"] if self.repeats > 1 else [])
         if len(set(names)) < len(names):
             raise ValueError("two axes have the same name")
+        if self.axes and (self.order == "table") != bool(self.table):
+            raise ValueError(f'order is "{self.order}", and table has {len(self.table)} places')
         return self
 
 
