@@ -51,7 +51,9 @@ def test_series_of_a_recorder_in_one_file(record: Record, run: Run, tmp_path: Pa
         assert np.array_equal(file["entry_2/instrument/detector/data"][1], PIXELS[4])
     told = run("info", str(moved / "night.h5"))
     assert told.returncode == 0
-    assert "3 x 30 x 40 uint16" in told.stdout
+    assert [line.split()[-2:] for line in told.stdout.splitlines() if "entry_" in line] == [
+        [f"entry_{number + 1}:", f"s{number}.h5"] for number in range(3)
+    ]
 
 
 def test_joining_overwrites_nothing(recorded_series: list[Path], run: Run, tmp_path: Path) -> None:

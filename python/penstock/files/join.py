@@ -7,9 +7,9 @@ from pathlib import Path
 import h5py
 
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, require_file, value_of
+from penstock.files.inspect import JOINED
 from penstock.model.errors import PenstockError, UsageError
 
-MARK = "penstock_joined"
 _ENTRIES_MAX = 65536
 
 
@@ -28,7 +28,7 @@ class JointFile:
         if not add:
             raise UsageError(f"{path} is there already and is not overwritten", "give another name, or --add")
         with open_for_reading(path) as file:
-            if attribute_of(file, MARK) is None:
+            if attribute_of(file, JOINED) is None:
                 raise UsageError(f"{path} was not made by `penstock join`", "give another name")
             links = [file.get(f"entry_{number + 1}", getlink=True) for number in range(len(file))]
         if not all(isinstance(link, h5py.ExternalLink) for link in links):
@@ -90,7 +90,7 @@ def _entry_of(path: Path) -> str:
 def _write(path: Path, targets: list[tuple[str, str]]) -> None:
     with h5py.File(path, "x", libver=("v110", "v110")) as file:
         file.attrs["NX_class"] = "NXroot"
-        file.attrs[MARK] = len(targets)
+        file.attrs[JOINED] = len(targets)
         file.attrs["default"] = "entry_1"
         for number, (name, entry) in enumerate(targets, 1):
             file[f"entry_{number}"] = h5py.ExternalLink(name, entry)

@@ -128,10 +128,12 @@ def info_page(info: "FileInfo") -> RenderableType:
         **{name.replace("_", " "): value for name, value in info.detector_fields.items()},
         "wavelength": info.wavelength or "",
         "start": info.start_time or "",
-        "end": info.end_time or "",
+        "end": (info.end_time or "") + (f" ({info.ended_by})" if info.ended_by else ""),
     }
     if info.data is not None:
         rows |= _data_rows(info.data, info.frames_announced)
+    for number, entry in enumerate(info.entries):
+        rows["entries" if number == 0 else " " * number] = entry
     if info.members is not None:
         rows["files"] = info.members.summary
     if info.ledger:
