@@ -5,12 +5,11 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <string_view>
-
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "job/job.hpp"
 
