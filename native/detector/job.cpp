@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/fields.hpp"
 #include "detector/element_feeds.hpp"
+#include "detector/faulty_sender.hpp"
 #include "detector/feed.hpp"
 #include "detector/file_sender.hpp"
 #include "detector/ratio.hpp"
@@ -74,6 +75,20 @@ Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& pla
     return std::unique_ptr<stream::FrameSender>(std::move(sender));
   }
   return open_file_sender(context.env, std::get<ToFiles>(plan.to));
+}
+
+/// Null where nothing is to go wrong; else it takes the sender.
+Result<std::unique_ptr<FaultySender>> make_faulty(std::unique_ptr<stream::FrameSender>& sender,
+                                                  const DetectorPlan& plan, const JobContext& context) {
+  if (!plan.faults) return std::unique_ptr<FaultySender>();
+  const auto* tcp = std::get_if<ToTcp>(&plan.to);
+  FaultySetting setting;
+  setting.sums = tcp != nullptr;
+  if (plan.elements)
+    setting.elements = plan.elements->count();
+  else if (tcp != nullptr)
+    setting.receivers = tcp->peers.size();
+  return FaultySender::open(std::move(sender), plan.faults, setting, context.clock);
 }
 
 /// "prepare" events, a few a second and the last one.
@@ -149,11 +164,14 @@ Result<Feeds> prepare(DetectorPlan& plan, const JobContext& context) {
 /// The series on its way.
 class Sending {
  public:
-  Sending(const DetectorPlan& plan, const JobContext& context, const Feeds& feeds, stream::FrameSender& sender)
+  /// `faulty` is the sender, where it is one.
+  Sending(const DetectorPlan& plan, const JobContext& context, const Feeds& feeds, stream::FrameSender& sender,
+          const FaultySender* faulty)
       : plan_(plan),
         context_(context),
         feeds_(feeds),
         sender_(sender),
+        faulty_(faulty),
         pacer_(plan.rate_hz, context.clock),
         watcher_(sender, context.stop, [this] { tell_progress(); }) {}
 
@@ -271,6 +289,8 @@ class Sending {
                                  {"confirmed", acknowledges ? Json(receipt.confirmed) : Json()},
                                  {"refused", receipt.refused},
                                  {"ratio", ratio()},
+                                 {"faults", faulty_ != nullptr ? faulty_->done() : Json()},
+                                 {"fault_seed", faulty_ != nullptr ? Json(plan_.faults.seed) : Json()},
                                  {"problem", sent.ok() ? Json() : Json(sent.error().message())}});
   }
 
@@ -278,6 +298,7 @@ class Sending {
   const JobContext& context_;
   const Feeds& feeds_;
   stream::FrameSender& sender_;
+  const FaultySender* faulty_;
   Pacer pacer_;
   Counters counters_;
   std::int64_t start_ns_ = 0;
@@ -301,7 +322,9 @@ Result<void> run_job(DetectorPlan plan, const JobContext& given) {
   PEN_ASSIGN(auto sender, open_sender(plan, context));
   spdlog::info("sending {} frames of {} × {} {} to {}", plan.frames, plan.series.frame.shape[0],
                plan.series.frame.shape[1], name(plan.series.frame.type), sender->address());
-  return Sending(plan, context, feeds, *sender).run();
+  PEN_ASSIGN(const auto faulty, make_faulty(sender, plan, context));
+  if (faulty) spdlog::info("faults on the way, seed {}", plan.faults.seed);
+  return Sending(plan, context, feeds, faulty ? *faulty : *sender, faulty.get()).run();
 }
 
 }  // namespace penstock::detector

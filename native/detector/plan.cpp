@@ -239,6 +239,11 @@ Result<DetectorPlan> DetectorPlan::from_json(std::string_view json, std::int64_t
   PEN_TRY(read_simulation(fields, detector, plan));
   PEN_TRY(read_destination(fields, plan));
   PEN_TRY(read_elements(fields, plan));
+  if (const auto* faults = fields.find("faults"); faults != nullptr) {
+    PEN_ASSIGN(plan.faults, FaultPlan::from_json(*faults));
+  }
+  if (plan.faults && std::holds_alternative<ToFiles>(plan.to))
+    return make_error(Errc::unsupported, "faults: there are none for files; set to.kind to tcp or zmq");
   PEN_TRY(fields.refuse_others());
   return plan;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "detector/fault_plan.hpp"
 #include "detector/simulation_spec.hpp"
 #include "frame/encoding.hpp"
 #include "frame/series.hpp"
@@ -52,6 +53,7 @@ struct DetectorPlan {
   std::variant<ToTcp, ToZmq, ToFiles> to;
   /// Each sends its part of every frame in a stream of its own, over TCP, to the peers in turn.
   std::optional<ElementPlace> elements;
+  FaultPlan faults;
   unsigned threads = 2;
   double connect_timeout_s = 10;
   double reconnect_timeout_s = 10;  ///< after a lost connection

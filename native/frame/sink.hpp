@@ -45,8 +45,9 @@ class FrameSink {
   virtual bool keeps_payloads() const { return false; }
   /// A frame came for which there was no room; it goes into the ledger.
   virtual void drop(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
-  /// A frame came that could not be understood, though its number could.
-  virtual void damage(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
+  /// A frame came that could not be understood, though its number could; of which element, where that is known.
+  virtual void damage(const std::string& /*series_unique_id*/, FrameNumber /*number*/,
+                      std::optional<std::uint32_t> /*element*/) {}
 
   /// A connection takes part in the series: frames will be put with this session.
   virtual void expect(const std::string& /*series_unique_id*/, const std::shared_ptr<AckListener>& /*session*/) {}

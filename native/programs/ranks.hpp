@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "job/job.hpp"
 
@@ -32,11 +33,17 @@ inline Result<std::unique_ptr<job::Job>> make_job(int&, char**& argv, job::Calls
 }
 #endif
 
-/// Whoever started a job ends it by ending its input.
-inline bool input_has_ended() {
+/// Whoever started a job ends it by ending its input; anything that comes before is a word to end the open series.
+enum class Input { none, end_series, ended };
+inline Input read_input() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
-  char unread[256];
-  return ::poll(&input, 1, 0) > 0 && ::read(STDIN_FILENO, unread, sizeof unread) == 0;
+  if (::poll(&input, 1, 0) <= 0) return Input::none;
+  char text[256];
+  const auto got = ::read(STDIN_FILENO, text, sizeof text);
+  if (got == 0) return Input::ended;
+  return got > 0 && std::string_view(text, static_cast<std::size_t>(got)).find("end") != std::string_view::npos
+             ? Input::end_series
+             : Input::none;
 }
 
 }  // namespace penstock

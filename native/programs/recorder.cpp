@@ -98,10 +98,13 @@ void wait_until_told(const sigset_t& signals, bool stop_at_eof, const recorder::
                      recorder::Recorder& recorder) {
   const timespec moment{0, 100'000'000};
   while (!recorder.told_to_stop()) {
-    const int signal = sigtimedwait(&signals, nullptr, &moment);
+    int signal = sigtimedwait(&signals, nullptr, &moment);
+    const auto input = stop_at_eof ? read_input() : Input::none;
+    if (signal == SIGUSR2 || input == Input::end_series) recorder.end_series();
+    if (signal == SIGUSR2) signal = 0;
     if (signal > 0) spdlog::info("{}: completing the files", signal == SIGINT ? "interrupted" : "told to stop");
     const bool enough = config.series_limit > 0 && recorder.wait_for_limit(std::chrono::milliseconds(0));
-    if (signal > 0 || enough || (stop_at_eof && input_has_ended())) recorder.tell_to_stop();
+    if (signal > 0 || enough || input == Input::ended) recorder.tell_to_stop();
   }
 }
 
@@ -109,7 +112,7 @@ void wait_until_told(const sigset_t& signals, bool stop_at_eof, const recorder::
 sigset_t block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }

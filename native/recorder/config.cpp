@@ -436,6 +436,7 @@ Result<Config> Config::from_json(const json& plan) {
   PEN_TRY(fields.integer("frame_bytes_max", config.frame_bytes_max, 1, std::uint64_t{0xFFFF'0000}));
   PEN_TRY(fields.integer("series_limit", config.series_limit, 0, std::uint64_t{1} << 62));
   PEN_TRY(fields.real("end_timeout_s", config.end_timeout_s, 0.0, 86400.0));
+  PEN_TRY(fields.real("end_after_s", config.end_after_s, 0.0, 864000.0));
   PEN_TRY(fields.real("idle_timeout_s", config.idle_timeout_s, 0.0, 86400.0));
   PEN_TRY(
       fields.choice<std::string>("log_level", config.log_level,

@@ -92,6 +92,7 @@ struct Config {
   bool resume = false;                      ///< go on in files that a recorder left
   std::uint64_t series_limit = 0;           ///< stop after so many; 0 goes on
   double end_timeout_s = 2.0;               ///< for frames that the end message overtook
+  double end_after_s = 0.0;                 ///< without a frame a series is closed; 0: never for that reason
   double idle_timeout_s = 60.0;             ///< after so long without a frame a series may be ended for another
   std::uint64_t stall_limit_ms = 1000;      ///< calls of the storage that take longer are told of; 0: none
   std::optional<MetricsConfig> metrics;

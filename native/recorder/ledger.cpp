@@ -43,10 +43,13 @@ Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const 
     if (!(frame.safe & bit)) sent.waiting.emplace(n, part);
   }
   if (frame.received & bit) {
-    ++counts_.duplicate;
+    note_duplicate(part);
     return Admission::duplicate;
   }
-  if (n + 1 < parts_[part].end) ++counts_.late;
+  if (n + 1 < parts_[part].end) {
+    ++counts_.late;
+    ++parts_[part].counts.late;
+  }
   counts_.end = std::max(counts_.end, n + 1);
   parts_[part].end = std::max(parts_[part].end, n + 1);
   take(frame, part);
@@ -56,8 +59,14 @@ Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const 
 /// With mutex_ held: of a part that was not received.
 void Ledger::take(Entry& frame, std::uint32_t part) {
   frame.received |= bit_of(part);
-  ++parts_[part].received;
+  ++parts_[part].counts.received;
   if (frame.received == all_parts_) ++counts_.received;
+}
+
+/// With mutex_ held.
+void Ledger::note_duplicate(std::uint32_t part) {
+  ++counts_.duplicate;
+  ++parts_[part].counts.duplicate;
 }
 
 void Ledger::blemish(std::uint64_t number, FrameState state) {
@@ -66,9 +75,10 @@ void Ledger::blemish(std::uint64_t number, FrameState state) {
   blemished_.push_back(number);
 }
 
-void Ledger::damaged(FrameNumber number) {
+void Ledger::damaged(FrameNumber number, std::optional<std::uint32_t> part) {
   std::lock_guard lock(mutex_);
   ++counts_.damaged;
+  if (part) ++parts_[*part].counts.damaged;
   blemish(value(number), FrameState::damaged);
 }
 
@@ -100,7 +110,7 @@ void Ledger::lost(std::span<const Item> items) {
   for (const auto& item : items) {
     if (entry(value(item.number)).safe & bit_of(item.part)) {
       // Another rank's copy is in the file.
-      ++counts_.duplicate;
+      note_duplicate(item.part);
       settle(item);
       continue;
     }
@@ -117,11 +127,12 @@ void Ledger::give_up(const Item& item, FrameState why) {
   std::lock_guard lock(mutex_);
   settle(item);
   if (entry(value(item.number)).safe & bit_of(item.part)) {
-    ++counts_.duplicate;  // another rank's copy is in the file
+    note_duplicate(item.part);  // another rank's copy is in the file
     return;
   }
   take_back(item);
   ++(why == FrameState::damaged ? counts_.damaged : counts_.dropped);
+  if (why == FrameState::damaged) ++parts_[item.part].counts.damaged;
   blemish(value(item.number), why);
 }
 
@@ -129,7 +140,7 @@ void Ledger::give_up(const Item& item, FrameState why) {
 void Ledger::take_back(const Item& item) {
   auto& frame = entry(value(item.number));
   if (frame.received == all_parts_) --counts_.received;
-  if (frame.received & bit_of(item.part)) --parts_[item.part].received;
+  if (frame.received & bit_of(item.part)) --parts_[item.part].counts.received;
   frame.received &= ~bit_of(item.part);
 }
 
@@ -137,7 +148,7 @@ void Ledger::already_there(std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   for (const auto& item : items) {
     entry(value(item.number)).safe |= bit_of(item.part);
-    ++counts_.duplicate;
+    note_duplicate(item.part);
     settle(item);
   }
 }
@@ -252,11 +263,39 @@ LedgerCounts Ledger::counts() const {
   return counts_;
 }
 
-std::vector<std::uint64_t> Ledger::received_parts() const {
+std::vector<PartCounts> Ledger::parts() const {
   std::lock_guard lock(mutex_);
-  std::vector<std::uint64_t> received;
-  received.reserve(parts_.size());
-  for (const auto& part : parts_) received.push_back(part.received);
+  std::vector<PartCounts> all;
+  all.reserve(parts_.size());
+  for (const auto& part : parts_) {
+    auto& counts = all.emplace_back(part.counts);
+    counts.late += part.added.late;
+    counts.duplicate += part.added.duplicate;
+    counts.damaged += part.added.damaged;
+  }
+  return all;
+}
+
+void Ledger::add(const std::vector<PartCounts>& of_another) {
+  std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < std::min(parts_.size(), of_another.size()); ++i) {
+    auto& added = parts_[i].added;
+    added.late += of_another[i].late;
+    added.duplicate += of_another[i].duplicate;
+    added.damaged += of_another[i].damaged;
+  }
+}
+
+std::vector<std::byte> Ledger::received_elements(std::uint64_t frames, std::uint32_t elements) const {
+  std::vector<std::uint32_t> masks(elements, 0);
+  for (std::uint32_t part = 0; part < parts_.size(); ++part) masks[part % elements] |= bit_of(part);
+  std::vector<std::byte> received(frames * elements);
+  std::lock_guard lock(mutex_);
+  for (const auto& [number, block] : blocks_)
+    for (std::uint64_t i = 0; i < block_frames && number * block_frames + i < frames; ++i)
+      for (std::uint32_t element = 0; element < elements; ++element)
+        if (((*block)[i].received & masks[element]) == masks[element])
+          received[(number * block_frames + i) * elements + element] = std::byte{1};
   return received;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -57,6 +58,16 @@ struct LedgerCounts {
   }
 };
 
+/// Of a part of the frames: a channel of an element of the detector.
+struct PartCounts {
+  std::uint64_t received = 0;  ///< frames that have it
+  std::uint64_t late = 0;
+  std::uint64_t duplicate = 0;
+  std::uint64_t damaged = 0;
+
+  bool operator==(const PartCounts&) const = default;
+};
+
 /// A connection that wants to know when its frames are safe; compared by address.
 using Session = std::shared_ptr<AckListener>;
 
@@ -69,7 +80,8 @@ class Ledger {
   /// A good frame came in. `duplicate` if it is there already or on its way; the session is told
   /// when that one is safe.
   Admission receive(FrameNumber number, std::uint32_t part, const Session& session);
-  void damaged(FrameNumber number);
+  /// Of which part, where that is known.
+  void damaged(FrameNumber number, std::optional<std::uint32_t> part = {});
   void dropped(FrameNumber number);
 
   struct Item {
@@ -124,8 +136,13 @@ class Ledger {
   std::vector<std::pair<FrameNumber, FrameState>> take_blemishes();
 
   LedgerCounts counts() const;
-  /// Of each part, how many frames have it.
-  std::vector<std::uint64_t> received_parts() const;
+  /// Of each part, other ranks' among them.
+  std::vector<PartCounts> parts() const;
+  /// Of each part, another rank's late, duplicate and damaged frames.
+  void add(const std::vector<PartCounts>& of_another);
+  /// For each frame below `frames` and each of `elements`, frame by frame: 1 where all of the element's parts, every
+  /// `elements`-th, have come, else 0.
+  std::vector<std::byte> received_elements(std::uint64_t frames, std::uint32_t elements) const;
   /// What add() brought of other ranks.
   LedgerCounts added() const;
   /// One past the highest number that came; 0 if none.
@@ -158,6 +175,7 @@ class Ledger {
   void settle(const Item& item);
   void take_back(const Item& item);
   void take(Entry& frame, std::uint32_t part);
+  void note_duplicate(std::uint32_t part);
   void blemish(std::uint64_t number, FrameState state);
 
   const std::uint32_t all_parts_;
@@ -169,11 +187,12 @@ class Ledger {
   std::vector<std::uint64_t> blemished_;
   LedgerCounts counts_;
   LedgerCounts added_;
-  struct PartCount {
-    std::uint64_t received = 0;
+  struct Part {
+    PartCounts counts;
+    PartCounts added;       ///< of other ranks
     std::uint64_t end = 0;  ///< one past the highest number
   };
-  std::vector<PartCount> parts_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace penstock::recorder

@@ -14,6 +14,7 @@ void Meters::add(const Meters& other) {
   segments += other.segments;
   segment_bytes += other.segment_bytes;
   amiss.add_amiss(other.amiss);
+  missing_frames += other.missing_frames;
   compress.add(other.compress);
   latency.add(other.latency);
   waiting_frames += other.waiting_frames;

@@ -21,6 +21,7 @@ struct Meters {
   std::uint64_t stored_bytes = 0;     ///< of those
   std::uint64_t segments = 0;
   std::uint64_t segment_bytes = 0;   ///< written to storage, headers and padding included
+  std::uint64_t missing_frames = 0;  ///< of series that have ended; the lead's
   LedgerCounts amiss;                ///< without `received` and `end`
   TimeHistogram::Values compress;    ///< a frame
   TimeHistogram::Values latency;     ///< a frame, from received to in the index

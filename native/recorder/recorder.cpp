@@ -245,6 +245,7 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
                                 .ended = {},
                                 .asked_to_close = close_when_open_.erase(unique_id) > 0});
   totals_.open(*file);
+  enter_early(unique_id, **file);
   closed_names_.erase(unique_id);
   whole_names_.erase(unique_id);
   refused_series_ -= refused_names_.erase(unique_id);
@@ -264,21 +265,6 @@ std::shared_ptr<SeriesFile> Recorder::find_when_open(const std::string& series_u
   changed_.wait_for(lock, opening_patience(), [&] { return !opening_.contains(series_unique_id); });
   const auto found = open_.find(series_unique_id);
   return found == open_.end() ? nullptr : found->second.file;
-}
-
-/// A sender that died leaves its series open. When the place is wanted, and no frame has come for a
-/// while, it is completed with what is there. With mutex_ held.
-bool Recorder::end_idle_series() {
-  const auto now = monotonic_ns();
-  const Open* longest = nullptr;
-  for (const auto& [id, open] : open_)
-    if (longest == nullptr || open.file->last_activity_ns() < longest->file->last_activity_ns()) longest = &open;
-  const auto idle_ns = static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
-  if (longest == nullptr || now - longest->file->last_activity_ns() < idle_ns) return false;
-  spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", longest->file->path(),
-               seconds(now - longest->file->last_activity_ns()));
-  longest->file->set_ending(now, 0, true);
-  return true;
 }
 
 /// Takes one of the places for open series, until the file is there or could not be made.
@@ -312,9 +298,11 @@ Result<void> Recorder::claim(const std::string& unique_id, const std::optional<E
 Result<void> Recorder::put(Frame frame) {
   auto series = find(frame.series_unique_id);
   if (!series) series = adopt(frame.series_unique_id);
-  if (!series)
+  if (!series) {
+    note_early(frame.series_unique_id, frame.number);
     return make_error(Errc::out_of_order, "image {} belongs to series \"{}\", which has not started",
                       value(frame.number), frame.series_unique_id);
+  }
   if (!holds_back() && queue_.size() >= queue_frames) {
     series->drop(frame.number);
     return make_error(Errc::refused, "image {} is dropped: {} frames wait already", value(frame.number), queue_frames);
@@ -325,31 +313,16 @@ Result<void> Recorder::put(Frame frame) {
   return {};
 }
 
-Result<void> Recorder::end(const SeriesEnd& end) {
-  if (!team_.leads()) {
-    team_.tell(job::lead, notice_end(end));
-    return {};
-  }
-  if (!find_when_open(end.unique_id) && team_.ranks() == 1) {
-    // A series that had all of its frames may have been closed before the last element or pusher said so.
-    if (std::lock_guard lock(mutex_); (end.element || !end.source.empty()) && closed_names_.contains(end.unique_id))
-      return {};
-    return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
-  }
-  end_at(job::lead, end);
-  return {};
-}
-
 void Recorder::drop(const std::string& series_unique_id, FrameNumber number) {
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
   if (series) series->drop(number);
 }
 
-void Recorder::damage(const std::string& series_unique_id, FrameNumber number) {
+void Recorder::damage(const std::string& series_unique_id, FrameNumber number, std::optional<std::uint32_t> element) {
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
-  if (series) series->damage(number);
+  if (series) series->damage(number, element);
 }
 
 void Recorder::expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) {
@@ -409,10 +382,12 @@ void Recorder::keep_time() {
       file->flush_older_than(now - segment_age_max_ns);
       file->ask_again(now);
     }
-    if (team_.leads())
+    if (team_.leads()) {
       report_progress(now);
-    else
+      end_silent_series(now);
+    } else {
       tell_if_busy(now);
+    }
     close_ready(now, false);
     reap(false);
   }
@@ -526,11 +501,13 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
                static_cast<double>(stats.stored_bytes) * 1e-6, problem.empty() ? "" : "; with a problem: " + problem);
   events_.emit("series_end", {{"series_unique_id", series.unique_id},
                               {"file", open.file->path()},
+                              {"ended_by", name(open.file->ended_by())},
                               {"problem", problem.empty() ? nlohmann::json() : nlohmann::json(problem)},
                               {"frames_announced", series.frames},
                               {"frames_received", stats.ledger.received},
                               {"frames_written", stats.frames_written},
                               {"missing", frames - std::min(frames, stats.ledger.received)},
+                              {"filled", open.file->filled()},
                               {"duplicate", stats.ledger.duplicate},
                               {"late", stats.ledger.late},
                               {"damaged", stats.ledger.damaged},

@@ -52,6 +52,8 @@ class Recorder final : public FrameSink {
   /// Asks the whole team to stop: from now on told_to_stop() in every rank.
   void tell_to_stop();
   bool told_to_stop() const { return told_to_stop_; }
+  /// Ends every open series, here or in the whole team, with the frames that have come; others may follow.
+  void end_series();
   /// Waits up to `wait` for Config::series_limit series to be closed or refused; true if they are.
   bool wait_for_limit(std::chrono::milliseconds wait);
   /// Series whose file could not be completed, or, where this is not the lead, joined.
@@ -68,7 +70,8 @@ class Recorder final : public FrameSink {
   bool holds_back() const override { return config_.when_full == WhenFull::hold; }
   bool keeps_payloads() const override { return config_.stores_plain(); }
   void drop(const std::string& series_unique_id, FrameNumber number) override;
-  void damage(const std::string& series_unique_id, FrameNumber number) override;
+  void damage(const std::string& series_unique_id, FrameNumber number,
+              std::optional<std::uint32_t> element = {}) override;
   void expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) override;
   std::uint64_t window_needed(const std::string& series_unique_id) override;
   std::optional<std::vector<std::string>> channels(const std::string& series_unique_id) override;
@@ -149,6 +152,10 @@ class Recorder final : public FrameSink {
   void part_from_lead(const Open& open);
   void wait_for_the_others();
   bool end_idle_series();
+  void end_silent_series(std::int64_t now_ns);
+  bool has_one_source() const;
+  void note_early(const std::string& unique_id, FrameNumber number);
+  void enter_early(const std::string& unique_id, SeriesFile& file);
   Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
                      const std::string& source = {});
   void decode_maps(Series& series, std::uint64_t used_bytes);
@@ -195,8 +202,9 @@ class Recorder final : public FrameSink {
   std::set<std::string> closing_names_;
   /// Of which rank, which element, and which source.
   using EarlyEnd = std::tuple<unsigned, std::optional<std::uint32_t>, std::string>;
-  std::map<std::string, std::set<EarlyEnd>> early_ends_;  ///< by series that has not started
-  std::map<std::string, std::int64_t> unknown_;           ///< series that the lead did not know, and when (monotonic)
+  std::map<std::string, std::set<EarlyEnd>> early_ends_;          ///< by series that has not started
+  std::map<std::string, std::vector<FrameNumber>> early_frames_;  ///< alike
+  std::map<std::string, std::int64_t> unknown_;  ///< series that the lead did not know, and when (monotonic)
   std::map<std::string, Parting> partings_;
   std::map<std::string, std::vector<Session>> untold_;  ///< of closed series whose file the lead is completing
   std::set<unsigned> stopped_ranks_;

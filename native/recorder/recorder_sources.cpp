@@ -78,7 +78,8 @@ bool Recorder::note_source(const std::string& unique_id, const std::string& sour
   if (!open.sources_began.emplace(source, number).second) return false;
   // Others have ended, and this one was late: now it is waited for.
   if (!open.sources_ended.empty() && !open.sources_ended.contains(source))
-    open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(config_.idle_timeout_s * 1e9), false);
+    open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(config_.idle_timeout_s * 1e9), false,
+                          EndedBy::message);
   return true;
 }
 
@@ -113,9 +114,9 @@ void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end, bool at
   }
   const bool others_may_follow = !end.source.empty() && open.sources_ended.size() < pulled_;
   const bool alone_and_open_ended =
-      by_all && team_.ranks() == 1 && open.file->series().frames == 0 && at_once && !others_may_follow;
+      by_all && has_one_source() && open.file->series().frames == 0 && at_once && !others_may_follow;
   const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
-  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all);
+  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all, EndedBy::message);
   changed_.notify_all();
 }
 

@@ -107,8 +107,9 @@ Result<void> Recorder::tell_of_source(const Series& series) {
 
 /// A series whose start message went to another rank and may still be on its way; null where nobody knows it.
 std::shared_ptr<SeriesFile> Recorder::adopt(const std::string& unique_id) {
-  if (team_.ranks() == 1) return nullptr;
-  std::chrono::nanoseconds patience = holds_back() ? find_patience : find_patience_dropping;
+  // Whoever sends frames through another socket than the start need not wait for anything either.
+  if (team_.ranks() == 1 && config_.sources.size() == 1) return nullptr;
+  std::chrono::nanoseconds patience = holds_back() && team_.ranks() > 1 ? find_patience : find_patience_dropping;
   {
     // One that was waited for in vain is looked for again, but not waited for.
     std::lock_guard lock(mutex_);
@@ -259,6 +260,7 @@ void Recorder::hear(unsigned from, const json& notice) {
     if (const auto file = find(unique_id)) file->note_activity(monotonic_ns());
     return;
   }
+  if (what == "end_series") return end_series();
   if (what == "event") return events_.pass_on(notice.value("line", std::string()));
   if (what == "stop") {
     if (team_.leads() && !told_to_stop_.exchange(true)) team_.tell_all(notice);

@@ -18,6 +18,8 @@ constexpr std::uint64_t points_max = (std::uint64_t{1} << 32) - 2;
 constexpr std::uint64_t axis_points_max = std::uint64_t{1} << 24;
 
 constexpr std::size_t place_text_max = 256;
+constexpr std::uint64_t table_max = std::uint64_t{1} << 24;
+constexpr const char* repeat_axis = "repeat";
 
 template <typename... Arguments>
 Error bad(const std::string& where, fmt::format_string<Arguments...> what, Arguments&&... arguments) {
@@ -91,7 +93,8 @@ Result<ScanConfig::Order> order_from(const json& object, const std::string& wher
   if (order == "raster") return ScanConfig::Order::raster;
   if (order == "snake") return ScanConfig::Order::snake;
   if (order == "given") return ScanConfig::Order::given;
-  return bad(where, ".order is \"{}\"; one of \"raster\", \"snake\", \"given\" is possible", order);
+  if (order == "table") return ScanConfig::Order::table;
+  return bad(where, ".order is \"{}\"; one of \"raster\", \"snake\", \"given\", \"table\" is possible", order);
 }
 
 /// The place of frame `number` where each pass of an axis goes the other way than the one before.
@@ -108,14 +111,8 @@ std::uint64_t snake(std::uint64_t number, const std::vector<std::uint64_t>& shap
   return place + weight * number;
 }
 
-/// A place as one number, or as a list with an index for each axis.
-std::optional<std::uint64_t> given_place(const MetaValue& value, const std::vector<std::uint64_t>& shape) {
-  if (const auto* number = std::get_if<std::uint64_t>(&value)) return *number;
-  if (const auto* number = std::get_if<std::int64_t>(&value); number != nullptr && *number >= 0)
-    return static_cast<std::uint64_t>(*number);
-  const auto* text = std::get_if<std::string>(&value);
-  if (text == nullptr || text->size() > place_text_max) return std::nullopt;
-  const auto list = json::parse(*text, nullptr, false);
+/// The place that a list with an index for each axis names.
+std::optional<std::uint64_t> place_in(const json& list, const std::vector<std::uint64_t>& shape) {
   if (!list.is_array() || list.size() != shape.size()) return std::nullopt;
   std::uint64_t place = 0;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -123,6 +120,56 @@ std::optional<std::uint64_t> given_place(const MetaValue& value, const std::vect
     place = place * shape[i] + list[i].get<std::uint64_t>();
   }
   return place;
+}
+
+/// A place as one number, or as a list.
+std::optional<std::uint64_t> given_place(const MetaValue& value, const std::vector<std::uint64_t>& shape) {
+  if (const auto* number = std::get_if<std::uint64_t>(&value)) return *number;
+  if (const auto* number = std::get_if<std::int64_t>(&value); number != nullptr && *number >= 0)
+    return static_cast<std::uint64_t>(*number);
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr || text->size() > place_text_max) return std::nullopt;
+  return place_in(json::parse(*text, nullptr, false), shape);
+}
+
+/// Each place at most once, as numbers or as lists with an index for each axis.
+Result<std::vector<std::uint64_t>> table_from(const json& object, const ScanConfig& scan, const std::string& where) {
+  const auto found = object.find("table");
+  const auto points = scan.points();
+  if (found == object.end() || !found->is_array() || found->empty() || found->size() > std::min(points, table_max))
+    return bad(where, ".table must be a list of 1 to {} places in the scan, one for each trigger",
+               std::min(points, table_max));
+  const auto shape = scan.shape();
+  std::vector<std::uint64_t> table;
+  std::vector<bool> taken(points);
+  for (const auto& each : *found) {
+    const auto place = each.is_number_unsigned() ? std::optional(each.get<std::uint64_t>()) : place_in(each, shape);
+    if (!place || *place >= points)
+      return bad(where, ".table[{}] is {}; from 0 to {} is possible, or a list with an index for each axis",
+                 table.size(), shown(each), points - 1);
+    if (taken[*place])
+      return bad(where, ".table[{}] is {}, a place that another trigger has", table.size(), shown(each));
+    taken[*place] = true;
+    table.push_back(*place);
+  }
+  return table;
+}
+
+/// How often each point is exposed, as an axis behind the others. `points` are those of the grid.
+Result<void> add_repeats(const json& object, ScanConfig& scan, std::uint64_t points, const std::string& where) {
+  const auto found = object.find("repeats");
+  if (found == object.end() || found->is_null()) return {};
+  if (!found->is_number_unsigned() || *found < 1U || *found > std::min(axis_points_max, points_max / points))
+    return bad(where, ".repeats is {}; frames a point, from 1 to {}, are expected", shown(*found),
+               std::min(axis_points_max, points_max / points));
+  scan.repeats = found->get<std::uint64_t>();
+  if (scan.repeats == 1) return {};
+  if (scan.axes.size() >= axes_max)
+    return bad(where, ".repeats is {}, which is one axis more than {}", scan.repeats, axes_max);
+  ScanAxis axis{.name = repeat_axis, .points = scan.repeats, .values = {}, .units = ""};
+  for (std::uint64_t i = 0; i < scan.repeats; ++i) axis.values.push_back(static_cast<double>(i));
+  scan.axes.push_back(std::move(axis));
+  return {};
 }
 
 }  // namespace
@@ -142,7 +189,17 @@ std::uint64_t ScanConfig::points() const {
 Result<std::uint64_t> ScanConfig::place_of(const Frame& frame) const {
   const auto number = value(frame.number);
   if (axes.empty() || order == Order::raster) return number;
-  if (order == Order::snake) return snake(number, shape());
+  if (order == Order::snake) {
+    auto points = shape();
+    if (repeats > 1) points.pop_back();
+    return snake(number / repeats, points) * repeats + number % repeats;
+  }
+  if (order == Order::table) {
+    if (number / repeats >= table->size())
+      return make_error(Errc::malformed, "image {} is beyond the table of the scan, which has {} triggers of {} frames",
+                        number, table->size(), repeats);
+    return (*table)[number / repeats] * repeats + number % repeats;
+  }
   const auto found = std::find_if(frame.metadata.begin(), frame.metadata.end(),
                                   [&](const auto& named) { return named.first == place; });
   if (found == frame.metadata.end())
@@ -159,7 +216,7 @@ Result<std::uint64_t> ScanConfig::place_of(const Frame& frame) const {
 
 Result<ScanConfig> ScanConfig::from_json(const json& object, const std::string& where) {
   if (!object.is_object()) return bad(where, " is {}; an object is expected", shown(object));
-  PEN_TRY(refuse_others(object, where, {"axes", "order", "place"}));
+  PEN_TRY(refuse_others(object, where, {"axes", "order", "place", "table", "repeats"}));
   ScanConfig scan;
   PEN_ASSIGN(scan.order, order_from(object, where));
   PEN_ASSIGN(scan.place, text_at(object, "place", scan.place, where));
@@ -177,6 +234,15 @@ Result<ScanConfig> ScanConfig::from_json(const json& object, const std::string& 
     points *= axis.points;
     scan.axes.push_back(std::move(axis));
   }
+  if (scan.axes.empty()) return scan;
+  if (scan.order == Order::table) {
+    PEN_ASSIGN(auto table, table_from(object, scan, where));
+    scan.table = std::make_shared<const std::vector<std::uint64_t>>(std::move(table));
+  }
+  const auto repeated = object.find("repeats");
+  if (names.contains(repeat_axis) && repeated != object.end() && *repeated != 1U)
+    return bad(where, ".axes has one of the name \"{}\", which is that of the repeats", repeat_axis);
+  PEN_TRY(add_repeats(object, scan, points, where));
   return scan;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -28,15 +29,21 @@ struct ScanConfig {
     raster,  ///< each row in the same direction
     snake,   ///< each pass of an axis in the opposite direction of the one before
     given,   ///< frames bring their place
+    table,   ///< a table has the place of each frame
   };
 
   std::vector<ScanAxis> axes;  ///< from the slowest to the fastest; empty: no scan
   Order order = Order::raster;
   std::string place = "position";  ///< of `given`: the name of the value that a frame brings
+  /// Of `table`: the point of the grid, counted row by row without the repeats, to which each trigger belongs.
+  std::shared_ptr<const std::vector<std::uint64_t>> table;
+  std::uint64_t repeats = 1;  ///< frames a point, one after another; more than one are the last axis
 
   explicit operator bool() const { return !axes.empty(); }
   /// Points along each axis.
   std::vector<std::uint64_t> shape() const;
+  /// Frames do not follow each other through the grid.
+  bool names_places() const { return order == Order::given || order == Order::table; }
   /// All points.
   std::uint64_t points() const;
 

@@ -22,8 +22,6 @@ constexpr std::size_t rows_a_batch = 8192;
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
 /// A storage that took nothing a moment ago is given time before the same frames come again.
 constexpr std::int64_t ask_again_interval_ns = 2'000'000'000;
-/// For a client that was asked to connect anew and to send them.
-constexpr std::int64_t again_patience_ns = 5'000'000'000;
 /// For the workers of a series that is to close, before what they left unfilled is sent on its way.
 constexpr auto idle_patience = std::chrono::milliseconds(50);
 /// A payload up to here has just come through the cache, where a checksum costs little.
@@ -215,8 +213,9 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   options.overwrite = (options.overwrite && !series_.resumed) || replace;
   PEN_ASSIGN(const auto number, team_.new_file());
   std::tie(file_, file_base_) = number;
-  PEN_ASSIGN(store_,
-             store::Store::create(env_, path_, layout(placement()), options, this, team_.share(file_, file_base_)));
+  const auto placed = placement();
+  contiguous_ = placed == store::Placement::contiguous;
+  PEN_ASSIGN(store_, store::Store::create(env_, path_, layout(placed), options, this, team_.share(file_, file_base_)));
   team_.enter(file_, store_.get());
   entered_ = true;
   make_writers();
@@ -291,7 +290,7 @@ Result<std::optional<Task>> SeriesFile::admit(Frame frame) {
 Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   if (!team_.leads() && !can_be(frame.number)) learn_end();
   if (auto checked = check(frame, raw_bytes_a_part_); !checked.ok()) {
-    if (checked.error().code() == Errc::mismatch) damage(frame.number);
+    if (checked.error().code() == Errc::mismatch) damage(frame.number, frame.element);
     return std::move(checked).error();
   }
   auto crc = frame.payload_crc;
@@ -301,7 +300,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     auto framing = check_framing(frame.encoding, frame.payload, frame.form.element_bytes(frame.spec.type),
                                  frame.form.sent_bytes(raw_bytes_a_part_));
     if (!framing.ok()) {
-      ledger_.damaged(frame.number);
+      ledger_.damaged(frame.number, part_of(frame.channel, frame.element.value_or(0)));
       return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
     }
   }
@@ -367,10 +366,12 @@ void SeriesFile::drop(FrameNumber number) {
   if (can_be(number)) ledger_.dropped(number);
 }
 
-void SeriesFile::damage(FrameNumber number) {
+void SeriesFile::damage(FrameNumber number, std::optional<std::uint32_t> element) {
   // A number that nothing bears out does not lengthen a series.
   const auto end = series_.frames > 0 ? series_.frames : ledger_.end();
-  if (value(number) < end) ledger_.damaged(number);
+  if (value(number) >= end) return;
+  ledger_.damaged(number,
+                  element && *element < mosaic_.elements() ? std::optional(part_of(0, *element)) : std::nullopt);
 }
 
 void SeriesFile::release_task() {
@@ -420,32 +421,6 @@ void SeriesFile::flush_if_worthwhile(unsigned worker) {
   if (auto flushed = slot.writer->flush(); !flushed.ok()) fail(flushed.error());
 }
 
-void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all) {
-  patience_ns_ = patience_ns;
-  all_ended_ = all;
-  std::int64_t none = 0;
-  if (has_elements())
-    ending_ns_ = now_ns;
-  else
-    ending_ns_.compare_exchange_strong(none, now_ns);
-}
-
-bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
-  const auto ending = ending_ns_.load();
-  if (ending == 0) return false;
-  // What the storage did not take may come again, but it is not waited for without end.
-  const bool may_wait = now_ns - ending < static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
-  if (may_wait && ledger_.has_losers()) return false;
-  if (may_wait && asked_again_ns_ != 0 && now_ns - asked_again_ns_ < again_patience_ns) return false;
-  const auto since_last_ns = now_ns - last_activity_ns_;
-  const bool ends_may_follow =
-      has_elements() && !all_ended_ && since_last_ns < static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
-  if (series_.frames > 0 && ledger_.counts().received == series_.frames && !ends_may_follow)
-    return !may_wait || problem().empty() || !busy();
-  const auto since = std::max(ending, last_activity_ns_.load());
-  return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
-}
-
 bool SeriesFile::busy() const {
   std::lock_guard lock(mutex_);
   return tasks_ > 0 || unsettled_ > 0;
@@ -483,6 +458,7 @@ Result<void> SeriesFile::close() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return unsettled_ == 0; });
   }
+  settled_ = team_.leads();
   // The lead hears no more of other ranks; another rank hears the lead until all is settled.
   if (team_.leads()) team_.leave(file_);
   auto finished = store_->finish(values_at_end(frames));
@@ -565,6 +541,7 @@ Meters SeriesFile::meters() const {
   meters.stored_bytes = meter_.stored_bytes;
   meters.amiss = ledger_.counts();
   meters.amiss.subtract_amiss(ledger_.added());
+  if (settled_) meters.missing_frames = missing();
   meters.compress = meter_.compress.values();
   meters.latency = meter_.latency.values();
   if (fitted_ && store_) {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frame/mosaic.hpp"
@@ -34,6 +35,20 @@ namespace penstock::recorder {
 
 /// Places in HDF5's index of a growing dataset.
 constexpr std::uint64_t chunks_max = (std::uint64_t{1} << 32) - 2;
+
+/// Why a series came to its end.
+enum class EndedBy : std::uint8_t {
+  message,  ///< its source said so
+  count,    ///< every announced frame was there, and its source did not say so
+  silence,  ///< no frame came for Config::end_after_s
+  command,  ///< somebody told the recorder
+  room,     ///< another series needed its place
+  stop,     ///< the recorder was stopped
+};
+constexpr std::string_view name(EndedBy why) {
+  constexpr std::string_view names[] = {"message", "count", "silence", "command", "room", "stop"};
+  return names[static_cast<std::size_t>(why)];
+}
 
 /// Numbers for people and for events; taken at any time.
 struct SeriesStats {
@@ -79,7 +94,9 @@ class SeriesFile final : private store::Listener {
   /// written, nothing if it is a duplicate, an error (field and value) if it cannot be right.
   Result<std::optional<Task>> admit(Frame frame);
   void drop(FrameNumber number);
-  void damage(FrameNumber number);
+  void damage(FrameNumber number, std::optional<std::uint32_t> element);
+  /// Places of the dataset that read as the fill value, wholly or in part.
+  std::uint64_t filled() const;
   /// Encodes an admitted frame into a segment of worker `worker` and lets go of it.
   void encode(Task task, unsigned worker, CodecScratch& scratch);
 
@@ -123,9 +140,13 @@ class SeriesFile final : private store::Listener {
   /// The end message came at `now_ns` (monotonic); late frames are waited for so long, in a team so long after
   /// the last frame. Of elements the first one's end is not the last word: each begins the waiting anew, until `all`
   /// have ended.
-  void set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all);
+  void set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all, EndedBy why);
   /// Whether it is time to close: every announced frame is there and the end came, or nothing is waited for any more.
   bool ready_to_close(std::int64_t now_ns) const;
+
+  /// No frame has come for Config::end_after_s, and no end either.
+  bool is_silent(std::int64_t now_ns) const;
+  EndedBy ended_by() const;
 
   /// Waits for admitted frames, writes what is known at the end, and closes the file.
   Result<void> close();
@@ -232,6 +253,9 @@ class SeriesFile final : private store::Listener {
   Ledger::Item item_of(const store::ChunkHead& head) const;
   bool note_part(const store::ChunkHead& head);
   store::FinalValues values_at_end(std::uint64_t frames) const;
+  bool is_whole() const;
+  std::uint64_t missing() const;
+  void add_elements(store::FinalValues& values, std::uint64_t frames) const;
   void add_whole_maps(std::vector<store::ValueNode>& values) const;
   void settle(std::uint64_t frames);
   void fail(const Error& why);
@@ -262,7 +286,8 @@ class SeriesFile final : private store::Listener {
 
   // Settled by the first frame, before any task exists.
   CodecSpec codec_;
-  bool filtered_ = false;  ///< frames go through filters_; codec_ has no encoding then
+  bool contiguous_ = false;  ///< so lie its frames, whatever was asked for
+  bool filtered_ = false;    ///< frames go through filters_; codec_ has no encoding then
   std::vector<std::unique_ptr<WriterSlot>> writers_;
   std::vector<MetaColumn> columns_;
   mutable std::mutex edges_mutex_;
@@ -293,6 +318,8 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> ending_ns_{0};  // when the end message came, monotonic; 0: not yet
   std::atomic<std::int64_t> patience_ns_{0};
   std::atomic<bool> all_ended_{false};
+  std::atomic<bool> settled_{false};  ///< the lead's: nothing of the ledger changes any more
+  std::atomic<EndedBy> ended_by_{EndedBy::stop};
   std::atomic<bool> waits_{true};
 
   // The indexer's thread only.

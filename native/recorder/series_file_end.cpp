@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/clock.hpp"
 #include "recorder/series_file.hpp"
@@ -10,12 +11,14 @@
 namespace penstock::recorder {
 namespace {
 
+/// For a client that was asked to connect anew and to send what the storage did not take.
+constexpr std::int64_t again_patience_ns = 5'000'000'000;
 /// Values of an axis that a repeated scan is given at most.
 constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
 
 /// A scan of which `frames` went on along its first axis has that axis' values over again.
 void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
-  if (!scan || scan.order == ScanConfig::Order::given) return;
+  if (!scan || scan.names_places()) return;
   const auto& axis = scan.axes.front();
   const auto a_step = scan.points() / axis.points;
   const auto length = (frames + a_step - 1) / a_step;
@@ -27,13 +30,19 @@ void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalVal
   values.values.push_back(std::move(node));
 }
 
-/// One number for each element: the frames of which it is there with all channels.
-store::Value by_element(const std::vector<std::uint64_t>& parts, std::uint32_t elements) {
+/// Of frames and elements, a byte each, that the file tells of.
+constexpr std::uint64_t element_bytes_max = std::uint64_t{1} << 28;
+
+/// One number for each element, out of those of its channels: `together` takes what is known, and the next one.
+template <typename Together>
+store::Value by_element(const std::vector<PartCounts>& parts, std::uint32_t elements, std::uint64_t PartCounts::*what,
+                        Together together) {
   store::ArrayValue value{{ElementType::u64, {elements}}, std::vector<std::byte>(8 * elements)};
   for (std::uint32_t element = 0; element < elements; ++element) {
-    auto fewest = parts[element];
-    for (std::size_t part = element; part < parts.size(); part += elements) fewest = std::min(fewest, parts[part]);
-    store_le(value.data.data() + 8 * element, fewest);
+    auto number = parts[element].*what;
+    for (std::size_t part = element + elements; part < parts.size(); part += elements)
+      number = together(number, parts[part].*what);
+    store_le(value.data.data() + 8 * element, number);
   }
   return value;
 }
@@ -112,6 +121,46 @@ void SeriesFile::add_whole_maps(std::vector<store::ValueNode>& values) const {
   add("flatfield", &ElementMaps::flatfield, mosaic_.elements());
 }
 
+void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all, EndedBy why) {
+  patience_ns_ = patience_ns;
+  all_ended_ = all;
+  ended_by_ = why;
+  std::int64_t none = 0;
+  if (has_elements())
+    ending_ns_ = now_ns;
+  else
+    ending_ns_.compare_exchange_strong(none, now_ns);
+}
+
+/// Every announced frame is there.
+bool SeriesFile::is_whole() const { return series_.frames > 0 && ledger_.counts().received == series_.frames; }
+
+bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
+  const auto since_last_ns = now_ns - last_activity_ns_;
+  const auto end_patience_ns = static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
+  const auto ending = ending_ns_.load();
+  // The end message of a series that is whole is not waited for without end.
+  if (ending == 0) return is_whole() && since_last_ns >= end_patience_ns && !busy();
+  // What the storage did not take may come again, but it is not waited for without end.
+  const bool may_wait = now_ns - ending < static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
+  if (may_wait && ledger_.has_losers()) return false;
+  if (may_wait && asked_again_ns_ != 0 && now_ns - asked_again_ns_ < again_patience_ns) return false;
+  const bool ends_may_follow = has_elements() && !all_ended_ && since_last_ns < end_patience_ns;
+  if (is_whole() && !ends_may_follow) return !may_wait || problem().empty() || !busy();
+  const auto since = std::max(ending, last_activity_ns_.load());
+  return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
+}
+
+bool SeriesFile::is_silent(std::int64_t now_ns) const {
+  return config_.end_after_s > 0 && ending_ns_ == 0 && ledger_.end() > 0 && !busy() &&
+         now_ns - last_activity_ns_ >= static_cast<std::int64_t>(config_.end_after_s * 1e9);
+}
+
+EndedBy SeriesFile::ended_by() const {
+  if (ending_ns_ != 0) return ended_by_;
+  return is_whole() ? EndedBy::count : EndedBy::stop;
+}
+
 store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
   lengthen_axis(scan_, ledger_.end(), values);
@@ -119,15 +168,57 @@ store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
     std::lock_guard lock(first_mutex_);
     if (!series_date_.empty()) values.values.push_back({"/entry/penstock/timing/series_date", series_date_, {}});
   }
+  values.values.push_back({"/entry/penstock/ended_by", std::string(name(ended_by())), {}});
+  values.attributes.emplace_back(state_path, store::Attribute{"filled", store::scalar(filled())});
   if (has_elements()) {
     add_whole_maps(values.values);
-    values.attributes.emplace_back(
-        state_path, store::Attribute{"received_by_element", by_element(ledger_.received_parts(), mosaic_.elements())});
+    add_elements(values, frames);
   }
   if (!config_.layout) return values;
   auto known = edges();
   if (frames_before_ > 0) known.first.reset();  // the file has had it
   return config_.layout->apply(std::move(values), layout(store::Placement::log), series_, columns_, known);
+}
+
+/// Received is an element with all of its channels; of the others each channel counts.
+void SeriesFile::add_elements(store::FinalValues& values, std::uint64_t frames) const {
+  const auto elements = mosaic_.elements();
+  const auto parts = ledger_.parts();
+  const auto add = [&](const char* name, std::uint64_t PartCounts::*what, auto together) {
+    values.attributes.emplace_back(state_path, store::Attribute{name, by_element(parts, elements, what, together)});
+  };
+  add("received_by_element", &PartCounts::received, [](auto a, auto b) { return std::min(a, b); });
+  add("late_by_element", &PartCounts::late, std::plus());
+  add("duplicate_by_element", &PartCounts::duplicate, std::plus());
+  add("damaged_by_element", &PartCounts::damaged, std::plus());
+  if (frames == 0) return;
+  if (frames > element_bytes_max / elements) {
+    spdlog::warn("{}: {} frames of {} elements; which of them came is not in the file", path_, frames, elements);
+    return;
+  }
+  values.values.push_back(
+      {"/entry/penstock/element_received",
+       store::ArrayValue{{ElementType::u8, {frames, elements}}, ledger_.received_elements(frames, elements)},
+       {{"meaning", std::string("[frame, element]: 1 received, 0 not")}}});
+}
+
+std::uint64_t SeriesFile::missing() const {
+  const auto counts = ledger_.counts();
+  const auto frames = std::max(series_.frames, counts.end);
+  return frames - std::min(frames, counts.received);
+}
+
+std::uint64_t SeriesFile::filled() const {
+  const auto counts = ledger_.counts();
+  auto places = std::max(series_.frames, counts.end);
+  // Contiguous frames end with the last that came; a scan has its grid, and grows by whole steps of its first axis.
+  if (contiguous_) places = counts.end;
+  if (scan_) {
+    const auto a_step = scan_.points() / scan_.axes.front().points;
+    places = scan_.points();
+    if (!scan_.names_places()) places = std::max(places, (counts.end + a_step - 1) / a_step * a_step);
+  }
+  return places - std::min(places, counts.received);
 }
 
 }  // namespace penstock::recorder

@@ -81,7 +81,10 @@ std::vector<std::vector<unsigned>> SeriesFile::filter_values() const {
 nlohmann::json SeriesFile::part() const {
   const auto found = stats();
   const auto& counts = found.ledger;
-  return {{"duplicate", counts.duplicate},
+  auto parts = nlohmann::json::array();
+  for (const auto& each : ledger_.parts()) parts.push_back({each.late, each.duplicate, each.damaged});
+  return {{"parts", std::move(parts)},
+          {"duplicate", counts.duplicate},
           {"late", counts.late},
           {"damaged", counts.damaged},
           {"dropped", counts.dropped},
@@ -105,6 +108,10 @@ void SeriesFile::add_part(const nlohmann::json& part) {
   counts.lost = part.value("lost", std::uint64_t{0});
   counts.end = part.value("end", std::uint64_t{0});
   ledger_.add(counts);
+  std::vector<PartCounts> parts;
+  for (const auto& each : part.value("parts", nlohmann::json::array()))
+    parts.push_back({.late = each.at(0), .duplicate = each.at(1), .damaged = each.at(2)});
+  ledger_.add(parts);
   unfiltered_ += part.value("unfiltered", std::uint64_t{0});
   encode_ns_ += part.value("encode_ns", std::int64_t{0});
   elsewhere_write_ns_ += part.value("write_ns", std::int64_t{0});

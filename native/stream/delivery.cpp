@@ -55,14 +55,15 @@ Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::
   return frames;
 }
 
-void account(Bytes message, Fate fate, const MessageLimits& limits, FrameSink& sink) {
+void account(Bytes message, Fate fate, const MessageLimits& limits, FrameSink& sink, const ElementOf& element_of) {
   const auto image = name_of_image(message, limits);
   if (!image) return;
   const FrameNumber number{image->image_id};
   if (fate == Fate::dropped)
     sink.drop(image->series_unique_id, number);
   else
-    sink.damage(image->series_unique_id, number);
+    sink.damage(image->series_unique_id, number,
+                element_of ? element_of(image->series_unique_id) : std::optional<std::uint32_t>());
 }
 
 }  // namespace penstock::stream

@@ -1,7 +1,9 @@
 /// From parsed messages to the sink's frames; shared by the sources.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +19,10 @@ namespace penstock::stream {
 Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::string>* channels,
                                      const std::shared_ptr<const void>& owner, Bytes readable = {});
 
-/// Tells the sink of an image that is lost, if the message gets as far as to say which.
+/// Tells the sink of an image that is lost, if the message gets as far as to say which. `element_of` tells of which
+/// element of the detector the frames of a series are here.
 enum class Fate { damaged, dropped };
-void account(Bytes message, Fate fate, const MessageLimits& limits, FrameSink& sink);
+using ElementOf = std::function<std::optional<std::uint32_t>(const std::string& series_unique_id)>;
+void account(Bytes message, Fate fate, const MessageLimits& limits, FrameSink& sink, const ElementOf& element_of = {});
 
 }  // namespace penstock::stream

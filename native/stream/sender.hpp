@@ -33,6 +33,11 @@ class FrameSender {
   /// at. Small frames may wait for company until flush(), end() or the next put().
   virtual Result<void> put(const Frame& frame) = 0;
 
+  /// The same, but the message is cut short, as on a bad way: to see what a receiver makes of it.
+  virtual Result<void> put_cut(const Frame& /*frame*/) {
+    return make_error(Errc::unsupported, "{}: messages cannot be cut short here", address());
+  }
+
   /// Hands everything that put() took to the kernel. A paced sender calls it after each put().
   virtual Result<void> flush() = 0;
 

@@ -17,7 +17,8 @@ class SpreadSender : public FrameSender {
     return to_all([&](FrameSender& sender) { return sender.begin(series); });
   }
 
-  Result<void> put(const Frame& frame) override { return put_to(value(frame.number) % senders_.size(), frame); }
+  Result<void> put(const Frame& frame) override { return put_to(receiver_of(frame), frame); }
+  Result<void> put_cut(const Frame& frame) override { return senders_[receiver_of(frame)]->put_cut(frame); }
 
   Result<void> flush() override {
     return to_all([](FrameSender& sender) { return sender.flush(); });
@@ -69,6 +70,8 @@ class SpreadSender : public FrameSender {
     ends_[receiver] = value(frame.number) + 1;
     return senders_[receiver]->put(frame);
   }
+
+  virtual std::size_t receiver_of(const Frame& frame) const { return value(frame.number) % senders_.size(); }
 
  private:
   /// A receiver that has all of its frames safe says nothing against those of the others.
@@ -135,6 +138,11 @@ class ElementSender final : public SpreadSender {
     if (element >= senders().size())
       return make_error(Errc::invalid_argument, "element {} of {}", element, senders().size());
     return put_to(element, frame);
+  }
+
+ protected:
+  std::size_t receiver_of(const Frame& frame) const override {
+    return std::min<std::size_t>(frame.element.value_or(0), senders().size() - 1);
   }
 
  private:

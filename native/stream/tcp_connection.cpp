@@ -194,7 +194,12 @@ Result<void> TcpConnection::serve_message(const TcpHeader& header) {
     outcome = deliver(header, message, {pixels, input_.owner(), std::nullopt});
   }
   if (!outcome.ok()) {
-    if (crc32c(message) == header.message_crc) account(message, Fate::damaged, options_.limits, sink_);
+    // The number is right though a later part of the message is not.
+    if (crc32c(message) == header.message_crc)
+      account(message, Fate::damaged, options_.limits, sink_, [&](const std::string& unique_id) {
+        (void)find_channels(unique_id);
+        return session_ != nullptr ? session_->element() : std::nullopt;
+      });
     reject(header.sequence, outcome.error());
   }
   return {};

@@ -45,7 +45,9 @@ class TcpSenderSession : public TcpSender {
   Result<void> connect(std::chrono::nanoseconds patience);
 
   Result<void> begin(const Series& series) override;
-  Result<void> put(const Frame& frame) override;
+  Result<void> put(const Frame& frame) override { return put(frame, 0); }
+  /// The last bytes of its CBOR part do not come.
+  Result<void> put_cut(const Frame& frame) override { return put(frame, 4); }
   Result<void> flush() override;
   Result<void> end() override;
   Result<Receipt> finish(std::chrono::nanoseconds wait) override;
@@ -54,6 +56,7 @@ class TcpSenderSession : public TcpSender {
   std::string address() const override { return tcp_address(options_.host, options_.port); }
 
  private:
+  Result<void> put(const Frame& frame, std::size_t cut_bytes);
   Result<void> connect_once();
   Result<void> greet();
   Result<void> send_start(std::uint32_t flags);
@@ -263,7 +266,7 @@ Result<void> TcpSenderSession::make_room(std::size_t payload_bytes) {
   });
 }
 
-Result<void> TcpSenderSession::put(const Frame& frame) {
+Result<void> TcpSenderSession::put(const Frame& frame, std::size_t cut_bytes) {
   PEN_TRY(check_open());
   if (ended_) return make_error(Errc::out_of_order, "frame {} after the end of the series", value(frame.number));
   if (is_full(frame.payload.size())) PEN_TRY(make_room(frame.payload.size()));
@@ -271,7 +274,10 @@ Result<void> TcpSenderSession::put(const Frame& frame) {
   auto head = window_.take_head();
   head.resize(tcp_header_bytes);
   encode_image_detached(image_, head);
-  window_.push(std::move(head), value(frame.number), frame.payload, frame.owner, options_.checksum_pixels);
+  head.resize(head.size() - cut_bytes);
+  auto crc = frame.payload_crc;
+  if (!crc && options_.checksum_pixels) crc = crc32c(frame.payload);
+  window_.push(std::move(head), value(frame.number), frame.payload, frame.owner, crc);
   const bool large = frame.payload.size() >= large_payload_bytes;
   if (large || window_.unsent_bytes() >= options_.batch_bytes) return flush();
   return {};
@@ -283,6 +289,8 @@ Result<void> TcpSenderSession::flush() {
 }
 
 Result<void> TcpSenderSession::end() {
+  // A series that is whole, or that was ended over there, may be closed before this one says so.
+  if (started_ && receipt_.confirmed && receipt_.problem.empty()) return {};
   PEN_TRY(check_open());
   ended_ = true;
   return flush();

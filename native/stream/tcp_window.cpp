@@ -19,14 +19,14 @@ std::vector<std::byte> TcpWindow::take_head() {
 }
 
 void TcpWindow::push(std::vector<std::byte> head, std::uint64_t number, Bytes payload,
-                     std::shared_ptr<const void> owner, bool checksum_pixels) {
+                     std::shared_ptr<const void> owner, std::optional<std::uint32_t> pixels_crc) {
   Kept kept;
   kept.head = std::move(head);
   kept.payload = payload;
   kept.owner = std::move(owner);
   kept.number = number;
-  kept.has_crc = checksum_pixels;
-  if (checksum_pixels) kept.pixels_crc = crc32c(payload);
+  kept.has_crc = pixels_crc.has_value();
+  kept.pixels_crc = pixels_crc.value_or(0);
   payload_bytes_ += payload.size();
   unsent_bytes_ += kept.size();
   frames_.push_back(std::move(kept));

@@ -8,6 +8,7 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -20,9 +21,9 @@ class TcpWindow {
  public:
   /// Memory for a head, of a frame that has gone.
   std::vector<std::byte> take_head();
-  /// `head` is room for the header and behind it the CBOR part.
+  /// `head` is room for the header and behind it the CBOR part; `pixels_crc` goes along where it is known.
   void push(std::vector<std::byte> head, std::uint64_t number, Bytes payload, std::shared_ptr<const void> owner,
-            bool checksum_pixels);
+            std::optional<std::uint32_t> pixels_crc);
 
   /// Gathers unsent pieces into `pieces`, at most `count` of them.
   std::size_t gather(std::span<iovec> pieces);

@@ -51,18 +51,25 @@ class ZmqSenderSession : public ZmqSender {
     return send_copy(encode_start(series));
   }
 
-  Result<void> put(const Frame& frame) override {
+  Result<void> put(const Frame& frame) override { return put(frame, 0); }
+  /// Some of its pixels do not come.
+  Result<void> put_cut(const Frame& frame) override {
+    return put(frame, std::min<std::size_t>(8, frame.payload.size()));
+  }
+
+  Result<void> put(const Frame& frame, std::size_t cut_bytes) {
     PEN_TRY(fill_image(frame, series_, image_), "frame {}", value(frame.number));
     encode_image_around(image_, pieces_);
     // One part must lie in one piece of memory: the head goes before the pixels, or they are copied behind it.
-    if (frame.payload.size() >= uncopied_bytes_min && frame.headroom.size() >= pieces_.text.size())
+    if (cut_bytes == 0 && frame.payload.size() >= uncopied_bytes_min && frame.headroom.size() >= pieces_.text.size())
       return put_in_place(frame);
-    const auto size = pieces_.text.size() + frame.payload.size();
+    const auto pixels = frame.payload.first(frame.payload.size() - cut_bytes);
+    const auto size = pieces_.text.size() + pixels.size();
     ZmqMessage message;
     PEN_TRY(allocate(message, size));
     auto* to = static_cast<std::byte*>(::zmq_msg_data(message.get()));
     std::copy(pieces_.text.begin(), pieces_.text.end(), to);
-    std::memcpy(to + pieces_.text.size(), frame.payload.data(), frame.payload.size());
+    std::memcpy(to + pieces_.text.size(), pixels.data(), pixels.size());
     return send(message);
   }
 

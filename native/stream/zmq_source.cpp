@@ -97,7 +97,8 @@ class ZmqSource : public Source {
       if (!reserve(*held, sink)) continue;
       const auto outcome = deliver(held, sink);
       if (outcome.ok()) continue;
-      account(held->message.bytes(), Fate::damaged, options_.limits, sink);
+      account(held->message.bytes(), Fate::damaged, options_.limits, sink,
+              [this](const std::string& unique_id) { return element_of(unique_id); });
       sink.reject(address_, outcome.error());
     }
   }

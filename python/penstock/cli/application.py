@@ -104,6 +104,14 @@ COMMANDS = {
             "penstock recover series.h5",
         ],
     ),
+    "join": Later(
+        "penstock.cli.join:join_command",
+        short_help="Show several series' files as one file.",
+        examples=[
+            "penstock join night.h5 scan_1.h5 scan_2.h5",
+            "penstock join night.h5 scan_3.h5 --add",
+        ],
+    ),
     "verdict": Later(
         "penstock.cli.verdict:verdict_command",
         short_help="Can this storage take this detector?",

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from penstock.cli.pva import pva_given, read_start
 from penstock.files.storage import storage_facts
 from penstock.model.configuration import PvaSource
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.events import Event
+from penstock.model.events import Event, RecorderSeriesEnd
 from penstock.model.layout.find import describe, load_layout
 from penstock.model.layout.nodes import DEFAULT, Layout
 from penstock.model.overrides import RecordOptions, configuration_from
@@ -26,6 +26,9 @@ from penstock.report.layouts import layout_tree
 from penstock.report.machine import placement_tables
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import plan_table
+
+if TYPE_CHECKING:  # it loads HDF5
+    from penstock.files.join import JointFile
 
 
 @reports_errors
@@ -134,6 +137,22 @@ def record_command(
             help="End after so many series, those that it refuses among them; 0 goes on. [default: 0]"
         ),
     ] = None,
+    end_after: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Close a series when so long no frame has come, though its end was not told; 0: do not."
+            " [default: 0]",
+        ),
+    ] = None,
+    together: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A file in the folder that shows all series as entries, as `penstock join` makes it; each is"
+            " added when it is complete.",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
     ] = None,
@@ -202,7 +221,8 @@ def record_command(
 ) -> None:
     """Record series after series, each into its own NeXus HDF5 file.
 
-    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. The exit code is 1 where a series
+    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. SIGUSR2 ends the series that are open
+    and goes on for the next. The exit code is 1 where a series
     had a problem or was refused.
     """
     settings = configuration_from(
@@ -223,6 +243,7 @@ def record_command(
             durability=durability,
             placement=placement,
             series=series,
+            end_after=end_after,
             overwrite=overwrite,
             resume=resume,
             files=files,
@@ -258,7 +279,7 @@ def record_command(
     if show_placement:
         _show_placement(plan, json)
         return
-    _record(plan, json, team, settings.pva_sources)
+    _record(plan, json, team, settings.pva_sources, _together(settings.folder.absolute(), together))
 
 
 def _layout(choice: str) -> Layout | None:
@@ -269,6 +290,16 @@ def _layout(choice: str) -> Layout | None:
     for finding in layout.warnings:
         warn(f"layout: {describe(finding)}")
     return layout
+
+
+def _together(folder: Path, name: str | None) -> "JointFile | None":
+    if name is None:
+        return None
+    from penstock.files.join import JointFile  # noqa: PLC0415  (it loads HDF5)
+
+    if Path(name).name != name or name.startswith("."):
+        raise UsageError(f'--together: "{name}" is no plain name', "a file name; the folder is --folder")
+    return JointFile.open(folder / name, add=True)
 
 
 def _ranks(count: int, mpi: str) -> Ranks | None:
@@ -329,7 +360,13 @@ def _show_placement(plan: RecorderPlan, json: bool) -> None:
         out().print(table)
 
 
-def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None, channels: Sequence[PvaSource] = ()) -> None:
+def _record(
+    plan: RecorderPlan,
+    json: bool,
+    ranks: Ranks | None,
+    channels: Sequence[PvaSource],
+    joint: "JointFile | None",
+) -> None:
     with ProgressView(err()) as view:
 
         def on_event(event: Event) -> None:
@@ -337,6 +374,11 @@ def _record(plan: RecorderPlan, json: bool, ranks: Ranks | None, channels: Seque
                 print_json_line(event)
             else:
                 show(view, event)
+            if joint is not None and isinstance(event, RecorderSeriesEnd):
+                try:
+                    joint.add([Path(event.file)])
+                except PenstockError as error:  # the series themselves are complete
+                    view.say(f"{event.file} is not in {joint.path}: {error}")
 
         recording = record(plan, on_event, view.say, ranks, channels)
     if recording.source_problems and not recording.failed:

@@ -13,8 +13,10 @@ from penstock.model.catalogue import CUSTOM, Detector, replayed_detector
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.events import Event
+from penstock.model.faults import faults_plan
 from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.programs.simulate import (
+    check_faults,
     detector_plan,
     parse_elements,
     parse_rate,
@@ -64,6 +66,23 @@ def simulate_command(
             " detector of several modules sends them; to the receivers in turns.",
         ),
     ] = "",
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=RATE|KIND@FRAMES",
+            help="Let something go wrong on the way; repeatable, the first that fits a frame counts. drop;"
+            " late:N (N frames, or 50ms); reorder:N (N frames change places); duplicate; corrupt (pixels that"
+            " cannot be decoded); flip (a bit of the pixels); shape (a row too few); cut (the message). As"
+            " drop=1%, late:8=0.01, duplicate@17,40-45, and of one element: drop/1=2%.",
+        ),
+    ] = None,
+    fault_seed: Annotated[int, typer.Option(min=0, help="The same seed lets the same frames go wrong.")] = 1,
+    fault_log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write down what was done to which frame, as JSON lines (a new file)."
+        ),
+    ] = None,
     replay: Annotated[
         list[Path] | None,
         typer.Option(help="Send these images (file or folder: CBF, CBF.bz2, TIFF, HDF5, npy); repeatable."),
@@ -104,6 +123,7 @@ def simulate_command(
     """Simulate a detector, or replay real images as one."""
     chosen = choose_detector("simulate", detector, rows, columns, type_)
     target = parse_target(to, read_token(token_file, os.environ))
+    faults = faults_plan(fault or [], fault_seed, None if fault_log is None else str(fault_log.absolute()))
     simulation = simulation_from(
         frames=frames,
         rate_hz=parse_rate(rate, chosen),
@@ -116,6 +136,7 @@ def simulate_command(
         connect_timeout_s=connect_timeout,
         reconnect_timeout_s=reconnect_timeout,
         series_unique_id=series_name,
+        faults=faults,
     )
     memory = size_option(replay_memory, "--replay-memory")
     with ProgressView(err()) as view, contextlib.ExitStack() as stack:
@@ -129,6 +150,7 @@ def simulate_command(
             )
             view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
         simulation.elements = parse_elements(elements, _sent_as(chosen, images), target)
+        check_faults(faults, simulation.elements, target)
         plan = detector_plan(chosen, simulation, target, images)
         if images is not None and detector != CUSTOM and _differs(images, chosen):
             view.say(_note_on(images, chosen))

@@ -18,9 +18,10 @@ from penstock.files.hdf5 import (
 from penstock.files.members import Members, add_storage, members_of
 from penstock.files.timing import Percentiles, stage_percentiles
 
+JOINED = "penstock_joined"
 LEDGER = "/entry/penstock/frame_state"
 PLACES = "/entry/penstock/place"
-LEDGER_COUNTS = ("received", "missing", "late", "duplicate", "damaged", "dropped", "lost")
+LEDGER_COUNTS = ("received", "missing", "filled", "late", "duplicate", "damaged", "dropped", "lost")
 _TREE_LINES_MAX = 30
 _DETECTOR_FIELDS = (
     "sensor_material",
@@ -61,11 +62,13 @@ class FileInfo(BaseModel):
     detector_fields: dict[str, str] = {}
     start_time: str | None = None
     end_time: str | None = None
+    ended_by: str | None = None
     wavelength: str | None = None
     series_unique_id: str | None = None
     frames_announced: int | None = None
     data: FrameData | None = None
     members: Members | None = None
+    entries: list[str] = []
     ledger: dict[str, int] = {}
     timing: list[Percentiles] = []
     tree: list[str] = []
@@ -76,6 +79,9 @@ def inspect_file(path: Path) -> FileInfo:
     """Reads the file's structure and timing, no pixels. Works on any HDF5 file."""
     with open_for_reading(path) as file:
         info = FileInfo(file=str(path), bytes=path.stat().st_size, tree=tree_of(file))
+        info.entries = joined_entries(file)
+        if info.entries:
+            return info
         data = main_dataset(file)
         if data is not None:
             info.data = _frame_data(data)
@@ -86,6 +92,16 @@ def inspect_file(path: Path) -> FileInfo:
         _describe(file, info)
         _account(file, info)
         return info
+
+
+def joined_entries(file: h5py.File) -> list[str]:
+    """Of a file that shows several series' files: each entry with its file, which is not looked into."""
+    if attribute_of(file, JOINED) is None:
+        return []
+    links = [
+        (name, file.get(name, getlink=True)) for name in sorted(file, key=lambda name: (len(name), name))
+    ]
+    return [f"{name}: {link.filename}" for name, link in links if isinstance(link, h5py.ExternalLink)]
 
 
 def main_dataset(file: h5py.File) -> h5py.Dataset | None:
@@ -162,6 +178,7 @@ def _describe(file: h5py.File, info: FileInfo) -> None:
     info.layout = layout_of(file)
     info.start_time = _text(value_of(entry, _place(entry, "start_time")))
     info.end_time = _text(value_of(file, end_time_place(file)))
+    info.ended_by = _text(value_of(entry, "penstock/ended_by"))
     info.series_unique_id = _text(value_of(entry, "penstock/series_unique_id"))
     announced = value_of(entry, "penstock/frames_announced")
     info.frames_announced = announced if isinstance(announced, int) else None

@@ -256,6 +256,12 @@ class Configuration(Plan):
     end_timeout_s: float = Field(
         10.0, ge=0, le=86400, description="wait so long for frames after the end message"
     )
+    end_after_s: float = Field(
+        0.0,
+        ge=0,
+        le=864_000,
+        description="close a series when so long no frame has come, after its first; 0: not for that reason",
+    )
     idle_timeout_s: float = Field(
         60.0,
         ge=0,
@@ -410,6 +416,7 @@ class Configuration(Plan):
             frame_bytes_max=self.frame_bytes_max,
             series_limit=self.series_limit,
             end_timeout_s=self._end_timeout_s(),
+            end_after_s=self.end_after_s,
             idle_timeout_s=self.idle_timeout_s,
             store=store,
             stall_limit_ms=self.stall_limit_ms,

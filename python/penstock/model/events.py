@@ -112,11 +112,13 @@ class Latency(BaseModel):
 class RecorderSeriesEnd(Event):
     series_unique_id: str = ""
     file: str = ""
+    ended_by: str = ""
     problem: str | None = None
     frames_announced: int = 0
     frames_received: int = 0
     frames_written: int = 0
     missing: int = 0
+    filled: int = 0
     duplicate: int = 0
     late: int = 0
     damaged: int = 0
@@ -217,6 +219,8 @@ class DetectorSeriesEnd(Event):
     bytes: int = 0
     late: int = 0
     late_max_ms: float = 0.0
+    faults: dict[str, int] | None = None  # that were done, by kind
+    fault_seed: int | None = None
     acknowledged: int | None = None
     problem: str | None = None
 

@@ -15,6 +15,7 @@ from penstock.model.yaml_file import describe_problem, read_yaml
 _OPTION_OF = {
     "pool_bytes": "--pool",
     "series_limit": "--series",
+    "end_after_s": "--end-after",
     "codec.encoding": "--codec",
     "codec.level": "--level",
     "chunk.shape": "--chunk",
@@ -46,6 +47,7 @@ class RecordOptions:
     durability: str | None = None
     placement: str | None = None
     series: int | None = None
+    end_after: float | None = None
     overwrite: bool | None = None
     resume: bool | None = None
     files: str | None = None
@@ -65,6 +67,7 @@ class RecordOptions:
             "pool_bytes": self.pool,
             "when_full": self.when_full,
             "series_limit": self.series,
+            "end_after_s": self.end_after,
             "overwrite": self.overwrite,
             "resume": self.resume,
             "files": self._files(),

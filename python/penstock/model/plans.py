@@ -105,6 +105,7 @@ def _name(value: str) -> str:
 
 
 NexusName = Annotated[str, AfterValidator(_name)]
+Place = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class ScanPlan(Plan):
@@ -116,9 +117,10 @@ class ScanPlan(Plan):
     axes: list[ScanAxisPlan] = Field(
         [], max_length=8, description="from the slowest to the fastest, see below; none: no scan"
     )
-    order: Literal["raster", "snake", "given"] = Field(
+    order: Literal["raster", "snake", "given", "table"] = Field(
         "raster",
-        description="each row in the same direction; each the other way than the one before; as frames tell",
+        description="each row in the same direction; each the other way than the one before; as frames tell;"
+        " as the `table` says",
     )
     place: str = Field(
         "position",
@@ -128,11 +130,26 @@ class ScanPlan(Plan):
         " or a list with an index for each axis",
     )
 
+    table: list[Place | list[Place]] = Field(
+        [],
+        max_length=2**24,
+        description="for `table`: the point of each trigger in turn, counted row by row, or a list with an"
+        " index for each axis; each point at most once",
+    )
+    repeats: int = Field(
+        1,
+        ge=1,
+        le=2**24,
+        description="frames a point, one after another; more than one are the last axis, `repeat`",
+    )
+
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        names = [axis.name for axis in self.axes]
+        names = [axis.name for axis in self.axes] + (["repeat"] if self.repeats > 1 else [])
         if len(set(names)) < len(names):
             raise ValueError("two axes have the same name")
+        if self.axes and (self.order == "table") != bool(self.table):
+            raise ValueError(f'order is "{self.order}", and table has {len(self.table)} places')
         return self
 
 
@@ -275,6 +292,7 @@ class RecorderPlan(Plan):
     frame_bytes_max: int
     series_limit: int
     end_timeout_s: float
+    end_after_s: float = 0.0
     idle_timeout_s: float
     store: StorePlan
     stall_limit_ms: int = Field(1000, ge=0, le=3_600_000)
@@ -328,6 +346,28 @@ class FilesTarget(Plan):
 Target = Annotated[TcpTarget | ZmqTarget | FilesTarget, Field(discriminator="kind")]
 
 
+FaultKind = Literal["drop", "late", "reorder", "duplicate", "corrupt", "flip", "shape", "cut"]
+
+
+class FaultRule(Plan):
+    """What happens to frames of a simulated detector on their way; with no rate, to those that are named."""
+
+    kind: FaultKind
+    rate: float | None = None
+    frames: list[tuple[int, int]] | None = None  # the first and the last of each run
+    element: int | None = None
+    by_frames: int | None = None
+    by_ms: int | None = None
+
+
+class FaultsPlan(Plan):
+    """Seeded: the same again for the same seed. `log` is the document of what was done."""
+
+    seed: int = 1
+    rules: list[FaultRule] = []
+    log: str = ""
+
+
 class DetectorPlan(Plan):
     """The job of penstock-detector."""
 
@@ -342,6 +382,7 @@ class DetectorPlan(Plan):
     encoding: SentEncoding
     to: Target
     elements: tuple[int, int] | None = None
+    faults: FaultsPlan | None = None
     series_id: int
     series_unique_id: str
     connect_timeout_s: float

@@ -185,7 +185,11 @@ class Program:
         Launchers of jobs end their ranks on a signal, some without waiting, so a job is asked through its
         standard input.
         """
-        if self._is_job:
+        if self._is_job and number == signal.SIGUSR2:
+            assert self._process.stdin is not None
+            with contextlib.suppress(OSError, ValueError):
+                os.write(self._process.stdin.fileno(), b"end\n")
+        elif self._is_job:
             self._end_input()
         else:
             self._process.send_signal(number)
@@ -276,14 +280,14 @@ class Program:
 
 
 @contextlib.contextmanager
-def forwarding_signals(*programs: Signalled) -> Iterator[None]:
-    """SIGINT and SIGTERM go to the programs instead of ending this one. For the main thread."""
+def forwarding_signals(*programs: Signalled, more: tuple[signal.Signals, ...] = ()) -> Iterator[None]:
+    """SIGINT, SIGTERM and `more` go to the programs instead of ending this one. For the main thread."""
 
     def forward(number: int, _frame: object) -> None:
         for program in programs:
             program.signal(number)
 
-    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM, *more)}
     try:
         yield
     finally:

@@ -67,7 +67,10 @@ class Beside:
             self._running += 1
 
     def signal(self, number: int) -> None:
-        """To the sources while there are any, and to the recorder the second time."""
+        """To the sources while there are any, then to the recorder; SIGUSR2 ends the series of that."""
+        if number == signal.SIGUSR2:
+            self._recorder.signal(number)
+            return
         for source in self._sources:
             source.signal(number)
         if not self._running or self._told:
@@ -98,7 +101,7 @@ class Beside:
         return found
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(forwarding_signals(self))
+        self._stack.enter_context(forwarding_signals(self, more=(signal.SIGUSR2,)))
         return self
 
     def __exit__(

@@ -60,7 +60,8 @@ def record(
     ranks: Ranks | None = None,
     channels: Sequence[PvaSettings] = (),
 ) -> Recording:
-    """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first.
+    """Blocks until the recorder ends; SIGINT and SIGTERM make it complete its files first, SIGUSR2 ends the
+    series that are open.
 
     `channels` of pvAccess are watched by processes beside it, which send to the last of its TCP sources.
     """

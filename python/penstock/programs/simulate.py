@@ -16,6 +16,7 @@ from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.events import DetectorSeriesEnd, Event
 from penstock.model.plans import (
     DetectorPlan,
+    FaultsPlan,
     FilesTarget,
     LogLevel,
     SentEncoding,
@@ -45,6 +46,7 @@ class Simulation(BaseModel):
     stamp: bool = True
     encoding: SentEncoding = "none"
     elements: tuple[int, int] | None = None
+    faults: FaultsPlan | None = None
     series_id: int = 1
     series_unique_id: str = ""
     connect_timeout_s: float = 10.0
@@ -53,6 +55,22 @@ class Simulation(BaseModel):
 
 
 ELEMENTS_MAX = 32
+
+
+def check_faults(faults: FaultsPlan | None, elements: tuple[int, int] | None, target: Target) -> None:
+    """Refuses faults of what is not there."""
+    if faults is None:
+        return
+    if isinstance(target, FilesTarget):
+        raise UsageError(
+            "--fault: there are no faults for files", "use --to tcp://HOST:PORT or zmq://HOST:PORT"
+        )
+    count = 1 if elements is None else elements[0] * elements[1]
+    for rule in faults.rules:
+        if rule.element is not None and rule.element >= count:
+            raise UsageError(
+                f"--fault: element {rule.element} of {count}", "elements (--elements) are counted from 0"
+            )
 
 
 def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, int] | None:

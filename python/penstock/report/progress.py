@@ -272,4 +272,7 @@ def detector_summary(event: DetectorSeriesEnd) -> str:
         text += f", {event.acknowledged} acknowledged"
     if event.late:
         text += f", {event.late} late (by {human_seconds(event.late_max_ms / 1e3)} at most)"
+    if event.faults is not None:
+        done = ", ".join(f"{count} {kind}" for kind, count in event.faults.items()) or "none"
+        text += f"; faults (seed {event.fault_seed}): {done}"
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")

@@ -129,10 +129,12 @@ def info_page(info: "FileInfo") -> RenderableType:
         **{name.replace("_", " "): value for name, value in info.detector_fields.items()},
         "wavelength": info.wavelength or "",
         "start": info.start_time or "",
-        "end": info.end_time or "",
+        "end": (info.end_time or "") + (f" ({info.ended_by})" if info.ended_by else ""),
     }
     if info.data is not None:
         rows |= _data_rows(info.data, info.frames_announced)
+    for number, entry in enumerate(info.entries):
+        rows["entries" if number == 0 else " " * number] = entry
     if info.members is not None:
         rows["files"] = info.members.summary
     if info.ledger:
@@ -298,5 +300,8 @@ def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
             rows["to"] = f"whoever pulls from {plan.to.endpoint}"
     if plan.elements is not None:
         rows["elements"] = f"{plan.elements[0]} x {plan.elements[1]}, a stream each"
+    if plan.faults is not None:
+        kinds = ", ".join(rule.kind for rule in plan.faults.rules) or "none"
+        rows["faults"] = f"{kinds}; seed {plan.faults.seed}"
     rows["series"] = plan.series_unique_id
     return fact_table(rows)

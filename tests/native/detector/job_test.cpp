@@ -135,6 +135,47 @@ TEST_F(Job, SendsFramesThatCanBeMadeAgain) {
   EXPECT_TRUE(end["problem"].is_null());
 }
 
+/// Frames that wait have their own pixels, stamps among them, whatever becomes of the images meanwhile.
+TEST_F(Job, FramesWithFaultsAreWhatTheyWouldBe) {
+  MemorySink sink;
+  auto document = plan();
+  const auto log = (folder_ / "faults.jsonl").string();
+  document["faults"] = {{"seed", 3},
+                        {"log", log},
+                        {"rules",
+                         {{{"kind", "drop"}, {"frames", {{4, 6}, {39, 39}}}},
+                          {{"kind", "late"}, {"rate", 0.3}, {"by_frames", 9}},
+                          {{"kind", "reorder"}, {"rate", 0.1}, {"by_frames", 5}},
+                          {{"kind", "duplicate"}, {"rate", 0.2}}}}};
+  const auto source = listen(sink, document);
+  const auto done = run(document);
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  const auto again = run(document);
+  EXPECT_EQ(again.error().code(), Errc::already_exists) << "a log is never overwritten";
+  source->stop();
+  const auto user_data = json::parse(sink.started[0].user_data_json.value());
+  const auto simulation = Simulation::from_json(user_data["penstock"]["simulation"].dump()).value();
+  std::vector<std::byte> expected(simulation.spec().frame_bytes());
+  for (std::uint64_t number = 0; number < 40; ++number) {
+    const bool dropped = (number >= 4 && number <= 6) || number == 39;
+    ASSERT_EQ(sink.frames.contains(number), !dropped) << number;
+    if (dropped) continue;
+    simulation.make(number, expected);
+    EXPECT_TRUE(std::ranges::equal(sink.frames[number].payload, expected)) << number;
+  }
+  const auto told = event("series_end")["faults"];
+  EXPECT_EQ(told["drop"], 4);
+  for (const auto* kind : {"late", "reorder", "duplicate"}) EXPECT_GT(told[kind], 0) << kind;
+  std::ifstream lines(log);
+  std::string line, last;
+  std::size_t count = 0;
+  for (; std::getline(lines, line); last = line) ++count;
+  EXPECT_EQ(json::parse(last)["expected"]["received"], 36);
+  std::size_t faults = 0;
+  for (const auto& each : told) faults += each.get<std::size_t>();
+  EXPECT_EQ(count, faults + 2);
+}
+
 TEST_F(Job, TellsTheReceiversProblem) {
   MemorySink sink;
   sink.problem = "the disk is full";

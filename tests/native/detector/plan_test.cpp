@@ -96,6 +96,31 @@ TEST(DetectorPlan, NamesWhatIsWrong) {
   EXPECT_NE(with("/series_unique_id", "").find("series_unique_id is \"\""), std::string::npos);
 }
 
+TEST(DetectorPlan, FaultsAreCheckedToo) {
+  const auto with = [](const json& rule) {
+    auto plan = good_plan();
+    plan["faults"] = {{"rules", {rule}}};
+    return error_of(plan);
+  };
+  EXPECT_NE(with({{"rate", 1}}).find("faults.rules[0].kind is missing"), std::string::npos);
+  EXPECT_NE(with({{"kind", "melt"}}).find("faults.rules[0].kind is \"melt\""), std::string::npos);
+  EXPECT_NE(with({{"kind", "drop"}, {"rate", 1.5}}).find("faults.rules[0].rate is 1.5"), std::string::npos);
+  EXPECT_NE(with({{"kind", "drop"}, {"by_frames", 2}}).find("expected none for this kind"), std::string::npos);
+  EXPECT_NE(with({{"kind", "late"}, {"by_frames", 70000}}).find("by_frames is 70000"), std::string::npos);
+  EXPECT_NE(with({{"kind", "drop"}, {"element", 32}}).find("element is 32"), std::string::npos);
+  for (const auto& frames : {json(3), json{3}, json{{5, 3}}, json{{-1, 3}}, json{{1, 2, 3}}})
+    EXPECT_NE(with({{"kind", "drop"}, {"frames", frames}}).find("faults.rules[0].frames is"), std::string::npos);
+  auto plan = good_plan();
+  plan["faults"] = {{"rules", json::array({{{"kind", "drop"}, {"frames", {{2, 3}}}, {"element", 1}}})}};
+  const auto faults = read(plan)->faults;
+  EXPECT_EQ(faults.rule_for(2, 0), nullptr);
+  EXPECT_EQ(faults.rule_for(1, 1), nullptr);
+  EXPECT_EQ(faults.rule_for(3, 1), &faults.rules[0]);
+  EXPECT_EQ(faults.rule_for(4, 1), nullptr);
+  plan["to"] = {{"kind", "files"}, {"folder", "out"}};
+  EXPECT_NE(error_of(plan).find("there are none for files"), std::string::npos);
+}
+
 TEST(DetectorPlan, FileNamesStayInTheFolder) {
   auto plan = good_plan();
   for (const char* name : {"../up", "a/b", "..", ".hidden", ""}) {

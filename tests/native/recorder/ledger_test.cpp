@@ -207,11 +207,29 @@ TEST(Ledger, PartsOfAFrameAreLateAndCountedForThemselves) {
   for (std::uint64_t n = 0; n < 4; ++n) ledger.receive(number(n), 0, nullptr);
   for (const std::uint64_t n : {0, 2, 1}) ledger.receive(number(n), 1, nullptr);
   EXPECT_EQ(ledger.counts(), (LedgerCounts{.received = 3, .late = 1, .end = 4}));
-  EXPECT_EQ(ledger.received_parts(), (std::vector<std::uint64_t>{4, 3}));
+  EXPECT_EQ(ledger.parts(), (std::vector<PartCounts>{{.received = 4}, {.received = 3, .late = 1}}));
   const Ledger::Item items[] = {{number(2), 1}};
   ledger.lost(items);
-  EXPECT_EQ(ledger.received_parts(), (std::vector<std::uint64_t>{4, 2}));
+  EXPECT_EQ(ledger.parts()[1], (PartCounts{.received = 2, .late = 1}));
   EXPECT_EQ(ledger.counts().received, 2u);
+  ledger.damaged(number(3), 1);
+  ledger.receive(number(0), 0, nullptr);
+  ledger.add(std::vector<PartCounts>{{.late = 5}, {.damaged = 7}});
+  EXPECT_EQ(ledger.parts(), (std::vector<PartCounts>{{.received = 4, .late = 5, .duplicate = 1},
+                                                     {.received = 2, .late = 1, .damaged = 8}}));
+  // Frames 0 to 4, with both elements: 0 and 1 are whole, the second element of 2 was lost, and never came of 3.
+  std::string states;
+  for (const auto each : ledger.received_elements(5, 2)) states += each == std::byte{1} ? '1' : '0';
+  EXPECT_EQ(states, "1111101000");
+}
+
+TEST(Ledger, AnElementIsThereWithAllOfItsChannels) {
+  Ledger ledger(4);  // two channels of two elements: parts 0 and 2 are of the first
+  for (const std::uint32_t part : {0, 2, 1}) ledger.receive(number(5000), part, nullptr);
+  const auto received = ledger.received_elements(5001, 2);
+  ASSERT_EQ(received.size(), 10002u);
+  EXPECT_EQ(received[10000], std::byte{1});
+  EXPECT_EQ(received[10001], std::byte{0});
 }
 
 }  // namespace

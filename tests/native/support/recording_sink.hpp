@@ -81,7 +81,10 @@ class RecordingSink : public FrameSink {
   bool holds = true;
   bool holds_back() const override { return holds; }
   void drop(const std::string& /*series_unique_id*/, FrameNumber number) override { note(dropped_, number); }
-  void damage(const std::string& /*series_unique_id*/, FrameNumber number) override { note(damaged_, number); }
+  void damage(const std::string& /*series_unique_id*/, FrameNumber number,
+              std::optional<std::uint32_t> /*element*/) override {
+    note(damaged_, number);
+  }
 
   /// Waits until `reached()`, which is called with the lock held; false after ten seconds.
   template <typename Reached>
