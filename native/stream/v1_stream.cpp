@@ -47,7 +47,7 @@ void V1Stream::take(std::vector<ZmqMessage> parts, FrameSink& sink, std::string_
   const auto named = name_of_v1_image(views);
   if (auto delivered = deliver(parts, views, sink); !delivered.ok()) {
     if (named && current_ && current_->number == named->first && !current_->waiting)
-      sink.damage(current_->unique_id, FrameNumber{named->second});
+      sink.damage(current_->unique_id, FrameNumber{named->second}, {});
     sink.reject(address, delivered.error());
   }
 }
