@@ -113,8 +113,10 @@ void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end, bool at
                          [&](const auto& began) { return open.sources_ended.contains(began.first); });
   }
   const bool others_may_follow = !end.source.empty() && open.sources_ended.size() < pulled_;
+  // What a pusher sent before its end has come before it; of others nothing is known but the end itself.
+  const bool nothing_overtakes = end.source.empty() ? has_one_source() : team_.ranks() == 1;
   const bool alone_and_open_ended =
-      by_all && has_one_source() && open.file->series().frames == 0 && at_once && !others_may_follow;
+      by_all && nothing_overtakes && open.file->series().frames == 0 && at_once && !others_may_follow;
   const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
   open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all, EndedBy::message);
   changed_.notify_all();

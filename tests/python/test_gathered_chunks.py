@@ -246,8 +246,10 @@ def test_no_order_of_arrival_loses_a_frame_without_a_word(
         states = content["/entry/penstock/frame_state"][...]
         pixels = content["/entry/data/data"][...]
     for number in range(total):
-        state = 1 if number in there else 3 if number in late else 0
-        assert states[number] == state, f"frame {number}"
+        state = states[number]
+        # A frame that comes while its block is being closed may still find room in it.
+        allowed = (1,) if number in there else (1, 3) if number in late else (0,)
+        assert state in allowed, f"frame {number}"
         assert numpy.array_equal(pixels[number], FRAMES[number] if state == 1 else numpy.full((30, 40), FILL))
 
 
