@@ -29,8 +29,13 @@ PROCESSES = str(int(JOBS) + 1)
 FUZZ_SECONDS_EACH = "5"
 # A command of a step that takes longer hangs: it is ended, and the next step runs.
 LIMIT_S = 1800
-# Tests of one thread, thousands of rounds each, which the address sanitizer has seen.
-ONE_THREAD = "FlippedBit|ExtensibleArray|SparseIndex|Ratio[.]|Feed[.]Headroom"
+# Those of Python wait for programs most of the time.
+PYTHON_PROCESSES = str(int(JOBS) + 2)
+# Tests of one thread, which the address sanitizer has seen; and of threads one form for many.
+ONE_THREAD = (
+    "FlippedBit|ExtensibleArray|SparseIndex|Ratio[.]|Feed[.]Headroom|Simulation[.]|Scan[.]NamesWhatIsWrong"
+    "|InFlight[.].*/(3|12)$"
+)
 
 # A sanitizer's finding must end the test with a failure, whatever the code under test catches.
 SANITIZER_OPTIONS = {
@@ -195,7 +200,7 @@ def python_step(runner: Runner) -> None:
         "pytest",
         "-q",
         "-n",
-        PROCESSES,
+        PYTHON_PROCESSES,
         "--dist",
         "loadfile",
         f"--junitxml={junit}",

@@ -19,7 +19,7 @@ constexpr std::pair<const char*, std::string NexusNames::*> fields[] = {
     {"sensor_material", &NexusNames::sensor_material},
 };
 
-std::string shown(const json& value) {
+std::string quoted(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80);
 }
 
@@ -33,7 +33,7 @@ bool is_name(const json& value) {
 /// Takes over the fields of `object`; an error tells of the first that cannot be.
 Result<void> take(const json& object, const std::string& where, NexusNames& names) {
   if (!object.is_object())
-    return make_error(Errc::invalid_argument, "{} is {}; an object is expected", where, shown(object));
+    return make_error(Errc::invalid_argument, "{} is {}; an object is expected", where, quoted(object));
   for (const auto& [name, value] : object.items()) {
     const auto* field = std::find_if(std::begin(fields), std::end(fields),
                                      [&, &name = name](const auto& f) { return name == f.first; });
@@ -43,7 +43,7 @@ Result<void> take(const json& object, const std::string& where, NexusNames& name
     if (!is_name(value))
       return make_error(Errc::invalid_argument,
                         "{}.{} is {}; a text of up to {} bytes without control characters is expected", where, name,
-                        shown(value), name_bytes_max);
+                        quoted(value), name_bytes_max);
     names.*(field->second) = value.get<std::string>();
   }
   return {};
@@ -66,7 +66,7 @@ NexusNames NexusNames::of_series(const std::optional<std::string>& user_data_jso
   auto names = otherwise;
   if (!told.is_object()) {
     spdlog::warn("user_data.penstock.nexus is {}; an object is expected, and names of the configuration are taken",
-                 shown(told));
+                 quoted(told));
     return names;
   }
   for (const auto& [name, value] : told.items())

@@ -311,6 +311,7 @@ std::set<std::string> paths_in(const FileLayout& layout) {
 
 std::vector<std::string> UserLayout::column_paths(const std::vector<MetaColumn>& columns) const {
   std::vector<std::string> paths;
+  paths.reserve(columns.size());
   for (const auto& column : columns) paths.push_back(metadata_path(column.name));
   return paths;
 }

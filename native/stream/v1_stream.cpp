@@ -43,6 +43,7 @@ void drop_misfits(Series& series, FrameSink& sink, std::string_view address) {
 void V1Stream::take(std::vector<ZmqMessage> parts, FrameSink& sink, std::string_view address) {
   address_ = address;
   std::vector<Bytes> views;
+  views.reserve(parts.size());
   for (auto& part : parts) views.push_back(part.bytes());
   const auto named = name_of_v1_image(views);
   if (auto delivered = deliver(parts, views, sink); !delivered.ok()) {
