@@ -29,8 +29,6 @@ PROCESSES = str(int(JOBS) + 1)
 FUZZ_SECONDS_EACH = "5"
 # A command of a step that takes longer hangs: it is ended, and the next step runs.
 LIMIT_S = 1800
-# Those of Python wait for programs most of the time.
-PYTHON_PROCESSES = str(int(JOBS) + 2)
 # Tests of one thread, which the address sanitizer has seen; and of threads one form for many.
 ONE_THREAD = (
     "FlippedBit|ExtensibleArray|SparseIndex|Ratio[.]|Feed[.]Headroom|Simulation[.]|Scan[.]NamesWhatIsWrong"
@@ -200,7 +198,7 @@ def python_step(runner: Runner) -> None:
         "pytest",
         "-q",
         "-n",
-        PYTHON_PROCESSES,
+        PROCESSES,
         "--dist",
         "loadfile",
         f"--junitxml={junit}",
