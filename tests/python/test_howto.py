@@ -69,6 +69,8 @@ def serves(command: str) -> bool:
 def adapted(command: str, port: int) -> str:
     """A small detector, few frames, ports that are free, and a folder that is there."""
     command = re.sub(r"(?<=penstock simulate )(?:eiger2|pilatus)-\S+", SMALL, command)
+    # The soak of a real detector needs tens of gigabytes of free space, even where nothing is written.
+    command = re.sub(r"(?<=penstock verdict )pilatus-\S+", f"{SMALL} --rate 25", command)
     command = re.sub(r"--frames \d+", "--frames 20", command)
     command = re.sub(r"(?<= )/data\b", "data", command)
     for offset, stated in enumerate(("9900", "9901", "9902", "9903", "9810", "31001")):

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from penstock.programs.signals import signals_later
+
 # The main thread lets no SIGTERM in, so that another thread takes it: it is noted, and wakes nobody. The
 # same happens to a signal that comes in the moment before a thread goes to sleep.
 PROGRAM = """
@@ -33,3 +37,33 @@ def test_a_signal_that_wakes_nobody_is_passed_on(tmp_path: Path) -> None:
             assert process.wait(30) == 0
         finally:
             process.kill()
+
+
+def test_what_is_made_is_made_before_a_signal_comes() -> None:
+    made: list[str] = []
+
+    def make() -> None:
+        with signals_later():
+            signal.raise_signal(signal.SIGINT)
+            made.append("whole")
+        made.append("never reached")
+
+    with pytest.raises(KeyboardInterrupt):
+        make()
+    assert made == ["whole"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_signal_does_not_wait() -> None:
+    made: list[str] = []
+
+    def make() -> None:
+        with signals_later():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+            made.append("never reached")
+
+    with pytest.raises(KeyboardInterrupt):
+        make()
+    assert made == []
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -29,15 +29,21 @@ def ending_like_ctrl_c() -> Iterator[None]:
 
 @contextlib.contextmanager
 def signals_later() -> Iterator[None]:
-    """SIGINT and SIGTERM come at its end, and find what was made in a state that can be removed."""
+    """SIGINT and SIGTERM come at its end, and find what was made in a state that can be removed.
+
+    A second one comes at once: storage that hangs shall not hold whoever asks again.
+    """
     if not _is_main_thread():
         yield
         return
     came: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, _frame: came.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+
+    def note(number: int, _frame: object) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
