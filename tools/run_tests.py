@@ -24,8 +24,8 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 JOBS = str(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
-# Tests wait now and then, for programs and for moments.
-PROCESSES = str(int(JOBS) + 1)
+# Tests wait now and then, for programs and for moments; those in Python for half of their time.
+PROCESSES, PYTHON_PROCESSES = str(int(JOBS) + 1), str(2 * int(JOBS))
 FUZZ_SECONDS_EACH = "5"
 # A command of a step that takes longer hangs: it is ended, and the next step runs.
 LIMIT_S = 1800
@@ -198,7 +198,7 @@ def python_step(runner: Runner) -> None:
         "pytest",
         "-q",
         "-n",
-        PROCESSES,
+        PYTHON_PROCESSES,
         "--dist",
         "loadfile",
         f"--junitxml={junit}",
