@@ -27,6 +27,7 @@ from measure.process import BenchmarkError
 from measure.report import markdown
 from measure.results import Result
 from rows import (
+    attributes,
     client,
     codec,
     compare,
@@ -70,6 +71,7 @@ ROWS: dict[str, Row] = {
     "readers": readers.beside_writer,
     "pva": pva.beside_monitor,
     "recovery": recovery.million,
+    "attributes": attributes.beside_none,
     "client": client.python_beside_cpp,
     "integrity": integrity.cost,
     "memory": memory.bounded,
