@@ -230,6 +230,11 @@ def raw() -> dict[str, bytes]:
         "bad_truncated_in_head": whole[:20],
         "bad_trailing_bytes": whole + b"\x00",
         "bad_key_twice": typed + b"iseries_id\x01iseries_id\x01himage_id\x00ddata\xa0",
+        # of user_data, each field of the message once
+        "bad_metadata_twice": head
+        + bytes([0xA0 + len(image()) + 1])
+        + cbor2.dumps(image())[1:]
+        + b"iuser_data\xa3aa\x01ab\x02aa\x03",
         "bad_bytes_of_2_to_63": typed + b"ddata\xa1aa\xd8\x28\x82\x82\x01\x01\xd8\x45\x5b\x80" + bytes(7),
         "bad_map_of_2_to_63": head + b"\xbb\x80" + bytes(7) + b"dtypeeimage",
         "bad_nested_deep": typed + b"iseries_id\x01iuser_data" + deep,

@@ -405,6 +405,7 @@ constexpr auto bad_vectors = std::to_array<BadVector>({
     {"bad_truncated_in_head", "bytes are left"},
     {"bad_trailing_bytes", "1 bytes follow the message"},
     {"bad_key_twice", "series_id: twice"},
+    {"bad_metadata_twice", "\"a\": twice"},
     {"bad_bytes_of_2_to_63", "9223372036854775808 bytes, but only 0 bytes are left"},
     {"bad_map_of_2_to_63", "with 9223372036854775808 items"},
     {"bad_nested_deep", "nested too deep"},
