@@ -69,10 +69,11 @@ int run(char** argv) {
   }
   series.end();
   const auto took_ns = monotonic_pace_clock().now_ns() - pacer.start_ns();
-  std::printf("{\"seconds\": %.6f, \"acknowledged\": %llu, \"ratio\": %.2f, \"late_max_ms\": %.3f}\n",
-              static_cast<double>(took_ns) * 1e-9, static_cast<unsigned long long>(series.acknowledged()),
-              static_cast<double>(distinct * rows * columns * sizeof(std::uint16_t)) / static_cast<double>(encoded_bytes),
-              static_cast<double>(pacer.stats().late_max_ns) * 1e-6);
+  std::printf(
+      "{\"seconds\": %.6f, \"acknowledged\": %llu, \"ratio\": %.2f, \"late_max_ms\": %.3f}\n",
+      static_cast<double>(took_ns) * 1e-9, static_cast<unsigned long long>(series.acknowledged()),
+      static_cast<double>(distinct * rows * columns * sizeof(std::uint16_t)) / static_cast<double>(encoded_bytes),
+      static_cast<double>(pacer.stats().late_max_ns) * 1e-6);
   return 0;
 }
 
