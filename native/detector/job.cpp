@@ -199,6 +199,7 @@ class Sending {
 
   Result<void> send() {
     auto frames = send_frames();
+    sent_ns_ = monotonic_ns();
     // The receiver learns of the end even so: its file is complete but for the frames that are missing.
     auto ended = sender_.end();
     auto receipt = ended.ok() ? sender_.finish(milliseconds_of(plan_.finish_timeout_s)) : std::move(ended).error();
@@ -277,11 +278,12 @@ class Sending {
   void tell_end(const Result<void>& sent) const {
     const auto receipt = sender_.receipt();
     const bool acknowledges = !std::holds_alternative<ToZmq>(plan_.to);
-    const auto seconds = static_cast<double>(monotonic_ns() - start_ns_) * 1e-9;
+    const auto since_start = [this](std::int64_t ns) { return static_cast<double>(ns - start_ns_) * 1e-9; };
     context_.emit("series_end", {{"series_unique_id", plan_.series.unique_id},
                                  {"frames_sent", counters_.frames.load()},
                                  {"frames", plan_.frames},
-                                 {"seconds", seconds},
+                                 {"sending_seconds", since_start(sent_ns_)},
+                                 {"seconds", since_start(monotonic_ns())},
                                  {"bytes", counters_.bytes.load()},
                                  {"late", counters_.late.load()},
                                  {"late_max_ms", static_cast<double>(counters_.late_max_ns.load()) * 1e-6},
@@ -302,6 +304,7 @@ class Sending {
   Pacer pacer_;
   Counters counters_;
   std::int64_t start_ns_ = 0;
+  std::int64_t sent_ns_ = 0;  // the last frame was handed over
   // Of the progress event before; the watcher's thread only.
   std::int64_t last_ns_ = 0;
   std::uint64_t last_frames_ = 0;

@@ -417,8 +417,10 @@ nlohmann::json Recorder::progress_of(const std::string& id, Open& open, std::int
       {"pool_used_bytes", pool_.used_bytes()},
       {"pool_bytes", pool_.budget_bytes()},
       {"rejected", rejected_.load()},
+      {"ends_in_s", nullptr},
       {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - open.raw_bytes_before) / since},
       {"stored_bytes_per_s", static_cast<double>(stats.stored_bytes - open.stored_bytes_before) / since}};
+  if (const auto left = open.file->ends_in_ns(now_ns)) progress["ends_in_s"] = seconds(*left);
   open.raw_bytes_before = stats.raw_bytes;
   open.stored_bytes_before = stats.stored_bytes;
   open.progress_ns = now_ns;
@@ -519,6 +521,7 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
                               {"stored_bytes", stats.stored_bytes},
                               {"pool_used_bytes_max", pool_.used_bytes_max()},
                               {"pool_bytes", pool_.budget_bytes()},
+                              {"frames_seconds", seconds(std::max(open.file->last_activity_ns(), open.started_ns) - open.started_ns)},
                               {"seconds", seconds(monotonic_ns() - open.started_ns)},
                               {"latency_ms",
                                {{"p50", ms(stats.latency.quantile_ns(0.5))},

@@ -151,6 +151,14 @@ bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
   return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
 }
 
+std::optional<std::int64_t> SeriesFile::ends_in_ns(std::int64_t now_ns) const {
+  const auto ending = ending_ns_.load();
+  if (ending == 0 && !is_whole()) return std::nullopt;
+  const auto patience_ns = ending == 0 ? static_cast<std::int64_t>(config_.end_timeout_s * 1e9) : patience_ns_.load();
+  const auto since = std::max(ending, last_activity_ns_.load());
+  return std::max<std::int64_t>(0, patience_ns - (now_ns - since));
+}
+
 bool SeriesFile::is_silent(std::int64_t now_ns) const {
   return config_.end_after_s > 0 && ending_ns_ == 0 && ledger_.end() > 0 && !busy() &&
          now_ns - last_activity_ns_ >= static_cast<std::int64_t>(config_.end_after_s * 1e9);

@@ -10,7 +10,7 @@ from penstock.bench.images import PixelType
 from penstock.bench.run import Access, frames_request, require_a_frame_a_rank
 from penstock.bench.workloads import frames_job
 from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
-from penstock.cli.bench_running import How, check_run, may_go_on, run_job
+from penstock.cli.bench_running import How, check_run, may_go_on, run_job, runs_of
 from penstock.cli.common import err, out, reports_errors, warn
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, frame_bytes_of, image_request
 from penstock.cli.ranks_choice import MpiOption, RanksOption, team_of
@@ -148,7 +148,7 @@ def frames_command(
     team = team_of(ranks, mpi)
     how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
     second = check_run(how, request.bytes, request.files, bench_application)
-    err().print(frames_plan_view(request, str(target), repetitions=repetitions))
+    err().print(frames_plan_view(request, str(target), repetitions, runs_of(how)))
     show_second(second, blocks)
     if dry_run:
         return

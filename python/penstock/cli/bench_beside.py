@@ -1,6 +1,7 @@
 """`--beside` of the commands of `penstock bench`: the same workload alone, and beside another one."""
 
 import shlex
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -80,6 +81,10 @@ def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
     except ValueError as error:
         raise UsageError(f"--beside '{text}': {error}", "close the quotes") from error
     if words[:2] == ["command", "--"] and len(words) > 2:
+        if shutil.which(words[2]) is None:
+            raise UsageError(
+                f"--beside '{text}': there is no program {words[2]}", "check its name, or give its path"
+            )
         return Second(text, None, 0, 0, lambda: RepeatedCommand(words[2:]))
     makers = {"frames": _frames, "stream": _stream, "metadata": _metadata}
     if not words or words[0] not in makers:

@@ -37,6 +37,13 @@ class How:
     json: bool
 
 
+def runs_of(how: How) -> int:
+    """How often the job is run."""
+    if how.beside is not None:
+        return 2 * (how.blocks or BLOCKS)
+    return how.repetitions or 1
+
+
 def check_run(
     how: How, needed_bytes: int, files: int, group: typer.Typer, advice: str = ROOM_ADVICE
 ) -> Second | None:

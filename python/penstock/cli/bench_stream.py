@@ -40,6 +40,7 @@ from penstock.cli.ranks_choice import (
     library_of,
     require_parallel_hdf5,
     team_of,
+    through_text,
 )
 from penstock.model.errors import UsageError
 from penstock.model.load import Order
@@ -140,7 +141,10 @@ def stream_command(
     files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, access, team)
     how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
     second = check_run(how, size_of_all, files, bench_application)
-    err().print(stream_plan_view(workload, access, str(target), files, size_of_all, repetitions))
+    through = through_text(backend, team)
+    err().print(
+        stream_plan_view(workload, access, str(target), files, size_of_all, repetitions, through)
+    )
     show_second(second, blocks)
     if dry_run:
         return

@@ -83,6 +83,17 @@ def team_of(
     return Ranks(ranks or 1, chosen, mpi_io)
 
 
+def through_text(backend: Backend, team: Ranks | None) -> str:
+    """ "MPI-IO of ompio, 4 ranks of openmpi"; empty for system calls of one process."""
+    names = {"posix": "system calls", "store": "Penstock's own store", "mpiio": "MPI-IO", "hdf5": "HDF5"}
+    text = names[backend]
+    if team is not None and team.mpi_io is not None:
+        text += f" of {team.mpi_io}"
+    if team is not None:
+        return f"{text}, {team.count} {'rank' if team.count == 1 else 'ranks'} of {team.mpi}"
+    return "" if backend == "posix" else text
+
+
 @dataclass(frozen=True)
 class LibraryOptions:
     """As they were given."""

@@ -40,6 +40,7 @@ class RecorderProgress(Event):
     pool_used_bytes: int = 0
     pool_bytes: int = 0
     rejected: int = 0
+    ends_in_s: float | None = None  # it waits so long at most, for frames behind the end or for the end
     raw_bytes_per_s: float = 0.0
     stored_bytes_per_s: float = 0.0
 
@@ -127,7 +128,8 @@ class RecorderSeriesEnd(Event):
     unfiltered: int = 0
     raw_bytes: int = 0
     stored_bytes: int = 0
-    seconds: float = 0.0
+    frames_seconds: float = 0.0  # from the start to the last frame
+    seconds: float = 0.0  # until the file was closed
     latency_ms: Latency = Field(default_factory=Latency)
     stage_seconds: dict[str, float] = {}
 
@@ -215,6 +217,7 @@ class DetectorProgress(Event):
 
 class DetectorSeriesEnd(Event):
     frames_sent: int = 0
+    sending_seconds: float = 0.0  # from the start to the last frame
     seconds: float = 0.0
     bytes: int = 0
     late: int = 0

@@ -112,7 +112,7 @@ def show(view: ProgressView, event: Event) -> None:
         case DetectorSeriesEnd():
             view.finish("sent", detector_summary(event))
         case Prepare():
-            view.update(event.what or "preparing", event.done, event.total, f"{event.done} of {event.total}")
+            view.update(f"preparing {event.what}", event.done, event.total, f"{event.done} of {event.total}")
         case Waiting():
             _show_wait(view, event)
         case CheckProgress():
@@ -220,6 +220,8 @@ def stall_line(event: Stall) -> str:
 def recorder_line(event: RecorderProgress) -> str:
     """ "120 of 250 frames, 622 MB/s in, 71 MB/s out, ratio 8.8, pool 3 %"."""
     announced = f" of {event.frames_announced}" if event.frames_announced else ""
+    if event.ends_in_s is not None:
+        return f"{event.frames_written}{announced} frames, {_end_line(event, event.ends_in_s)}"
     parts = [
         f"{event.frames_written}{announced} frames",
         f"{human_rate(event.raw_bytes_per_s)} in",
@@ -240,16 +242,26 @@ def recorder_line(event: RecorderProgress) -> str:
     return ", ".join(parts)
 
 
+def _end_line(event: RecorderProgress, ends_in_s: float) -> str:
+    missing = event.frames_announced - event.frames_received
+    if missing > 0:
+        return f"{missing} are missing: waiting for them {ends_in_s:.0f} s more"
+    if event.frames_written < event.frames_received:
+        return "the others are being written"
+    return f"waiting for the end of the series {ends_in_s:.0f} s more"
+
+
 def recorder_summary(event: RecorderSeriesEnd) -> str:
     """What became of the series, in one line."""
     text = f"{event.frames_written} frames in {event.file}, {human_bytes(event.stored_bytes)}"
     if event.stored_bytes:
         text += f" (ratio {event.raw_bytes / event.stored_bytes:.1f})"
     if event.seconds > 0:
-        text += f", {human_seconds(event.seconds)}, {human_rate(event.raw_bytes / event.seconds)}"
-    words = {"late": "out of order"}
+        frames_seconds = event.frames_seconds or event.seconds
+        text += f", {human_seconds(frames_seconds)}, {human_rate(event.raw_bytes / frames_seconds)}"
+        text += _closed_after(frames_seconds, event.seconds)
     amiss = [
-        f"{getattr(event, name)} {words.get(name, name)}"
+        f"{getattr(event, name)} {name}"
         for name in ("missing", "duplicate", "late", "damaged", "dropped", "unfiltered")
         if getattr(event, name)
     ]
@@ -258,20 +270,28 @@ def recorder_summary(event: RecorderSeriesEnd) -> str:
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")
 
 
+def _closed_after(frames_seconds: float, seconds: float) -> str:
+    """Where the wait for the end of the series is worth a word."""
+    return f", closed after {human_seconds(seconds)}" if seconds - frames_seconds > 1 else ""
+
+
 def detector_line(event: DetectorProgress) -> str:
-    late = f", {event.late} late" if event.late else ""
+    late = f", {event.late} behind schedule" if event.late else ""
+    if event.frames_sent == event.frames:
+        return f"all {event.frames} frames are sent{late}; waiting until the series is closed"
     rate = f", {event.rate_hz:.4g} Hz, {human_rate(event.bytes_per_s)}" if event.rate_hz else ""
     return f"{event.frames_sent} of {event.frames} frames{rate}{late}"
 
 
 def detector_summary(event: DetectorSeriesEnd) -> str:
-    rate = event.frames_sent / event.seconds if event.seconds > 0 else 0.0
-    took = human_seconds(event.seconds)
-    text = f"{event.frames_sent} frames, {human_bytes(event.bytes)} in {took} ({rate:.4g} Hz)"
+    sending_seconds = event.sending_seconds or event.seconds
+    rate = event.frames_sent / sending_seconds if sending_seconds > 0 else 0.0
+    text = f"{event.frames_sent} frames, {human_bytes(event.bytes)} in {human_seconds(sending_seconds)}"
+    text += f" ({rate:.4g} Hz)" + _closed_after(sending_seconds, event.seconds)
     if event.acknowledged is not None:
         text += f", {event.acknowledged} acknowledged"
     if event.late:
-        text += f", {event.late} late (by {human_seconds(event.late_max_ms / 1e3)} at most)"
+        text += f", {event.late} sent behind schedule (by {human_seconds(event.late_max_ms / 1e3)} at most)"
     if event.faults is not None:
         done = ", ".join(f"{count} {kind}" for kind, count in event.faults.items()) or "none"
         text += f"; faults (seed {event.fault_seed}): {done}"

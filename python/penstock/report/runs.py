@@ -20,14 +20,16 @@ _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "bold red"}
 
 
-def frames_plan_view(request: FramesRequest, target: str, repetitions: int | None = None) -> Table:
-    """What will be done, before it is."""
+def frames_plan_view(
+    request: FramesRequest, target: str, repetitions: int | None = None, runs: int = 1
+) -> Table:
+    """What will be done, before it is; `runs` is how often, with repetitions and with another load beside it."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
         "frames": f"{request.frames}{image_text(request)} of {human_bytes(request.frame_bytes)},"
         f" {_rate_text(request)}",
         "files": f"{request.files}, {human_bytes(request.bytes)} together",
-        "takes": _duration_text(request),
+        "takes": _duration_text(request, runs),
     }
     return fact_table(rows | pattern_rows(request) | repeated_rows(repetitions))
 
@@ -61,10 +63,12 @@ def _rate_text(request: FramesRequest) -> str:
     return f"{request.rate_hz:g} Hz, {human_rate(request.rate_hz * request.frame_bytes)}"
 
 
-def _duration_text(request: FramesRequest) -> str:
-    return (
-        human_seconds(request.frames / request.rate_hz) if request.rate_hz else "as long as the storage needs"
-    )
+def _duration_text(request: FramesRequest, runs: int) -> str:
+    if not request.rate_hz:
+        return "as long as the storage needs"
+    seconds = request.frames / request.rate_hz
+    each = f", {runs} runs of {human_seconds(seconds)}" if runs > 1 else ""
+    return human_seconds(seconds * runs) + each
 
 
 def stream_plan_view(
@@ -74,8 +78,9 @@ def stream_plan_view(
     files: int,
     size: int,
     repetitions: int | None = None,
+    through: str = "",
 ) -> Table:
-    """`files` and `size`: of all ranks together."""
+    """`files` and `size`: of all ranks together. `through`: the back end, and the ranks."""
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
     blocks = human_bytes(workload.thread_bytes // workload.segments)
@@ -89,6 +94,7 @@ def stream_plan_view(
             "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
             "transfers": f"{human_bytes(workload.transfer_bytes)}, {workload.order}{queue}",
             "phases": f"{phases}{verified}",
+            "through": through,
         }
         | repeated_rows(repetitions)
     )

@@ -82,6 +82,10 @@ def _divide(choice: str, folder: Path) -> tuple[Path, dict[str, str]]:
         raise UsageError(f'"{choice}": no parameters follow the question mark', f"write {name}?NAME=VALUE")
     path = ready.get(name, Path(name))
     if not path.exists():
+        if path.suffix or len(path.parts) > 1:
+            raise UsageError(
+                f"the file {path.absolute()} does not exist", "check the path; `penstock layout list` has the ready layouts"
+            )
         near = get_close_matches(name, ready, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(near)}? " if near else ""
         raise UsageError(
