@@ -119,8 +119,8 @@ def _kept(name: str, rate_hz: float, samples: dict[str, list[Sample]]) -> Result
         unit="frames/s",
         remarks=(
             f"compressed {_middle(samples['with'], 'ratio'):.1f} times; processor time of a frame: recorder"
-            f" {costs['with'][0]:.0f} µs and {costs['without'][0]:.0f} µs without, sender {costs['with'][1]:.0f} µs and"
-            f" {costs['without'][1]:.0f} µs without",
+            f" {costs['with'][0]:.0f} µs and {costs['without'][0]:.0f} µs without, sender"
+            f" {costs['with'][1]:.0f} µs and {costs['without'][1]:.0f} µs without",
         ),
     )
 
@@ -129,7 +129,8 @@ def _sustained(samples: list[Sample]) -> Result:
     """The time ends when the file is closed: a hundredth is for that."""
     return absolute(
         "attributes/sustained",
-        f"frames a second with {ATTRIBUTES} attributes, of {RATE_HZ:g} offered, until the file is closed; none lost",
+        f"frames a second with {ATTRIBUTES} attributes, of {RATE_HZ:g} offered, until the file is closed;"
+        " none lost",
         [sample["frames_per_s"] for sample in samples],
         unit="frames/s",
         at_least=RATE_HZ * 0.99,

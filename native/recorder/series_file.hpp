@@ -143,8 +143,8 @@ class SeriesFile final : private store::Listener {
   void set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all, EndedBy why);
   /// Whether it is time to close: every announced frame is there and the end came, or nothing is waited for any more.
   bool ready_to_close(std::int64_t now_ns) const;
-  /// How long it waits at most, if nothing comes: for frames behind the end, or for the end behind the last frame. Nothing
-  /// where neither has come.
+  /// How long it waits at most, if nothing comes: for frames behind the end, or for the end behind the last frame.
+  /// Nothing where neither has come.
   std::optional<std::int64_t> ends_in_ns(std::int64_t now_ns) const;
 
   /// No frame has come for Config::end_after_s, and no end either.

@@ -142,9 +142,7 @@ def stream_command(
     how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
     second = check_run(how, size_of_all, files, bench_application)
     through = through_text(backend, team)
-    err().print(
-        stream_plan_view(workload, access, str(target), files, size_of_all, repetitions, through)
-    )
+    err().print(stream_plan_view(workload, access, str(target), files, size_of_all, repetitions, through))
     show_second(second, blocks)
     if dry_run:
         return

@@ -23,7 +23,7 @@ _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "b
 def frames_plan_view(
     request: FramesRequest, target: str, repetitions: int | None = None, runs: int = 1
 ) -> Table:
-    """What will be done, before it is; `runs` is how often, with repetitions and with another load beside it."""
+    """What will be done, before it is; `runs` is how often, with repetitions or another load beside it."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
         "frames": f"{request.frames}{image_text(request)} of {human_bytes(request.frame_bytes)},"

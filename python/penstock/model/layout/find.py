@@ -84,7 +84,8 @@ def _divide(choice: str, folder: Path) -> tuple[Path, dict[str, str]]:
     if not path.exists():
         if path.suffix or len(path.parts) > 1:
             raise UsageError(
-                f"the file {path.absolute()} does not exist", "check the path; `penstock layout list` has the ready layouts"
+                f"the file {path.absolute()} does not exist",
+                "check the path; `penstock layout list` has the ready layouts",
             )
         near = get_close_matches(name, ready, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(near)}? " if near else ""
