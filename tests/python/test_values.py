@@ -1,11 +1,9 @@
-"""Values beside the frames: real collectors over TCP, journals cut anywhere, and the join against a naive one."""
+"""Values beside the frames: real collectors, journals cut anywhere, the join against a naive one."""
 
-import os
 import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ import silx.io.utils
 from conftest import Record
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_client import ACK, BYE, ERROR, Client, frames_of, message
+from plain_client import ACK, ERROR, Client, frames_of, message
 
 from penstock.client import Values
 from penstock.client.errors import ClientTimeoutError, RefusedError
@@ -82,7 +80,9 @@ def batch(number: int, **changed: Any) -> dict[str, Any]:
     return {"type": "values", "client": "c", "batch": number, "groups": [group]}
 
 
-def a_series(path: Path, frames: int, *, first_ns: int = 10**18, step_ns: int = 10**6, ended: bool = True) -> Path:
+def a_series(
+    path: Path, frames: int, *, first_ns: int = 10**18, step_ns: int = 10**6, ended: bool = True
+) -> Path:
     """A file with what the join needs of a recorded one."""
     with h5py.File(path, "w") as file:
         file["/entry/penstock/frame_state"] = np.ones(frames, np.uint8)
@@ -123,15 +123,16 @@ def test_values_before_with_and_after_the_images(record: Record, collect: Collec
         assert rows["current_valid"][()].tolist() == [1, 0, 0, 1]
         assert rows["current"].attrs["values_outside"] == 1
         assert rows["shutter"][()].tolist() == [1, 0, 0, 0]
-        assert rows["temperature"][()].tolist() == [20.5] * 4
-        assert rows["mode"].asstr()[()].tolist() == ["top-up"] * 4
+        came = [1, 1, 0, 1]  # a frame that never came has no time
+        assert np.nan_to_num(rows["temperature"][()]).tolist() == [20.5 * each for each in came]
+        assert rows["mode"].asstr()[()].tolist() == ["top-up" * each for each in came]
         assert rows["m_x__"][1].tolist() == [1, 2, 3]
         assert rows["m_x__"].attrs["channel"] == "m/x.."
         assert joined["entry/values/temperature/time"].attrs["units"] == "ns"
         assert np.array_equal(joined["entry/data/data"][3], frames[3])
     with silx_open(done.output) as joined:
         assert np.array_equal(joined["entry/data/data"][1], frames[1])
-        assert joined["entry/per_frame/temperature"][2] == 20.5
+        assert joined["entry/per_frame/temperature"][1] == 20.5
 
 
 def test_a_bad_message_is_answered_and_the_connection_goes_on(collect: Collect) -> None:
@@ -145,7 +146,10 @@ def test_a_bad_message_is_answered_and_the_connection_goes_on(collect: Collect) 
         (batch(0, columns={"a\n": [1]}), "control characters"),
         (batch(0, columns={"a": [None]}), "groups[0].columns['a']"),
         (batch(0, columns={"a": cbor2.CBORTag(86, b"123")}), "3 bytes"),
-        (batch(0, columns={"a": cbor2.CBORTag(40, [[1, 513], cbor2.CBORTag(86, bytes(4104))])}), "4104 bytes"),
+        (
+            batch(0, columns={"a": cbor2.CBORTag(40, [[1, 513], cbor2.CBORTag(86, bytes(4104))])}),
+            "4104 bytes",
+        ),
         (batch(0, columns={"a": cbor2.CBORTag(40, [[1, 1 << 62], cbor2.CBORTag(86, b"")])}), "the shape"),
         (batch(0, columns={"a": ["y" * 5000]}), "5000 bytes"),
         (batch(0, columns={"a": [1 << 70]}), "beyond 64 bits"),
@@ -164,7 +168,8 @@ def test_a_bad_message_is_answered_and_the_connection_goes_on(collect: Collect) 
             client.connection.sendall(replaced(whole, text))
             client.sequence += 1
             assert "CBOR" in client.until(ERROR)["message"]
-        client.send(VALUES, batch(0) | {"more": bytes(5 << 20)})
+        client.connection.sendall(replaced(message(VALUES, client.sequence, {}), bytes(5 << 20)))
+        client.sequence += 1
         assert "at most 4194304" in client.until(ERROR)["message"]
         client.send(VALUES, batch(1))
         assert client.until(ACK)["sequence"] == client.sequence - 1
@@ -283,7 +288,7 @@ def test_a_journal_of_version_1_is_read_for_ever(tmp_path: Path) -> None:
 
 def test_thousands_of_channels_and_types_that_disagree(collect: Collect, tmp_path: Path) -> None:
     collector = collect()
-    row = {f"pv:{number}": float(number) for number in range(5000)}
+    row = {f"pv:{number}": float(number) for number in range(2000)}
     with Values(collector.address) as one, Values(collector.address) as other:
         for frame in range(3):
             one.send(row, frame=frame)
@@ -292,13 +297,13 @@ def test_thousands_of_channels_and_types_that_disagree(collect: Collect, tmp_pat
         other.send(pv="text", half=0.5, frame=1)
     series = a_series(tmp_path / "s.h5", 3)
     done = attach(series, [collector.journal], None, How(), dry_run=False)
-    assert len(done.channels) == 5002
+    assert len(done.channels) == 2002
     (wrong,) = [each for each in done.channels if each.problem]
     assert wrong.name == "pv"
     assert one.client in wrong.problem
     assert other.client in wrong.problem
     with h5py.File(done.output) as file:
-        assert file["entry/per_frame/pv_4999"][()].tolist() == [4999.0] * 3
+        assert file["entry/per_frame/pv_1999"][()].tolist() == [1999.0] * 3
         assert file["entry/per_frame/half"][:2].tolist() == [1, 0.5]
         assert "pv" not in file["entry/per_frame"]
 
@@ -324,11 +329,15 @@ TIMES = st.lists(st.integers(0, 30), max_size=12)
 
 
 @settings(max_examples=300, deadline=None)
-@given(times=TIMES.map(sorted), frames=st.lists(st.integers(-1, 32), max_size=8), age=st.none() | st.integers(0, 9))
+@given(
+    times=TIMES.map(sorted),
+    frames=st.lists(st.integers(-1, 32), max_size=8),
+    age=st.none() | st.integers(0, 9),
+)
 def test_the_join_by_time_is_the_naive_one(times: list[int], frames: list[int], age: int | None) -> None:
     stamps, wanted = np.array(times, np.int64), np.array(frames, np.int64)
     values = np.arange(len(times)) * 2.5
-    previous, nearest = (by_time(wanted, stamps, by, age) for by in ("previous", "nearest"))  # type: ignore[arg-type]
+    previous, nearest = (by_time(wanted, stamps, by, age) for by in ("previous", "nearest"))
     found, valid = linear(wanted, stamps, values, age)
     for place, at in enumerate(frames):
         near = [k for k, t in enumerate(times) if at >= 0 and (age is None or abs(t - at) <= age)]

@@ -31,7 +31,7 @@ def attach_command(
         float, typer.Option(metavar="SECONDS", help="Added to the values' times, for clocks that differ.")
     ] = 0.0,
     max_age: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="A value that is farther away is no value.")
+        float | None, typer.Option(metavar="SECONDS", min=0, help="A value farther away is no value.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be joined, and end.")] = False,
     json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,

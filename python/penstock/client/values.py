@@ -1,4 +1,4 @@
-"""Send values (motor positions, currents, counters) to `penstock collect`; what is lost on the way is sent again."""
+"""Send values (positions, currents, counters) to `penstock collect`; what is lost is sent again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.client.connection import Connection, LostError, parse_address
-from penstock.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, FrameError, RefusedError
+from penstock.client.errors import (
+    ClientError,
+    ClientTimeoutError,
+    ConnectionLostError,
+    FrameError,
+    RefusedError,
+)
 from penstock.client.messages import typed
 from penstock.client.wire import Kind, Reply, self_described
 
@@ -35,8 +41,8 @@ class _Kept:
 class Values:
     """A connection to a collector. One thread at a time; starts none.
 
-    Rows are gathered for `gather_s` seconds or `rows_max` rows and sent together with a later call; flush() sends
-    at once and waits. What is not acknowledged is kept, up to `buffer_bytes`, then calls wait.
+    Rows are gathered for `gather_s` seconds or `rows_max` rows and sent together with a later call; flush()
+    sends at once and waits. What is not acknowledged is kept, up to `buffer_bytes`, then calls wait.
     """
 
     def __init__(
@@ -149,16 +155,16 @@ class Values:
         finally:
             self._drop()
         if self.refused_count:
-            raise ClientError(f"{self._where}: {self.refused_count} batches were refused, first: {self.refused[0]}")
+            raise ClientError(
+                f"{self._where}: {self.refused_count} batches were refused, first: {self.refused[0]}"
+            )
 
     # Batches.
 
     def _gathered(self) -> None:
         groups, size = [], 0
         for (by, series, names), (rows, columns) in self._groups.items():
-            arrays = {
-                name: _array(name, column) for (name, _), column in zip(names, columns, strict=True)
-            }
+            arrays = {name: _array(name, column) for (name, _), column in zip(names, columns, strict=True)}
             step = max(1, _BATCH_BYTES // (8 + sum(max(1, a.nbytes // len(rows)) for a in arrays.values())))
             for first in range(0, len(rows), step):
                 part = slice(first, first + step)
@@ -213,6 +219,9 @@ class Values:
                     ) from problem
                 time.sleep(pause)
                 pause = min(2 * pause, 1.0)
+            except BaseException:
+                self._drop()
+                raise
 
     def _push(self) -> None:
         """Sends what is not sent, and handles what came."""
@@ -295,7 +304,9 @@ def _plain(name: str, value: Any) -> Any:
         return value
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        raise FrameError(f"{name!r} is a {type(value).__name__}; numbers, texts and arrays of numbers are possible")
+        raise FrameError(
+            f"{name!r} is a {type(value).__name__}; numbers, texts and arrays of numbers are possible"
+        )
     return np.array(array)  # of its own: the caller may change his
 
 

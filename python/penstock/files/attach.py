@@ -1,4 +1,4 @@
-"""Values of journals beside the frames of a series: a new file with columns, and links to the recorded one."""
+"""Values of journals beside the frames of a series: a new file of columns, with links to the recorded one."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import h5py
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from penstock.files.hdf5 import children_of_class, item_at, open_for_reading, value_of
 from penstock.files.inspect import end_time_place
@@ -31,8 +31,8 @@ class How(BaseModel):
 
     by: By = "previous"
     time: Literal["exposure", "received"] | None = None  # None: exposure where it was told
-    offset_s: float = 0.0  # added to the values' times
-    max_age_s: float | None = None
+    offset_s: float = Field(0.0, ge=-1e9, le=1e9)  # added to the values' times
+    max_age_s: float | None = Field(None, ge=0, le=1e9)
 
 
 class Attached(BaseModel):
@@ -96,7 +96,9 @@ def recorded_series(path: Path, how: How) -> Recorded:
     with open_for_reading(path) as file:
         states = item_at(file, "/entry/penstock/frame_state")
         if not isinstance(states, h5py.Dataset):
-            raise UsageError(f"{path} is no series of Penstock: /entry/penstock/frame_state is absent", "name one")
+            raise UsageError(
+                f"{path} is no series of Penstock: /entry/penstock/frame_state is absent", "name one"
+            )
         if value_of(file, end_time_place(file)) is None:
             raise UsageError(
                 f"{path} is not complete: its series has not ended",
@@ -153,7 +155,9 @@ def _notes(states: list[JournalState], spool: Spool, recorded: Recorded) -> list
         if state.damaged:
             notes.append(f"{state.path}: {state.damaged} places are damaged and were passed over")
         if state.torn_bytes:
-            notes.append(f"{state.path}: the last {state.torn_bytes} bytes are torn: nobody was told that they are safe")
+            notes.append(
+                f"{state.path}: the last {state.torn_bytes} bytes are torn: nobody was told they are safe"
+            )
     if spool.repeated:
         notes.append(f"{spool.repeated} batches had come twice and count once")
     if spool.other_series:
@@ -231,7 +235,12 @@ class _Rows:
 
 
 def _write_channel(
-    raw: h5py.Group | None, per_frame: h5py.Group | None, rows: _Rows, recorded: Recorded, how: How, told: Attached
+    raw: h5py.Group | None,
+    per_frame: h5py.Group | None,
+    rows: _Rows,
+    recorded: Recorded,
+    how: How,
+    told: Attached,
 ) -> None:
     column, valid = joined(rows, recorded, how)
     told.frames = int(valid.sum())
@@ -291,7 +300,7 @@ def _dataset(group: h5py.Group, name: str, values: npt.NDArray[Any]) -> h5py.Dat
 
 
 def safe_names(names: list[str]) -> list[str]:
-    """Names as NeXus has them, each another one, also with _valid behind; the attribute has the channel's own."""
+    """Names as NeXus has them, each another one, also with _valid behind."""
     taken: set[str] = set()
     found = []
     for name in names:

@@ -23,7 +23,7 @@ VERSION = 1
 
 
 class JournalWriter:
-    """A new file, never one that was there. What append() returned from survives this process' death."""
+    """A new file, never one that was there. What append() returned from survives this process."""
 
     def __init__(self, folder: Path, *, now_ns: int | None = None) -> None:
         begun = time.time_ns() if now_ns is None else now_ns

@@ -14,7 +14,7 @@ UNKNOWN = -1  # a frame's time
 
 
 def by_number(frames: int, numbers: Ints) -> Ints:
-    """Of several values of one frame the last one counts; those of frames that are not there count nowhere."""
+    """Of several values of one frame the last one counts; those of frames beyond the series never do."""
     choice = np.full(frames, -1, np.int64)
     inside = np.flatnonzero((numbers >= 0) & (numbers < frames))
     np.maximum.at(choice, numbers[inside], inside)

@@ -27,10 +27,12 @@ class Piece(NamedTuple):
 
 @dataclass
 class Channel:
-    """What came of one name: pieces of index and values, by frame and by time, in the order of the journals."""
+    """What came of one name: pieces of index and values, by frame and by time, in the journals' order."""
 
     pieces: dict[str, list[tuple[Piece, Piece]]] = field(default_factory=lambda: {"frame": [], "time": []})
-    forms: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # kind, shape: who sent it first
+    forms: dict[tuple[str, tuple[int, ...]], str] = field(
+        default_factory=dict
+    )  # kind, shape: who sent it first
     rows: dict[str, int] = field(default_factory=lambda: {"frame": 0, "time": 0})
 
     @property
@@ -47,7 +49,7 @@ class Spool:
     """Filled from journals once, then read channel by channel."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115: it is closed by close()
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._at = 0
         self.channels: dict[str, Channel] = {}
         self.repeated = self.other_series = 0

@@ -16,7 +16,7 @@ TYPES = {
     72: "i1", 77: "<i2", 78: "<i4", 79: "<i8",
     85: "<f4", 86: "<f8",
 }  # fmt: skip
-_SELF_DESCRIBED = 55799
+_SELF_DESCRIBED = b"\xd9\xd9\xf7"  # tag 55799: a decoder makes what is in it unchangeable, so it is taken off
 _ARRAY = 40
 _DIMENSIONS_MAX = 8
 
@@ -55,11 +55,9 @@ def parse_batch(text: bytes) -> Batch:
     if len(text) > MESSAGE_BYTES_MAX:
         raise BatchError(f"the message has {len(text)} bytes; at most {MESSAGE_BYTES_MAX} are possible")
     try:
-        fields = cbor2.loads(text)
+        fields = cbor2.loads(text.removeprefix(_SELF_DESCRIBED))
     except Exception as problem:  # whatever a decoder makes of hostile bytes
         raise BatchError(f"it is no CBOR: {problem!s:.200}") from problem
-    if isinstance(fields, cbor2.CBORTag) and fields.tag == _SELF_DESCRIBED:
-        fields = fields.value
     if not isinstance(fields, dict) or fields.get("type") != "values":
         raise BatchError('it is no map with type "values"')
     groups = fields.get("groups")
@@ -82,7 +80,9 @@ def _group(group: Any, where: str) -> Group:
     if index.ndim != 1 or index.dtype.kind not in "iu" or not len(index):
         raise BatchError(f"{where}.{by} is no row of integers")
     if int(index.min()) < 0 or int(index.max()) >= 1 << 63:
-        raise BatchError(f"{where}.{by} has {int(index.min())} to {int(index.max())}; 0 to 2^63-1 is possible")
+        raise BatchError(
+            f"{where}.{by} has {int(index.min())} to {int(index.max())}; 0 to 2^63-1 is possible"
+        )
     series = group.get("series")
     columns = group.get("columns")
     if not isinstance(columns, dict) or not columns:
@@ -145,7 +145,7 @@ def _numbers(value: Any, where: str) -> Array:
 
 
 def _shaped(value: Any, where: str) -> Array:
-    if not isinstance(value, list) or len(value) != 2 or not isinstance(value[0], list):
+    if not isinstance(value, list | tuple) or len(value) != 2 or not isinstance(value[0], list | tuple):
         raise BatchError(f"{where} is no array with a shape")
     shape, flat = value[0], _numbers(value[1], where) if not _is_shaped(value[1]) else None
     if flat is None or not 1 <= len(shape) <= _DIMENSIONS_MAX:

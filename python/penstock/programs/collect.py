@@ -1,4 +1,4 @@
-"""Takes values from any number of clients over TCP and appends them to a journal (docs/reference/values.md)."""
+"""Takes values from any number of clients and appends them to a journal (docs/reference/values.md)."""
 
 import asyncio
 import contextlib
@@ -127,13 +127,13 @@ class Collector:
         if kind is not Kind.HELLO or isinstance(text, str):
             raise _GoneError("hello comes first")
         try:
-            fields = cbor2.loads(text)
-            fields = fields.value if isinstance(fields, cbor2.CBORTag) else fields
+            fields = cbor2.loads(text.removeprefix(b"\xd9\xd9\xf7"))
             given = fields.get("token") or ""
         except Exception as problem:  # whatever a decoder makes of hostile bytes
             raise _GoneError("the hello is no map in CBOR") from problem
         if self._token is not None and not (
-            isinstance(given, str) and hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+            isinstance(given, str)
+            and hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
         ):
             raise _GoneError("the token is wrong")
 
@@ -150,18 +150,24 @@ class Collector:
         names = {name for group in batch.groups for name in group.columns} - self._channels
         if len(self._channels) + len(names) > CHANNELS_MAX:
             return "too_large", f"more than {CHANNELS_MAX} channels in a journal"
-        if self._failed:
-            return "storage", self._failed
-        try:
-            self._journal.append(text)
-            if not self._sync_s:
-                self._journal.sync()
-        except OSError as error:
-            return "storage", f"{self._journal.path.name} cannot be written: {error.strerror}"
+        if problem_text := self._append(text):
+            return "storage", problem_text
         self._channels |= names
         self.counts.batches += 1
         self.counts.values += batch.values
         return "", ""
+
+    def _append(self, text: bytes) -> str:
+        """What keeps it from being in the journal; empty where it is."""
+        if self._failed:
+            return self._failed
+        try:
+            self._journal.append(text)
+        except OSError as error:
+            return f"{self._journal.path.name} cannot be written: {error.strerror}"
+        if not self._sync_s:
+            self._sync()
+        return self._failed
 
 
 class _Answers:
@@ -200,7 +206,11 @@ async def _message(
         rest = size + pixels
         while rest:
             rest -= len(await reader.readexactly(min(rest, 1 << 16)))
-        return Kind(kind), sequence, f"{size} bytes and {pixels} of pixels; at most {limit} and 0 are possible"
+        return (
+            Kind(kind),
+            sequence,
+            f"{size} bytes and {pixels} of pixels; at most {limit} and 0 are possible",
+        )
     text = await reader.readexactly(size)
     if crc32c(text) != crc:
         return Kind(kind), sequence, "the checksum of the message is wrong"
@@ -208,7 +218,12 @@ async def _message(
 
 
 def collect(
-    folder: Path, host: str, port: int, token: str | None, sync_s: float, on_listening: Callable[[int, Path], None]
+    folder: Path,
+    host: str,
+    port: int,
+    token: str | None,
+    sync_s: float,
+    on_listening: Callable[[int, Path], None],
 ) -> tuple[Path, Counts]:
     """Until SIGINT or SIGTERM; the journal and what is in it."""
     journal = JournalWriter(folder)
@@ -219,5 +234,7 @@ def collect(
         try:
             journal.close()
         except OSError as error:
-            raise PenstockError(f"{journal.path} could not be synced: {error}", "check the storage") from error
+            raise PenstockError(
+                f"{journal.path} could not be synced: {error}", "check the storage"
+            ) from error
     return journal.path, collector.counts
