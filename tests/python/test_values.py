@@ -361,3 +361,28 @@ def test_the_join_by_number_is_the_naive_one(numbers: list[int], frames: int) ->
     last = {number: place for place, number in enumerate(numbers)}
     expected = [last.get(frame, -1) for frame in range(frames)]
     assert by_number(frames, np.array(numbers, np.int64)).tolist() == expected
+
+
+def test_times_of_exposures_and_clocks_that_differ(tmp_path: Path) -> None:
+    """Exposures count from the series' date; values half a second late are put right by --offset."""
+    series = a_series(tmp_path / "s.h5", 4)
+    with h5py.File(series, "a") as file:
+        file["/entry/penstock/timing/exposure_start"] = np.array([0, 10**9, -1, 3 * 10**9])
+        file["/entry/penstock/timing/series_date"] = "2026-01-01T01:00:00.25+01:00"
+    begin = 1_767_225_600 * 10**9 + 250_000_000
+    writer = JournalWriter(tmp_path)
+    late = [begin + 500_000_000, begin + 4_500_000_000]
+    writer.append(cbor2.dumps(batch(0) | {"groups": [{"time": late, "columns": {"x": [10, 50]}}]}))
+    writer.close()
+    expected: list[tuple[How, list[float]]] = [
+        (How(), [0, 10, 0, 10]),
+        (How(offset_s=-0.5), [10, 10, 0, 10]),
+        (How(offset_s=-0.5, by="nearest"), [10, 10, 0, 50]),
+        (How(offset_s=-0.5, by="linear"), [10, 20, 0, 40]),
+        (How(offset_s=-0.5, max_age_s=1), [10, 10, 0, 0]),
+        (How(time="received"), [0, 0, 0, 0]),
+    ]
+    for number, (how, rows) in enumerate(expected):
+        done = attach(series, [writer.path], tmp_path / f"{number}.h5", how, dry_run=False)
+        with h5py.File(done.output) as file:
+            assert np.nan_to_num(file["entry/per_frame/x"][()]).tolist() == rows, how

@@ -31,12 +31,12 @@ def attach_command(
         float, typer.Option(metavar="SECONDS", help="Added to the values' times, for clocks that differ.")
     ] = 0.0,
     max_age: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="A value farther away is no value.")
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Values farther away are none.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be joined, and end.")] = False,
     json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
 ) -> None:
-    """Join values to the frames of a series, by frame number or by time: a new file with a row for each frame.
+    """Join values to the frames of a series, by frame number or by time: a new file, a row for each frame.
 
     The new file has links to the recorded one, which stays as it is. Keep them together.
     """

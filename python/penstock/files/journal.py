@@ -23,7 +23,7 @@ VERSION = 1
 
 
 class JournalWriter:
-    """A new file, never one that was there. What append() returned from survives this process."""
+    """A new file, never one that was there. What append() wrote survives the process."""
 
     def __init__(self, folder: Path, *, now_ns: int | None = None) -> None:
         begun = time.time_ns() if now_ns is None else now_ns
@@ -41,7 +41,7 @@ class JournalWriter:
             raise
 
     def append(self, text: bytes) -> None:
-        """A batch that was parsed. After an OSError the journal is as before, and the next one may succeed."""
+        """A batch that was parsed. After an OSError the journal is as before; the next one may succeed."""
         head = RECORD.pack(RECORD_MAGIC, len(text), time.time_ns(), zlib.crc32(text), 0)[:-4]
         self._put(head + struct.pack("<I", zlib.crc32(head)) + text)
 
