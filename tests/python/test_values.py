@@ -96,7 +96,8 @@ def a_series(
 
 
 def test_values_before_with_and_after_the_images(record: Record, collect: Collect, tmp_path: Path) -> None:
-    collector, recorder, frames = collect(), record(tmp_path), frames_of(4)
+    (tmp_path / "quick.yaml").write_text("end_timeout_s: 0.2\n", encoding="ascii")
+    collector, recorder, frames = collect(), record(tmp_path, str(tmp_path / "quick.yaml")), frames_of(4)
     with Values(collector.address, series="s") as values:
         values.send(current=1.0, frame=0, shutter=True)
         values.send(temperature=20.5, mode="top-up")
