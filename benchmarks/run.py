@@ -45,6 +45,7 @@ from rows import (
     readers,
     recovery,
     store,
+    values,
 )
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -83,6 +84,7 @@ ROWS: dict[str, Row] = {
     "load-ranks": load.ranks_beside_fio,
     "network": network.over_loopback,
     "network-link": network.over_a_link,
+    "values": values.join,
 }
 
 

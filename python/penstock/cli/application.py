@@ -112,6 +112,22 @@ COMMANDS = {
             "penstock join night.h5 scan_3.h5 --add",
         ],
     ),
+    "collect": Later(
+        "penstock.cli.collect:collect_command",
+        short_help="Take values of motors, counters and the like into a journal.",
+        examples=[
+            "penstock collect --folder data",
+            "penstock collect --folder data --listen 10.1.2.3:9930 --token-file token.txt",
+        ],
+    ),
+    "attach": Later(
+        "penstock.cli.attach:attach_command",
+        short_help="Join values of a journal to the frames of a series.",
+        examples=[
+            "penstock attach series.h5 values-20260102T030405.pnval",
+            "penstock attach series.h5 *.pnval --by linear --max-age 2 --dry-run",
+        ],
+    ),
     "verdict": Later(
         "penstock.cli.verdict:verdict_command",
         short_help="Can this storage take this detector?",

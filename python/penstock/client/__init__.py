@@ -19,6 +19,7 @@ from penstock.client.errors import (
 from penstock.client.pixels import Compressed
 from penstock.client.series import Series
 from penstock.client.session import Refusal
+from penstock.client.values import Values
 
 __all__ = [
     "ClientError",
@@ -31,4 +32,5 @@ __all__ = [
     "RefusedError",
     "Series",
     "SeriesProblemError",
+    "Values",
 ]

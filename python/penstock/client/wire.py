@@ -30,6 +30,7 @@ class Kind(IntEnum):
     ERROR = 6
     CLOSED = 7
     BYE = 8
+    VALUES = 9  # to `penstock collect` alone
 
 
 class ProtocolError(Exception):

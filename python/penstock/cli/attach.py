@@ -1,0 +1,64 @@
+"""`penstock attach`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.common import fail, out, print_json, reports_errors, warn
+from penstock.files.attach import How, attach, summary
+from penstock.model.errors import PenstockError, UsageError
+
+
+@reports_errors
+def attach_command(
+    series: Annotated[Path, typer.Argument(help="The file of a series that has ended.")],
+    journals: Annotated[list[Path], typer.Argument(help="Journals of `penstock collect`.")],
+    output: Annotated[
+        Path | None, typer.Option(help="The file to make. [default: SERIES.values.h5 beside the series]")
+    ] = None,
+    by: Annotated[
+        str, typer.Option(metavar="previous|nearest|linear", help="Which value by time a frame gets.")
+    ] = "previous",
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="exposure|received",
+            help="The frames' times. [default: start of the exposure, where it was told]",
+        ),
+    ] = None,
+    offset: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Added to the values' times, for clocks that differ.")
+    ] = 0.0,
+    max_age: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Values farther away are none.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be joined, and end.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
+) -> None:
+    """Join values to the frames of a series, by frame number or by time: a new file, a row for each frame.
+
+    The new file has links to the recorded one, which stays as it is. Keep them together.
+    """
+    try:
+        how = How.model_validate({"by": by, "time": time, "offset_s": offset, "max_age_s": max_age})
+    except ValueError as error:
+        raise UsageError(
+            f"--by {by}, --time {time}, --offset {offset:g}, --max-age {max_age}: one of them is wrong",
+            "--by previous, nearest or linear; --time exposure or received",
+        ) from error
+    done = attach(series, journals, output, how, dry_run=dry_run)
+    if json:
+        print_json(done)
+    else:
+        for line in summary(done):
+            out().print(line, markup=False, soft_wrap=True)
+    if not dry_run:
+        warn(f"{done.output}: {sum(not each.problem for each in done.channels)} channels")
+    if left_out := [each for each in done.channels if each.problem]:
+        fail(
+            PenstockError(
+                f"{len(left_out)} channels are left out, first: {left_out[0].name}: {left_out[0].problem}",
+                "give each source a name of its own for the channel",
+            )
+        )

@@ -1,0 +1,327 @@
+"""Values of journals beside the frames of a series: a new file of columns, with links to the recorded one."""
+
+import os
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, Field
+
+from penstock.files.hdf5 import children_of_class, item_at, open_for_reading, value_of
+from penstock.files.inspect import end_time_place
+from penstock.files.journal import JournalState
+from penstock.files.values_join import UNKNOWN, By, Ints, by_number, by_time, linear
+from penstock.files.values_spool import Channel, Spool
+from penstock.model.errors import PenstockError, UsageError
+from penstock.model.text import one_short_line
+
+TIMING = "/entry/penstock/timing"
+_DATES = (f"{TIMING}/series_date", "/entry/start_time", "/entry/penstock/series/start_time")
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.]{0,61}[A-Za-z0-9_])?", re.ASCII)
+_CHUNK_ROWS = 65536
+
+
+class How(BaseModel):
+    """How values find their frames."""
+
+    by: By = "previous"
+    time: Literal["exposure", "received"] | None = None  # None: exposure where it was told
+    offset_s: float = Field(0.0, ge=-1e9, le=1e9)  # added to the values' times
+    max_age_s: float | None = Field(None, ge=0, le=1e9)
+
+
+class Attached(BaseModel):
+    """One channel."""
+
+    name: str
+    dataset: str
+    by_frame: int  # values
+    by_time: int
+    frames: int = 0  # that have a value
+    outside: int = 0  # values of frames that are not in the series
+    problem: str = ""
+
+
+class Attachment(BaseModel):
+    """What was joined, or would be."""
+
+    output: str
+    frames: int
+    time: str  # what the frames' times are
+    channels: list[Attached] = []
+    notes: list[str] = []
+
+
+@dataclass
+class Recorded:
+    """What is needed of a series."""
+
+    path: Path
+    name: str | None
+    frames: int
+    times: Ints
+    time: str
+    data: list[str] = field(default_factory=list)  # groups NXdata, for links
+
+
+def attach(series: Path, journals: list[Path], output: Path | None, how: How, *, dry_run: bool) -> Attachment:
+    """Writes `output`, beside the series where it is None; nothing that is there is overwritten."""
+    target = output or series.with_name(f"{series.stem}.values.h5")
+    if os.path.lexists(target):
+        raise UsageError(f"{target} is there already and is not overwritten", "give --output another name")
+    recorded = recorded_series(series, how)
+    attachment = Attachment(output=str(target), frames=recorded.frames, time=recorded.time)
+    try:
+        with Spool(target.parent) as spool:
+            states = spool.fill(dict.fromkeys(path.resolve() for path in journals), recorded.name)
+            attachment.notes = _notes(states, spool, recorded)
+            if dry_run:
+                _write_channels(None, spool, recorded, how, attachment)
+            else:
+                _write(target, spool, recorded, how, attachment)
+    except OSError as error:
+        raise PenstockError(
+            f"{target} cannot be written: {error}", "is there space, and may the folder be written?"
+        ) from error
+    return attachment
+
+
+def recorded_series(path: Path, how: How) -> Recorded:
+    """A UsageError where the series is not complete, or has no frames of Penstock."""
+    with open_for_reading(path) as file:
+        states = item_at(file, "/entry/penstock/frame_state")
+        if not isinstance(states, h5py.Dataset):
+            raise UsageError(
+                f"{path} is no series of Penstock: /entry/penstock/frame_state is absent", "name one"
+            )
+        if value_of(file, end_time_place(file)) is None:
+            raise UsageError(
+                f"{path} is not complete: its series has not ended",
+                "wait for its end, or complete it with `penstock recover`",
+            )
+        name = value_of(file, "/entry/penstock/series_unique_id")
+        entry = file["/entry"]
+        times, what = _frame_times(file, path, int(states.shape[0]), how)
+        return Recorded(
+            path, name if isinstance(name, str) else None, int(states.shape[0]), times, what,
+            [child for child, _ in children_of_class(entry, "NXdata")],
+        )  # fmt: skip
+
+
+def _frame_times(file: h5py.File, path: Path, frames: int, how: How) -> tuple[Ints, str]:
+    """ns since 1970 of each frame, UNKNOWN where it has none, and what they are."""
+    exposure = _column(file, "exposure_start", frames)
+    date = next(filter(None, (value_of(file, place) for place in _DATES)), None)
+    origin = _nanoseconds(date) if isinstance(date, str) else None
+    told = bool((exposure >= 0).any())
+    if how.time == "exposure" and not (told and origin is not None):
+        raise UsageError(f"{path} does not tell when exposures began", "--time received")
+    if how.time != "received" and told and origin is not None:
+        return np.where(exposure >= 0, exposure + origin, UNKNOWN), "start of the exposure"
+    return _column(file, "received", frames), "reception" + (
+        "" if how.time else " (the sender did not tell when exposures began)"
+    )
+
+
+def _column(file: h5py.File, name: str, frames: int) -> Ints:
+    found = np.full(frames, UNKNOWN, np.int64)
+    dataset = item_at(file, f"{TIMING}/{name}")
+    if isinstance(dataset, h5py.Dataset) and dataset.ndim == 1:
+        rows = min(frames, dataset.shape[0])
+        found[:rows] = dataset[:rows]
+    return found
+
+
+def _nanoseconds(date: str) -> int | None:
+    """Of ISO 8601, with up to nine digits of a second; without a zone it is UTC."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:?\d\d)?", date)
+    if match is None:
+        return None
+    try:
+        whole = datetime.fromisoformat(match[1] + (match[3] or "Z")).timestamp()
+    except ValueError:
+        return None
+    return int(whole) * 1_000_000_000 + int((match[2] or "0").ljust(9, "0"))
+
+
+def _notes(states: list[JournalState], spool: Spool, recorded: Recorded) -> list[str]:
+    notes = []
+    for state in states:
+        if state.damaged:
+            notes.append(f"{state.path}: {state.damaged} places are damaged and were passed over")
+        if state.torn_bytes:
+            notes.append(
+                f"{state.path}: the last {state.torn_bytes} bytes are torn: nobody was told they are safe"
+            )
+    if spool.repeated:
+        notes.append(f"{spool.repeated} batches had come twice and count once")
+    if spool.other_series:
+        notes.append(f"{spool.other_series} values are of other series")
+    if recorded.frames and (unknown := int((recorded.times == UNKNOWN).sum())):
+        notes.append(f"{unknown} frames have no time")
+    return notes
+
+
+def _write(target: Path, spool: Spool, recorded: Recorded, how: How, attachment: Attachment) -> None:
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with h5py.File(unfinished, "x", libver=("v110", "v110")) as file:
+            file.attrs["NX_class"], file.attrs["default"] = "NXroot", "entry"
+            entry = file.create_group("entry")
+            entry.attrs["NX_class"] = "NXentry"
+            link = os.path.relpath(recorded.path.resolve(), target.parent.resolve())
+            for name in recorded.data:
+                if name not in ("values", "per_frame", "recorded"):
+                    entry[name] = h5py.ExternalLink(link, f"/entry/{name}")
+            if "data" in recorded.data:
+                entry.attrs["default"] = "data"
+            entry["recorded"] = h5py.ExternalLink(link, "/entry")
+            _write_channels(entry, spool, recorded, how, attachment)
+        with unfinished.open("rb") as whole:
+            os.fsync(whole.fileno())
+        os.link(unfinished, target)  # fails where somebody was quicker
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write_channels(
+    entry: h5py.Group | None, spool: Spool, recorded: Recorded, how: How, attachment: Attachment
+) -> None:
+    """Without an entry nothing is written, but everything is reckoned."""
+    raw = per_frame = None
+    if entry is not None:
+        raw, per_frame = entry.create_group("values"), entry.create_group("per_frame")
+        raw.attrs["NX_class"] = per_frame.attrs["NX_class"] = "NXcollection"
+        per_frame.attrs["by"], per_frame.attrs["frame_time"] = how.by, recorded.time
+    for (name, channel), dataset in zip(
+        spool.channels.items(), safe_names(list(spool.channels)), strict=True
+    ):
+        told = Attached(
+            name=name, dataset=dataset, by_frame=channel.rows["frame"], by_time=channel.rows["time"],
+            problem=channel.conflict,
+        )  # fmt: skip
+        attachment.channels.append(told)
+        if not told.problem:
+            _write_channel(raw, per_frame, _Rows.of(spool, channel, how), recorded, how, told)
+
+
+@dataclass
+class _Rows:
+    """All of a channel's values; those by time sorted by it."""
+
+    numbers: Ints
+    by_number: npt.NDArray[Any]
+    times: Ints
+    by_time: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, spool: Spool, channel: Channel, how: How) -> "_Rows":
+        numbers, values = spool.read(channel, "frame")
+        times, timed = spool.read(channel, "time")
+        if not len(numbers):
+            values = timed[:0]
+        if not len(times):
+            timed = values[:0]
+        times = times + round(how.offset_s * 1e9)
+        if len(times) and (np.diff(times) < 0).any():
+            order = np.argsort(times, kind="stable")
+            times, timed = times[order], timed[order]
+        return cls(numbers, values, times, timed)
+
+
+def _write_channel(
+    raw: h5py.Group | None,
+    per_frame: h5py.Group | None,
+    rows: _Rows,
+    recorded: Recorded,
+    how: How,
+    told: Attached,
+) -> None:
+    column, valid = joined(rows, recorded, how)
+    told.frames = int(valid.sum())
+    told.outside = int((rows.numbers >= recorded.frames).sum())
+    if raw is None or per_frame is None:
+        return
+    log = raw.create_group(told.dataset)
+    log.attrs["NX_class"], log.attrs["channel"] = "NXlog", told.name
+    if len(rows.times):
+        time = _dataset(log, "time", rows.times)
+        time.attrs["units"], time.attrs["start"] = "ns", "1970-01-01T00:00:00Z"
+        _dataset(log, "value", rows.by_time)
+    if len(rows.numbers):
+        _dataset(log, "frame_number", rows.numbers)
+        _dataset(log, "frame_value", rows.by_number)
+    dataset = _dataset(per_frame, told.dataset, column)
+    dataset.attrs["channel"], dataset.attrs["frames_without_value"] = told.name, len(valid) - told.frames
+    dataset.attrs["values_outside"] = told.outside
+    if not valid.all():
+        _dataset(per_frame, f"{told.dataset}_valid", valid.astype(np.uint8))
+
+
+def joined(rows: _Rows, recorded: Recorded, how: How) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """A value for each frame, and which frames have one. A value by number goes before one by time."""
+    max_age_ns = None if how.max_age_s is None else round(how.max_age_s * 1e9)
+    numbered = by_number(recorded.frames, rows.numbers)
+    if how.by == "linear" and rows.by_time.dtype.kind != "S" and len(rows.times):
+        column, valid = linear(recorded.times, rows.times, rows.by_time, max_age_ns)
+    else:
+        chosen = by_time(recorded.times, rows.times, "previous" if how.by == "linear" else how.by, max_age_ns)
+        column, valid = _taken(rows.by_time, chosen)
+    have = numbered >= 0
+    if have.any():
+        kind = np.result_type(column.dtype, rows.by_number.dtype)
+        column = column.astype(kind, copy=False)
+        column[have] = rows.by_number[numbered[have]]
+        valid = valid | have
+    return column, valid
+
+
+def _taken(values: npt.NDArray[Any], choice: Ints) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    valid = choice >= 0
+    if valid.all() and len(values):
+        return values[choice], valid
+    column = np.zeros((len(choice), *values.shape[1:]), values.dtype)
+    if column.dtype.kind == "f":
+        column[...] = np.nan
+    column[valid] = values[choice[valid]]
+    return column, valid
+
+
+def _dataset(group: h5py.Group, name: str, values: npt.NDArray[Any]) -> h5py.Dataset:
+    if values.dtype.kind == "S":
+        kind = h5py.string_dtype("utf-8", max(1, values.dtype.itemsize))
+        return group.create_dataset(name, data=values.astype(kind), dtype=kind)
+    return group.create_dataset(name, data=values)
+
+
+def safe_names(names: list[str]) -> list[str]:
+    """Names as NeXus has them, each another one, also with _valid behind."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        stem = name if _NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9_]", "_", name)[:63]
+        safe, number = stem, 1
+        while safe in taken or f"{safe}_valid" in taken or safe.removesuffix("_valid") in taken - {safe}:
+            number += 1
+            safe = f"{stem[:56]}_{number}"
+        taken.add(safe)
+        found.append(safe)
+    return found
+
+
+def summary(attachment: Attachment) -> list[str]:
+    """A line each, for people."""
+    lines = [f"{attachment.frames} frames, times: {attachment.time}", *attachment.notes]
+    for channel in attachment.channels:
+        came = f"{channel.by_frame} values by frame, {channel.by_time} by time"
+        if channel.problem:
+            lines.append(f"{one_short_line(channel.name)}: left out: {channel.problem}")
+            continue
+        outside = f", {channel.outside} of frames that are not there" if channel.outside else ""
+        lines.append(f"{one_short_line(channel.name)}: {came}{outside}; {channel.frames} frames have one")
+    return lines

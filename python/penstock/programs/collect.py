@@ -1,0 +1,240 @@
+"""Takes values from any number of clients and appends them to a journal (docs/reference/values.md)."""
+
+import asyncio
+import contextlib
+import hmac
+import signal
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cbor2
+
+from penstock.client.crc32c import crc32c
+from penstock.client.wire import HEADER_BYTES, Kind, message, self_described
+from penstock.files.journal import JournalWriter
+from penstock.model.errors import PenstockError
+from penstock.model.values import CHANNELS_MAX, MESSAGE_BYTES_MAX, BatchError, parse_batch
+
+_HEAD = struct.Struct("<4sHHIIQQII20xI")
+_HELLO_BYTES_MAX, _HELLO_S, _SILENCE_S = 64 << 10, 5.0, 30.0
+_CONNECTIONS_MAX = 256
+_READ_OVER_BYTES_MAX = 16 << 20
+
+
+class _GoneError(Exception):
+    """The connection ends; the text goes to the client, where there is one."""
+
+
+@dataclass
+class Counts:
+    """Since the start."""
+
+    connections: int = 0
+    batches: int = 0
+    values: int = 0
+    refused: int = 0
+
+
+class Collector:
+    """One journal. Everything happens on the event loop: storage that is slow holds the senders back."""
+
+    def __init__(self, journal: JournalWriter, token: str | None, sync_s: float) -> None:
+        self._journal, self._token, self._sync_s = journal, token, sync_s
+        self._channels: set[str] = set()
+        self._failed = ""
+        self.counts = Counts()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, host: str, port: int, on_listening: Callable[[int], None]) -> None:
+        """Until SIGINT or SIGTERM. The journal is closed by the caller."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        try:
+            server = await asyncio.start_server(self._serve, host, port, limit=1 << 20)
+        except OSError as error:
+            raise PenstockError(f"cannot listen on {host}:{port}: {error}", "name another port") from error
+        async with server:
+            on_listening(server.sockets[0].getsockname()[1])
+            while not stop.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), self._sync_s or 1.0)
+                self._sync()
+            server.close()
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _sync(self) -> None:
+        try:
+            self._journal.sync()
+        except OSError as error:
+            # What was lost is not known: nothing more is acknowledged.
+            self._failed = f"the journal could not be synced: {error}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        answer = _Answers(writer)
+        try:
+            if len(self._tasks) > _CONNECTIONS_MAX:
+                raise _GoneError(f"there are {_CONNECTIONS_MAX} connections already")
+            self.counts.connections += 1
+            await self._converse(reader, answer)
+        except _GoneError as problem:
+            if str(problem):
+                with contextlib.suppress(OSError, TimeoutError):
+                    await answer.error(0, "refused", str(problem))
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError, TimeoutError):
+                await answer.send(Kind.BYE, {"type": "bye"})
+        except (OSError, EOFError, TimeoutError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, answer: "_Answers") -> None:
+        try:
+            async with asyncio.timeout(_HELLO_S):
+                kind, _, text = await _message(reader, await reader.readexactly(HEADER_BYTES), hello=True)
+        except TimeoutError as problem:
+            raise _GoneError(f"no hello within {_HELLO_S:g} s") from problem
+        self._greet(kind, text)
+        await answer.send(Kind.HELLO, {"type": "hello", "name": "penstock collect"})
+        while True:
+            head = await reader.readexactly(HEADER_BYTES)
+            try:
+                async with asyncio.timeout(_SILENCE_S):
+                    kind, sequence, text = await _message(reader, head)
+            except TimeoutError as problem:
+                raise _GoneError(f"silence for {_SILENCE_S:g} s within a message") from problem
+            if kind is Kind.BYE:
+                return
+            code, problem_text = self._take(kind, text)
+            if code:
+                self.counts.refused += 1
+                await answer.error(sequence, code, problem_text)
+            else:
+                await answer.send(Kind.ACK, {"type": "ack", "sequence": sequence})
+
+    def _greet(self, kind: Kind, text: bytes | str) -> None:
+        if kind is not Kind.HELLO or isinstance(text, str):
+            raise _GoneError("hello comes first")
+        try:
+            fields = cbor2.loads(text.removeprefix(b"\xd9\xd9\xf7"))
+            given = fields.get("token") or ""
+        except Exception as problem:  # whatever a decoder makes of hostile bytes
+            raise _GoneError("the hello is no map in CBOR") from problem
+        if self._token is not None and not (
+            isinstance(given, str)
+            and hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+        ):
+            raise _GoneError("the token is wrong")
+
+    def _take(self, kind: Kind, text: bytes | str) -> tuple[str, str]:
+        """Appends a batch; what is wrong otherwise, as a code and a text."""
+        if isinstance(text, str):
+            return "malformed", text
+        if kind is not Kind.VALUES:
+            return "unsupported", f"a message {kind.name.lower()}; values or bye is expected"
+        try:
+            batch = parse_batch(text)
+        except BatchError as problem:
+            return "malformed", str(problem)
+        names = {name for group in batch.groups for name in group.columns} - self._channels
+        if len(self._channels) + len(names) > CHANNELS_MAX:
+            return "too_large", f"more than {CHANNELS_MAX} channels in a journal"
+        if problem_text := self._append(text):
+            return "storage", problem_text
+        self._channels |= names
+        self.counts.batches += 1
+        self.counts.values += batch.values
+        return "", ""
+
+    def _append(self, text: bytes) -> str:
+        """What keeps it from being in the journal; empty where it is."""
+        if self._failed:
+            return self._failed
+        try:
+            self._journal.append(text)
+        except OSError as error:
+            return f"{self._journal.path.name} cannot be written: {error.strerror}"
+        if not self._sync_s:
+            self._sync()
+        return self._failed
+
+
+class _Answers:
+    """A client that does not read its answers is not read from."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer, self._sequence = writer, 0
+
+    async def send(self, kind: Kind, fields: dict[str, Any]) -> None:
+        self._writer.write(message(kind, self._sequence, self_described(fields)))
+        self._sequence += 1
+        async with asyncio.timeout(_SILENCE_S):
+            await self._writer.drain()
+
+    async def error(self, sequence: int, code: str, text: str) -> None:
+        await self.send(
+            Kind.ERROR, {"type": "error", "sequence": sequence, "code": code, "message": text[:1000]}
+        )
+
+
+async def _message(
+    reader: asyncio.StreamReader, head: bytes, *, hello: bool = False
+) -> tuple[Kind, int, bytes | str]:
+    """Kind, sequence number, and the CBOR part, or what is wrong with it. _GoneError: framing is lost."""
+    magic, version, kind, _, size, pixels, sequence, crc, _, head_crc = _HEAD.unpack(head)
+    if magic != b"PNST" or crc32c(head[:60]) != head_crc:
+        raise _GoneError("this is no message of Penstock's protocol, or its header is damaged")
+    if version != 1 or kind not in Kind.__members__.values():
+        raise _GoneError(f"a message of version {version} and kind {kind}")
+    limit = _HELLO_BYTES_MAX if hello else MESSAGE_BYTES_MAX
+    if hello and size + pixels > limit:
+        raise _GoneError(f"a hello of {size + pixels} bytes; at most {limit} are possible")
+    if size + pixels > _READ_OVER_BYTES_MAX:
+        raise _GoneError(f"a message of {size + pixels} bytes; at most {limit} are possible")
+    if size > limit or pixels:
+        rest = size + pixels
+        while rest:
+            rest -= len(await reader.readexactly(min(rest, 1 << 16)))
+        return (
+            Kind(kind),
+            sequence,
+            f"{size} bytes and {pixels} of pixels; at most {limit} and 0 are possible",
+        )
+    text = await reader.readexactly(size)
+    if crc32c(text) != crc:
+        return Kind(kind), sequence, "the checksum of the message is wrong"
+    return Kind(kind), sequence, text
+
+
+def collect(
+    folder: Path,
+    host: str,
+    port: int,
+    token: str | None,
+    sync_s: float,
+    on_listening: Callable[[int, Path], None],
+) -> tuple[Path, Counts]:
+    """Until SIGINT or SIGTERM; the journal and what is in it."""
+    journal = JournalWriter(folder)
+    try:
+        collector = Collector(journal, token, sync_s)
+        asyncio.run(collector.run(host, port, lambda bound: on_listening(bound, journal.path)))
+    finally:
+        try:
+            journal.close()
+        except OSError as error:
+            raise PenstockError(
+                f"{journal.path} could not be synced: {error}", "check the storage"
+            ) from error
+    return journal.path, collector.counts
