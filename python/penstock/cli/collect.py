@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import out, reports_errors, warn
+from penstock.cli.common import err, out, reports_errors
 from penstock.model.configuration import TOKEN_VARIABLE, read_token
-from penstock.model.errors import UsageError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.units import is_loopback, split_address
-from penstock.programs.collect import collect
+from penstock.programs.collect import Counts, collect
+from penstock.report.progress import ProgressView
 
 PORT = 9930
 
@@ -50,12 +51,24 @@ def collect_command(
     if dry_run:
         out().print(f"would listen on {host}:{port} and write a journal into {folder}", markup=False)
         return
-    path, counts = collect(
-        folder,
-        host,
-        port,
-        token,
-        sync,
-        lambda bound, path: warn(f"listening on {host}:{bound}, journal {path}"),
-    )
-    warn(f"{path}: {counts.values} values in {counts.batches} batches, {counts.refused} refused")
+    with ProgressView(err()) as view:
+        path, counts = collect(
+            folder,
+            host,
+            port,
+            token,
+            sync,
+            lambda bound, path: view.say(f"listening on {host}:{bound}, journal {path}"),
+            lambda counts: view.update("collecting", 0, 0, counts_text(counts)),
+        )
+        view.finish(str(path), counts_text(counts))
+    if counts.problem:
+        raise PenstockError(
+            counts.problem, "look at the storage, and start the collector anew: senders go on"
+        )
+
+
+def counts_text(counts: Counts) -> str:
+    """ "1200 values in 12 batches, 0 refused"."""
+    text = f"{counts.values} values in {counts.batches} batches, {counts.refused} refused"
+    return text + (f"; PROBLEM: {counts.problem}" if counts.problem else "")

@@ -5,8 +5,9 @@ import contextlib
 import hmac
 import signal
 import struct
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ _HEAD = struct.Struct("<4sHHIIQQII20xI")
 _HELLO_BYTES_MAX, _HELLO_S, _SILENCE_S = 64 << 10, 5.0, 30.0
 _CONNECTIONS_MAX = 256
 _READ_OVER_BYTES_MAX = 16 << 20
+_TICK_S = 1.0
 
 
 class _GoneError(Exception):
@@ -36,6 +38,7 @@ class Counts:
     batches: int = 0
     values: int = 0
     refused: int = 0
+    problem: str = ""  # of the storage: nothing more is taken
 
 
 class Collector:
@@ -44,12 +47,17 @@ class Collector:
     def __init__(self, journal: JournalWriter, token: str | None, sync_s: float) -> None:
         self._journal, self._token, self._sync_s = journal, token, sync_s
         self._channels: set[str] = set()
-        self._failed = ""
         self.counts = Counts()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, host: str, port: int, on_listening: Callable[[int], None]) -> None:
-        """Until SIGINT or SIGTERM. The journal is closed by the caller."""
+    async def run(
+        self,
+        host: str,
+        port: int,
+        on_listening: Callable[[int], None],
+        on_progress: Callable[[Counts], None],
+    ) -> None:
+        """Until SIGINT or SIGTERM. The caller closes the journal. Progress is told when there is some."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -60,10 +68,16 @@ class Collector:
             raise PenstockError(f"cannot listen on {host}:{port}: {error}", "name another port") from error
         async with server:
             on_listening(server.sockets[0].getsockname()[1])
+            synced, told = time.monotonic(), replace(self.counts)
             while not stop.is_set():
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), self._sync_s or 1.0)
-                self._sync()
+                    await asyncio.wait_for(stop.wait(), min(self._sync_s or _TICK_S, _TICK_S))
+                if time.monotonic() - synced >= self._sync_s:
+                    self._sync()
+                    synced = time.monotonic()
+                if told != self.counts:
+                    on_progress(self.counts)
+                    told = replace(self.counts)
             server.close()
             for task in list(self._tasks):
                 task.cancel()
@@ -74,7 +88,7 @@ class Collector:
             self._journal.sync()
         except OSError as error:
             # What was lost is not known: nothing more is acknowledged.
-            self._failed = f"the journal could not be synced: {error}"
+            self.counts.problem = f"the journal could not be synced: {error}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -159,15 +173,15 @@ class Collector:
 
     def _append(self, text: bytes) -> str:
         """What keeps it from being in the journal; empty where it is."""
-        if self._failed:
-            return self._failed
+        if self.counts.problem:
+            return self.counts.problem
         try:
             self._journal.append(text)
         except OSError as error:
             return f"{self._journal.path.name} cannot be written: {error.strerror}"
         if not self._sync_s:
             self._sync()
-        return self._failed
+        return self.counts.problem
 
 
 class _Answers:
@@ -224,12 +238,13 @@ def collect(
     token: str | None,
     sync_s: float,
     on_listening: Callable[[int, Path], None],
+    on_progress: Callable[[Counts], None],
 ) -> tuple[Path, Counts]:
     """Until SIGINT or SIGTERM; the journal and what is in it."""
     journal = JournalWriter(folder)
     try:
         collector = Collector(journal, token, sync_s)
-        asyncio.run(collector.run(host, port, lambda bound: on_listening(bound, journal.path)))
+        asyncio.run(collector.run(host, port, lambda bound: on_listening(bound, journal.path), on_progress))
     finally:
         try:
             journal.close()
