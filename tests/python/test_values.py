@@ -2,8 +2,6 @@
 
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import hdf5plugin  # noqa: F401
 import numpy as np
 import pytest
 import silx.io.utils
+from collector import Collector, batches_of
 from conftest import Record
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,26 +29,6 @@ silx_open: Any = silx.io.utils.open
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 VALUES = 9
 GOLDEN = Path(__file__).resolve().parents[1] / "corpus" / "values" / "v1.pnval"
-
-
-class Collector:
-    """`penstock collect` as a process."""
-
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "collect", "--folder", str(folder), *options],
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self.process.stderr is not None
-        line = self.process.stderr.readline()
-        assert line.startswith("listening on "), line
-        self.address = line.split()[2].rstrip(",")
-        self.journal = Path(line.split("journal ")[1].strip())
-
-    def stop(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        self.process.communicate(timeout=30)
-        return self.process.returncode
 
 
 Collect = Callable[..., Collector]
@@ -69,10 +48,6 @@ def collect(tmp_path: Path) -> Iterator[Collect]:
         if each.process.poll() is None:
             each.process.kill()
         each.process.communicate(timeout=30)
-
-
-def batches_of(path: Path) -> list[Any]:
-    return list(read_journal(JournalState(path)))
 
 
 def batch(number: int, **changed: Any) -> dict[str, Any]:

@@ -118,6 +118,7 @@ COMMANDS = {
         examples=[
             "penstock collect --folder data",
             "penstock collect --folder data --listen 10.1.2.3:9930 --token-file token.txt",
+            "penstock collect --folder data --pva RING:Current --pva BL1:Stage:X",
         ],
     ),
     "attach": Later(

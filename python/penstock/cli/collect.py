@@ -30,6 +30,13 @@ def collect_command(
         float,
         typer.Option(metavar="SECONDS", min=0, max=3600, help="How often to sync; 0: before each answer."),
     ] = 1.0,
+    pva: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHANNEL",
+            help="Take this EPICS channel's values too, over pvAccess, with its own times; repeatable.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False,
 ) -> None:
     """Take values (positions, currents, temperatures) from any number of clients into a journal.
@@ -49,7 +56,12 @@ def collect_command(
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder", "make it, or name another one")
     if dry_run:
-        out().print(f"would listen on {host}:{port} and write a journal into {folder}", markup=False)
+        watch = f" and watch {', '.join(pva)}" if pva else ""
+        out().print(
+            f"would listen on {host}:{port}{watch}, and write a journal into {folder}",
+            markup=False,
+            soft_wrap=True,
+        )
         return
     with ProgressView(err()) as view:
         path, counts = collect(
@@ -60,6 +72,8 @@ def collect_command(
             sync,
             lambda bound, path: view.say(f"listening on {host}:{bound}, journal {path}"),
             lambda counts: view.update("collecting", 0, 0, counts_text(counts)),
+            pva or [],
+            view.say,
         )
         view.finish(str(path), counts_text(counts))
     if counts.problem:

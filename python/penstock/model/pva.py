@@ -137,3 +137,11 @@ class PvaPlan(PvaSettings):
     def without_token(self) -> "PvaPlan":
         """To be shown."""
         return self.model_copy(update={"token": None if self.token is None else "…"})
+
+
+class ValuesPlan(Plan):
+    """What the process runs that sends values of channels to a collector."""
+
+    channels: list[str] = Field(min_length=1, max_length=10_000)
+    to: str  # HOST:PORT
+    token: str | None = None

@@ -6,7 +6,7 @@ import hmac
 import signal
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,17 @@ from penstock.client.crc32c import crc32c
 from penstock.client.wire import HEADER_BYTES, Kind, message, self_described
 from penstock.files.journal import JournalWriter
 from penstock.model.errors import PenstockError
+from penstock.model.pva import ValuesPlan
 from penstock.model.values import CHANNELS_MAX, MESSAGE_BYTES_MAX, BatchError, parse_batch
+from penstock.programs.process import LogLine, Program
+from penstock.programs.pva import require_p4p
 
 _HEAD = struct.Struct("<4sHHIIQQII20xI")
 _HELLO_BYTES_MAX, _HELLO_S, _SILENCE_S = 64 << 10, 5.0, 30.0
 _CONNECTIONS_MAX = 256
 _READ_OVER_BYTES_MAX = 16 << 20
 _TICK_S = 1.0
+_SOURCE_S = 10.0  # for what it still holds
 
 
 class _GoneError(Exception):
@@ -56,8 +60,10 @@ class Collector:
         port: int,
         on_listening: Callable[[int], None],
         on_progress: Callable[[Counts], None],
+        on_stop: Callable[[], None],
     ) -> None:
-        """Until SIGINT or SIGTERM. The caller closes the journal. Progress is told when there is some."""
+        """Until SIGINT or SIGTERM. The caller closes the journal. Progress is told when there is some;
+        what `on_stop` ends, in a thread, may send until it has ended."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -78,6 +84,7 @@ class Collector:
                 if told != self.counts:
                     on_progress(self.counts)
                     told = replace(self.counts)
+            await asyncio.to_thread(on_stop)
             server.close()
             for task in list(self._tasks):
                 task.cancel()
@@ -231,6 +238,30 @@ async def _message(
     return Kind(kind), sequence, text
 
 
+class Epics:
+    """The process that watches channels, where there are some."""
+
+    def __init__(self, channels: Sequence[str], token: str | None, on_log: LogLine | None) -> None:
+        self._channels, self._token, self._on_log = list(channels), token, on_log
+        self._program: Program | None = None
+        self.problem = ""
+
+    def start(self, host: str, port: int) -> None:
+        if not self._channels:
+            return
+        # A server on all addresses is reached at this one.
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        to = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        plan = ValuesPlan(channels=self._channels, to=to, token=self._token)
+        self._program = Program("penstock-pva", plan, on_log=self._on_log, module="penstock.pva.values")
+
+    def stop(self) -> None:
+        program, self._program = self._program, None
+        if program is not None and program.stop(_SOURCE_S):
+            last = program.failure or (program.log[-1] if program.log else "it failed")
+            self.problem = f"not all values of EPICS channels are there: {last}"
+
+
 def collect(
     folder: Path,
     host: str,
@@ -239,13 +270,24 @@ def collect(
     sync_s: float,
     on_listening: Callable[[int, Path], None],
     on_progress: Callable[[Counts], None],
+    channels: Sequence[str] = (),
+    on_log: LogLine | None = None,
 ) -> tuple[Path, Counts]:
-    """Until SIGINT or SIGTERM; the journal and what is in it."""
+    """Until SIGINT or SIGTERM; the journal and what is in it. `channels` are EPICS's, over pvAccess."""
+    if channels:
+        require_p4p()
     journal = JournalWriter(folder)
+    collector, epics = Collector(journal, token, sync_s), Epics(channels, token, on_log)
+
+    def begin(bound: int) -> None:
+        on_listening(bound, journal.path)
+        epics.start(host, bound)
+
     try:
-        collector = Collector(journal, token, sync_s)
-        asyncio.run(collector.run(host, port, lambda bound: on_listening(bound, journal.path), on_progress))
+        asyncio.run(collector.run(host, port, begin, on_progress, epics.stop))
+        collector.counts.problem = collector.counts.problem or epics.problem
     finally:
+        epics.stop()
         try:
             journal.close()
         except OSError as error:
