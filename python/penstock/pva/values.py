@@ -95,7 +95,8 @@ class Source:
 def value_of(update: Any) -> Any:
     """A number (also of an enumeration), a text or an array of numbers; None where it is nothing of these."""
     if isinstance(update, str):
-        return str(update.raw["value"])  # its own text has the time in front
+        ntstr: Any = update
+        return str(ntstr.raw["value"])  # its own text has the time in front
     if isinstance(update, bool | int | float | np.number | np.bool_):
         return update + 0
     if isinstance(update, np.ndarray) and update.dtype.kind in "biuf":
