@@ -43,7 +43,7 @@ def _journal(folder: Path, frames: int, by: str) -> Path:
     return writer.path
 
 
-def _attach(series: Path, journal: Path, output: Path, frames: int) -> Sample:
+def _attach(series: Path, journal: Path, output: Path) -> Sample:
     began = time.perf_counter()
     attach(series, [journal], output, How(), dry_run=False)
     seconds = time.perf_counter() - began
@@ -75,7 +75,7 @@ def join(context: Context) -> list[Result]:
     for by in ("frame", "time"):
         journal = _journal(context.tmpfs, frames, by)
         subjects: dict[str, Subject] = {
-            "attach": partial(_attach, series, journal, output, frames),
+            "attach": partial(_attach, series, journal, output),
             "floor": partial(_floor, output, frames, by),
         }
         samples = interleaved(f"values by {by}", subjects, context.repetitions)

@@ -45,13 +45,12 @@ bool fits(Number number) {
 
 template <typename Integer, typename Number>
 bool encode_integer(Number number, std::byte* out) {
-  const bool fitting = fits<Integer>(number);
-  const auto integer = fitting ? static_cast<Integer>(number) : Integer{0};
-  store_le(out, integer);
-  if constexpr (std::is_integral_v<Number>)
-    return fitting;
-  else
-    return fitting && static_cast<double>(integer) == number;
+  bool fitting = fits<Integer>(number);
+  // Half a number would look like a whole one.
+  if constexpr (!std::is_integral_v<Number>)
+    fitting = fitting && static_cast<double>(static_cast<Integer>(number)) == number;
+  store_le(out, fitting ? static_cast<Integer>(number) : Integer{0});
+  return fitting;
 }
 
 template <typename Number>

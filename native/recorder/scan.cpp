@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <unordered_set>
 
 #include "recorder/nexus_tree.hpp"
 
@@ -141,15 +142,14 @@ Result<std::vector<std::uint64_t>> table_from(const json& object, const ScanConf
                std::min(points, table_max));
   const auto shape = scan.shape();
   std::vector<std::uint64_t> table;
-  std::vector<bool> taken(points);
+  std::unordered_set<std::uint64_t> taken;  // its memory is that of the table, however many points there are
   for (const auto& each : *found) {
     const auto place = each.is_number_unsigned() ? std::optional(each.get<std::uint64_t>()) : place_in(each, shape);
     if (!place || *place >= points)
       return bad(where, ".table[{}] is {}; from 0 to {} is possible, or a list with an index for each axis",
                  table.size(), shown(each), points - 1);
-    if (taken[*place])
+    if (!taken.insert(*place).second)
       return bad(where, ".table[{}] is {}, a place that another trigger has", table.size(), shown(each));
-    taken[*place] = true;
     table.push_back(*place);
   }
   return table;

@@ -16,6 +16,7 @@ namespace {
 
 /// An open-ended series may leave this many numbers out; more is taken for a wrong number.
 constexpr std::uint64_t gap_frames_max = 1'000'000;
+constexpr std::uint64_t damage_reach = 1024;  // of a damaged frame beyond the last one, in a series with an open end
 constexpr std::size_t rows_a_batch = 8192;
 /// A segment from here on is written though it is not full when no frame waits: its header and
 /// padding, 8 KiB, are less than a hundredth of it.
@@ -367,8 +368,8 @@ void SeriesFile::drop(FrameNumber number) {
 }
 
 void SeriesFile::damage(FrameNumber number, std::optional<std::uint32_t> element) {
-  // A number that nothing bears out does not lengthen a series.
-  const auto end = series_.frames > 0 ? series_.frames : ledger_.end();
+  // A number far off, which nothing bears out, does not lengthen a series.
+  const auto end = series_.frames > 0 ? series_.frames : ledger_.end() + damage_reach;
   if (value(number) >= end) return;
   ledger_.damaged(number,
                   element && *element < mosaic_.elements() ? std::optional(part_of(0, *element)) : std::nullopt);

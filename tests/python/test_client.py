@@ -373,6 +373,8 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
         ({"metadata": {"type": "x"}}, "metadata sets type"),
         ({"metadata": {"channels": ["x"]}}, "for channels of the series"),
         ({"element": (1, 2, 2)}, "element 2 of a grid"),
+        ({"element": (-2, -3, 1)}, "-2 is no count"),
+        ({"element": (2.5, 2, 4)}, "2.5 is no count"),
         ({"resend_bytes": 0}, "resend_bytes is 0"),
     ]
     for options, why in cases:

@@ -1,5 +1,6 @@
 """`penstock.client` beside made-up recorders: what real ones never or seldom say."""
 
+import contextlib
 import ctypes
 import socket
 import struct
@@ -15,6 +16,7 @@ from plain_client import ACK, CLOSED, ERROR, HELLO, crc32c, message
 from test_client import images_of, small
 
 from penstock.client import ClientError, FramesRefusedError
+from penstock.client.connection import Connection
 
 
 @contextmanager
@@ -139,6 +141,25 @@ def test_a_refusal_after_an_acknowledgement_that_covers_it_is_told() -> None:
             series.close()
     assert (series.acknowledged, series.waiting) == (2, 0)
     assert [refusal.number for refusal in series.refused] == [1]
+
+
+def test_what_comes_without_end_is_not_listened_to_without_end() -> None:
+    """And ends where it is no message of the protocol."""
+
+    def answer(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection.sendall(b"\xff" * (1 << 20))
+
+    with made_up_recorder(answer) as address:
+        host, port = address.rsplit(":", 1)
+        connection = Connection((host, int(port)), 5, 5, lambda _: None)
+        try:
+            with pytest.raises(ClientError, match="no message of a recorder"):
+                connection.wait(5)
+            assert len(connection._received) <= 1 << 20
+        finally:
+            connection.close()
 
 
 def test_a_recorder_that_never_answers_the_start_is_given_up() -> None:

@@ -79,6 +79,25 @@ def test_joining_overwrites_nothing(recorded_series: list[Path], run: Run, tmp_p
         JointFile.open(night, add=True).add([tmp_path / "open.h5"])
 
 
+def test_two_that_add_at_once_lose_nothing(recorded_series: list[Path], tmp_path: Path) -> None:
+    first, second = recorded_series
+    third = Path(shutil.copy(first, tmp_path / "third.h5"))
+    night, link = tmp_path / "night.h5", tmp_path / "link.h5"
+    JointFile.open(night, add=True).add([first])
+    with h5py.File(night, "r+") as file:
+        file.attrs["title"] = "beam time"
+        file.attrs["default"] = "entry_2"
+    link.symlink_to(night)
+    one, other = JointFile.open(night, add=True), JointFile.open(link, add=True)
+    one.add([second])
+    other.add([third])
+    with h5py.File(night) as file:
+        assert [file.get(name, getlink=True).filename for name in file] == ["s0.h5", "s1.h5", "third.h5"]
+        assert (file.attrs["title"], file.attrs["default"]) == ("beam time", "entry_2")
+        assert file.attrs["penstock_joined"] == 3
+    assert link.is_symlink()
+
+
 @pytest.fixture
 def recorded_series(record: Record, tmp_path: Path) -> list[Path]:
     recorder = record(tmp_path)

@@ -90,6 +90,12 @@ def test_mistakes_are_told_with_their_line(write: Write, tree: str, line: int, w
     assert what in found[0]
 
 
+# Three times as much with each line: without bound where merge keys are followed.
+MERGE_BOMB = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n}\n  <<: [*a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 30)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -97,6 +103,8 @@ def test_mistakes_are_told_with_their_line(write: Write, tree: str, line: int, w
         ("tree: {x: {constant: 1}}", "no dataset has the frames"),
         ("tree: [", "is not YAML"),
         ("tree: {a: &a {}, b: *a}", "aliases (*name) are not supported"),
+        ("tree: {a: &a {}, b: {<<: *a}}", "aliases (*name) are not supported"),
+        (MERGE_BOMB, "aliases (*name) are not supported"),
         ("tree:\n  a: {}\n  a: {}\n", "layout.yaml:2: the field `a` stands twice"),
         ("metadata: entry/x\ntree: {data: {frames: 0}}", "metadata is no path of a group: entry/x"),
         ("metadata: /data\ntree: {data: {frames: 0}}", "frames' values cannot go there: /data"),

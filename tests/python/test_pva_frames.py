@@ -89,6 +89,18 @@ def test_both_ways_to_number_types(number: int, dtype: str) -> None:
     assert np.array_equal(found.image, pixels)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("cut", [1, 4])
+def test_a_zlib_stream_without_its_checksum_is_damaged(cut: int) -> None:
+    data = np.frombuffer(compressed("zlib", image(7))[:-cut], np.uint8)
+    spoil = {
+        "value": ("ubyteValue", data),
+        "codec": {"name": "zlib", "parameters": 6},
+        "compressedSize": data.size,
+    }
+    with pytest.raises(BadFrameError, match="its end, with the checksum"):
+        _ = frame(codec="zlib", spoil=spoil).image
+
+
 def test_compressed_bytes_in_the_field_of_the_pixels() -> None:
     """As the converter for PVXS has them: the field's type is that of the pixels, and the end is garbage."""
     data = compressed("zlib", image(7))

@@ -14,6 +14,7 @@ from penstock.client.wire import HEADER_BYTES, Kind, ProtocolError, Reply, messa
 LOOK_INTERVAL_S = 0.001  # between looks for replies while sending
 _SEND_BUFFER_BYTES = 1 << 20
 _RECEIVE_BYTES = 64 << 10
+_RECEIVES_AT_ONCE = 16
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")  # not on Windows
 _HAS_POLL = hasattr(select, "poll")
 
@@ -110,24 +111,25 @@ class Connection:
     def receive(self) -> None:
         """Handles what has come, without waiting."""
         self._looked = time.monotonic()
-        lost = None
-        try:
-            while data := self._socket.recv(_RECEIVE_BYTES):
-                self._received += data
-                if len(data) < _RECEIVE_BYTES:
-                    break
-            else:
-                lost = LostError("the recorder closed the connection")
-        except BlockingIOError:
-            pass
-        except OSError as problem:
-            lost = LostError(str(problem))
-        try:
-            self._handle_received()
-        except ProtocolError as problem:
-            raise ClientError(f"this is no recorder of Penstock, or another version: {problem}") from problem
-        if lost is not None:
-            raise lost
+        # Whoever sends without end is not listened to without end.
+        for _ in range(_RECEIVES_AT_ONCE):
+            try:
+                data = self._socket.recv(_RECEIVE_BYTES)
+            except BlockingIOError:
+                return
+            except OSError as problem:
+                raise LostError(str(problem)) from problem
+            if not data:
+                raise LostError("the recorder closed the connection")
+            self._received += data
+            try:
+                self._handle_received()
+            except ProtocolError as problem:
+                raise ClientError(
+                    f"this is no recorder of Penstock, or another version: {problem}"
+                ) from problem
+            if len(data) < _RECEIVE_BYTES:
+                return
 
     def _handle_received(self) -> None:
         while len(self._received) >= HEADER_BYTES:

@@ -67,6 +67,11 @@ def user_data_of(
     if element is None:
         return None if user_data is None else dict(user_data)
     rows, columns, number = element
+    for part in element:
+        if isinstance(part, bool) or not isinstance(part, int) or part < 0:
+            raise FrameError(
+                f"element {element!r}: {part!r} is no count; rows, columns and number are expected"
+            )
     if not 0 <= number < rows * columns:
         raise FrameError(
             f"element {number} of a grid of {rows} × {columns}; 0 to {rows * columns - 1} is possible"

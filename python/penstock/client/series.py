@@ -237,6 +237,11 @@ class Series:
         return self._session.window.pixels_bytes
 
     @property
+    def refused_count(self) -> int:
+        """Frames that were refused; `refused` has the first thousand."""
+        return self._session.refused_count
+
+    @property
     def refused(self) -> list[Refusal]:
         """Frames that the recorder would not have, in the order of its answers; at most a thousand."""
         return self._session.refused

@@ -24,6 +24,7 @@ _WAIT_S = 0.1
 # Connections lost one after another without a word on the series: the recorder will not have it.
 _FRUITLESS_MAX = 5
 _REFUSALS_KEPT = 1000
+_REFUSAL_TEXT_MAX = 1000
 _RECENT = 4096  # frames whose numbers are known by their messages, whether acknowledged or not
 
 
@@ -315,4 +316,4 @@ class Session:
         number = frame.number if frame is not None else recent[1] if recent[0] == reply.sequence else -1
         self.refused_count += 1
         if len(self.refused) < _REFUSALS_KEPT:
-            self.refused.append(Refusal(number, reply.code, reply.text))
+            self.refused.append(Refusal(number, reply.code, reply.text[:_REFUSAL_TEXT_MAX]))

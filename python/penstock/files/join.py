@@ -1,6 +1,10 @@
 """A file that shows several series' files as its entries: links, no pixels."""
 
+import contextlib
+import fcntl
 import os
+import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,40 +22,49 @@ class JointFile:
     """The series in it, in the order in which they were added: entry_1, entry_2, …"""
 
     path: Path
+    extends: bool = False  # what others have added meanwhile is kept
     targets: list[tuple[str, str]] = field(default_factory=list)  # file, as the link has it, and entry
 
     @classmethod
     def open(cls, path: Path, *, add: bool) -> "JointFile":
         """What is there already, if `add`. A UsageError where `path` is a file that must stay as it is."""
         if not os.path.lexists(path):
-            return cls(path)
+            return cls(path, add)
         if not add:
             raise UsageError(f"{path} is there already and is not overwritten", "give another name, or --add")
+        path = path.resolve()  # of a link the file behind it is meant
+        return cls(path, add, cls._targets_in(path))
+
+    @staticmethod
+    def _targets_in(path: Path) -> list[tuple[str, str]]:
         with open_for_reading(path) as file:
             if attribute_of(file, JOINED) is None:
                 raise UsageError(f"{path} was not made by `penstock join`", "give another name")
             links = [file.get(f"entry_{number + 1}", getlink=True) for number in range(len(file))]
         if not all(isinstance(link, h5py.ExternalLink) for link in links):
             raise UsageError(f"{path} has entries that are not links", "give another name")
-        return cls(path, [(link.filename, link.path) for link in links])
+        return [(link.filename, link.path) for link in links]
 
     def add(self, files: list[Path]) -> None:
         """Writes the file anew, with these behind the others, and replaces it in one step.
 
-        Whoever has it open keeps what was there. A file that is in it already stays where it is.
+        Whoever has it open keeps what was there. A file that is in it already stays where it is. Others that
+        add to it at the same time wait for each other.
         """
-        targets = list(self.targets)
-        for path in files:
-            target = (self._seen_from_here(path), _entry_of(path))
-            if target not in targets:
-                targets.append(target)
+        added = [(self._seen_from_here(path), _entry_of(path)) for path in files]
+        with _one_at_a_time(self.path.parent):
+            if self.extends and os.path.lexists(self.path):
+                self.targets = self._targets_in(self.path)
+            self._replace(list(dict.fromkeys([*self.targets, *added])))
+
+    def _replace(self, targets: list[tuple[str, str]]) -> None:
         if len(targets) > _ENTRIES_MAX:
             raise UsageError(
                 f"{len(targets)} entries; at most {_ENTRIES_MAX} are possible", "make another file"
             )
-        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+        unfinished = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.partial")
         try:
-            _write(unfinished, targets)
+            _write(unfinished, targets, self.path if self.targets else None)
             if self.targets:
                 unfinished.replace(self.path)
             else:
@@ -87,10 +100,27 @@ def _entry_of(path: Path) -> str:
         return f"/{entries[0]}"
 
 
-def _write(path: Path, targets: list[tuple[str, str]]) -> None:
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Of those who add to files of a folder; on other machines where the file system knows locks."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _write(path: Path, targets: list[tuple[str, str]], before: Path | None) -> None:
+    """With the root's attributes of the file `before`, which may be others than Penstock's."""
     with h5py.File(path, "x", libver=("v110", "v110")) as file:
         file.attrs["NX_class"] = "NXroot"
-        file.attrs[JOINED] = len(targets)
         file.attrs["default"] = "entry_1"
+        if before is not None:
+            with open_for_reading(before) as old:
+                for name, value in old.attrs.items():
+                    file.attrs[name] = value
+        file.attrs[JOINED] = len(targets)
         for number, (name, entry) in enumerate(targets, 1):
             file[f"entry_{number}"] = h5py.ExternalLink(name, entry)

@@ -47,12 +47,13 @@ def parse_yaml(text: str, model: type[Model], name: str, page: str = _PAGE) -> M
     """As read_yaml, for text; `name` stands for the file in errors."""
     try:
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        if tree is not None:
+            # First of all: merge keys (<<) of aliases grow without bound where values are made of them.
+            _refuse_aliases_and_duplicates(tree, name)
         values = yaml.safe_load(text)
     # ValueError: the 45th of March, endless numbers
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UsageError(f"{name} is not YAML: {error}", f"see {page} for an example") from error
-    if tree is not None:
-        _refuse_aliases_and_duplicates(tree, name)
     if not text.strip():
         raise UsageError(f"{name} is empty", f"see {page} for an example")
     if values is None:

@@ -6,6 +6,7 @@ docs/reference/stream-v2.md.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import struct
@@ -77,6 +78,12 @@ def _zlib(payload: Payload, dtype: Dtype, shape: tuple[int, ...]) -> Array:
         raise BadFrameError(
             "value", f"{len(payload)} bytes", f"they are no zlib stream: {problem}"
         ) from problem
+    if len(raw) == raw_bytes and not expander.eof:  # the checksum is behind the last byte
+        with contextlib.suppress(zlib.error):
+            expander.decompress(expander.unconsumed_tail, 1)
+    if len(raw) == raw_bytes and (not expander.eof or expander.unused_data):
+        what = "there are bytes behind it" if expander.eof else "its end, with the checksum, is not there"
+        raise BadFrameError("value", f"{len(payload)} bytes", f"a zlib stream: {what}")
     return _array(raw, dtype, shape)
 
 

@@ -262,7 +262,7 @@ class SeriesSender:
             series.series.close()
         except ClientError as error:
             problem = str(error)
-        series.counts.refused = len(series.series.refused)
+        series.counts.refused = series.series.refused_count
         self._ended(series, why, problem)
 
     def _ended(self, series: OpenSeries, why: str, problem: str | None) -> None:

@@ -108,6 +108,8 @@ TEST(EncodeValue, SaysWhetherANumberIsKeptWhole) {
   const auto whole = [&](MetaValue value, ElementType type) { return encode_value(&value, {"x", type}, bytes); };
   EXPECT_TRUE(whole(2.0, ElementType::i64));
   EXPECT_FALSE(whole(2.5, ElementType::i64));
+  EXPECT_TRUE(std::all_of(std::begin(bytes), std::end(bytes), [](std::byte b) { return b == std::byte{0}; }))
+      << "2 would be taken for a value that came";
   EXPECT_FALSE(whole(std::int64_t{-1}, ElementType::u64));
   EXPECT_FALSE(whole(std::numeric_limits<std::uint64_t>::max(), ElementType::i64));
   EXPECT_FALSE(whole(std::numeric_limits<double>::quiet_NaN(), ElementType::i64));

@@ -195,6 +195,17 @@ TEST_F(RecorderTest, DroppedAndDamagedFramesStandInTheLedgerAndLiesAboutTheirNum
   EXPECT_EQ(end["damaged"], 1);
 }
 
+TEST_F(RecorderTest, DamagedFramesBehindTheLastGoodOneAreInTheLedger) {
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(0), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  recorder->damage("s1", FrameNumber{1});
+  recorder->damage("s1", FrameNumber{2});
+  finish(*recorder);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 2, 2}));
+  EXPECT_EQ(event("series_end")["damaged"], 2);
+}
+
 TEST_F(RecorderTest, ASegmentWorthAWriteDoesNotWaitForMoreFrames) {
   // Without a recorder, and so without its timer: nothing else would write these segments.
   auto one = series(2);
