@@ -120,10 +120,17 @@ def test_a_dry_run_shows_both(run: RunCommand, tmp_path: Path) -> None:
 
 
 def test_what_does_not_begin_beside_fails_the_command(run: RunCommand, tmp_path: Path) -> None:
-    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--beside", f"command -- {tmp_path}/none")
+    target, broken = tmp_path / "target", tmp_path / "broken"
+    target.mkdir()
+    broken.write_text("no program")
+    broken.chmod(0o755)
+    finished = run("bench", "frames", str(target), *FRAMES, "--beside", f"command -- {tmp_path}/none")
+    assert finished.returncode == 2, "before anything is written"
+    assert f"there is no program {tmp_path}/none" in finished.stderr
+    finished = run("bench", "frames", str(target), *FRAMES, "--beside", f"command -- {broken}")
     assert finished.returncode == 1
     assert "what was to run beside it did not" in finished.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(target.iterdir()) == []
 
 
 def test_what_ends_too_early_beside_makes_the_run_invalid(run: RunCommand, tmp_path: Path) -> None:
