@@ -218,8 +218,9 @@ def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
     result = valid_run(output.read_text(encoding="utf-8"))
     assert {check.name: check.outcome for check in result.checks}["generator in time"] == "failed"
     assert result.frames is not None
-    assert result.frames.jitter_ms.max >= 990
-    assert result.frames.latency_ms.max >= 990
+    # The first frame of the stall is due 10 ms after its beginning at the latest; figures have 0.4 %.
+    assert result.frames.jitter_ms.max >= 980
+    assert result.frames.latency_ms.max >= 980
 
 
 def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path) -> None:
