@@ -24,9 +24,11 @@ def write(
     direct: bool,
     burst: int = 1,
     laid_out: bool = True,
+    huge: bool = False,
 ) -> dict[str, float]:
     """`burst`: blocks that are handed over together, so that so many buffers are in turn.
-    Without `laid_out` the file grows as it is written, within the clock."""
+    Without `laid_out` the file grows as it is written, within the clock. With `huge` its buffers lie in
+    huge pages, as Penstock's do; see measure.huge_pages."""
     path.unlink(missing_ok=True)
     finished = run(
         [
@@ -45,6 +47,7 @@ def write(
             f"--iodepth_batch_complete_max={depth}",
             "--end_fsync=1",
             *([] if laid_out else ["--fallocate=none"]),
+            *(["--iomem=shmhuge"] if huge else []),
             "--output-format=json",
         ]
     )
@@ -94,7 +97,9 @@ def write_by_jobs(path: Path, total_bytes: int, *, jobs: int, direct: bool) -> d
     return {"bytes_per_s": part * jobs / seconds, "seconds": seconds}
 
 
-def write_files(folder: Path, total_bytes: int, *, jobs: int, direct: bool) -> dict[str, float]:
+def write_files(
+    folder: Path, total_bytes: int, *, jobs: int, direct: bool, huge: bool = False
+) -> dict[str, float]:
     """Each job writes a file of its own that grows, one block after the other, to fsync."""
     part = total_bytes // jobs // BLOCK_BYTES * BLOCK_BYTES
     finished = run(
@@ -109,6 +114,7 @@ def write_files(folder: Path, total_bytes: int, *, jobs: int, direct: bool) -> d
             f"--direct={int(direct)}",
             "--ioengine=psync",
             "--fallocate=none",
+            *(["--iomem=shmhuge"] if huge else []),
             "--end_fsync=1",
             "--group_reporting",
             "--output-format=json",

@@ -10,6 +10,7 @@ from typing import Any
 
 from measure.blocks import Subject, interleaved
 from measure.context import GIB, Context
+from measure.huge_pages import may_reserve_huge_pages, reserved_huge_pages
 from measure.machine import settle
 from measure.process import BenchmarkError, run_json
 from measure.results import Result, Sample, absolute, beside_best
@@ -25,6 +26,8 @@ JITTER_US_AT_MOST = 100.0
 PACED_SECONDS, PACED_HZ = 10, 1000
 AT_LEAST = 0.97
 QUEUE_DEPTH = 8
+# The buffers of a job of fio, and what it has beside them.
+_HUGE_PAGES_BYTES = 2 * QUEUE_DEPTH * fio.BLOCK_BYTES
 
 
 def run_plan(
@@ -106,11 +109,14 @@ def _streams(context: Context, folder: Path, total: int, ranks: int, direct: boo
     return {"bytes_per_s": total / _seconds(document["phases"][0])}
 
 
-def _fio(folder: Path, total: int, ranks: int, direct: bool) -> Sample:
+def _fio(folder: Path, total: int, ranks: int, direct: bool, huge: bool) -> Sample:
     settle()
-    if ranks > 1:
-        return fio.write_files(folder, total, jobs=ranks, direct=direct)
-    return fio.write(folder / "fio", total, engine="psync", depth=1, direct=direct, laid_out=False)
+    with reserved_huge_pages(_HUGE_PAGES_BYTES * ranks if huge else 0):
+        if ranks > 1:
+            return fio.write_files(folder, total, jobs=ranks, direct=direct, huge=huge)
+        return fio.write(
+            folder / "fio", total, engine="psync", depth=1, direct=direct, laid_out=False, huge=huge
+        )
 
 
 def _both_ways(context: Context, name: str, what: str, ranks: int) -> list[Result]:
@@ -122,15 +128,19 @@ def _both_ways(context: Context, name: str, what: str, ranks: int) -> list[Resul
         how = "direct" if direct else "buffered"
         subjects: dict[str, Subject] = {
             "penstock": partial(_streams, context, context.disk, total, ranks, direct),
-            "fio": partial(_fio, context.disk, total, ranks, direct),
         }
+        jobs = "" if ranks == 1 else f", numjobs={ranks}"
+        # A device takes what lies in huge pages in fewer pieces.
+        for huge in (False, True) if direct and may_reserve_huge_pages() else (False,):
+            peer = f"fio{jobs}, huge pages" if huge else f"fio{jobs}"
+            subjects[peer] = partial(_fio, context.disk, total, ranks, direct, huge)
         samples = interleaved(f"{name} {how}", subjects, context.repetitions)
         results.append(
             beside_best(
                 f"{name}/{how}",
                 f"{what}, 8 MiB a write, {how}, to fsync",
-                samples["penstock"],
-                {"fio" if ranks == 1 else f"fio, numjobs={ranks}": samples["fio"]},
+                samples.pop("penstock"),
+                samples,
                 at_least=AT_LEAST,
             )
         )
@@ -146,21 +156,31 @@ def _queued(context: Context) -> Result:
     total = context.bytes_of(WRITTEN_BYTES)
     context.need(context.disk, total)
 
-    def peer() -> Sample:
+    def peer(huge: bool) -> Sample:
         settle()
-        path = context.disk / "fio"
-        return fio.write(path, total, engine="io_uring", depth=QUEUE_DEPTH, direct=True, laid_out=False)
+        with reserved_huge_pages(_HUGE_PAGES_BYTES if huge else 0):
+            return fio.write(
+                context.disk / "fio",
+                total,
+                engine="io_uring",
+                depth=QUEUE_DEPTH,
+                direct=True,
+                laid_out=False,
+                huge=huge,
+            )
 
     subjects: dict[str, Subject] = {
-        "penstock": partial(_streams, context, context.disk, total, 1, True, QUEUE_DEPTH),
-        "fio": peer,
+        "penstock": partial(_streams, context, context.disk, total, 1, True, QUEUE_DEPTH)
     }
+    name = f"fio io_uring, depth {QUEUE_DEPTH}"
+    for huge in (False, True) if may_reserve_huge_pages() else (False,):
+        subjects[f"{name}, huge pages" if huge else name] = partial(peer, huge)
     samples = interleaved(f"load/write queue depth {QUEUE_DEPTH}", subjects, context.repetitions)
     return beside_best(
         "load/write/queued",
         f"one file, 8 MiB a write, {QUEUE_DEPTH} under way at once, direct, to fsync",
-        samples["penstock"],
-        {f"fio io_uring, depth {QUEUE_DEPTH}": samples["fio"]},
+        samples.pop("penstock"),
+        samples,
         at_least=AT_LEAST,
     )
 

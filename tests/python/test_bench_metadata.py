@@ -366,8 +366,22 @@ def test_conditions_that_make_figures_doubtful_are_named() -> None:
     forced = document_of(("file_create", 0, True, 11, 12), sync="each")
     assert outcomes(forced)["files forced to storage"] == "ok"
     assert "looked up in storage" not in outcomes(forced)
-    short = document_of(("file_create", 0, True, 0.5, 0.5), ("file_create", 1, True, 0.4, 0.4))
+    short = document_of(("file_create", 0, True, 0.01, 0.01), ("file_create", 1, True, 0.009, 0.009))
     assert outcomes(short)["long enough (file create)"] == "failed"
+    quick = document_of(("file_create", 0, True, 0.01, 0.01), ("file_create", 1, True, 0.01, 0.01))
+    assert outcomes(quick)["long enough (file create)"] == "warning"
+
+
+def test_an_operation_that_is_too_short_is_left_out_alone() -> None:
+    document = document_of(("file_create", 0, True, 11, 12), ("file_stat", 0, True, 0.01, 0.01))
+    assert isinstance(document.plan.workload, MetadataWorkload)
+    figures = metadata_figures(document)
+    checks = metadata_checks(document, document.plan.workload, figures, memory_file_system=True)
+    found = {check.name: check for check in checks}
+    assert found["long enough (file stat)"].outcome == "warning"
+    assert "left out" in found["long enough (file stat)"].actual
+    assert found["long enough (file create)"].outcome == "ok"
+    assert [operation.operation for operation in figures if operation.too_short] == ["file_stat"]
 
 
 def test_an_iteration_that_was_cut_short_has_no_rate() -> None:

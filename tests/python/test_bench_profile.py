@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from test_bench import valid_run
 
 from penstock.bench.profile import Sampled, class_of, parse_report, profile_of
+from penstock.bench.values import values_of
+from penstock.model.campaigns import Campaign
 from penstock.model.errors import PenstockError
 from penstock.programs.locate import find_program
 
@@ -129,6 +131,29 @@ def test_a_run_has_its_profile(run: RunCommand, tmp_path: Path) -> None:
     # What is written goes through the page cache, and is compared when it is read.
     assert result.profile.shares["copying"] > 0
     assert list(target.iterdir()) == []
+
+
+def test_a_campaign_has_a_value_for_each_kind_of_work(run: RunCommand, tmp_path: Path) -> None:
+    if not _perf_may_be_used(tmp_path):
+        pytest.skip("perf may not be used here")
+    target = tmp_path / "target"
+    target.mkdir()
+    (tmp_path / "cost.yaml").write_text(
+        "title: Cost\nworkload: stream\nparameters: {size: 256 MiB, transfer: 1 MiB, buffered: true}\n"
+        "blocks: 1\nprofile: true\n"
+        "views: [{kind: table, value: 'processor time: copying', rows: target}]\n"
+    )
+    # Two runs of a second have warnings, and may be invalid where the machine is busy.
+    finished = run(
+        "campaign", str(tmp_path / "cost.yaml"), "--target", str(target),
+        "--output", str(tmp_path / "cost.json"), "--yes", "--json",
+    )  # fmt: skip
+    assert finished.returncode in (0, 4), finished.stderr
+    campaign = Campaign.model_validate_json(finished.stdout)
+    values = values_of(campaign.runs[0].run)
+    kinds = {name: each.value for name, each in values.items() if name.startswith("processor time: ")}
+    assert kinds["processor time: copying"] > 0
+    assert sum(kinds.values()) == pytest.approx(values["processor time"].value)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy
 
 from penstock.bench.conditions import conditions_of, conditions_of_machine
 from penstock.bench.folder import BenchFolder, require_room, require_target
+from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.workloads import Job, NetworkJob, WorkloadParameters, parameters_of
 from penstock.model.campaign_files import CASES_MAX, CampaignFile
@@ -98,6 +99,7 @@ def plan_campaign(
         parameters=_shown(planned[0], file.parameters, factor),
         scale=factor,
         targets=list(targets),
+        profile=file.profile,
         views=file.views,
         seed=seed,
         blocks=file.blocks if blocks is None else blocks,
@@ -197,7 +199,7 @@ def require_targets(plan: CampaignPlan) -> None:
 def resumed(plan: CampaignPlan, document: Campaign) -> CampaignPlan:
     """`document` with the blocks of `plan`. A UsageError names in what it is another campaign."""
     wanted = plan.campaign
-    for field in ("name", "workload", "seed", "scale", "parameters", "targets", "cases"):
+    for field in ("name", "workload", "seed", "scale", "profile", "parameters", "targets", "cases"):
         mine, theirs = getattr(wanted, field), getattr(document, field)
         if mine != theirs:
             raise UsageError(
@@ -287,15 +289,15 @@ def run_campaign(plan: CampaignPlan, tell: CampaignTelling) -> Campaign:
 def _run_case(plan: CampaignPlan, case: Case, block: int, tell: CampaignTelling) -> CaseRun | CaseFailure:
     """A failed run is written down; a folder that cannot be removed after a run costs no figures."""
     target = next(each for each in plan.campaign.targets if each.name == case.target)
-    job, run = plan.jobs[case.name], None
+    job, run, profile = plan.jobs[case.name], None, plan.campaign.profile
     try:
         if isinstance(job, NetworkJob):
-            run = job.run(target.path, tell.load)
+            run = profiled(profile, lambda: job.run(target.path, tell.load), tell.trouble)
         else:
             require_target(Path(target.path))
             require_room(Path(target.path), job.bytes, job.files)
             with BenchFolder.make(Path(target.path), needed_bytes=job.bytes) as folder:
-                run = job.run(folder, tell.load)
+                run = profiled(profile, lambda: job.run(folder, tell.load), tell.trouble)
     except InterruptedRunError:
         raise
     except (PenstockError, OSError) as error:

@@ -10,12 +10,12 @@ from penstock.bench.rank_checks import check_ranks_end_together, ended_together,
 from penstock.bench.statistics import latencies_ns, quantile_ns
 from penstock.bench.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
 from penstock.model.load import FramesWorkload, LoadDocument, NullBackend, StoreBackend, StreamPhase
-from penstock.model.runs import Check, CheckOutcome, StreamFigures, Validity
+from penstock.model.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_seconds
 
 LONG_ENOUGH = "long enough"
 SHORT_S = 10.0
-FAR_TOO_SHORT_S = 1.0
+FAR_TOO_SHORT_S = STREAM_S_MIN
 # Of a frame's period, or the time itself where the period is short.
 JITTER_SHARE, JITTER_MIN_S = 0.1, 1e-3
 CEILING_FACTOR, CEILING_FACTOR_MIN = 2.0, 1.1
@@ -77,9 +77,10 @@ def stream_checks(
         check_storage_was_written(document, written, memory_file_system, direct_cached),
         check_content(document),
     ]
+    others_stand = not all(phase.too_short for phase in figures)
     for phase in figures:
         checks += [
-            check_long_enough(phase.last_done_s or 0.0, phase.phase),
+            check_long_enough(phase.last_done_s or 0.0, phase.phase, others_stand=others_stand),
             *check_together(phase),
             *(
                 check_read(document, phase, memory_file_system, direct_cached)
@@ -120,15 +121,25 @@ def check_complete(document: LoadDocument) -> Check:
     )
 
 
-def check_long_enough(seconds: float, what: str = "", more: str = "a longer run") -> Check:
-    outcome: CheckOutcome = (
-        "failed" if seconds < FAR_TOO_SHORT_S else "warning" if seconds < SHORT_S else "ok"
-    )
+def check_long_enough(
+    seconds: float,
+    what: str = "",
+    more: str = "a longer run",
+    far_too_short_s: float = FAR_TOO_SHORT_S,
+    others_stand: bool = False,
+) -> Check:
+    """Of the run, or of `what`. What is far too short is left out alone where figures of others stand."""
+    outcome: CheckOutcome = "warning" if seconds < SHORT_S else "ok"
+    actual = human_seconds(seconds)
+    if seconds < far_too_short_s and others_stand:
+        actual += f": below {human_seconds(far_too_short_s)}, and left out"
+    elif seconds < far_too_short_s:
+        outcome = "failed"
     return make_check(
         f"{LONG_ENOUGH}{f' ({what})' if what else ''}",
         outcome,
         f"at least {human_seconds(SHORT_S)}",
-        human_seconds(seconds),
+        actual,
         "better",
         f"{more} shows what lies behind caches of devices and servers, which take the first seconds",
     )

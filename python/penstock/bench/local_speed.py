@@ -76,7 +76,8 @@ def _stream_speeds(run: Run) -> list[LocalSpeed]:
             unit="B/s",
             how=f"one thread, {human_bytes(phase.bytes)} in transfers of 8 MiB, {access}"
             + (", until it is synced" if phase.phase == "write" else ""),
-            **_soundness([check for check in run.checks if _is_about(check, phase.phase)]),
+            **_soundness([check for check in run.checks if _is_about(check, phase.phase)])
+            | ({"validity": "invalid"} if phase.too_short else {}),
         )
         for phase in run.streams
         if phase.bytes_per_s > 0

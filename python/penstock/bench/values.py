@@ -23,7 +23,7 @@ class Value:
 
 
 def values_of(run: Run) -> dict[str, Value]:
-    """The most telling one is first."""
+    """The most telling one is first. Of a run that is not invalid, what was too short is left out."""
     values: dict[str, Value] = {}
     if run.frames is not None:
         frames = run.frames
@@ -35,8 +35,12 @@ def values_of(run: Run) -> dict[str, Value]:
         values["latency p99"] = _duration(frames.latency_ms.p99)
         values["stall"] = Value(frames.stall_s, "s", "lower")
     for phase in run.streams:
+        if phase.too_short and run.validity != "invalid":
+            continue
         values[phase.phase] = Value(phase.bytes_per_s, "B/s", "higher")
     for operation in run.metadata:
+        if operation.too_short and run.validity != "invalid":
+            continue
         values[operation.operation.replace("_", " ")] = Value(operation.rate_mean, "1/s", "higher")
     if run.network is not None:
         for transfer in run.network.transfers:
@@ -46,6 +50,8 @@ def values_of(run: Run) -> dict[str, Value]:
             values[f"round trip {trips.message_bytes} B p99"] = Value(trips.round_trip_ms.p99, "ms", "lower")
     if run.cost is not None:
         values["processor time"] = Value(run.cost.machine_s_per_gb, "s/GB", "lower")
+        for name, share in (run.profile.shares if run.profile is not None else {}).items():
+            values[f"processor time: {name}"] = Value(share * run.cost.machine_s_per_gb, "s/GB", "lower")
     return values
 
 

@@ -73,6 +73,9 @@ class CampaignFile(BaseModel):
         le=1000,
         description="sizes and times of runs are multiplied by this; --scale replaces it",
     )
+    profile: bool = Field(
+        False, description="where the processors' time goes becomes values, with perf where that may be used"
+    )
     views: list[View] = Field(default=[], max_length=50, description="tables and plots of the outcome")
 
     @model_validator(mode="after")

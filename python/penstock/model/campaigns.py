@@ -109,6 +109,7 @@ class Campaign(_Part):
     )
     scale: float = Field(1.0, gt=0, description="sizes were multiplied by this")
     targets: list[Target] = []
+    profile: bool = Field(False, description="runs were to be profiled with perf")
     views: list[View] = []
     seed: int = Field(ge=0, description="of the order of cases in each block")
     blocks: int = Field(ge=1, description="planned")

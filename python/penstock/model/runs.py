@@ -83,6 +83,11 @@ class FrameFigures(_Part):
     held_max: int
 
 
+# Caches of devices count most in the first second. Threads begin and end within a millisecond of each other,
+# and a local file system looks up tens of thousands of names before a second is over.
+STREAM_S_MIN, OPERATION_S_MIN = 1.0, 0.02
+
+
 class StreamFigures(_Part):
     """What follows from a phase of a stream workload."""
 
@@ -94,6 +99,11 @@ class StreamFigures(_Part):
     service_ms: Percentiles
     cached_share: float | None = Field(description="of the files, in this machine's memory before the phase")
     mismatches: int | None
+
+    @property
+    def too_short(self) -> bool:
+        """For its rate to say anything; phases beside it may stand all the same."""
+        return (self.last_done_s or 0.0) < STREAM_S_MIN
 
 
 class OperationFigures(_Part):
@@ -113,6 +123,11 @@ class OperationFigures(_Part):
         description="time of the first thread over that of the last, in the worst iteration"
     )
     latency_ms: Percentiles
+
+    @property
+    def too_short(self) -> bool:
+        """For its rate to say anything; operations beside it may stand all the same."""
+        return self.seconds < OPERATION_S_MIN
 
 
 class ProcessorCost(_Part):

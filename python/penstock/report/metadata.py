@@ -10,6 +10,7 @@ from penstock.model.runs import OperationFigures
 from penstock.model.units import human_bytes, human_seconds
 from penstock.report.tables import fact_table, repeated_rows
 
+TOO_SHORT = "too short, not to be used"
 # As such tables have been printed for decades.
 OPERATION_TITLES: dict[Operation, str] = {
     "folder_create": "Directory creation",
@@ -69,11 +70,14 @@ def metadata_view(figures: list[OperationFigures]) -> RenderableType:
             table.add_row(title, *_cells(by_name[name]))
     iterations = max((operation.iterations for operation in figures), default=0)
     note = f"{iterations} iterations; std dev divided by n - 1; p99 and slowest: of single operations"
+    if any(operation.too_short for operation in figures):
+        note += f"; (in brackets): {TOO_SHORT}"
     return Group(table, Text(note, style="dim"))
 
 
 def _cells(figures: OperationFigures) -> list[str]:
     deviation = "" if figures.rate_deviation is None else f"{figures.rate_deviation:.1f}"
-    rates = [f"{rate:.1f}" for rate in (figures.rate_max, figures.rate_min, figures.rate_mean)]
+    shown = "({:.1f})" if figures.too_short else "{:.1f}"
+    rates = [shown.format(rate) for rate in (figures.rate_max, figures.rate_min, figures.rate_mean)]
     times = figures.latency_ms
     return [*rates, deviation, *(human_seconds(ms * 1e-3) for ms in (times.p99, times.max))]

@@ -14,7 +14,7 @@ from penstock.model.runs import (
 )
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.cost import cost_rows, profile_rows
-from penstock.report.metadata import OPERATION_TITLES, tree_rows
+from penstock.report.metadata import OPERATION_TITLES, TOO_SHORT, tree_rows
 from penstock.report.network import network_rows
 from penstock.report.page import Banner, Block, Cell, Facts, Section, State, Table
 from penstock.report.plots import latency_plot, series_plot
@@ -151,7 +151,8 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
 
 def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     name: str = figures.phase
-    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_bytes(figures.bytes)})"}
+    short = f"; {TOO_SHORT}" if figures.too_short else ""
+    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_bytes(figures.bytes)}){short}"}
     if figures.first_done_s is not None and figures.last_done_s is not None:
         rows[f"{name}: first and last done"] = (
             f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"
@@ -168,8 +169,9 @@ def _operation_row(figures: OperationFigures) -> dict[str, str]:
     rates = (
         f"{figures.rate_mean:.1f} a second (from {figures.rate_min:.1f} to {figures.rate_max:.1f}{deviation})"
     )
+    short = f"; {TOO_SHORT}" if figures.too_short else ""
     slowest = milliseconds(figures.latency_ms.max)
-    return {OPERATION_TITLES[figures.operation]: f"{rates}; the slowest took {slowest}"}
+    return {OPERATION_TITLES[figures.operation]: f"{rates}{short}; the slowest took {slowest}"}
 
 
 def plots_of(run: Run, name: str, late_limit_s: float | None = None) -> list[Block]:

@@ -12,7 +12,7 @@ from penstock.model.load import LoadDocument, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.cost import cost_rows, profile_rows
-from penstock.report.metadata import metadata_view
+from penstock.report.metadata import TOO_SHORT, metadata_view
 from penstock.report.network import network_rows
 from penstock.report.tables import fact_table, repeated_rows
 
@@ -144,7 +144,8 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
 
 def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     name: str = figures.phase
-    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_bytes(figures.bytes)})"}
+    short = f"; {TOO_SHORT}" if figures.too_short else ""
+    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_bytes(figures.bytes)}){short}"}
     if figures.first_done_s is not None and figures.last_done_s is not None:
         done = f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"
         rows[f"{name}: first, last done"] = done
