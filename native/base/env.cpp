@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -72,10 +73,11 @@ class PosixFile final : public File {
     while (!pieces.empty()) {
       const auto n = ::pwritev(fd_, pieces.data(), static_cast<int>(pieces.size()), static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return errno_error(errno, fmt::format("write at {} of {}", offset, path_));
+      if (n < 0) return errno_error(reason(errno, pieces, offset), fmt::format("write at {} of {}", offset, path_));
       if (n == 0) return make_error(Errc::io, "write at {} of {}: the kernel took no bytes", offset, path_);
-      offset += static_cast<std::uint64_t>(n);
-      pieces = advance(pieces, static_cast<std::size_t>(n), rest);
+      const auto taken = done_of(pieces, offset, static_cast<std::size_t>(n));
+      offset += taken;
+      pieces = advance(pieces, taken, rest);
     }
     return {};
   }
@@ -172,6 +174,29 @@ class PosixFile final : public File {
   }
 
  private:
+  static std::size_t size_of(std::span<const iovec> pieces) {
+    std::size_t all = 0;
+    for (const auto& piece : pieces) all += piece.iov_len;
+    return all;
+  }
+
+  /// The kernel cuts a write at the limit on the size of files first, and finds then that it is not aligned.
+  int reason(int failure, std::span<const iovec> pieces, std::uint64_t offset) const {
+    rlimit limit{};
+    const bool is_cut = direct_ && failure == EINVAL && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+                        offset + size_of(pieces) > limit.rlim_cur;
+    return is_cut ? EFBIG : failure;
+  }
+
+  /// Of `written` bytes at `offset` those that need not be written again. Past the page cache the next call has to
+  /// begin at a page: what a short write left of one is written once more. One that did not get to the next page was
+  /// cut by something that only the kernel knows, and the next call tells.
+  std::size_t done_of(std::span<const iovec> pieces, std::uint64_t offset, std::size_t written) const {
+    if (!direct_ || written >= size_of(pieces)) return written;
+    const auto page = (offset + written) / page_bytes * page_bytes;
+    return page > offset ? static_cast<std::size_t>(page - offset) : written;
+  }
+
   static std::span<const iovec> advance(std::span<const iovec> pieces, std::size_t bytes, std::vector<iovec>& rest) {
     while (!pieces.empty() && bytes >= pieces.front().iov_len) {
       bytes -= pieces.front().iov_len;

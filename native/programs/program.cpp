@@ -68,7 +68,8 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
     return parser_->app.exit(problem) == 0 ? 0 : exit_usage;
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt(name_));
-  std::signal(SIGPIPE, SIG_IGN);
+  // What goes wrong with a pipe, or beyond a limit on the size of files (ulimit -f), the call tells.
+  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
   if (parser_->parent != 0 && !end_with_parent(parser_->parent, SIGTERM)) return exit_failed;
   return std::nullopt;
 }

@@ -1,15 +1,19 @@
 #include "base/env.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <vector>
 
+#include "../support/asked_calls.hpp"
+
 namespace penstock {
 namespace {
 
-class EnvTest : public testing::Test {
+class EnvTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("penstock-env-" + std::to_string(::getpid()));
@@ -76,6 +80,46 @@ TEST_F(EnvTest, ReserveGrowsTheFileAndNeverShrinksIt) {
   EXPECT_EQ(file->size().value(), 1u << 20);
   ASSERT_TRUE(file->reserve(0, 4096).ok());
   EXPECT_EQ(file->size().value(), 1u << 20);
+}
+
+/// Eight pages that are unlike each other, where direct I/O takes them from.
+MutableBytes eight_pages() {
+  alignas(page_bytes) static std::byte pages[8 * page_bytes];
+  for (std::size_t i = 0; i < sizeof pages; ++i) pages[i] = static_cast<std::byte>(i / 7);
+  return pages;
+}
+
+/// Where each call began and what came of it, of a write that the storage takes in pieces of these sizes.
+std::vector<std::uint64_t> offsets_of_a_write(const std::string& path, bool direct, std::vector<std::size_t> sizes) {
+  const Bytes all = eight_pages();
+  const auto file = posix_env().open(path, {.mode = OpenOptions::Mode::create_new, .direct = direct}).value();
+  const int plain = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  std::vector<std::uint64_t> offsets;
+  const auto in_pieces = [&](const seccomp_data& call) -> testing::Answer {
+    const auto& piece = *reinterpret_cast<const iovec*>(call.args[1]);
+    const auto size = offsets.size() < sizes.size() ? std::min(sizes[offsets.size()], piece.iov_len) : piece.iov_len;
+    offsets.push_back(call.args[3]);
+    return ::pwrite(plain, piece.iov_base, size, static_cast<off_t>(call.args[3]));
+  };
+  Result<void> written;
+  const bool asked = testing::with_answers(SYS_pwritev, in_pieces, [&] { written = write_at(*file, all, 0); });
+  ::close(plain);
+  if (!asked) return {};
+  EXPECT_TRUE(written.ok()) << written.error().message();
+  std::vector<std::byte> back(all.size());
+  EXPECT_EQ(posix_env().open(path, {}).value()->read_at(back, 0).value(), back.size());
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), all.begin()));
+  EXPECT_EQ(file->direct(), direct) << "the test needs a file system with direct I/O";
+  return offsets;
+}
+
+TEST_F(EnvTest, AShortWritePastThePageCacheGoesOnAtAPage) {
+  const std::vector<std::size_t> sizes = {2 * page_bytes + 100, page_bytes, 100, 3 * page_bytes};
+  const auto direct = offsets_of_a_write(path("direct"), true, sizes);
+  if (direct.empty()) GTEST_SKIP() << "seccomp does not ask here";
+  EXPECT_EQ(direct, (std::vector<std::uint64_t>{0, 8192, 12288, 12388, 24576}));
+  EXPECT_EQ(offsets_of_a_write(path("plain"), false, sizes),
+            (std::vector<std::uint64_t>{0, 8292, 12388, 12488, 24776}));
 }
 
 }  // namespace
