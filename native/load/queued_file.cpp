@@ -4,10 +4,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <vector>
+
+#include "base/clock.hpp"
 
 namespace penstock::load {
 namespace {
+
+/// The kernel has no memory for more transfers now, or more results than it likes wait to be taken.
+bool is_busy(int result) { return result == -EAGAIN || result == -EBUSY; }
+/// How long a kernel that has nothing of ours under way may say so.
+constexpr std::int64_t busy_ns_max = 2'000'000'000;
+constexpr auto nap = std::chrono::milliseconds(1);
 
 class QueuedFile final : public StoredFile {
  public:
@@ -16,8 +26,15 @@ class QueuedFile final : public StoredFile {
   QueuedFile(const QueuedFile&) = delete;
   QueuedFile& operator=(const QueuedFile&) = delete;
   ~QueuedFile() override {
-    // The device writes into memory that is about to go.
-    while (under_way_ > 0 && wait_for_one().ok()) continue;
+    // The kernel moves bytes from and into memory that is about to go: no error is a reason not to wait for it. What it
+    // was never told of goes with the ring.
+    while (in_kernel() > 0) {
+      io_uring_cqe* done = nullptr;
+      if (io_uring_wait_cqe(&ring_, &done) == 0)
+        (void)take(done);
+      else
+        std::this_thread::sleep_for(nap);
+    }
     io_uring_queue_exit(&ring_);
   }
 
@@ -39,15 +56,19 @@ class QueuedFile final : public StoredFile {
 
   Result<Ended> wait_for_one() override {
     io_uring_cqe* done = nullptr;
-    int waited;
-    do {
-      waited = unsubmitted_ > 0 ? submit_and_wait(&done) : io_uring_wait_cqe(&ring_, &done);
-    } while (waited == -EINTR);
-    if (waited < 0) return errno_error(-waited, "wait for io_uring");
-    const auto slot = static_cast<unsigned>(io_uring_cqe_get_data64(done));
+    std::int64_t busy_since_ns = 0;
+    int waited = submit_and_wait(&done);
+    while (waited == -EINTR || is_busy(waited)) {
+      if (is_busy(waited)) {
+        if (busy_since_ns == 0) busy_since_ns = monotonic_ns();
+        if (monotonic_ns() - busy_since_ns > busy_ns_max) break;
+        std::this_thread::sleep_for(nap);
+      }
+      waited = submit_and_wait(&done);
+    }
+    if (waited < 0) return errno_error(-waited, fmt::format("hand {} transfers to io_uring", unsubmitted_));
     const int moved = done->res;
-    io_uring_cqe_seen(&ring_, done);
-    --under_way_;
+    const auto slot = take(done);
     return Ended{slot, completed(transfers_[slot], moved)};
   }
 
@@ -77,22 +98,38 @@ class QueuedFile final : public StoredFile {
     ++unsubmitted_;
   }
 
-  /// One system call for what was begun and for what has ended.
+  /// Of those under way, what the kernel knows.
+  unsigned in_kernel() const { return under_way_ - unsubmitted_; }
+
+  /// One system call for what was begun and for what has ended. Where the kernel takes nothing more, what it has
+  /// already is waited for: that makes room.
   int submit_and_wait(io_uring_cqe** done) {
-    const int submitted = io_uring_submit_and_wait(&ring_, 1);
-    if (submitted < 0) return submitted;
-    unsubmitted_ -= std::min(unsubmitted_, static_cast<unsigned>(submitted));
-    return io_uring_wait_cqe(&ring_, done);
+    if (unsubmitted_ > 0) {
+      const int submitted = io_uring_submit_and_wait(&ring_, 1);
+      if (submitted > 0) unsubmitted_ -= std::min(unsubmitted_, static_cast<unsigned>(submitted));
+      if (submitted < 0 && !is_busy(submitted)) return submitted;
+    }
+    return in_kernel() > 0 ? io_uring_wait_cqe(&ring_, done) : -EAGAIN;
+  }
+
+  /// The result is no longer in the ring; whose it was.
+  unsigned take(io_uring_cqe* done) {
+    const auto slot = static_cast<unsigned>(io_uring_cqe_get_data64(done));
+    io_uring_cqe_seen(&ring_, done);
+    --under_way_;
+    return slot;
   }
 
   /// The kernel may move a part only; the plain call does the rest, or tells why it cannot.
   Result<std::size_t> completed(const Transfer& transfer, int moved) {
     const bool writes = transfer.read.empty();
     const auto size = writes ? transfer.written.size() : transfer.read.size();
-    if (moved < 0 && moved != -EAGAIN && moved != -EINTR)
+    // Of an alignment that is wrong the plain call knows whether a limit on the size of files made it so.
+    if (moved < 0 && moved != -EAGAIN && moved != -EINTR && moved != -EINVAL)
       return errno_error(-moved, fmt::format("{} {} bytes at {}", writes ? "write" : "read", size, transfer.offset));
-    const auto done = static_cast<std::size_t>(std::max(moved, 0));
+    auto done = static_cast<std::size_t>(std::max(moved, 0));
     if (done == size) return size;
+    if (file_->direct()) done -= done % page_bytes;  // past the page cache the rest begins at a page
     if (!writes) {
       PEN_ASSIGN(const auto more, file_->read_at(transfer.read.subspan(done), transfer.offset + done));
       return done + more;
