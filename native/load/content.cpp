@@ -86,16 +86,17 @@ bool Content::is_block(Bytes bytes, Bytes ground, std::uint64_t file, std::uint6
   if (kind_ == ContentKind::zeros) return std::memcmp(bytes.data(), expected.data(), bytes.size()) == 0;
   const auto key = stamps_of(file);
   const auto first = offset / sector_bytes;
-  bool equal = true;
+  // Nearly always it is: nothing is asked before the end, and both are walked through once, as fast as memory is.
+  std::uint64_t wrong_stamps = 0;
+  int wrong_bytes = 0;
   for (std::size_t at = 0; at < bytes.size(); at += sector_bytes) {
     const auto size = std::min(sector_bytes, bytes.size() - at);
     const bool stamped = size >= sizeof(std::uint64_t);
     const std::size_t skip = stamped ? sizeof(std::uint64_t) : 0;
-    if (stamped)
-      equal = equal && load_le<std::uint64_t>(bytes.data() + at) == random_at(key, first + at / sector_bytes);
-    equal = equal && std::memcmp(bytes.data() + at + skip, expected.data() + at + skip, size - skip) == 0;
+    if (stamped) wrong_stamps |= load_le<std::uint64_t>(bytes.data() + at) ^ random_at(key, first + at / sector_bytes);
+    wrong_bytes |= std::memcmp(bytes.data() + at + skip, expected.data() + at + skip, size - skip);
   }
-  return equal;
+  return wrong_stamps == 0 && wrong_bytes == 0;
 }
 
 std::optional<std::size_t> first_difference(Bytes one, Bytes other) {
