@@ -72,6 +72,10 @@ class Backend {
     return make_error(Errc::unsupported, "{}: this kind of backend does not write into a file from several threads",
                       name);
   }
+  /// How other ranks know a file that create() made here, while that one is open; null where nothing tells.
+  virtual Json mark_of(const std::string& /*name*/) { return nullptr; }
+  /// What mark_of() said where the file was made: join() takes no other one.
+  virtual void expect(const std::string& /*name*/, const Json& /*mark*/) {}
   /// How many bytes of a file are in this machine's memory, so that reading them is no reading of storage. What can be
   /// forgotten of them is forgotten first. Nothing where it is not known.
   virtual std::optional<std::uint64_t> cached_bytes(const std::string& name) = 0;
@@ -85,6 +89,9 @@ class Backend {
   /// ends whose ranks do the same call together agree on it; every rank goes on asking until it ends, whatever has
   /// failed.
   virtual bool agree_to_end(bool end) { return end; }
+  /// The longest time for which a thread of the back end's own has waited for a processor; nothing where it has none,
+  /// or the kernel does not tell.
+  virtual std::optional<std::int64_t> waited_for_processor_ns() const { return std::nullopt; }
   /// What came of the plan's wishes, as fields of the document.
   virtual Json describe() const = 0;
 };

@@ -3,7 +3,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -55,6 +57,13 @@ Json own_usage() {
           {"involuntary_switches", usage.ru_nivcsw}};
 }
 
+/// Of the thread that the kernel describes in this folder.
+std::int64_t wait_of(const std::filesystem::path& task) {
+  std::ifstream file(task / "schedstat");
+  std::int64_t ran_ns = 0, waited_ns = 0;
+  return file >> ran_ns >> waited_ns ? waited_ns : -1;
+}
+
 }  // namespace
 
 std::string host_name() {
@@ -69,10 +78,21 @@ Json machine_counters() {
           {"memory_bytes", memory_bytes()}};
 }
 
-std::int64_t waited_for_processor_ns() {
-  std::ifstream file("/proc/thread-self/schedstat");
-  std::int64_t ran_ns = 0, waited_ns = 0;
-  return file >> ran_ns >> waited_ns ? waited_ns : -1;
+std::int64_t waited_for_processor_ns() { return wait_of("/proc/thread-self"); }
+
+std::optional<std::int64_t> longest_wait_ns(std::initializer_list<std::string_view> names) {
+  std::optional<std::int64_t> longest;
+  std::error_code error;
+  // Threads that end meanwhile are passed over.
+  for (auto task = std::filesystem::directory_iterator("/proc/self/task", error);
+       !error && task != std::filesystem::directory_iterator(); task.increment(error)) {
+    std::ifstream file(task->path() / "comm");
+    std::string name;
+    if (!std::getline(file, name) || std::find(names.begin(), names.end(), name) == names.end()) continue;
+    if (const auto waited_ns = wait_of(task->path()); waited_ns >= 0)
+      longest = std::max(longest.value_or(0), waited_ns);
+  }
+  return longest;
 }
 
 }  // namespace penstock::load

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/fields.hpp"
 
@@ -18,5 +21,7 @@ Json machine_counters();
 /// Nanoseconds for which the calling thread could have run and had no processor, since it began; −1 where the kernel
 /// does not tell.
 std::int64_t waited_for_processor_ns();
+/// The most of that among this process's threads of these names; nothing where there is none.
+std::optional<std::int64_t> longest_wait_ns(std::initializer_list<std::string_view> names);
 
 }  // namespace penstock::load

@@ -40,6 +40,9 @@ struct PosixPlan {
   unsigned queue_depth = 1;  ///< transfers of a thread under way at once; more than 1 by io_uring, of a stream
 };
 
+/// What each file of a store holds in memory at most, of transfers that do not go to storage from where they lie.
+constexpr std::uint64_t store_buffer_bytes = std::uint64_t{128} << 20;
+
 /// Files of Penstock's own store, a chunk for each transfer; of a stream in one process.
 struct StorePlan {
   std::string folder;

@@ -14,13 +14,19 @@ std::uint64_t bytes_of(const LoadPlan& plan, const FramesPlan& frames, unsigned)
   return frames.writers * each;
 }
 
+/// Of the stores beside the blocks: what lies on whole pages goes to storage from there.
+std::uint64_t buffers_of(const LoadPlan& plan, const StreamPlan& stream) {
+  if (!std::holds_alternative<StorePlan>(plan.backend) || stream.transfer_bytes % page_bytes == 0) return 0;
+  return stream.files() * store_buffer_bytes;
+}
+
 /// One phase after the other.
 std::uint64_t bytes_of(const LoadPlan& plan, const StreamPlan& stream, unsigned ranks) {
   const auto block = align_up(stream.transfer_bytes, page_bytes);
   const auto blocks = slots_of(plan, stream.transfers()) * block;
   const auto ground = ground_bytes(plan.content, stream.transfer_bytes, blocks_of_file(stream, ranks));
   const auto spare = slots_of(plan, stream.transfers()) > 1 ? blocks : 0;
-  const auto write = stream.threads * (align_up(ground, page_bytes) + spare);
+  const auto write = stream.threads * (align_up(ground, page_bytes) + spare) + buffers_of(plan, stream);
   const auto read = stream.threads * blocks + (stream.verify ? align_up(ground, page_bytes) : 0);
   return stream.read ? std::max(write, read) : write;
 }

@@ -19,9 +19,11 @@ from penstock.bench.checks import (
     check_steady_phase,
     check_storage_was_written,
     frame_checks,
+    machine_checks,
     validity_of,
 )
 from penstock.bench.conditions import direct_cached
+from penstock.bench.generator_checks import check_verifying
 from penstock.bench.rank_checks import ended_together
 from penstock.files.storage import Mount
 from penstock.model.load import LoadDocument, StreamPhase
@@ -151,6 +153,42 @@ def stream_phase(bytes_each: list[int]) -> StreamPhase:
             "series": {"interval_s": 0.5, "bytes": bytes_each, **columns},
         }
     )
+
+
+def compared(verify_ns: int | None, done_s: list[float]) -> StreamPhase:
+    threads = [{"bytes": 1, "done_s": seconds, "waited_ns": 0} for seconds in done_s]
+    changes = {"phase": "read", "verify_ns": verify_ns, "threads": threads}
+    return StreamPhase.model_validate(stream_phase([1]).model_dump() | changes)
+
+
+def test_comparing_what_was_read_is_no_bottleneck() -> None:
+    """Of the time of all threads together, which the last one's is."""
+    (check,) = check_verifying(compared(SECOND, [10.0, 10.0]))
+    assert (check.outcome, check.actual) == ("ok", "5.0 %")
+    (check,) = check_verifying(compared(3 * SECOND, [10.0, 5.0]))
+    assert (check.name, check.outcome) == ("generator not the bottleneck (read)", "warning")
+    assert (check.actual, check.bias) == ("15.0 %", "worse")
+    assert "--no-verify" in check.advice
+    assert list(check_verifying(compared(None, [10.0]))) == []
+    assert list(check_verifying(compared(SECOND, []))) == []
+
+
+@pytest.mark.parametrize(
+    ("own_ns", "storage_ns", "outcome"),
+    [(0, None, "ok"), (0, SECOND, "ok"), (0, 3 * SECOND, "warning"), (3 * SECOND, SECOND, "warning")],
+)
+def test_threads_of_the_back_end_want_processors_too(
+    own_ns: int, storage_ns: int | None, outcome: str
+) -> None:
+    """A store checks, writes and indexes in threads of its own."""
+    threads = [{"bytes": 1, "done_s": 30.0, "waited_ns": own_ns}]
+    changes = {"storage_waited_ns": storage_ns, "threads": threads}
+    phase = stream_phase([1]).model_dump() | changes
+    stream = {"kind": "stream", "thread_bytes": 1, "transfer_bytes": 1}
+    plan = frames_document().plan.model_dump() | {"workload": stream}
+    document = frames_document(plan=plan, phases=[phase], generator=None)
+    (found,) = (one for one in machine_checks(document, 30.0) if one.name == "processors at hand")
+    assert found.outcome == outcome
 
 
 def test_a_stream_that_falls_is_not_steady() -> None:

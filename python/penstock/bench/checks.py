@@ -374,7 +374,9 @@ def _waits_ns(document: LoadDocument) -> list[int]:
         return [document.generator.pacer_waited_ns, *(w.waited_ns for w in document.generator.writers)]
     if document.metadata is not None:
         return document.metadata.waited_ns
-    return [thread.waited_ns for phase in document.phases or [] for thread in phase.threads]
+    phases = document.phases or []
+    own = [thread.waited_ns for phase in phases for thread in phase.threads]
+    return own + [phase.storage_waited_ns for phase in phases if phase.storage_waited_ns is not None]
 
 
 def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
@@ -388,5 +390,5 @@ def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
         f"no thread waits for a processor more than {100 * WAIT_SHARE:.0f} % of the time",
         f"{100 * share:.1f} %",
         "worse",
-        "fewer threads (--writers, --threads), or more cores",
+        "fewer threads (--writers, --threads; a store has five of its own a file), or more cores",
     )

@@ -350,6 +350,10 @@ class StreamPhase(_Part):
     )
     times: StreamTimes
     threads: list[StreamThread]
+    storage_waited_ns: int | None = Field(
+        None,
+        description="the longest wait of a thread of the back end's own for a processor; null: it has none",
+    )
     gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
     series: Series
 

@@ -268,6 +268,18 @@ TEST(LoadPlan, MemoryIsThatOfAllBlocksThatAreUnderWay) {
   EXPECT_TRUE(LoadPlan::from_json(plan.dump()));
 }
 
+TEST(LoadPlan, MemoryIsThatOfStoresThatCopyToo) {
+  Json plan = {{"backend", {{"kind", "store"}, {"folder", "/tmp"}}},
+               {"workload", {{"kind", "stream"}, {"threads", 3}, {"thread_bytes", 40'000}, {"transfer_bytes", 1000}}}};
+  const auto bytes = [&] { return memory_bytes(*LoadPlan::from_json(plan.dump()), 1); };
+  EXPECT_GE(bytes(), 3 * store_buffer_bytes);
+  plan["workload"]["shared"] = true;
+  EXPECT_GE(bytes(), store_buffer_bytes);
+  EXPECT_LT(bytes(), 2 * store_buffer_bytes);
+  plan["workload"].update({{"thread_bytes", 40 * 4096}, {"transfer_bytes", 4096}});
+  EXPECT_LT(bytes(), store_buffer_bytes) << "whole pages are written from where they lie";
+}
+
 TEST(LoadPlan, AStoreHasSoManyTransfers) {
   Json plan = {{"backend", {{"kind", "store"}, {"folder", "/tmp"}}},
                {"workload",
