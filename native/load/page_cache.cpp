@@ -43,8 +43,10 @@ std::optional<std::uint64_t> cached_of(int fd) {
 
 }  // namespace
 
-std::optional<std::uint64_t> cached_bytes_after_forgetting(const std::string& path, int folder) {
-  const int fd = ::openat(folder >= 0 ? folder : AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+std::optional<std::uint64_t> cached_bytes_after_forgetting(OwnFolder& folder, const std::string& name) {
+  const auto in = folder.descriptor();
+  if (!in.ok()) return std::nullopt;
+  const int fd = ::openat(*in, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return std::nullopt;
   const auto cached = cached_of(fd);
   ::close(fd);

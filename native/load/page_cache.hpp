@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 
+#include "load/own_folder.hpp"
+
 namespace penstock::load {
 
 /// Asks the kernel to forget what of the file is on storage too, and counts the bytes that stay, in whole pages.
 /// Nothing where it does not tell.
-std::optional<std::uint64_t> cached_bytes_after_forgetting(const std::string& path, int folder = -1);
+std::optional<std::uint64_t> cached_bytes_after_forgetting(OwnFolder& folder, const std::string& name);
 
 }  // namespace penstock::load

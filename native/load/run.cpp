@@ -10,6 +10,8 @@
 namespace penstock::load {
 namespace {
 
+constexpr double bytes_of_all_max = 0x1p62;
+
 Result<Measured> run_workload(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
   if (std::holds_alternative<FramesPlan>(plan.workload)) return run_frames(plan, std::move(backend), context);
   if (std::holds_alternative<StreamPlan>(plan.workload)) return run_stream(plan, std::move(backend), context);
@@ -36,6 +38,14 @@ Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
   if (frames != nullptr && frames->frames < team.ranks())
     return make_error(Errc::invalid_argument, "workload.frames is {}, expected one for each of {} ranks at least",
                       frames->frames, team.ranks());
+  const auto* stream = std::get_if<StreamPlan>(&plan.workload);
+  if (stream == nullptr) return {};
+  // Also where ranks have a file each: less is not to be had either, and places are counted in 64 bits.
+  const auto all = static_cast<double>(stream->thread_bytes) * stream->threads * team.ranks();
+  if (all > bytes_of_all_max)
+    return make_error(Errc::invalid_argument,
+                      "workload.thread_bytes is {}, of {} threads of {} ranks: {:.3g} bytes, more than {:.3g} together",
+                      stream->thread_bytes, stream->threads, team.ranks(), all, bytes_of_all_max);
   return {};
 }
 

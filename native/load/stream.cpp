@@ -103,10 +103,14 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     if (!stream_.shared || rank_ != 0) return {};
     return ask_storage("make " + file_name(plan_, 0), plan_.drain_timeout_s, stop,
                        [self = shared_from_this()]() -> Result<void> {
-                         PEN_ASSIGN(auto file, self->backend_->create(file_name(self->plan_, 0)));
-                         return file->close();
+                         PEN_ASSIGN(self->made_, self->backend_->create(file_name(self->plan_, 0)));
+                         return {};
                        });
   }
+
+  /// How the other ranks know the shared file; null where this one did not make it.
+  Json mark() { return made_ ? backend_->mark_of(file_name(plan_, 0)) : Json(); }
+  void expect(const Json& mark) { backend_->expect(file_name(plan_, 0), mark); }
 
   /// Returns how many threads were left behind.
   unsigned run(const RunContext& context) {
@@ -183,6 +187,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
                          {"done_s", worker->done_ns < 0 ? Json() : Json(seconds_of(worker->done_ns))},
                          {"waited_ns", worker->waited_for_processor_ns}});
     }
+    const auto waited = phase_ == Phase::write ? backend_->waited_for_processor_ns() : std::nullopt;
     return {{"phase", name()},
             {"bytes", bytes},
             {"operations", operations},
@@ -191,6 +196,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
             {"cached_bytes", cached_bytes_ ? Json(*cached_bytes_) : Json()},
             {"times", {{"service", load::to_json(service)}}},
             {"threads", std::move(threads)},
+            {"storage_waited_ns", waited ? Json(*waited) : Json()},
             {"gaps", load::to_json(gaps_)},
             {"series", series.to_json()}};
   }
@@ -273,11 +279,17 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   void work(Worker& worker) {
     const auto done = transfer(worker);
+    book_end(worker, done);
+    if (&worker == workers_.front().get()) made_.reset();  // all have joined it
+  }
+
+  void book_end(Worker& worker, const Result<void>& done) {
     std::lock_guard lock(worker.mutex);
     if (done.ok()) worker.done_ns = now_ns();
     worker.waited_for_processor_ns = waited_for_processor_ns();
     if (done.ok()) return;
-    worker.problem = done.error().message();
+    // Of several ranks the one whose error ended the others tells it.
+    if (ranks_ == 1 || done.error().code() != Errc::cancelled) worker.problem = done.error().message();
     stop_now_ = true;  // the others' figures would not be of all threads together
   }
 
@@ -456,6 +468,8 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   const Content content_;
   const TimeSeries no_series_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  /// The shared file, where this rank made it: its number is of no other file while it is open.
+  std::unique_ptr<StoredFile> made_;
   std::optional<Memory> ground_;  ///< of what should be read, where that is verified
   std::optional<std::uint64_t> cached_bytes_;
 
@@ -489,10 +503,11 @@ Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& transf
     return false;
   }
   if (std::get<StreamPlan>(phase.plan().workload).shared) {
-    // Whoever joins a shared file finds it made.
-    const auto met = context.team.meet(nullptr);
+    // Whoever joins a shared file finds it made, and knows which one it is.
+    const auto met = context.team.meet(phase.mark());
     if (!met.ok() && met.error().code() != Errc::cancelled) measured.problem = met.error().message();
     if (!met.ok()) return false;
+    phase.expect(met->notes.front());
   }
   const auto behind = phase.run(context);
   measured.fields["phases"].push_back(phase.to_json());

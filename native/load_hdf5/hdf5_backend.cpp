@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 
+#include "load/own_folder.hpp"
 #include "load/page_cache.hpp"
 #include "store/hdf5/handles.hpp"
 
@@ -32,15 +33,35 @@ bool any(bool mine) {
   MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
   return all != 0;
 }
+std::uint64_t of_the_first_rank(std::uint64_t mine) {
+  MPI_Bcast(&mine, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  return mine;
+}
 #else
 constexpr bool is_parallel = false;
 herr_t share(hid_t) { return -1; }
 herr_t call_together(hid_t) { return -1; }
 bool any(bool mine) { return mine; }
+std::uint64_t of_the_first_rank(std::uint64_t mine) { return mine; }
 #endif
 
-/// What an open file consists of; the handles go in the reverse order.
+/// What an open file consists of. Whoever gives it up does not hold the library.
 struct Parts {
+  Parts() = default;
+  Parts(Parts&&) = default;
+  ~Parts() {
+    if (!file) return;
+    const LibraryLock lock;
+    (void)close();
+  }
+  /// With the library held; false where HDF5 reports an error.
+  bool close() {
+    const bool closed_dataset = dataset.close();
+    space.close();
+    transfer.close();
+    return file.close() && closed_dataset;
+  }
+
   Handle file;
   Handle dataset;
   Handle space;
@@ -52,11 +73,6 @@ class Hdf5File final : public load::StoredFile {
   /// `raw` is the same file beside HDF5, to force it to storage; null where nobody asks for that.
   Hdf5File(Parts parts, std::string path, std::uint64_t row, std::shared_ptr<File> raw)
       : parts_(std::move(parts)), path_(std::move(path)), row_(row), raw_(std::move(raw)) {}
-  ~Hdf5File() override {
-    const LibraryLock lock;
-    release();
-  }
-
   Result<void> write(Bytes bytes, std::uint64_t offset) override {
     const LibraryLock lock;
     PEN_ASSIGN(const auto memory, select(bytes.size(), offset));
@@ -86,7 +102,7 @@ class Hdf5File final : public load::StoredFile {
   Result<void> close() override {
     {
       const LibraryLock lock;
-      if (!release()) return store::hdf5::library_error("close " + path_);
+      if (!parts_.close()) return store::hdf5::library_error("close " + path_);
     }
     return raw_ ? raw_->sync() : Result<void>();
   }
@@ -98,13 +114,6 @@ class Hdf5File final : public load::StoredFile {
     PEN_TRY(done(H5Sselect_hyperslab(parts_.space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
                  "choose the bytes"));
     return owned(H5Screate_simple(2, count.data(), nullptr), H5Sclose, "describe the bytes");
-  }
-
-  bool release() {
-    const bool closed_dataset = parts_.dataset.close();
-    parts_.space.close();
-    parts_.transfer.close();
-    return parts_.file.close() && closed_dataset;
   }
 
   Parts parts_;
@@ -125,8 +134,9 @@ class Hdf5Backend final : public load::Backend {
   Hdf5Backend(const LoadPlan& plan, const load::Team& team, Env& env)
       : plan_(plan),
         hdf5_(std::get<Hdf5Plan>(plan.backend)),
+        rank_(team.rank()),
         ranks_(team.ranks()),
-        env_(env),
+        files_(hdf5_.folder, env),
         version_(version_of_library()) {}
 
   void start(std::int64_t) override {}
@@ -134,12 +144,19 @@ class Hdf5Backend final : public load::Backend {
 
   Result<std::unique_ptr<load::StoredFile>> create(const std::string& name) override {
     const auto path = path_of(name);
+    PEN_ASSIGN(const auto way, way_to(name));
+    std::shared_ptr<File> made;  // until all have it open, so that its number is of no other file
+    if (hdf5_.shared) {
+      PEN_ASSIGN(made, agreed(make_for_all(name), name));
+      PEN_TRY(agreed(check_own(name), name));
+    }
     Parts parts;
     {
       const LibraryLock lock;
       PEN_ASSIGN(const auto access, file_access());
+      const auto how = hdf5_.shared ? H5F_ACC_TRUNC : H5F_ACC_EXCL;  // one for all is there, and empty
       PEN_ASSIGN(parts.file,
-                 owned(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), H5Fclose, "make " + path));
+                 agreed(owned(H5Fcreate(way.c_str(), how, H5P_DEFAULT, access.get()), H5Fclose, "make " + path), name));
       PEN_ASSIGN(const auto creation, dataset_creation());
       const std::array<hsize_t, 2> size = {rows(), std::get<StreamPlan>(plan_.workload).thread_bytes};
       PEN_ASSIGN(const auto space, owned(H5Screate_simple(2, size.data(), nullptr), H5Sclose, "describe the dataset"));
@@ -152,11 +169,13 @@ class Hdf5Backend final : public load::Backend {
 
   Result<std::unique_ptr<load::StoredFile>> open(const std::string& name) override {
     const auto path = path_of(name);
+    PEN_ASSIGN(const auto way, way_to(name));
     Parts parts;
     {
       const LibraryLock lock;
       PEN_ASSIGN(const auto access, file_access());
-      PEN_ASSIGN(parts.file, owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose, "open " + path));
+      PEN_ASSIGN(parts.file,
+                 agreed(owned(H5Fopen(way.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose, "open " + path), name));
       PEN_ASSIGN(parts.dataset,
                  owned(H5Dopen2(parts.file.get(), dataset_name, H5P_DEFAULT), H5Dclose, "open the dataset in " + path));
     }
@@ -165,7 +184,7 @@ class Hdf5Backend final : public load::Backend {
 
   /// Each rank tells its part of what is there of a shared file.
   std::optional<std::uint64_t> cached_bytes(const std::string& name) override {
-    const auto cached = load::cached_bytes_after_forgetting(path_of(name));
+    const auto cached = load::cached_bytes_after_forgetting(files_.folder(), file_of(name));
     return cached && hdf5_.shared ? std::optional(*cached / ranks_) : cached;
   }
   Sync sync() const override { return hdf5_.sync; }
@@ -173,9 +192,36 @@ class Hdf5Backend final : public load::Backend {
   Json describe() const override { return {{"direct", false}, {"hdf5", version_}}; }
 
  private:
-  std::string path_of(const std::string& name) const {
-    return hdf5_.folder + "/" + (hdf5_.shared ? load::file_name(plan_, 0) : name);
+  std::string file_of(const std::string& name) const { return hdf5_.shared ? load::file_name(plan_, 0) : name; }
+  std::string path_of(const std::string& name) { return files_.folder().path_of(file_of(name)); }
+
+  /// Ranks that share a file do its calls together, or none of them.
+  template <typename What>
+  Result<What> agreed(Result<What> mine, const std::string& name) {
+    const bool ends = hdf5_.shared ? any(!mine.ok()) : !mine.ok();
+    if (!mine.ok()) return files_.folder().told(mine.error());
+    if (ends) return make_error(Errc::cancelled, "another rank could not open {}", path_of(name));
+    return mine;
   }
+
+  /// By the first rank: HDF5 writes while it opens a file, and each rank opens it by its name.
+  Result<std::shared_ptr<File>> make_for_all(const std::string& name) {
+    if (rank_ > 0) return std::shared_ptr<File>();
+    return files_.open(path_of(name), {OpenOptions::Mode::create_new, false});
+  }
+
+  /// Each rank finds the same empty file.
+  Result<void> check_own(const std::string& name) {
+    const auto found = files_.folder().require_own(file_of(name), true);
+    const auto mine = found.ok() ? *found : 0;
+    const auto first = of_the_first_rank(mine);
+    if (!found.ok()) return found.error();
+    if (mine == first || mine == 0 || first == 0) return {};
+    return load::another_file(path_of(name));
+  }
+
+  Result<std::string> way_to(const std::string& name) { return agreed(files_.folder().way_to(file_of(name)), name); }
+
   std::uint64_t rows() const { return hdf5_.shared ? ranks_ : 1; }
 
   /// That of the rank which writes the file of this name.
@@ -205,7 +251,7 @@ class Hdf5Backend final : public load::Backend {
   Result<std::unique_ptr<load::StoredFile>> opened(Parts parts, const std::string& name, bool synced) {
     std::shared_ptr<File> raw;
     if (synced) {
-      PEN_ASSIGN(raw, env_.open(path_of(name), {OpenOptions::Mode::read, false}));
+      PEN_ASSIGN(raw, files_.open(path_of(name), {OpenOptions::Mode::read, false}));
     }
     const LibraryLock lock;
     PEN_ASSIGN(parts.space, owned(H5Dget_space(parts.dataset.get()), H5Sclose, "describe the dataset"));
@@ -217,8 +263,9 @@ class Hdf5Backend final : public load::Backend {
 
   const LoadPlan plan_;
   const Hdf5Plan hdf5_;
+  const unsigned rank_;
   const unsigned ranks_;
-  Env& env_;
+  load::OwnFiles files_;
   /// Read at the start: where a thread hangs in HDF5, nobody else gets the library.
   const std::string version_;
 };

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <string>
 
+#include "load/machine.hpp"
+#include "load/own_folder.hpp"
 #include "load/page_cache.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/store.hpp"
@@ -72,6 +74,7 @@ class OpenStore final : public store::Listener {
     store::StoreOptions options;
     options.direct = chosen.direct;
     options.swmr = false;  // nobody reads meanwhile
+    options.buffer_bytes = load::store_buffer_bytes;
     // No more is leased than a small file may need.
     const auto file_bytes = stream.thread_bytes * (stream.shared ? stream.threads : 1);
     options.extent_bytes =
@@ -92,12 +95,15 @@ class OpenStore final : public store::Listener {
   /// Of a writer that is gone. Whether this was the last one, and the file is complete.
   Result<bool> leave() {
     if (--writers_ > 0) return false;
+    waited_ns_ = load::longest_wait_ns({"pen-write", "pen-index"}).value_or(-1);
     store::FinalValues values;
     values.frames = rows_;
     PEN_TRY(store_->finish(values));
     PEN_TRY(all_stored());
     return true;
   }
+  /// Of the store's own threads, which end with it; −1 before that, and where the kernel does not tell.
+  std::int64_t waited_ns() const { return waited_ns_; }
   Result<void> all_stored() {
     std::lock_guard lock(mutex_);
     if (lost_.empty()) return {};
@@ -114,6 +120,7 @@ class OpenStore final : public store::Listener {
  private:
   std::atomic<unsigned> writers_{0};
   std::atomic<std::uint64_t> rows_{0};
+  std::atomic<std::int64_t> waited_ns_{-1};
   std::mutex mutex_;
   std::string lost_;  // guarded by mutex_
   /// Goes first: its threads tell of chunks until it is gone.
@@ -123,9 +130,9 @@ class OpenStore final : public store::Listener {
 /// What a thread writes.
 class WrittenFile final : public load::StoredFile {
  public:
-  /// `complete` is called when the file of this path is whole.
+  /// `complete` is called when the file is whole.
   WrittenFile(std::shared_ptr<OpenStore> open, std::uint64_t transfer_bytes, unsigned depth,
-              std::function<Result<void>()> complete)
+              std::function<Result<void>(const OpenStore&)> complete)
       : open_(std::move(open)),
         transfer_bytes_(transfer_bytes),
         depth_(depth),
@@ -167,7 +174,7 @@ class WrittenFile final : public load::StoredFile {
     writer_.reset();
     PEN_ASSIGN(const bool whole, open_->leave());
     PEN_TRY(flushed);
-    return whole ? complete_() : Result<void>();
+    return whole ? complete_(*open_) : Result<void>();
   }
 
  private:
@@ -192,7 +199,7 @@ class WrittenFile final : public load::StoredFile {
   const std::shared_ptr<OpenStore> open_;
   const std::uint64_t transfer_bytes_;
   const unsigned depth_;
-  const std::function<Result<void>()> complete_;
+  const std::function<Result<void>(const OpenStore&)> complete_;
   std::unique_ptr<store::ChunkWriter> writer_;
   const std::shared_ptr<EndedSlots> ended_ = std::make_shared<EndedSlots>();
   std::uint64_t under_way_ = 0;
@@ -255,13 +262,14 @@ class ReadFile final : public load::StoredFile {
 
 class StoreBackend final : public load::Backend, public std::enable_shared_from_this<StoreBackend> {
  public:
-  StoreBackend(const LoadPlan& plan, Env& env) : plan_(plan), store_(std::get<StorePlan>(plan.backend)), env_(env) {}
+  StoreBackend(const LoadPlan& plan, Env& env)
+      : plan_(plan), store_(std::get<StorePlan>(plan.backend)), files_(store_.folder, env) {}
 
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return 1; }
 
   Result<std::unique_ptr<load::StoredFile>> create(const std::string& name) override {
-    PEN_ASSIGN(auto open, OpenStore::create(plan_, path_of(name), env_));
+    PEN_ASSIGN(auto open, OpenStore::create(plan_, path_of(name), files_));
     if (!stream().shared) return written(name, std::move(open));
     std::lock_guard lock(mutex_);
     shared_[name] = std::move(open);
@@ -277,8 +285,11 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
 
   Result<std::unique_ptr<load::StoredFile>> open(const std::string& name) override {
     const auto path = path_of(name);
+    PEN_ASSIGN(const auto way, files_.folder().way_to(name));
     const LibraryLock lock;
-    PEN_ASSIGN(auto file, owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "open " + path));
+    auto opened = owned(H5Fopen(way.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "open " + path);
+    if (!opened.ok()) return files_.folder().told(opened.error());
+    auto file = std::move(opened).value();
     PEN_ASSIGN(auto dataset,
                owned(H5Dopen2(file.get(), rows_name, H5P_DEFAULT), H5Dclose, "open the dataset in " + path));
     PEN_ASSIGN(auto space, owned(H5Dget_space(dataset.get()), H5Sclose, "describe the dataset"));
@@ -287,29 +298,34 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
   }
 
   std::optional<std::uint64_t> cached_bytes(const std::string& name) override {
-    return load::cached_bytes_after_forgetting(path_of(name));
+    return load::cached_bytes_after_forgetting(files_.folder(), name);
   }
   Sync sync() const override { return store_.sync; }
+  std::optional<std::int64_t> waited_for_processor_ns() const override {
+    std::lock_guard lock(mutex_);
+    return waited_ns_ < 0 ? std::nullopt : std::optional(waited_ns_);
+  }
   Json describe() const override {
     return {{"direct", direct_files_ > 0 && cached_files_ == 0}, {"queue_depth", store_.queue_depth}};
   }
 
  private:
   const StreamPlan& stream() const { return std::get<StreamPlan>(plan_.workload); }
-  std::string path_of(const std::string& name) const { return store_.folder + "/" + name; }
+  std::string path_of(const std::string& name) { return files_.folder().path_of(name); }
 
   Result<std::unique_ptr<load::StoredFile>> written(const std::string& name, std::shared_ptr<OpenStore> open) {
-    return std::unique_ptr<load::StoredFile>(
-        std::make_unique<WrittenFile>(std::move(open), stream().transfer_bytes, store_.queue_depth,
-                                      [self = shared_from_this(), name] { return self->completed(name); }));
+    return std::unique_ptr<load::StoredFile>(std::make_unique<WrittenFile>(
+        std::move(open), stream().transfer_bytes, store_.queue_depth,
+        [self = shared_from_this(), name](const OpenStore& whole) { return self->completed(name, whole); }));
   }
 
-  Result<void> completed(const std::string& name) {
+  Result<void> completed(const std::string& name, const OpenStore& whole) {
     {
       std::lock_guard lock(mutex_);
+      waited_ns_ = std::max(waited_ns_, whole.waited_ns());
       shared_.erase(name);  // whoever completed it holds it still, and its buffers go with them
     }
-    PEN_ASSIGN(const auto file, env_.open(path_of(name), {OpenOptions::Mode::read, store_.direct}));
+    PEN_ASSIGN(const auto file, files_.open(path_of(name), {OpenOptions::Mode::read, store_.direct}));
     ++(file->direct() ? direct_files_ : cached_files_);
     if (store_.sync != Sync::none) PEN_TRY(file->sync());
     return file->close();
@@ -317,9 +333,11 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
 
   const LoadPlan plan_;
   const StorePlan store_;
-  Env& env_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<OpenStore>> shared_;  // guarded by mutex_
+  load::OwnFiles files_;
+  mutable std::mutex mutex_;
+  // guarded by mutex_
+  std::map<std::string, std::shared_ptr<OpenStore>> shared_;
+  std::int64_t waited_ns_ = -1;
   std::atomic<std::uint64_t> direct_files_{0};
   std::atomic<std::uint64_t> cached_files_{0};
 };

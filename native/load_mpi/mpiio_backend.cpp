@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "load/own_folder.hpp"
 #include "load/page_cache.hpp"
 
 namespace penstock::load_mpi {
@@ -113,7 +114,8 @@ class MpiioFile final : public load::StoredFile {
       int written = 0;
       MPI_Get_count(&status, MPI_BYTE, &written);
       if (written != size)
-        return make_error(Errc::no_space, "MPI-IO wrote {} of {} bytes at {} of {}", written, size, place, path_);
+        return make_error(Errc::no_space, "MPI-IO wrote {} of {} bytes at {} of {}: no space, a quota, or a limit",
+                          written, size, place, path_);
     }
     return {};
   }
@@ -148,7 +150,7 @@ class MpiioFile final : public load::StoredFile {
 class MpiioBackend final : public load::Backend {
  public:
   MpiioBackend(const LoadPlan& plan, const load::Team& team)
-      : plan_(plan), mpiio_(std::get<MpiioPlan>(plan.backend)), ranks_(team.ranks()) {}
+      : plan_(plan), mpiio_(std::get<MpiioPlan>(plan.backend)), ranks_(team.ranks()), folder_(mpiio_.folder) {}
 
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return 1; }
@@ -160,17 +162,12 @@ class MpiioBackend final : public load::Backend {
   }
   /// Each rank tells its part of what is there of a shared file.
   std::optional<std::uint64_t> cached_bytes(const std::string& name) override {
-    const auto cached = load::cached_bytes_after_forgetting(path_of(name));
+    const auto cached = load::cached_bytes_after_forgetting(folder_, file_of(name));
     return cached && mpiio_.shared ? std::optional(*cached / ranks_) : cached;
   }
   load::Sync sync() const override { return mpiio_.sync; }
 
-  bool agree_to_end(bool end) override {
-    if (!mpiio_.collective) return end;
-    int mine = end ? 1 : 0, all = 0;
-    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
-    return all != 0;
-  }
+  bool agree_to_end(bool end) override { return mpiio_.collective ? any(end) : end; }
 
   Json describe() const override {
     const char* component = std::getenv("OMPI_MCA_io");
@@ -181,8 +178,29 @@ class MpiioBackend final : public load::Backend {
   }
 
  private:
-  std::string path_of(const std::string& name) const {
-    return mpiio_.folder + "/" + (mpiio_.shared ? load::file_name(plan_, 0) : name);
+  std::string file_of(const std::string& name) const { return mpiio_.shared ? load::file_name(plan_, 0) : name; }
+
+  static bool any(bool mine) {
+    int one = mine ? 1 : 0, all = 0;
+    MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
+    return all != 0;
+  }
+
+  /// Ranks that share a file do its calls together, or none of them.
+  Result<void> agreed(Result<void> mine) const {
+    if (!mpiio_.shared || !any(!mine.ok()) || !mine.ok()) return mine;
+    return make_error(Errc::cancelled, "another rank could not open {}", folder_.path_of(load::file_name(plan_, 0)));
+  }
+
+  /// Some of these libraries make a file and open it again by its name; each rank does, of a shared one.
+  Result<void> check_own(const std::string& name, bool is_new) {
+    const auto found = folder_.require_own(file_of(name), is_new);
+    const std::uint64_t mine = found.ok() ? *found : 0;
+    std::uint64_t first = mine;
+    if (mpiio_.shared) MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    if (!found.ok()) return found.error();
+    if (mine == first || mine == 0 || first == 0) return {};
+    return load::another_file(folder_.path_of(file_of(name)));
   }
 
   /// Where the bytes of the rank lie that wrote the file of this name.
@@ -195,22 +213,24 @@ class MpiioBackend final : public load::Backend {
   }
 
   Result<std::unique_ptr<load::StoredFile>> opened(const std::string& name, int mode, const char* what) {
-    const auto path = path_of(name);
+    const auto path = folder_.path_of(file_of(name));
+    const auto way = folder_.way_to(file_of(name));
+    PEN_TRY(agreed(way.ok() ? Result<void>() : Result<void>(way.error())));
     const Info hints(mpiio_.hints);
     MPI_File file = MPI_FILE_NULL;
     const auto who = mpiio_.shared ? MPI_COMM_WORLD : MPI_COMM_SELF;
-    PEN_TRY(check(MPI_File_open(who, path.c_str(), mode, hints.get(), &file), what, path));
-    {
-      std::lock_guard lock(mutex_);
-      if (!hints_) hints_ = Info(file).values();
-    }
-    return std::unique_ptr<load::StoredFile>(
-        std::make_unique<MpiioFile>(file, path, place_of(name), mpiio_.collective));
+    PEN_TRY(agreed(check(MPI_File_open(who, way->c_str(), mode, hints.get(), &file), what, path)));
+    auto stored = std::make_unique<MpiioFile>(file, path, place_of(name), mpiio_.collective);
+    PEN_TRY(agreed(check_own(name, (mode & MPI_MODE_CREATE) != 0)));
+    std::lock_guard lock(mutex_);
+    if (!hints_) hints_ = Info(file).values();
+    return std::unique_ptr<load::StoredFile>(std::move(stored));
   }
 
   const LoadPlan plan_;
   const MpiioPlan mpiio_;
   const unsigned ranks_;
+  load::OwnFolder folder_;
   mutable std::mutex mutex_;
   std::optional<std::map<std::string, std::string>> hints_;  // of the first file; guarded by mutex_
 };

@@ -35,6 +35,13 @@ int tell(load::Outcome outcome) {
   return code;
 }
 
+/// HDF5 crashes at the end of a process in which it could not close a file: where something failed nothing is taken
+/// down.
+[[noreturn]] void end(int code) {
+  if (code != 0) std::_Exit(code);
+  std::exit(code);
+}
+
 /// Those back ends that not each of these programs has.
 Result<std::shared_ptr<load::Backend>> make_other_backend(const load::LoadPlan& plan, const load::RunContext& context) {
   if (std::holds_alternative<load::Hdf5Plan>(plan.backend)) {
@@ -85,9 +92,9 @@ int run_as_rank(const load::LoadPlan& plan, job::Job& job, std::atomic<bool>& st
     code = tell(std::move(*outcome));
   }
   // Whoever waited here for a rank that does not come would wait for ever; the launcher ends the others.
-  if (!together) std::_Exit(code);
+  if (!together) std::_Exit(team.leads() ? code : program::exit_failed);
   job.stop();
-  return code;
+  end(code);
 }
 #else
 int run(const load::LoadPlan& plan, const std::atomic<bool>& stopped) {
@@ -97,7 +104,7 @@ int run(const load::LoadPlan& plan, const std::atomic<bool>& stopped) {
   const int code = tell(std::move(*outcome));
   // Threads that hang in the storage do not keep the answer, nor use what main() would take down.
   if (left_behind) std::_Exit(code);
-  return code;
+  end(code);
 }
 #endif
 

@@ -56,6 +56,21 @@ TEST_F(StoreFiles, WhatThreadsWroteIsReadBackWhole) {
       }
 }
 
+TEST_F(StoreFiles, TellsHowLongItsOwnThreadsWaitedForAProcessor) {
+  for (const bool shared : {false, true}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    const auto document = stored(plan({{"thread_bytes", 16 << 20}, {"transfer_bytes", 1 << 20}, {"shared", shared}}));
+    const auto& phases = document["phases"];
+    ASSERT_TRUE(phases[0]["storage_waited_ns"].is_number_integer()) << shared;
+    EXPECT_GE(phases[0]["storage_waited_ns"], 0);
+    EXPECT_TRUE(phases[1]["storage_waited_ns"].is_null()) << "they are gone when it is read";
+  }
+  auto posix = plan();
+  posix["backend"]["kind"] = "posix";
+  EXPECT_TRUE(document_of(posix)["phases"][0]["storage_waited_ns"].is_null()) << "it has none";
+}
+
 TEST_F(StoreFiles, ARunThatEndsEarlyLeavesWholeFiles) {
   const auto document = stored(plan({{"seconds_max", 1e-9}, {"shared", true}}));
   EXPECT_TRUE(document["problem"].is_null()) << document["problem"];

@@ -1,9 +1,7 @@
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,6 +13,7 @@
 #include "load/content.hpp"
 #include "load/permutation.hpp"
 #include "load_fixture.hpp"
+#include "one_file_fails.hpp"
 
 namespace penstock::load {
 namespace {
@@ -117,16 +116,13 @@ TEST_F(Stream, AQueueThatIsEndedEarlyHasWrittenWhatItCounts) {
 }
 
 TEST_F(Stream, AWriteThatIsCutShortInAQueueIsAnError) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{10 * 65536 + 1000, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  auto queued = plan();
-  queued["backend"].update({{"queue_depth", 4}, {"sync", "end"}, {"direct", false}});
-  const auto document = document_of(queued);
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, signal_before);
+  Json document;
+  {
+    const FileSizeLimit limited(10 * 65536 + 1000);
+    auto queued = plan();
+    queued["backend"].update({{"queue_depth", 4}, {"sync", "end"}, {"direct", false}});
+    document = document_of(queued);
+  }
   ASSERT_TRUE(document["problem"].is_string());
   EXPECT_NE(document["problem"].get<std::string>().find("write"), std::string::npos) << document["problem"];
   EXPECT_EQ(document["phases"].size(), 1U);
@@ -305,6 +301,49 @@ TEST_F(Stream, AnErrorEndsThePhaseForAll) {
   EXPECT_LT(document["phases"][0]["operations"].get<int>(), 60) << "of 120";
 }
 
+TEST_F(Stream, AThreadInTheMiddleThatFailsEndsTheOthersSoonAndTheirFiguresCount) {
+  OneFileFailsEnv env("stream-000000002.bin", 11);
+  auto five = plan();
+  five["workload"].update({{"threads", 5}, {"thread_bytes", 2000 * 65536}});
+  const auto begin = std::chrono::steady_clock::now();
+  const auto document = document_of(five, env);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "10 s without the error";
+  EXPECT_EQ(document["problem"], "the device of stream-000000002.bin is gone");
+  ASSERT_EQ(document["phases"].size(), 1U) << "what is not whole is not read";
+  const auto& phase = document["phases"][0];
+  ASSERT_EQ(phase["threads"].size(), 5U);
+  std::uint64_t bytes = 0;
+  for (std::size_t number = 0; number < 5; ++number) {
+    const auto& thread = phase["threads"][number];
+    bytes += thread["bytes"].get<std::uint64_t>();
+    EXPECT_EQ(thread["done_s"].is_null(), number == 2) << number;
+    EXPECT_LT(thread["bytes"], 2000 * 65536);
+    EXPECT_EQ(thread["bytes"], std::filesystem::file_size(folder_ / fmt::format("stream-{:09}.bin", number)));
+  }
+  EXPECT_EQ(phase["threads"][2]["bytes"], 10 * 65536);
+  EXPECT_EQ(phase["bytes"], bytes);
+  EXPECT_EQ(phase["times"]["service"]["count"], bytes / 65536);
+  EXPECT_EQ(phase["operations"], bytes / 65536);
+}
+
+TEST_F(Stream, TellsHowLongItComparedWhatItRead) {
+  auto verified = plan();
+  verified["workload"].update({{"thread_bytes", 400 * 65536}});
+  const auto document = document_of(verified);
+  EXPECT_TRUE(document["phases"][0]["verify_ns"].is_null());
+  const auto& read = document["phases"][1];
+  const auto compared_ns = read["verify_ns"].get<std::int64_t>();
+  // A processor compares less than 200 GB/s; and threads do nothing else while they compare.
+  EXPECT_GT(compared_ns, 3 * 400 * 65536 / 200);
+  double busy_s = 0, reading_s = 0;
+  for (const auto& thread : read["threads"]) busy_s += thread["done_s"].get<double>();
+  for (const auto& bucket : read["times"]["service"]["buckets"])
+    reading_s += bucket[0].get<double>() * bucket[2].get<double>() * 1e-9;
+  EXPECT_LT(static_cast<double>(compared_ns) * 1e-9 + reading_s, busy_s);
+  verified["workload"]["verify"] = false;
+  EXPECT_TRUE(document_of(verified)["phases"][1]["verify_ns"].is_null());
+}
+
 TEST_F(Stream, ALimitOfTimeEndsAPhaseAndTheNextReadsWhatThereIs) {
   auto slow = Json{{"backend", {{"kind", "null"}, {"delay_s", 0.005}}},
                    {"workload",
@@ -403,7 +442,7 @@ TEST_F(Stream, AFolderThatIsReplacedByALinkLeadsNowhereElse) {
   EXPECT_TRUE(backend->join("b").ok());
   std::filesystem::rename(moved / "b", moved / "old");
   std::ofstream(moved / "b") << "somebody's";
-  EXPECT_FALSE(backend->join("b").ok()) << "another file of that name";
+  EXPECT_EQ(backend->join("b").error().code(), Errc::mismatch) << "another file of that name";
   EXPECT_FALSE(make_posix_backend({given.string(), false, Sync::none}, posix_env())->create("c").ok()) << "a link";
 }
 

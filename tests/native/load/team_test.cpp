@@ -4,10 +4,14 @@
 #include <array>
 #include <fstream>
 #include <future>
+#include <iterator>
+#include <mutex>
 #include <set>
+#include <utility>
 
 #include "../support/thread_job.hpp"
 #include "load_fixture.hpp"
+#include "one_file_fails.hpp"
 
 namespace penstock::load {
 namespace {
@@ -19,7 +23,7 @@ class TeamTest : public LoadTest {
 
   /// Runs the plan by all ranks but those that are absent; each one's outcome, in order.
   std::vector<Result<Outcome>> run_by_ranks(const Json& plan, const OnEvent& on_event, double silence_s_max = 60,
-                                            std::set<unsigned> absent = {}) {
+                                            std::set<unsigned> absent = {}, Env& env = posix_env()) {
     const auto parsed = LoadPlan::from_json(plan.dump());
     EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
     std::vector<std::future<Result<Outcome>>> all;
@@ -33,7 +37,7 @@ class TeamTest : public LoadTest {
         const auto emit = [&](std::string_view event, const Json& fields) {
           on_event(rank, event, event == "progress" ? team.beat(fields) : fields);
         };
-        auto outcome = run_together(*parsed, {posix_env(), emit, stops_[rank], team, nullptr}, team);
+        auto outcome = run_together(*parsed, {env, emit, stops_[rank], team, nullptr}, team);
         if (team.complete()) job->stop();
         job.reset();  // what others still say to this rank goes nowhere
         return outcome;
@@ -91,6 +95,58 @@ TEST_F(TeamTest, EachRankReadsWhatTheNextOneWrote) {
   EXPECT_EQ(document["job"]["ranks"], 3);
   EXPECT_EQ(document["job"]["library"], "threads");
 }
+
+Json shared(Json stream) {
+  stream["workload"].update({{"shared", true}, {"segments", 5}});
+  return stream;
+}
+
+TEST_F(TeamTest, RanksShareTheFileThatTheLeadMade) {
+  const auto document = document_by_ranks(shared(stream(2)));
+  EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+  EXPECT_EQ(document["phases"][1]["operations"], 120);
+  EXPECT_EQ(document["phases"][1]["mismatches"], 0);
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "load-000000000.bin"), 120U * 65536);
+}
+
+/// Puts another file in the place of the one that a rank is about to join.
+class SwappingEnv final : public Env {
+ public:
+  explicit SwappingEnv(std::string content) : content_(std::move(content)) {}
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
+    if (options.mode == OpenOptions::Mode::update) {
+      std::lock_guard lock(mutex_);
+      if (!std::exchange(swapped_, true)) {
+        std::filesystem::remove(path);
+        std::ofstream(path) << content_;
+      }
+    }
+    return posix_env().open(path, options);
+  }
+  Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }
+  Result<std::vector<std::string>> list(const std::string& folder) override { return posix_env().list(folder); }
+  Result<void> remove(const std::string& path) override { return posix_env().remove(path); }
+
+ private:
+  const std::string content_;
+  std::mutex mutex_;
+  bool swapped_ = false;
+};
+
+class SwappedFile : public TeamTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(SwappedFile, IsNotWrittenTo) {
+  SwappingEnv env(GetParam());
+  const auto outcomes = run_by_ranks(
+      shared(stream(1)), [](auto, auto, const auto&) {}, 60, {}, env);
+  ASSERT_TRUE(outcomes[0]) << outcomes[0].error().message();
+  const auto problem = outcomes[0]->document["problem"].dump();
+  EXPECT_NE(problem.find("load-000000000.bin is another file"), std::string::npos) << problem;
+  std::ifstream file(folder_ / "load-000000000.bin");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Content, SwappedFile, ::testing::Values("", "somebody's own"));
 
 TEST_F(TeamTest, FramesAreDealtInTurnAtTheirPlacesInTheSchedule) {
   const Json plan = {{"backend", {{"kind", "posix"}, {"folder", folder_.string()}, {"sync", "none"}}},
@@ -162,6 +218,26 @@ TEST_F(TeamTest, AnErrorOfOneRankEndsAllAndIsNamedWithIt) {
   const auto document = document_by_ranks(stream(1));
   EXPECT_NE(document["problem"].get<std::string>().find("rank 2: "), std::string::npos) << document["problem"];
   EXPECT_FALSE(document["interrupted"]);
+}
+
+TEST_F(TeamTest, AnErrorOfTheRankInTheMiddleInMidRunLeavesTheFiguresOfAll) {
+  OneFileFailsEnv env("load-000000001.bin", 21);
+  auto longer = stream(1);
+  longer["workload"]["thread_bytes"] = 2000 * 65536;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto outcomes = run_by_ranks(
+      longer, [](auto, auto, const auto&) {}, 60, {}, env);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "10 s without the error";
+  ASSERT_TRUE(outcomes[0]) << outcomes[0].error().message();
+  const auto& document = outcomes[0]->document;
+  EXPECT_EQ(document["problem"], "rank 1: the device of load-000000001.bin is gone");
+  EXPECT_FALSE(document["interrupted"]);
+  ASSERT_EQ(document["phases"].size(), 1U);
+  std::uint64_t bytes = 0;
+  for (const auto& thread : document["phases"][0]["threads"]) bytes += thread["bytes"].get<std::uint64_t>();
+  EXPECT_EQ(document["phases"][0]["bytes"], bytes);
+  EXPECT_EQ(document["phases"][0]["threads"][1]["bytes"], 20 * 65536);
+  EXPECT_EQ(document["job"]["parts"].size(), 3U);
 }
 
 TEST_F(TeamTest, ARankThatShowsNothingIsGivenUp) {
