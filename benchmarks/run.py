@@ -82,6 +82,7 @@ ROWS: dict[str, Row] = {
     "compare-real": compare.real,
     "metadata": metadata.beside_bare_calls,
     "load-ranks": load.ranks_beside_fio,
+    "load-store": load.store_beside_posix,
     "network": network.over_loopback,
     "network-link": network.over_a_link,
     "values": values.join,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from measure.blocks import Subject, interleaved
-from measure.context import GIB, Context
+from measure.context import GIB, Context, size_name
 from measure.huge_pages import may_reserve_huge_pages, reserved_huge_pages
 from measure.machine import settle
 from measure.process import BenchmarkError, run_json
@@ -28,6 +28,8 @@ AT_LEAST = 0.97
 QUEUE_DEPTH = 8
 # The buffers of a job of fio, and what it has beside them.
 _HUGE_PAGES_BYTES = 2 * QUEUE_DEPTH * fio.BLOCK_BYTES
+STORE_TRANSFERS = (1 << 20, 8 << 20)
+STORE_AT_LEAST = 0.95
 
 
 def run_plan(
@@ -93,12 +95,19 @@ def alone(context: Context) -> list[Result]:
     return [*results, jitter]
 
 
-def _streams(context: Context, folder: Path, total: int, ranks: int, direct: bool, depth: int = 1) -> Sample:
+def _streams(
+    context: Context,
+    folder: Path,
+    total: int,
+    ranks: int,
+    direct: bool,
+    depth: int = 1,
+    kind: str = "posix",
+    transfer: int = fio.BLOCK_BYTES,
+) -> Sample:
     settle()
-    backend = {
-        "kind": "posix", "folder": str(folder), "direct": direct, "sync": "end", "queue_depth": depth
-    }  # fmt: skip
-    sizes = {"thread_bytes": total // ranks, "transfer_bytes": fio.BLOCK_BYTES}
+    backend = {"kind": kind, "folder": str(folder), "direct": direct, "sync": "end", "queue_depth": depth}
+    sizes = {"thread_bytes": total // ranks, "transfer_bytes": transfer}
     plan = {"backend": backend, "workload": {"kind": "stream", **sizes, "read": False}}
     if ranks == 1:
         document = run_plan(context, plan)
@@ -183,6 +192,30 @@ def _queued(context: Context) -> Result:
         samples,
         at_least=AT_LEAST,
     )
+
+
+def store_beside_posix(context: Context) -> list[Result]:
+    """The same bytes as chunks of a store, with its index, and as a plain file; direct, to fsync."""
+    total = context.bytes_of(WRITTEN_BYTES)
+    context.need(context.disk, total)
+    results = []
+    for transfer in STORE_TRANSFERS:
+        streams = partial(_streams, context, context.disk, total, 1, True, transfer=transfer)
+        depths = {f"posix, depth {depth}": partial(streams, depth=depth) for depth in (1, QUEUE_DEPTH)}
+        subjects: dict[str, Subject] = {
+            "penstock": partial(streams, kind="store", depth=QUEUE_DEPTH), **depths
+        }  # fmt: skip
+        samples = interleaved(f"load-store {size_name(transfer)}", subjects, context.repetitions)
+        results.append(
+            beside_best(
+                f"load/store/{size_name(transfer)}",
+                f"one file of a store, uncompressed chunks of {size_name(transfer)}, direct, to fsync",
+                samples["penstock"],
+                {peer: samples[peer] for peer in depths},
+                at_least=STORE_AT_LEAST,
+            )
+        )
+    return results
 
 
 def ranks_beside_fio(context: Context) -> list[Result]:
