@@ -18,7 +18,7 @@ from pydantic_core import PydanticUndefined
 from penstock.bench.workloads import WORKLOADS
 from penstock.cli import application
 from penstock.model.campaign_files import CampaignFile
-from penstock.model.campaigns import Baseline, Campaign, View
+from penstock.model.campaigns import Baseline, Campaign, Parameter, View
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.configuration import (
     ChannelFilter,
@@ -41,6 +41,7 @@ from penstock.model.load import (
     MpiioBackend,
     NullBackend,
     PosixBackend,
+    StoreBackend,
     StreamWorkload,
 )
 from penstock.model.network import NetworkServerWorkload, NetworkWorkload
@@ -293,6 +294,7 @@ def load_page() -> str:
         ("backend of kind posix", PosixBackend),
         ("backend of kind mpiio", MpiioBackend),
         ("backend of kind hdf5", Hdf5Backend),
+        ("backend of kind store", StoreBackend),
         ("backend of kind null", NullBackend),
         ("workload of kind frames", FramesWorkload),
         ("image of a workload of kind frames", FrameImage),
@@ -323,6 +325,19 @@ described by its [schema](campaign.schema.json).
 """
 
 
+VALUES_TEXT = """\
+What a view shows is a value of runs. Some are there only with their parameters: `lost` and `late` with a
+rate, `read` unless it is left out, `file read` of files that are not empty, renaming where it is asked for,
+round trips of the sizes in `latency`. Others are refused before the first run.
+"""
+
+WITH_ALL_VALUES: dict[str, dict[str, Parameter]] = {
+    "frames": {"rate": 1},
+    "metadata": {"file_size": 1, "rename": True},
+    "network": {"latency": "8B"},
+}
+
+
 def campaign_page() -> str:
     lines = ["# The description of a campaign", "", NOTE, "", CAMPAIGN_PAGE]
     lines += [
@@ -341,6 +356,10 @@ def campaign_page() -> str:
     for name, model in WORKLOADS.items():
         scaled = ", ".join(f"`{parameter}`" for parameter in model.SCALED)
         lines += ["", f"`scale` multiplies {scaled} of the workload {name}."]
+    lines += ["", "## value of a view", "", *VALUES_TEXT.splitlines(), ""]
+    for name, model in WORKLOADS.items():
+        values = model.model_validate(WITH_ALL_VALUES.get(name, {})).values()
+        lines.append(f"- {name}: {', '.join(f'`{value}`' for value in values)}")
     return "\n".join(lines).rstrip() + "\n"
 
 

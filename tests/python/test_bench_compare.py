@@ -1,16 +1,20 @@
 """Two sets of runs: what is called better, worse, the same or nothing of these, by simulation and by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy
 import pytest
+from campaign_documents import made_up_run
 from comparable import Numbers, measured, set_of
 from scipy.signal import lfilter
 
 from penstock.bench.compare import compare
-from penstock.bench.sets import RunSet
+from penstock.bench.sets import Measured, RunSet
+from penstock.bench.values import values_of
 from penstock.model.comparisons import Comparison
 from penstock.model.errors import UsageError
+from penstock.model.runs import ProcessorCost
 
 Noise = Callable[[numpy.random.Generator, int], Numbers]
 
@@ -145,6 +149,28 @@ def test_what_is_below_the_threshold_does_not_matter(
     assert row.high is not None
     assert row.low < row.effect < row.high
     assert row.effect == pytest.approx(change, rel=0.01)
+
+
+def with_cost(place: float, seconds: float) -> Measured:
+    """A gigabyte in so much processor time."""
+    cost = ProcessorCost(
+        moved_bytes=10**9,
+        user_s_per_gb=seconds,
+        system_s_per_gb=0.0,
+        steal_s_per_gb=0.0,
+        own_user_s_per_gb=0.0,
+        own_system_s_per_gb=0.0,
+    )
+    value = values_of(made_up_run().model_copy(update={"cost": cost}))["processor time"]
+    return replace(measured(place, {}), values={"processor time": value})
+
+
+@pytest.mark.parametrize(("seconds", "outcome"), [(0.51, "indistinguishable"), (0.6, "worse")])
+def test_a_tick_of_the_kernels_clock_is_no_difference(seconds: float, outcome: str) -> None:
+    """Runs that agree by chance, one hundredth of a second apart: counters are no finer than that."""
+    base = RunSet("A", [with_cost(place, 0.5) for place in PLACES[0]])
+    other = RunSet("B", [with_cost(place, seconds) for place in PLACES[1]])
+    assert outcomes(compare(base, other)) == {"processor time": outcome}
 
 
 def test_lower_is_better_for_a_latency() -> None:

@@ -184,7 +184,7 @@ def test_nothing_needs_no_block() -> None:
         ("spares: 2", "spares: 12", ["drives", "spares is 12 of 12"]),
         ("100 MB/s", ".nan", ["drives.bandwidth"]),
         ("100 MB/s", ".inf", ["drives.bandwidth"]),
-        ("100 MB/s", "0", ["drives.bandwidth", "greater than 0"]),
+        ("100 MB/s", "0", ["drives.bandwidth", "more than 0"]),
         ("100 MB/s", "-5", ["drives.bandwidth", "-5"]),
         ("100 MB/s", "1e300", ["drives.bandwidth"]),
         ("100 MB/s", "fast", ["drives.bandwidth", "fast", "250 MB/s"]),

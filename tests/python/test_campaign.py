@@ -18,8 +18,12 @@ from penstock.bench.campaigns import (
     left_of,
     order_of,
 )
+from penstock.bench.folder import BenchFolder
+from penstock.bench.run import Telling
+from penstock.bench.values import values_of
+from penstock.bench.workloads import NetworkJob, parameters_of
 from penstock.files.catalogue import Catalogue, default_path
-from penstock.model.campaigns import Campaign
+from penstock.model.campaigns import Campaign, Parameter
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 # Runs of a tenth of a second. Their figures are of no use to anybody, so that they are invalid.
@@ -271,6 +275,32 @@ def test_a_campaign_of_the_network_takes_addresses_and_stores_nothing(
         assert [trips.message_bytes for trips in network.round_trips] == [8]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["network.json", "quick.yaml"]
     assert run("campaign", description, *options, "--resume").returncode == 1, "nothing is left to be made"
+
+
+@pytest.mark.parametrize(
+    ("workload", "values"),
+    [
+        ("frames", {"frame_size": 4096, "rate": 50, "seconds": 0.1}),
+        ("frames", {"frame_size": 4096, "rate": 0, "frames": 5}),
+        ("stream", {"size": "1 MiB", "transfer": "64 KiB"}),
+        ("stream", {"size": "1 MiB", "transfer": "64 KiB", "read": False}),
+        ("metadata", {"items": 3}),
+        ("metadata", {"items": 3, "file_size": 1, "rename": True}),
+        ("network", {"seconds": 0.1, "latency": "8B,1KiB", "latency_seconds": 0.1}),
+    ],
+)
+def test_runs_have_the_values_that_were_foretold(
+    workload: str, values: dict[str, Parameter], memory: Path
+) -> None:
+    parameters, quiet = parameters_of(workload, values), Telling(lambda _: None, lambda _: None)
+    job = parameters.job()
+    if isinstance(job, NetworkJob):
+        found = job.run("local", quiet)
+    else:
+        with BenchFolder.make(memory) as folder:
+            found = job.run(folder, quiet)
+    # Of an invalid run nothing is left out as too short.
+    assert set(values_of(found.model_copy(update={"validity": "invalid"}))) == set(parameters.values())
 
 
 @pytest.mark.parametrize(

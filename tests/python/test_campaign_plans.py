@@ -158,6 +158,10 @@ BAD = {
     "the case rate 0, writers 1": SMALL.replace("[10, 20]", "[0]"),
     "must hold `field: value`": "[1, 2]",
     "shows `colour`, in which no cases differ": SMALL + "views: [{kind: plot, value: x, rows: colour}]\n",
+    "the value `carriedd`, which no run of frames has": SMALL
+    + "views: [{kind: plot, value: carriedd, rows: rate}]\n",
+    "one of carried, lost, late, latency p50": SMALL + "views: [{kind: plot, value: x, rows: rate}]\n",
+    "the value `rate`": SMALL + "views: [{kind: extremes, values: {a: carried, b: rate}}]\n",
     "views": SMALL + "views: [{kind: pie, value: x, rows: rate}]\n",
 }
 
@@ -170,6 +174,47 @@ def test_hostile_descriptions_are_refused_with_the_thing_named(words: str) -> No
     assert words in shown or words in str(refused.value.remedy), shown
     assert refused.value.remedy
     assert len(shown) < 8000
+
+
+@pytest.mark.parametrize(
+    ("workload", "values", "there", "missing"),
+    [
+        ("frames", {"frame_size": 4096, "rate": 10}, "lost", "write"),
+        ("frames", {"frame_size": 4096, "rate": 0, "frames": 10}, "carried", "lost"),
+        ("stream", {"read": False}, "write", "read"),
+        ("metadata", {"file_size": 1}, "file read", "file rename"),
+        ("metadata", {"rename": True}, "folder rename", "file read"),
+        ("network", {"latency": "8B,1KiB"}, "round trip 1024 B p99", "round trip 1 B p99"),
+    ],
+)
+def test_values_that_a_view_may_show_follow_from_the_parameters(
+    workload: str, values: dict[str, Parameter], there: str, missing: str
+) -> None:
+    view = {"kind": "table", "rows": "target", "columns": []}
+
+    def planned(value: str) -> None:
+        file = CampaignFile.model_validate(
+            {"title": "x", "workload": workload, "parameters": values, "views": [view | {"value": value}]}
+        )
+        plan_campaign("x", file, HERE, seed=1)
+
+    planned(there)
+    with pytest.raises(UsageError, match=f"the value `{missing}`"):
+        planned(missing)
+
+
+def test_kinds_of_processor_time_are_values_of_profiled_runs() -> None:
+    view = "views: [{kind: plot, value: 'processor time: copying', rows: rate}]\n"
+    plan_campaign("x", file_of(SMALL + "profile: true\n" + view), HERE, seed=1)
+    for text in (SMALL + view, SMALL + "profile: true\n" + view.replace("copying", "napping")):
+        with pytest.raises(UsageError, match="the value `processor time: "):
+            plan_campaign("x", file_of(text), HERE, seed=1)
+
+
+def test_values_of_runs_are_those_that_were_foretold() -> None:
+    run = made_up_run()
+    foretold = parameters_of("frames", {"frame_size": "1 MB", "rate": 10}).values()
+    assert set(values_of(run)) <= set(foretold)
 
 
 @given(text=st.text(max_size=300))

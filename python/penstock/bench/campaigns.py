@@ -10,8 +10,9 @@ import numpy
 
 from penstock.bench.conditions import conditions_of, conditions_of_machine
 from penstock.bench.folder import BenchFolder, require_room, require_target
-from penstock.bench.profile import profiled
+from penstock.bench.profile import KINDS, profiled
 from penstock.bench.run import Telling
+from penstock.bench.values import PROCESSOR_TIME
 from penstock.bench.workloads import Job, NetworkJob, WorkloadParameters, parameters_of
 from penstock.model.campaign_files import CASES_MAX, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
@@ -81,6 +82,7 @@ def plan_campaign(
             f"{len(points)} cases on {len(targets)} targets are more than {CASES_MAX}", "name fewer targets"
         )
     planned = [_planned(file, point, factor) for point in points]
+    _require_yielded(file, planned)
     cases, jobs = [], {}
     for target in targets:
         for point, parameters in zip(points, planned, strict=True):
@@ -120,6 +122,20 @@ def _require_known(file: CampaignFile, points: list[dict[str, Parameter]]) -> No
                 raise UsageError(
                     f"the view {view.name} shows `{name}`, in which no cases differ",
                     f"one of {', '.join(sorted(known))}",
+                )
+
+
+def _require_yielded(file: CampaignFile, planned: list[WorkloadParameters]) -> None:
+    """What tables and plots show is a value that runs of some case have."""
+    there = dict.fromkeys(name for parameters in planned for name in parameters.values())
+    if file.profile and PROCESSOR_TIME in there:
+        there |= dict.fromkeys(f"{PROCESSOR_TIME}: {kind}" for kind in KINDS)
+    for view in file.views:
+        for value in view.values.values() or [view.value]:
+            if value not in there:
+                raise UsageError(
+                    f"the view {view.name} shows the value `{value}`, which no run of {file.workload} has",
+                    f"one of {', '.join(there)}",
                 )
 
 

@@ -18,6 +18,7 @@ from penstock.bench.run import Telling
 from penstock.model.errors import UsageError
 from penstock.model.load import LoadPlan, NullBackend
 from penstock.model.network import NetworkServerWorkload, NetworkWorkload
+from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Run
 from penstock.programs.load import load
 from penstock.programs.network import OtherEnd
@@ -43,9 +44,11 @@ def server_workload(**fields: object) -> NetworkServerWorkload:
 
 def _usage(error: ValidationError) -> UsageError:
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
+    name = place_of(first)
     given = "(hidden)" if "token" in name else repr(first["input"])
-    return UsageError(f"{name} is {given}: {first['msg']}", "`penstock bench network --help` has the options")
+    return UsageError(
+        f"{name} is {given}: {words_of(first)}", "`penstock bench network --help` has the options"
+    )
 
 
 def seconds_of(workload: NetworkWorkload) -> float:

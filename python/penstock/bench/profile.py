@@ -103,6 +103,10 @@ def parse_report(text: str) -> list[Sampled]:
     return found
 
 
+# What the time may have gone into, as `class_of` calls it.
+KINDS = (*dict.fromkeys(name for name, _, _ in _CLASSES if name != IDLE), KERNEL, GENERATOR, PROGRAMS)
+
+
 def class_of(sampled: Sampled) -> str:
     """What the work is for. Of programs only what they copy is told apart."""
     module = sampled.module.strip("[]").removeprefix("kernel.")

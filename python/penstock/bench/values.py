@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.model.runs import FrameFigures, Run
+from penstock.model.runs import FrameFigures, ProcessorCost, Run
 
 Unit = Literal["B/s", "1/s", "ms", "s", "share", "s/GB"]
 
@@ -20,6 +20,14 @@ class Value:
     unit: Unit
     better: Literal["higher", "lower"]
     error: float = 0.0
+
+
+PROCESSOR_TIME = "processor time"
+_TICK_S, _COUNTERS = 0.01, 5
+
+
+def round_trip_names(message_bytes: int) -> tuple[str, str]:
+    return f"round trip {message_bytes} B p50", f"round trip {message_bytes} B p99"
 
 
 def values_of(run: Run) -> dict[str, Value]:
@@ -46,13 +54,21 @@ def values_of(run: Run) -> dict[str, Value]:
         for transfer in run.network.transfers:
             values[transfer.name] = Value(transfer.bytes_per_s, "B/s", "higher")
         for trips in run.network.round_trips:
-            values[f"round trip {trips.message_bytes} B p50"] = Value(trips.round_trip_ms.p50, "ms", "lower")
-            values[f"round trip {trips.message_bytes} B p99"] = Value(trips.round_trip_ms.p99, "ms", "lower")
+            half, most = round_trip_names(trips.message_bytes)
+            values[half] = Value(trips.round_trip_ms.p50, "ms", "lower")
+            values[most] = Value(trips.round_trip_ms.p99, "ms", "lower")
     if run.cost is not None:
-        values["processor time"] = Value(run.cost.machine_s_per_gb, "s/GB", "lower")
+        values[PROCESSOR_TIME] = _processor_time(run.cost)
         for name, share in (run.profile.shares if run.profile is not None else {}).items():
-            values[f"processor time: {name}"] = Value(share * run.cost.machine_s_per_gb, "s/GB", "lower")
+            time = Value(share * run.cost.machine_s_per_gb, "s/GB", "lower")
+            values[f"{PROCESSOR_TIME}: {name}"] = time
     return values
+
+
+def _processor_time(cost: ProcessorCost) -> Value:
+    """The kernel counts in hundredths of a second: each of five counters is rounded before and after."""
+    error_s = _TICK_S * math.sqrt(2 * _COUNTERS / 12)
+    return Value(cost.machine_s_per_gb, "s/GB", "lower", error_s / (max(1, cost.moved_bytes) * 1e-9))
 
 
 def _share(frames: FrameFigures, hits: int) -> Value:

@@ -28,6 +28,7 @@ from penstock.bench.run import (
     stream_files,
     stream_workload,
 )
+from penstock.bench.values import PROCESSOR_TIME, round_trip_names
 from penstock.model.campaigns import Parameter
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
@@ -42,6 +43,7 @@ from penstock.model.load import (
     Sync,
 )
 from penstock.model.network import NETWORK_PORT, parse_address, parse_cpus, parse_link
+from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Run
 from penstock.model.units import Size, format_size, parse_size
 from penstock.programs.ranks import MpiIo, Ranks, mpi_of
@@ -128,6 +130,10 @@ class WorkloadParameters(BaseModel):
         """A UsageError names a value that is not possible."""
         raise NotImplementedError
 
+    def values(self) -> list[str]:
+        """What runs of it yield, as `values_of` names it: what tables and plots may show."""
+        raise NotImplementedError
+
     def scaled(self, factor: float) -> Self:
         """Sizes are whole MiB, or whole pages where they are small; counts are whole, and at least one."""
         return self.model_copy(
@@ -208,6 +214,10 @@ class FramesParameters(WorkloadParameters):
         require_a_frame_a_rank(request)
         return frames_job(request, team_of(self.ranks, None))
 
+    def values(self) -> list[str]:
+        of_rate = ["lost", "late"] if self.rate else []
+        return ["carried", *of_rate, "latency p50", "latency p99", "stall", PROCESSOR_TIME]
+
     def _image(self) -> ImageRequest | None:
         if self.format == "raw":
             return None
@@ -281,6 +291,9 @@ class StreamParameters(WorkloadParameters):
         needs_mpi = self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
         return stream_job(workload, access, team_of(self.ranks, self.mpi_io, needs_mpi))
 
+    def values(self) -> list[str]:
+        return ["write", *(["read"] if self.read else []), PROCESSOR_TIME]
+
     def _library(self) -> MpiioAccess | Hdf5Access | None:
         if self.backend != "mpiio" and (self.mpi_io is not None or self.block is not None):
             raise UsageError("`mpi_io` and `block` are of the backend mpiio", "add `backend: mpiio`")
@@ -316,6 +329,13 @@ class MetadataParameters(WorkloadParameters):
             **self.model_dump(exclude={"file_size", "sync"}), file_bytes=self.file_size
         )
         return metadata_job(workload, Access(direct=False, sync=self.sync))
+
+    def values(self) -> list[str]:
+        of_files = ["read"] if self.file_size else []
+        of_all = ["create", "stat", *(["rename"] if self.rename else []), "remove"]
+        folders = [f"folder {each}" for each in of_all]
+        files = [f"file {each}" for each in (*of_all, *of_files)]
+        return ["tree create", *folders, *files, "tree remove"]
 
 
 class NetworkParameters(WorkloadParameters):
@@ -360,6 +380,11 @@ class NetworkParameters(WorkloadParameters):
 
         return NetworkJob(seconds_of(workload), run)
 
+    def values(self) -> list[str]:
+        sizes = [self._echo_bytes(size) for size in self.latency.split(",") if size.strip()]
+        ways = ["up", "down", "both: up", "both: down"]
+        return [*ways, *(name for size in sizes for name in round_trip_names(size)), PROCESSOR_TIME]
+
     @staticmethod
     def _echo_bytes(text: str) -> int:
         try:
@@ -384,10 +409,9 @@ def parameters_of(workload: str, values: Mapping[str, Parameter]) -> WorkloadPar
         return WORKLOADS[workload].model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
         what = {"extra_forbidden": "there is no such parameter", "missing": "it is missing"}
-        problem = what.get(first["type"], f"{first['msg']} (given: {first['input']!r})")
+        problem = what.get(first["type"], f"{words_of(first)} (given: {first['input']!r})")
         raise UsageError(
-            f"`{name}` of the workload {workload}: {problem}",
+            f"`{place_of(first)}` of the workload {workload}: {problem}",
             f"one of {', '.join(WORKLOADS[workload].model_fields)}",
         ) from error

@@ -16,6 +16,7 @@ from penstock.model.blocks import Redundancy, find_block
 from penstock.model.catalogue import Detector
 from penstock.model.errors import UsageError
 from penstock.model.plans import Encoding
+from penstock.model.problems import words_of
 from penstock.model.sizing import Assumptions, Order, Sizing, Wanted, size
 from penstock.programs.locate import blocks_folder
 from penstock.report.progress import ProgressView
@@ -181,7 +182,7 @@ def _assumptions(**values: object) -> Assumptions:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else ""
         option = "--" + _OPTIONS.get(name, name).removesuffix("_bytes_per_s").removesuffix("_bytes")
-        message = first["msg"].replace("Input should", "it should")
         raise UsageError(
-            f"{option.replace('_', '-')}: {message} (given: {first['input']!r})", "`penstock plan --help`"
+            f"{option.replace('_', '-')}: {words_of(first)} (given: {first['input']!r})",
+            "`penstock plan --help`",
         ) from error

@@ -1,6 +1,7 @@
 """The JSON documents of runs, verdicts and campaigns, as --output wrote them."""
 
 import functools
+import re
 import stat
 from pathlib import Path
 from typing import Annotated
@@ -9,11 +10,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from penstock.model.campaigns import Campaign
 from penstock.model.errors import UsageError
+from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Run, Verdict
 from penstock.model.units import human_bytes
 
 Document = Run | Verdict | Campaign
 BYTES_MAX = 1 << 30
+_FORMAT = re.compile(r"penstock-[a-z]{1,20} [0-9]{1,9}")
+_LATER = "read it with the version of Penstock that wrote it, or a later one"
 _REMEDY = "name a document that `penstock bench`, `verdict` or `campaign` wrote with --output"
 
 
@@ -48,12 +52,31 @@ def parse_document(text: bytes, name: str) -> Document:
     try:
         return _any_document().validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"{name} is not understood: {_first(error)}", _REMEDY) from error
+        if (format_ := _later_format(error)) is not None:
+            raise UsageError(
+                f'{name} is not understood: its format is "{format_}", which this version does not know',
+                _LATER,
+            ) from error
+        remedy = f"{_LATER}; or {_REMEDY}" if _has_more(error) else _REMEDY
+        raise UsageError(f"{name} is not understood: {_first(error)}", remedy) from error
+
+
+def _has_more(error: ValidationError) -> bool:
+    """It has what this version does not know, and lacks nothing."""
+    kinds = {each["type"] for each in error.errors(include_url=False, include_input=False)}
+    return kinds == {"extra_forbidden"}
+
+
+def _later_format(error: ValidationError) -> str | None:
+    """Of a document that a later version may have written."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    tag = str(first.get("ctx", {}).get("tag", "")) if first["type"] == "union_tag_invalid" else ""
+    return tag if _FORMAT.fullmatch(tag) else None
 
 
 def _first(error: ValidationError) -> str:
     """The first of its errors, without the values around it: a document may have gigabytes."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])[:200]
-    message = first["msg"][:300]
+    first = error.errors(include_url=False, include_input=False)[0]
+    inside = [part for part in first["loc"] if not _FORMAT.fullmatch(str(part))]
+    place, message = place_of({"loc": inside})[:200], words_of(first)[:300]
     return f"{place}: {message}" if place else message

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.model.findings import Finding
+from penstock.model.problems import place_of, words_of
 
 
 class Event(BaseModel):
@@ -342,7 +343,7 @@ def parse_event(program: str, line: str) -> Event:
         return plain if kind is None else kind.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
         raise ValueError(
-            f"{program} wrote an event that is not understood ({where}: {first['msg']}): {line!r}"
+            f"{program} wrote an event that is not understood ({place_of(first)}: {words_of(first)}):"
+            f" {line!r}"
         ) from error

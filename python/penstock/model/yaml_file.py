@@ -9,22 +9,11 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from penstock.model.errors import UsageError
+from penstock.model.problems import words_of
 
 Model = TypeVar("Model", bound=BaseModel)
 _FILE_BYTES_MAX = 1 << 20
 _PAGE = "docs/reference/configuration.md"
-# pydantic's words name Python's types.
-_WORDS = {
-    "path_type": "a path is expected",
-    "greater_than_equal": "it must be at least {ge}",
-    "less_than_equal": "it must be at most {le}",
-    "int_parsing": "a whole number is expected",
-    "int_type": "a whole number is expected",
-    "float_parsing": "a number is expected",
-    "bool_parsing": "true or false is expected",
-    "string_type": "a text is expected",
-    "literal_error": "it must be {expected}",
-}
 
 
 def read_yaml(path: Path, model: type[Model], page: str = _PAGE) -> Model:
@@ -73,18 +62,15 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
     line = _line_of(tree, location)
     where = f"{name}:{line}" if line else name
-    message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         return f"{where}: there is no field `{field}`"
     if location[-1:] == ["[key]"]:
         return f"{where}: the name {problem['input']!r} is no text; put it in quotes"
     if problem["type"] == "missing":
         return f"{where}: the field `{field}` is missing"
-    if problem["type"] in _WORDS:
-        message = _WORDS[problem["type"]].format(**problem.get("ctx", {}))
     given = problem.get("input")
     shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) or given is None else ""
-    return ": ".join(part for part in (where, field, f"{message}{shown}") if part)
+    return ": ".join(part for part in (where, field, f"{words_of(problem)}{shown}") if part)
 
 
 def _line_of(tree: yaml.Node | None, location: Sequence[str | int]) -> int | None:

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import LoadPartial, LoadProgress, LoadResult
 from penstock.model.load import LoadDocument, LoadPlan
+from penstock.model.problems import place_of, words_of
 from penstock.programs.process import LogLine, Program, forwarding_signals
 from penstock.programs.ranks import Ranks
 
@@ -71,7 +72,8 @@ def load(
     try:
         return LoadDocument.model_validate(result.document)
     except ValidationError as error:
+        first = error.errors()[0]
         raise PenstockError(
-            f"penstock-load wrote a document that is not understood: {error.errors()[0]}",
+            f"penstock-load wrote a document that is not understood: {place_of(first)}: {words_of(first)}",
             "the program and the package differ in version: build both again",
         ) from error

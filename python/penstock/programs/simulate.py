@@ -25,6 +25,7 @@ from penstock.model.plans import (
     TcpTarget,
     ZmqTarget,
 )
+from penstock.model.problems import words_of
 from penstock.model.units import split_address
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
@@ -107,9 +108,8 @@ def simulation_from(**values: Any) -> Simulation:
     except ValidationError as error:
         problem = error.errors()[0]
         option = "--" + str(problem["loc"][0]).removesuffix("_hz").replace("_", "-")
-        message = problem["msg"].replace("Input should", "it must")
         raise UsageError(
-            f"{option}: {message} (given: {problem['input']!r})", "`penstock simulate --help`"
+            f"{option}: {words_of(problem)} (given: {problem['input']!r})", "`penstock simulate --help`"
         ) from error
 
 

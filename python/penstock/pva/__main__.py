@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import Event
+from penstock.model.problems import place_of, words_of
 from penstock.model.pva import PvaPlan
 from penstock.pva.source import run_source
 
@@ -55,7 +56,8 @@ def main() -> int:
             PvaPlan.model_validate_json(sys.stdin.buffer.read()), _report, stop, stop_at_once
         )
     except ValidationError as error:
-        _critical(f"the plan is not understood: {error}")
+        first = error.errors()[0]
+        _critical(f"the plan is not understood: {place_of(first)}: {words_of(first)}")
         return ExitCode.USAGE
     except PenstockError as error:
         _critical(f"{error.message}; {error.remedy}" if error.remedy else error.message)
