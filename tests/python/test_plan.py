@@ -14,7 +14,7 @@ from penstock.bench.checks import validity_of
 from penstock.cli import application
 from penstock.model.campaigns import Campaign, Case, CaseRun
 from penstock.model.catalogue import custom_detector
-from penstock.model.runs import Check, Run
+from penstock.model.runs import Check, Run, StreamFigures
 from penstock.model.sizing import CodecMeasurement, Sizing
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reference" / "sizing.schema.json"
@@ -168,6 +168,75 @@ def test_a_verdict_takes_the_place_of_the_computed_bandwidth(tmp_path: Path) -> 
     assert block.measured is not None
     assert block.measured.validity == "valid"
     assert (block.blocks, block.decides) == (50_000, "throughput")
+
+
+def shown_with(tmp_path: Path, *documents: Any, options: tuple[str, ...] = ()) -> str:
+    files = []
+    for number, document in enumerate(documents):
+        files += ["--measured", str(tmp_path / f"{number}.json")]
+        (tmp_path / f"{number}.json").write_text(document.model_dump_json(), encoding="utf-8")
+    result = invoke(*BRICK, "--block", "test-brick-gen2", *files, *options)
+    assert result.exit_code == 0, result.stderr
+    return one_line(result.stdout)
+
+
+def test_what_a_verdict_found_at_least_is_no_more_than_a_bound(tmp_path: Path) -> None:
+    """Nothing that was tried was too much for the block: fewer of them may do."""
+    steps = [step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
+    open_end = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=None, ended="top"))
+    shown = shown_with(tmp_path, open_end, options=("--read-factor", "1"))
+    for words in (
+        "a block writes at least 20 MB/s",
+        "it reads at least 20 MB/s, as is taken from writing: reading was not measured",
+        "for the throughput at most 1e+05 blocks",
+        "at most 100000 blocks: the throughput decides",
+    ):
+        assert words in shown, shown
+    result = measured(tmp_path, open_end)
+    (block,) = Sizing.model_validate_json(result.stdout).blocks
+    assert block.measured is not None
+    assert block.measured.at_least
+    bracket = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=21.0))
+    assert "at least" not in shown_with(tmp_path, bracket)
+    assert "at least" in shown_with(tmp_path, bracket, open_end), "a median with a bound in it is a bound"
+
+
+def test_a_generator_that_was_the_limit_shows_a_bound(tmp_path: Path) -> None:
+    """A quick verdict: as fast as it went, which is near what the generator does without storage."""
+    rate, fast = step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)
+
+    def shown(ceiling_hz: float) -> str:
+        limited = rate.model_copy(update={"run": rate.run.model_copy(update={"ceiling_hz": ceiling_hz})})
+        return shown_with(tmp_path, verdict_of(limited, fast))
+
+    assert "a block writes at least 30 MB/s" in shown(40.0)
+    assert "a block writes 30 MB/s" in shown(100.0)
+
+
+def test_reads_are_never_taken_for_writes(tmp_path: Path) -> None:
+    phases = [("write", 2.0), ("read", 8.0)]
+    figures = [
+        StreamFigures(
+            phase=phase,
+            bytes=10**8,
+            bytes_per_s=value * 1e7,
+            first_done_s=10.0,
+            last_done_s=10.0,
+            service_ms={"p50": 1, "p90": 1, "p99": 1, "p999": 1, "max": 1},
+            cached_share=0.0,
+            mismatches=0,
+        )
+        for phase, value in phases
+    ]
+    run = fast_run().model_copy(update={"workload": "stream", "frames": None, "streams": figures})
+    shown = shown_with(tmp_path, run)
+    assert "a block writes 20 MB/s" in shown
+    assert "it reads 80 MB/s" in shown
+    assert "not measured" not in shown
+    reads_alone = run.model_copy(update={"streams": figures[1:]})
+    refused = measured(tmp_path, reads_alone)
+    assert refused.exit_code == 2
+    assert "no run that was as fast as it goes" in one_line(refused.stderr)
 
 
 def test_of_several_runs_the_median_counts(tmp_path: Path) -> None:

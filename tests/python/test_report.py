@@ -1,11 +1,14 @@
 """Pages from documents: what they say, that they need nothing else, and that no document can break them."""
 
+import io
 import json
 import re
+import resource
 from pathlib import Path
 
 import pytest
 from bench_documents import (
+    CONDITIONS,
     frames_document,
     step_of,
     verdict_of,
@@ -23,15 +26,20 @@ from report_documents import (
     require_alone_and_accessible,
     svgs_of,
 )
+from rich.console import Console
 
 from penstock.bench.intervals import median_interval
+from penstock.bench.network import network_workload
 from penstock.bench.values import values_of
 from penstock.files.documents import Document, read_document
-from penstock.model.campaigns import Campaign, CaseFailure
-from penstock.model.errors import UsageError
+from penstock.files.space import write_document
+from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Target
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.runs import Run, StreamFigures, Verdict
+from penstock.model.text import counted
 from penstock.report.html import html_of
 from penstock.report.markdown import markdown_of
+from penstock.report.network import network_plan_view
 from penstock.report.pages import page_of
 
 
@@ -53,7 +61,7 @@ def test_a_verdict_says_what_matters() -> None:
     assert page.answer == "Yes"
     words = Parsed(html_of([page])).words
     for said in (
-        "Can this storage take a PILATUS 6M?",
+        "Can this storage take the PILATUS 6M?",
         "needed 10 MB/s",
         "measured 20 MB/s 20 Hz held, 30 Hz did not",
         "margin +100 %",
@@ -196,11 +204,93 @@ def test_the_command_writes_what_it_is_asked_for(run: RunCommand, tmp_path: Path
     finished = run("report", *paths, *options)
     assert finished.returncode == 0, finished.stderr
     require_alone_and_accessible(files["--output"].read_text(encoding="utf-8"))
-    assert files["--markdown"].read_text(encoding="utf-8").count("# Can this storage take a PILATUS 6M?") == 1
+    markdown = files["--markdown"].read_text(encoding="utf-8")
+    assert markdown.count("# Can this storage take the PILATUS 6M?") == 1
     assert len(files["--csv"].read_text(encoding="utf-8").splitlines()) == 1 + 14 * 6 + 4
     again = run("report", *paths, *options)
     assert again.returncode == 2
     assert "there already" in again.stderr
+
+
+def a_campaign_of_two_targets() -> Campaign:
+    """One on an xfs, the other on NFS."""
+    places = {
+        "ssd": CONDITIONS.model_copy(update={"file_system": "xfs", "mount": "/ssd"}),
+        "far": CONDITIONS.model_copy(update={"file_system": "nfs4", "mount": "/far"}),
+    }
+    runs = [
+        CaseRun(
+            case=f"target={name}",
+            block=0,
+            run=a_run().model_copy(update={"conditions": there, "target": there.mount}),
+        )
+        for name, there in places.items()
+    ]
+    return Campaign(
+        name="c",
+        title="Two",
+        seed=1,
+        blocks=1,
+        targets=[Target(name=name, path=there.mount) for name, there in places.items()],
+        cases=[Case(name=f"target={name}", target=name) for name in places],
+        runs=runs,
+    )
+
+
+def test_a_campaign_names_all_its_targets() -> None:
+    campaign = a_campaign_of_two_targets()
+    page = page_of(campaign, "x.json")
+    assert page.subtitle == (
+        "c: 2 cases in 1 block, seed 1; ssd: xfs on /ssd, from /dev/x; far: nfs4 on /far, from /dev/x"
+    )
+    words = Parsed(html_of([page])).words
+    assert "target /ssd; /far" in words
+    half = page_of(campaign.model_copy(update={"runs": campaign.runs[1:]}), "x.json")
+    assert "ssd: no run was made; far: nfs4" in half.subtitle
+    none = page_of(campaign.model_copy(update={"runs": []}), "x.json")
+    assert none.subtitle.endswith("; no run was made")
+
+
+def test_every_back_end_has_a_page() -> None:
+    for backend in (
+        {"kind": "store", "folder": "/x"},
+        {"kind": "mpiio", "folder": "/x"},
+        {"kind": "hdf5", "folder": "/x"},
+        {"kind": "null"},
+    ):
+        plan = frames_document().plan.model_dump() | {"backend": backend}
+        page = page_of(a_run(plan=plan), "x.json")
+        assert "storage" in Parsed(html_of([page])).words or backend["kind"] != "null"
+
+
+def test_a_run_without_storage_names_the_machine() -> None:
+    nowhere = CONDITIONS.model_copy(update={"file_system": "", "mount": "", "mount_source": ""})
+    run = a_run().model_copy(update={"conditions": nowhere})
+    assert page_of(run, "x.json").subtitle.startswith("no storage, from h; ")
+
+
+def test_what_cannot_be_written_whole_is_not_left_half(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(PenstockError, match="cannot be written"):
+            write_document(path, "x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not path.exists()
+    path.write_text("mine")
+    with pytest.raises(PenstockError, match="cannot be written"):
+        write_document(path, "x")
+    assert path.read_text() == "mine"
+
+
+def test_one_is_no_plural() -> None:
+    workload = network_workload(host="h", port=1, streams=1)
+    shown = io.StringIO()
+    Console(width=200, file=shown).print(network_plan_view(workload, "h"))
+    assert "1 stream," in shown.getvalue()
+    assert [counted(n, "frame") for n in range(3)] == ["0 frames", "1 frame", "2 frames"]
 
 
 def test_documents_that_are_not_understood_are_named(run: RunCommand, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from report_documents import (
     Parsed,
     a_campaign,
     a_run,
+    a_verdict,
     lines_of,
     require_alone_and_accessible,
     svgs_of,
@@ -31,6 +32,7 @@ from report_documents import (
 
 from penstock.files.documents import Document
 from penstock.model.campaigns import Campaign
+from penstock.model.runs import Run
 from penstock.report.html import html_of
 from penstock.report.markdown import markdown_of
 from penstock.report.page import Banner, Cell, Facts, Lines, Page, Picture, Section, Table, Tile, Tiles
@@ -171,6 +173,11 @@ def test_a_plot_that_cannot_be_drawn_is_told() -> None:
     assert "It cannot be drawn" in Parsed(html).words
 
 
+# Says in the page itself how many of its tables and plots have to be scrolled sideways.
+MEASURING = (
+    "<script>document.body.dataset.cut = [...document.querySelectorAll('.scroll')]"
+    ".filter(each => each.scrollWidth > each.clientWidth).length</script></body>"
+)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -179,16 +186,43 @@ def test_a_browser_opens_the_page(tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     written = html_of([page_of(hostile(SMALL["verdict"], HOSTILE[0]), "x.json")])
     page.write_text(written)
+    seen = as_a_browser_sees(page)
+    tags = [tag for tag, _ in Parsed(seen).tags]
+    assert tags.count("svg") == len(svgs_of(written)) >= 2
+    assert "script" not in tags
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.parametrize("width", [1200, 1600])
+def test_a_verdict_fits_a_window(tmp_path: Path, width: int) -> None:
+    """With rates and counts of a detector of today, and reasons a sentence long."""
+    lost = [step_of("search", paced_document(123.4 * n, 130_000, 12_345, duration_s=10.5)) for n in (1, 2)]
+    steps = [*a_verdict().steps, *(step.model_copy(update={"run": busy(step.run)}) for step in lost)]
+    written = html_of([page_of(a_verdict().model_copy(update={"steps": steps}), "x.json")])
+    page = tmp_path / "r.html"
+    policy = re.search(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", written)
+    assert policy is not None
+    page.write_text(written.replace(policy[0], "").replace("</body>", MEASURING))
+    assert 'data-cut="0"' in as_a_browser_sees(page, f"--window-size={width},2000")
+
+
+def busy(run: Run) -> Run:
+    assert run.frames is not None
+    slow = run.frames.latency_ms.model_copy(update={"p50": 123.4, "p99": 1234.5, "max": 12345.6})
+    return run.model_copy(
+        update={"frames": run.frames.model_copy(update={"latency_ms": slow, "late": 99_999})}
+    )
+
+
+def as_a_browser_sees(page: Path, *options: str) -> str:
     command = [
         str(CHROMIUM),
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
-        f"--user-data-dir={tmp_path}/profile",
+        f"--user-data-dir={page.parent}/profile",
+        *options,
     ]
-    seen = subprocess.run(
+    return subprocess.run(
         [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, check=True
     ).stdout
-    tags = [tag for tag, _ in Parsed(seen).tags]
-    assert tags.count("svg") == len(svgs_of(written)) >= 2
-    assert "script" not in tags

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 import numpy
 
-from penstock.bench.generator_checks import check_running, check_verifying, worst_gap
+from penstock.bench.generator_checks import (
+    IN_TIME,
+    NOT_THE_BOTTLENECK,
+    check_running,
+    check_verifying,
+    worst_gap,
+)
 from penstock.bench.rank_checks import check_ranks_end_together, ended_together, make_check, rank_checks
 from penstock.bench.statistics import latencies_ns, quantile_ns
 from penstock.bench.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
@@ -14,6 +20,7 @@ from penstock.model.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures
 from penstock.model.units import human_bytes, human_seconds
 
 LONG_ENOUGH = "long enough"
+NO_STEAL, QUIET, AT_HAND = "no steal", "machine quiet", "processors at hand"
 SHORT_S = 10.0
 FAR_TOO_SHORT_S = STREAM_S_MIN
 # Of a frame's period, or the time itself where the period is short.
@@ -209,7 +216,7 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
     if outcome == "ok" and (worst := worst_gap(document)) is not None and worst.outcome != "ok":
         outcome, actual = worst.outcome, f"{actual}; it stood still for {worst.actual}"
     return make_check(
-        "generator in time",
+        IN_TIME,
         outcome,
         f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
         actual,
@@ -220,7 +227,7 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
 
 def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
     """Without any storage the generator is well above the rate, or it was what was measured."""
-    name, expected = "generator not the bottleneck", f"{CEILING_FACTOR:g} times the rate without storage"
+    name, expected = NOT_THE_BOTTLENECK, f"{CEILING_FACTOR:g} times the rate without storage"
     if ceiling_hz is None:
         return make_check(name, "warning", expected, "not measured", "worse", "run again")
     factor = ceiling_hz / workload.rate_hz
@@ -347,7 +354,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
     if spent is not None:
         steal = spent.steal / spent.all
         yield make_check(
-            "no steal",
+            NO_STEAL,
             _graded(steal, STEAL_SHARE, STEAL_SHARE_MAX),
             f"at most {100 * STEAL_SHARE:.0f} % of the processors' time",
             f"{100 * steal:.1f} %",
@@ -356,20 +363,20 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
         )
         others = spent.others / spent.all
         yield make_check(
-            "machine quiet",
+            QUIET,
             "ok" if others <= OTHERS_SHARE else "warning",
             f"others use at most {100 * OTHERS_SHARE:.0f} % of the processors",
             f"{100 * others:.0f} %",
             "worse",
             "stop other programs on this machine, or use another",
         )
-    yield from _check_waiting(_waits_ns(document), seconds)
+    yield from _check_waiting(waits_ns(document), seconds)
     workload = document.plan.workload
     if not isinstance(workload, FramesWorkload) or workload.rate_hz == 0:
         yield from check_running(document)
 
 
-def _waits_ns(document: LoadDocument) -> list[int]:
+def waits_ns(document: LoadDocument) -> list[int]:
     if document.generator is not None:
         return [document.generator.pacer_waited_ns, *(w.waited_ns for w in document.generator.writers)]
     if document.metadata is not None:
@@ -385,7 +392,7 @@ def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
         return
     share = max(known) * 1e-9 / seconds
     yield make_check(
-        "processors at hand",
+        AT_HAND,
         "ok" if share <= WAIT_SHARE else "warning",
         f"no thread waits for a processor more than {100 * WAIT_SHARE:.0f} % of the time",
         f"{100 * share:.1f} %",

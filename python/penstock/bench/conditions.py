@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -10,11 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock import __version__
+from penstock.bench.rank_checks import make_check
 from penstock.files.storage import Mount, find_mount, storage_facts
-from penstock.model.runs import Conditions
+from penstock.model.runs import Check, Conditions
 from penstock.programs.locate import checkout
 
 _MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
+_KEPT_IN_MEMORY = (*_MEMORY_FILE_SYSTEMS, "devtmpfs", "hugetlbfs", "rootfs")
+_MEMORY_DEVICE = re.compile(r"z?ram[0-9]+")
+# A file in an overlay over a loop device, and so on.
+_LAYERS_MAX = 8
 
 
 def conditions_of(target: Path) -> Conditions:
@@ -30,6 +36,7 @@ def conditions_of(target: Path) -> Conditions:
         "stripe_bytes": facts.stripe_bytes,
         "free_bytes": room.f_bavail * room.f_frsize,
         "direct_cached": direct_cached(mount) if mount else "",
+        "memory": memory_below(mount) if mount else "",
     }
     return conditions_of_machine().model_copy(update=storage)
 
@@ -68,6 +75,45 @@ def direct_cached(mount: Mount, blocks: Path = Path("/sys/dev/block")) -> str:
             if (device / "loop" / "dio").read_text().strip() == "0":
                 return f"{device.name} is a loop device whose file is cached"
     return ""
+
+
+def memory_below(mount: Mount, blocks: Path = Path("/sys/dev/block"), depth: int = 0) -> str:
+    """Why what is stored there is in the memory of this machine; empty where nothing says so.
+
+    A memory file system; a device of memory; one that a file of such a file system stands for; and layers
+    over it.
+    """
+    if mount.kind in _KEPT_IN_MEMORY:
+        return f"{mount.kind} keeps files in memory"
+    for device in _devices(blocks / mount.device):
+        if _MEMORY_DEVICE.fullmatch(device.name):
+            return f"{device.name} is memory"
+        with contextlib.suppress(OSError):
+            behind = Path((device / "loop" / "backing_file").read_text(encoding="utf-8").rstrip("\n"))
+            if found := _behind(behind, blocks, depth):
+                return f"{device.name} is a file: {found}"
+    upper = mount.options.get("upperdir", "") if mount.kind == "overlay" else ""
+    return _behind(Path(upper), blocks, depth) if upper else ""
+
+
+def _behind(path: Path, blocks: Path, depth: int) -> str:
+    """Of a path that may be of another container, and not be seen from here."""
+    if depth >= _LAYERS_MAX or not path.is_absolute() or not path.exists():
+        return ""
+    mount = find_mount(path)
+    return memory_below(mount, blocks, depth + 1) if mount is not None else ""
+
+
+def check_kept(conditions: Conditions) -> Check:
+    """What is in memory is gone with the machine, and as fast as no storage is."""
+    return make_check(
+        "storage, not memory",
+        "warning" if conditions.memory else "ok",
+        "what is written outlasts the machine",
+        conditions.memory or f"nothing says that {conditions.file_system} is in memory",
+        "better",
+        "name a folder on the storage that is to be measured",
+    )
 
 
 def _devices(device: Path) -> Iterator[Path]:

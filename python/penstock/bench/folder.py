@@ -37,6 +37,7 @@ ROOM_ADVICE = "--layout file_a_writer makes one file a writer"
 _QUIET_S = 600.0
 # Whoever makes a folder marks it at once.
 _UNMARKED_S = 30.0
+_LOCK_TRIES, _LOCK_PAUSE_S = 10, 0.02
 # What stays free: a full file system hurts others.
 RESERVE_SHARE = 0.02
 RESERVE_INODES = 1000
@@ -84,7 +85,7 @@ class BenchFolder:
         self._claim = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         self._is_locked = False
         try:
-            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._claim)
             self._is_locked = True
         except BlockingIOError as error:
             self.close()
@@ -252,6 +253,16 @@ class BenchFolder:
             self.close()
 
 
+def _lock(folder: int) -> None:
+    """A BlockingIOError where a run has it. Whoever only looks whether one does has it for a moment, too."""
+    for _ in range(_LOCK_TRIES - 1):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_LOCK_PAUSE_S)
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _new_manifest(path: Path, keep: bool, needed_bytes: int) -> Manifest:
     return Manifest(
         made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -327,6 +338,25 @@ def _require_room_beside_others(target: Path, own: Path, needed_bytes: int) -> N
             f" {human_bytes(others)} more, and {human_bytes(max(0, free))} are free beside the reserve",
             "wait for their end: they would disturb each other, too",
         )
+
+
+def others_at_work(own: Path) -> list[str]:
+    """Folders beside `own` in which runs work now, as far as that can be told."""
+    with contextlib.suppress(OSError, UsageError):
+        return [str(path) for path in find_left(own.parent) if path.name != own.name and _is_at_work(path)]
+    return []
+
+
+def _is_at_work(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(folder)
+    return False
 
 
 def _still_to_write(path: Path) -> int:
@@ -416,6 +446,20 @@ def require_target(target: Path) -> None:
     if not target.is_dir():
         what = "is not a folder" if target.exists() else "is not there"
         raise UsageError(f"the target {target} {what}", "name a folder on the storage that is to be measured")
+
+
+@contextlib.contextmanager
+def usable(target: Path) -> Iterator[None]:
+    """What goes wrong with a storage that was there becomes a PenstockError that names it."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever reads the output is gone
+        raise
+    except OSError as error:
+        raise PenstockError(
+            f"{target} cannot be used any more: {error.strerror or error}",
+            "see whether the storage is there still, and look into the system's log",
+        ) from error
 
 
 def room_for_frames(target: Path, stored_bytes: int, file_a_frame: bool) -> int:

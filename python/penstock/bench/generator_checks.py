@@ -9,6 +9,7 @@ from penstock.model.network import Gaps
 from penstock.model.runs import Check, CheckOutcome
 from penstock.model.units import human_seconds
 
+IN_TIME, NOT_THE_BOTTLENECK = "generator in time", "generator not the bottleneck"
 # A gap of a share of the phase moves its figures by as much: a tenth is more than storages are compared
 # by, a hundredth less than two runs differ by. A second is a freeze of the storage in every table, however
 # long the run. Below GAP_NOTED_S it is what the scheduler of a busy machine does.
@@ -76,7 +77,7 @@ def check_running(document: LoadDocument) -> Iterator[Check]:
     """A generator that was stopped, or had no processor, is no storage that hangs."""
     if (worst := worst_gap(document)) is not None:
         yield make_check(
-            "generator in time",
+            IN_TIME,
             worst.outcome,
             f"it stands still for at most {human_seconds(GAP_S)}, and {100 * GAP_SHARE:.0f} % of a phase",
             worst.actual,
@@ -92,7 +93,7 @@ def check_verifying(phase: StreamPhase) -> Iterator[Check]:
         return
     share = phase.verify_ns * 1e-9 / seconds
     yield make_check(
-        f"generator not the bottleneck ({phase.phase})",
+        f"{NOT_THE_BOTTLENECK} ({phase.phase})",
         "ok" if share <= VERIFY_SHARE else "warning",
         f"at most {100 * VERIFY_SHARE:.0f} % of the time for comparing what was read",
         f"{100 * share:.1f} %",

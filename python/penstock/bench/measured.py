@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from penstock.bench.values import values_of
+from penstock.bench.verdict import is_at_least
 from penstock.files.documents import read_document
 from penstock.model.blocks import MeasuredBandwidth
 from penstock.model.campaigns import Campaign
@@ -18,8 +19,9 @@ def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
     """The median over the runs that were as fast as it goes, and over what verdicts found.
 
     Of a verdict that is the highest rate that held, or how fast it went where none was searched for. Runs at
-    a detector's rate tell what was asked for and not what is possible; they are left out. A UsageError names
-    a document that has nothing else; a PenstockError (INVALID) one whose figures are invalid.
+    a detector's rate tell what was asked for and not what is possible; they are left out. Where a verdict
+    found nothing that was too much, the median is a bound: the block carries that at least. A UsageError
+    names a document that has nothing else; a PenstockError (INVALID) one whose figures are invalid.
     """
     found = [each for path in paths for each in _found_in(path)]
     for each in found:
@@ -38,6 +40,7 @@ def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
     return MeasuredBandwidth(
         write_bytes_per_s=median(writes),
         read_bytes_per_s=median(reads) if reads else None,
+        at_least=any(each.at_least for each in found),
         source=f"median of {len(writes)} runs in " + ", ".join(path.name for path in paths)
         if len(writes) > 1
         else paths[0].name,
@@ -51,6 +54,7 @@ class _Found:
     validity: Validity
     write_bytes_per_s: float
     read_bytes_per_s: float | None
+    at_least: bool = False
 
 
 def _found_in(path: Path) -> list[_Found]:
@@ -88,4 +92,4 @@ def _of_verdict(path: Path, verdict: Verdict) -> _Found:
         raise UsageError(f"{path} does not say what the storage carries", "measure again")
     warned = any(step.run.validity == "warned" for step in verdict.steps)
     validity: Validity = "invalid" if verdict.answer == "invalid" else "warned" if warned else "valid"
-    return _Found(path, validity, verdict.measured_bytes_per_s or 0.0, None)
+    return _Found(path, validity, verdict.measured_bytes_per_s or 0.0, None, is_at_least(verdict))

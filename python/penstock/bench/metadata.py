@@ -15,8 +15,9 @@ from penstock.bench.checks import (
 from penstock.bench.conditions import conditions_of, is_memory
 from penstock.bench.figures import metadata_figures
 from penstock.bench.folder import BenchFolder
+from penstock.bench.meanwhile import Watch
 from penstock.bench.rank_checks import ended_together, make_check
-from penstock.bench.run import Access, Telling, usage
+from penstock.bench.run import Access, Telling, storage_checks, usage
 from penstock.bench.trees import TreeSet
 from penstock.model.errors import UsageError
 from penstock.model.load import LoadDocument, LoadPlan, MetadataWorkload, PosixBackend
@@ -87,10 +88,14 @@ def metadata_plan(
 
 def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
     plan = metadata_plan(workload, access, folder)
-    conditions = conditions_of(folder.path)
+    conditions, watch = conditions_of(folder.path), Watch(folder.path)
     document = load(plan, telling.progress, telling.log)
+    meanwhile = watch.seen()
     figures = metadata_figures(document)
-    checks = metadata_checks(document, workload, figures, is_memory(conditions))
+    checks = [
+        *metadata_checks(document, workload, figures, is_memory(conditions)),
+        *storage_checks(document, conditions, meanwhile),
+    ]
     return Run(
         workload="metadata",
         target=str(folder.path.parent),
@@ -98,6 +103,7 @@ def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder
         validity=validity_of(checks),
         checks=checks,
         metadata=figures,
+        meanwhile=meanwhile,
         document=document,
     )
 

@@ -1,7 +1,7 @@
 """One run: the plan, the load generator, the figures and the checks, in one document."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,11 +9,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.checks import frame_checks, stream_checks, validity_of
-from penstock.bench.conditions import conditions_of, is_memory
+from penstock.bench.conditions import check_kept, conditions_of, is_memory
 from penstock.bench.cost import processor_cost
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
 from penstock.bench.images import ImageRequest, suffix_of, template_file
+from penstock.bench.meanwhile import Watch, check_alone
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
@@ -35,7 +36,8 @@ from penstock.model.load import (
     StreamWorkload,
     Sync,
 )
-from penstock.model.runs import Run
+from penstock.model.problems import place_of, words_of
+from penstock.model.runs import Check, Conditions, Meanwhile, Run
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
 from penstock.programs.ranks import Ranks
@@ -200,9 +202,9 @@ def usage(error: ValidationError | OverflowError) -> UsageError:
     if isinstance(error, OverflowError):
         return UsageError("a rate or a time is too large", "give finite numbers")
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
     return UsageError(
-        f"{name} is {first['input']!r}: {first['msg']}", "`penstock bench --help` has the options"
+        f"{place_of(first)} is {first['input']!r}: {words_of(first)}",
+        "`penstock bench --help` has the options",
     )
 
 
@@ -297,9 +299,13 @@ def _run_frames(
     team: Ranks | None,
 ) -> Run:
     ceiling_hz = measure_ceiling(request, telling, image, team) if request.rate_hz else None
-    conditions = conditions_of(place)
+    conditions, watch = conditions_of(place), Watch(place)
     document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log, team)
-    checks = frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached)
+    meanwhile = watch.seen()
+    checks = [
+        *frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached),
+        *storage_checks(document, conditions, meanwhile),
+    ]
     return Run(
         workload="frames",
         target=str(place.parent),
@@ -308,9 +314,17 @@ def _run_frames(
         checks=checks,
         frames=frame_figures(document),
         cost=processor_cost(document),
+        meanwhile=meanwhile,
         ceiling_hz=ceiling_hz,
         document=document,
     )
+
+
+def storage_checks(document: LoadDocument, conditions: Conditions, meanwhile: Meanwhile) -> Iterator[Check]:
+    """Of what was written into: that it is a storage, and that nobody else used it."""
+    if not isinstance(document.plan.backend, NullBackend):
+        yield check_kept(conditions)
+        yield from check_alone(meanwhile, document, conditions.mount_options)
 
 
 def stream_files(workload: StreamWorkload, access: Access, team: Ranks | None) -> int:
@@ -354,10 +368,14 @@ def run_stream(
 ) -> Run:
     """The run in `folder`, by `team`."""
     plan = stream_plan(workload, access, folder, team)
-    conditions = conditions_of(folder.path)
+    conditions, watch = conditions_of(folder.path), Watch(folder.path)
     document: LoadDocument = load(plan, telling.progress, telling.log, team)
+    meanwhile = watch.seen()
     figures = stream_figures(document)
-    checks = stream_checks(document, figures, is_memory(conditions), conditions.direct_cached)
+    checks = [
+        *stream_checks(document, figures, is_memory(conditions), conditions.direct_cached),
+        *storage_checks(document, conditions, meanwhile),
+    ]
     return Run(
         workload="stream",
         target=str(folder.path.parent),
@@ -366,5 +384,6 @@ def run_stream(
         checks=checks,
         streams=figures,
         cost=processor_cost(document),
+        meanwhile=meanwhile,
         document=document,
     )

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.bench.checks import CEILING_FACTOR, LONG_ENOUGH
+from penstock.bench.doubts import doubts, far_too_slow
 from penstock.bench.search import WIDTH
 from penstock.bench.statistics import share_bound
 from penstock.model.errors import ExitCode
-from penstock.model.runs import Answer, Bias, Check, Run, Search, Step, Verdict
+from penstock.model.runs import Answer, Run, Search, Step, Verdict
 
 EXIT_CODES = {
     "yes": ExitCode.FINE,
@@ -93,6 +94,16 @@ def _counts(steps: Iterable[Step]) -> tuple[int, int]:
     return due, due - sum(each.written for each in figures)
 
 
+def is_at_least(verdict: Verdict) -> bool:
+    """Whether nothing that was tried was too much for the storage: it carries what was measured, or more."""
+    search = verdict.search
+    if search is not None:
+        return search.held_hz is not None and search.not_held_hz is None
+    at_rate = next((s for s in verdict.steps if s.kind == "rate" and s.outcome != "invalid"), None)
+    full = next((step for step in verdict.steps if step.kind == "full speed"), None)
+    return full is not None and at_rate is not None and _generator_limited(full.run, at_rate.run.ceiling_hz)
+
+
 def _advice(measured: Measured) -> Iterator[str]:
     for step in measured.steps:
         if step.kind == "probe":  # a longer run took its place
@@ -129,13 +140,21 @@ def _answer(measured: Measured, margin: float | None, lost: int) -> tuple[Answer
         void = [step.shortcomings for step in measured.steps if step.kind == "rate"]
         return "invalid", void[-1] if void else ["nothing was measured at the detector's rate"]
     if lost > 0:
-        losers = [step for step in at_rate if _counts([step])[1]]
-        found = [f"{_name(step)}: {step.shortcomings[0]}" for step in losers]
-        doubts = [doubt for step in losers for doubt in _doubts(step.run, "worse")]
-        return ("cannot tell", [*found, *doubts]) if doubts else ("no", found)
+        return _of_losers([step for step in at_rate if _counts([step])[1]])
     found = [f"{_name(step)}: none of {_counts([step])[0]} frames was lost" for step in at_rate]
-    doubts = list(dict.fromkeys(_yes_doubts(measured, margin)))
-    return ("cannot tell", [*found, *doubts]) if doubts else ("yes", found)
+    why_not = list(dict.fromkeys(_yes_doubts(measured, margin)))
+    return ("cannot tell", [*found, *why_not]) if why_not else ("yes", found)
+
+
+def _of_losers(losers: Sequence[Step]) -> tuple[Answer, list[str]]:
+    """One run that lost frames beyond doubt is enough."""
+    found = [f"{_name(step)}: {step.shortcomings[0]}" for step in losers]
+    doubtful = [list(doubts(step.run, "worse")) for step in losers]
+    if not all(doubtful):
+        return "no", found
+    if far := [f"{_name(step)}: {why}" for step in losers if (why := far_too_slow(step.run))]:
+        return "no", [*found, *far]
+    return "cannot tell", [*found, *dict.fromkeys(doubt for each in doubtful for doubt in each)]
 
 
 def _name(step: Step) -> str:
@@ -147,12 +166,12 @@ def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[str]:
     if measured.problem is not None:
         yield f"it is incomplete: {measured.problem}"
     for step in measured.sound("rate", "soak"):
-        yield from _doubts(step.run, "better")
+        yield from doubts(step.run, "better")
         yield from (f"{_name(step)}: {shortcoming}" for shortcoming in step.shortcomings)
     full = measured.full_speed
     if not measured.searches and full is not None:
         # That it was short is no doubt of the answer, which is of the run at the rate; its advice says it.
-        yield from (d for d in _doubts(full.run, "better") if not d.startswith(f"{LONG_ENOUGH}: "))
+        yield from (d for d in doubts(full.run, "better") if not d.startswith(f"{LONG_ENOUGH}: "))
     voids = [step for step in measured.steps if step.kind == "soak" and step.outcome == "invalid"]
     if voids and not measured.sound("soak"):
         yield f"the soak is invalid: {'; '.join(voids[-1].shortcomings)}"
@@ -170,11 +189,3 @@ def _chance(measured: Measured) -> Iterator[str]:
     if failed_hz is not None and measured.needed_hz < failed_hz < measured.needed_hz * (1 + WIDTH):
         percent = 100 * (failed_hz / measured.needed_hz - 1)
         yield f"a rate that is only {percent:.1f} % higher did not hold: that this one did may be chance"
-
-
-def _doubts(run: Run, bias: Bias) -> Iterator[str]:
-    return (_sentence(c) for c in run.checks if c.outcome == "warning" and c.bias in (bias, "either"))
-
-
-def _sentence(check: Check) -> str:
-    return f"{check.name}: {check.actual}; expected {check.expected}"

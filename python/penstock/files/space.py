@@ -18,9 +18,17 @@ def require_space(folder: Path, needed_bytes: int, what: str) -> None:
 
 
 def write_document(path: Path, text: str) -> None:
-    """A new file: one that is there is not overwritten. A PenstockError says why it cannot be written."""
+    """A new file: one that is there is not overwritten. A PenstockError says why it cannot be written.
+
+    Where writing ends in the middle no half of it is left.
+    """
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
+            try:
+                file.write(text + "\n")
+                file.flush()
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise PenstockError(f"{path} cannot be written: {error.strerror}", "name another file") from error

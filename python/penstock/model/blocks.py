@@ -130,6 +130,7 @@ class MeasuredBandwidth(_Part):
 
     write_bytes_per_s: float = Field(gt=0)
     read_bytes_per_s: float | None = Field(description="null: not measured, and taken as writing")
+    at_least: bool = Field(False, description="nothing that was tried was too much: it writes that, or more")
     source: str
     validity: Literal["valid", "warned"]
 

@@ -43,8 +43,29 @@ class Conditions(_Part):
     direct_cached: str = Field(
         "", description="why direct I/O meets a cache of this machine all the same; empty: none is known"
     )
+    memory: str = Field(
+        "", description="why what is stored is in the memory of this machine; empty: nothing says so"
+    )
     versions: dict[str, str]
     command: str
+
+
+class Meanwhile(_Part):
+    """What went on during a run on the machine where it was begun, whoever caused it."""
+
+    processor_pressure_s: float | None = Field(
+        description="in which something waited for a processor, as the kernel averages it over those that"
+        " had something to do; null: it does not tell"
+    )
+    memory_pressure_s: float | None = Field(None, description="likewise, for memory")
+    device: str = Field(description="the block device below the target; empty: none is known")
+    plain: bool = Field(
+        False,
+        description="a disk and a file system that take little processor time: no RAID, encryption or loop",
+    )
+    device_read_bytes: int
+    device_written_bytes: int
+    other_runs: list[str] = Field(description="folders of other runs that worked in the target")
 
 
 class Percentiles(_Part):
@@ -208,6 +229,7 @@ class Run(_Part):
     metadata: list[OperationFigures] = []
     network: NetworkFigures | None = None
     cost: ProcessorCost | None = None
+    meanwhile: Meanwhile | None = Field(None, description="null: nobody looked, or nothing is stored")
     profile: Profile | None = Field(None, description="where one was asked for and could be made")
     ceiling_hz: float | None = Field(
         None, description="frames a second that the generator reaches without storage"

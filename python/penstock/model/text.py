@@ -1,4 +1,4 @@
-"""Text from outside, made fit to be shown: nothing in it moves a terminal's cursor, or fills a screen."""
+"""Text for people. That from outside moves no terminal's cursor, and fills no screen."""
 
 _LENGTH_MAX = 500
 _INSTEAD = "\N{REPLACEMENT CHARACTER}"
@@ -7,6 +7,11 @@ _INSTEAD = "\N{REPLACEMENT CHARACTER}"
 def harmless(text: str) -> str:
     """Characters that cannot be printed are replaced; lines and tabs stay."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else _INSTEAD for letter in text)
+
+
+def counted(count: int, what: str) -> str:
+    """ "1 stream", "2 streams"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def one_short_line(text: str) -> str:

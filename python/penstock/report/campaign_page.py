@@ -1,13 +1,14 @@
 """The page of a campaign: the values of each case, block by block, their median, and how sure that is."""
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from matplotlib.figure import Figure
 
 from penstock.bench.intervals import Interval, median_interval
 from penstock.bench.values import Value, values_of
 from penstock.model.campaigns import Campaign
+from penstock.model.text import counted
 from penstock.report.campaign_views import SCALES, views_section
 from penstock.report.page import Banner, Block, Cell, Facts, Lines, Page, Picture, Section, Table
 from penstock.report.parts import checks_block, conditions_block, pattern_block
@@ -45,18 +46,33 @@ def campaign_page(campaign: Campaign, source: str) -> Page:
     sections += _checks_sections(campaign)
     if runs:
         conditions = conditions_block([run.conditions for run in runs])
-        sections.append(Section("Conditions", [pattern_block(runs[0]), conditions]))
-    storage = storage_line(runs[0].conditions) if runs else "no run was made"
+        pattern = pattern_block(runs[0])
+        targets = "; ".join(dict.fromkeys(run.target for run in runs))
+        sections.append(
+            Section("Conditions", [replace(pattern, rows=pattern.rows | {"target": targets}), conditions])
+        )
     return Page(
         title=campaign.title or campaign.name,
         answer="",
         answer_state="",
-        subtitle=f"{campaign.name}: {len(campaign.cases)} cases in {campaign.blocks} blocks,"
-        f" seed {campaign.seed}; {storage}",
+        subtitle=f"{campaign.name}: {counted(len(campaign.cases), 'case')} in"
+        f" {counted(campaign.blocks, 'block')}, seed {campaign.seed}; {_storages(campaign)}",
         source=source,
         banners=_banners(campaign),
         sections=sections,
     )
+
+
+def _storages(campaign: Campaign) -> str:
+    """Every target, and what it lies on; of those without a run that is not known."""
+    cases = {case.name: case.target for case in campaign.cases}
+    found = {cases[each.case]: storage_line(each.run.conditions) for each in reversed(campaign.runs)}
+    if not found:
+        return "no run was made"
+    if len(campaign.targets) < 2:
+        return next(iter(found.values()))
+    names = [target.name for target in campaign.targets]
+    return "; ".join(f"{name}: {found.get(name, 'no run was made')}" for name in names)
 
 
 def _source_section(campaign: Campaign) -> Section | None:

@@ -12,7 +12,7 @@ from penstock.bench.values import Unit
 from penstock.bench.views import Cell, Grid, Key, cell_of, grid_of, names_of_values
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Campaign, Parameter, View
-from penstock.model.text import harmless
+from penstock.model.text import counted, harmless
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
@@ -88,7 +88,7 @@ def _summary(campaign: Campaign) -> str:
         for kind in ("valid", "warned", "invalid")
     }
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    text = f"{len(campaign.runs)} runs: {kinds}"
+    text = f"{counted(len(campaign.runs), 'run')}: {kinds}"
     if campaign.failures:
         text += f"; {len(campaign.failures)} failed"
     reasons = Counter(

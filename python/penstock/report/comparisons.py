@@ -17,6 +17,7 @@ from penstock.model.comparisons import (
     TrendRow,
     ValueComparison,
 )
+from penstock.model.text import counted
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
@@ -58,14 +59,10 @@ def _reasons(values: Sequence[ValueComparison]) -> list[str]:
 
 
 def _set_text(facts: SetFacts) -> str:
-    text = f"{facts.name}: {_count(facts.runs, 'run')}"
+    text = f"{facts.name}: {counted(facts.runs, 'run')}"
     text += f", {facts.warned} of them warned" if facts.warned else ""
-    text += f", {_count(facts.invalid, 'invalid run')} left out" if facts.invalid else ""
+    text += f", {counted(facts.invalid, 'invalid run')} left out" if facts.invalid else ""
     return f"{text}, from {facts.first} to {facts.last}" if facts.runs else text
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _differences_table(found: Sequence[Difference]) -> Table:

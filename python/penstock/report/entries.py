@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.model.entries import Entry, EntryValue, Listed
-from penstock.model.text import harmless
+from penstock.model.text import counted, harmless
 from penstock.model.units import human_bytes
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
@@ -44,7 +44,10 @@ def entries_table(listed: Sequence[Listed]) -> Table:
 def _what(entry: Entry) -> str:
     parts = [entry.workload if entry.kind == "run" else f"{entry.kind} {entry.name}"]
     if entry.kind == "campaign":
-        parts.append(f"{entry.runs} runs" if entry.complete else f"{entry.runs} runs, not complete")
+        runs = counted(entry.runs, "run")
+        parts.append(runs)
+    if not entry.complete:
+        parts.append("not complete")
     return ", ".join(parts)
 
 

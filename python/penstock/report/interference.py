@@ -9,6 +9,7 @@ from rich.text import Text
 from penstock.bench.interference import ALONE, BESIDE, Effect, sound_pairs
 from penstock.bench.values import values_of
 from penstock.model.campaigns import Campaign, CaseRun
+from penstock.model.text import counted
 from penstock.model.units import human_bytes
 from penstock.report.runs import checks_table
 from penstock.report.tables import fact_table
@@ -45,8 +46,9 @@ def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
         )
     blocks, sound = len({each.block for each in campaign.runs}), len(sound_pairs(campaign))
     left_out = f" {blocks - sound} left out: a run is invalid, or was cut short." if sound < blocks else ""
-    counted = Text(f"Medians of {sound} blocks; the ratio is of runs of the same block.{left_out}")
-    return Group(Text(campaign.title, style="bold"), Text(), table, Text(), counted, *_wanting(campaign))
+    of_blocks = f"Medians of {counted(sound, 'block')}; the ratio is of runs of the same block.{left_out}"
+    heading = Text(campaign.title, style="bold")
+    return Group(heading, Text(), table, Text(), Text(of_blocks), *_wanting(campaign))
 
 
 def _wanting(campaign: Campaign) -> Iterator[RenderableType]:

@@ -8,6 +8,7 @@ from penstock.bench.network import seconds_of
 from penstock.model.events import Listening, NetworkSession
 from penstock.model.network import NetworkWorkload
 from penstock.model.runs import NetworkFigures, RoundTrips, TransferFigures
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.tables import fact_table
 
@@ -21,7 +22,7 @@ def network_plan_view(workload: NetworkWorkload, target: str) -> Table:
     if workload.transfers:
         ways = ", ".join(workload.transfers)
         rows["transfers"] = (
-            f"{ways}; {human_seconds(workload.seconds)} each, {workload.streams} streams,"
+            f"{ways}; {human_seconds(workload.seconds)} each, {counted(workload.streams, 'stream')},"
             f" {human_bytes(workload.message_bytes)} a call"
         )
     if workload.cpus:
@@ -55,7 +56,7 @@ def _round_trips(trips: RoundTrips) -> str:
     values = trips.round_trip_ms
     named = (("p50", values.p50), ("p99", values.p99), ("p99.9", values.p999), ("max", values.max))
     texts = ", ".join(f"{name} {human_seconds(value * 1e-3)}" for name, value in named)
-    return f"{texts} ({trips.count} times)"
+    return f"{texts} ({counted(trips.count, 'time')})"
 
 
 def server_line(event: Listening | NetworkSession) -> str:

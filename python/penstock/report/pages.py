@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from penstock.bench.verdict import is_at_least
 from penstock.files.documents import Document
 from penstock.model.campaigns import Campaign
 from penstock.model.runs import Answer, Run, Step, Verdict
@@ -19,7 +20,7 @@ from penstock.report.parts import (
     run_section,
 )
 from penstock.report.plots import search_plot
-from penstock.report.verdicts import STEP_NAMES, bound_text, bracket_line, is_at_least, storage_line
+from penstock.report.verdicts import STEP_NAMES, bound_text, bracket_line, storage_line
 
 _ANSWER_STATE: dict[Answer, State] = {"yes": "good", "no": "bad", "cannot tell": "warning", "invalid": "void"}
 _OUTCOME_STATE: dict[str, State] = {"held": "good", "not held": "bad", "invalid": "void", "measured": ""}
@@ -69,7 +70,7 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
         conditions = conditions_block([run.conditions for run in runs])
         sections.append(Section("Conditions", [pattern_block(runs[0]), conditions]))
     return Page(
-        title=f"Can this storage take a {verdict.detector}?",
+        title=f"Can this storage take the {verdict.detector}?",
         answer=verdict.answer[:1].upper() + verdict.answer[1:],
         answer_state=_ANSWER_STATE[verdict.answer],
         subtitle=f"{target}: {storage}; {started}",

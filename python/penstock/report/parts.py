@@ -12,6 +12,7 @@ from penstock.model.runs import (
     StreamFigures,
     Validity,
 )
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import OPERATION_TITLES, TOO_SHORT, tree_rows
@@ -22,6 +23,7 @@ from penstock.report.plots import latency_plot, series_plot
 VALIDITY_STATE: dict[Validity, State] = {"valid": "good", "warned": "warning", "invalid": "bad"}
 _OUTCOME_STATE: dict[str, State] = {"ok": "good", "warning": "warning", "failed": "bad"}
 _DIFFERENT_MAX = 3
+_THROUGH = {"mpiio": "through MPI-IO", "hdf5": "through HDF5", "store": "through Penstock's own store"}
 
 
 def milliseconds(value: float) -> str:
@@ -79,8 +81,8 @@ def pattern_block(run: Run) -> Facts:
         rows["access"] = f"no storage: null, {human_seconds(plan.backend.delay_s)} a call"
     else:
         cache = "past the page cache" if run.document.storage.direct else "through the page cache"
-        through = {"posix": cache, "mpiio": "through MPI-IO", "hdf5": "through HDF5"}[plan.backend.kind]
-        rows["access"] = f"{through}, sync: {plan.backend.sync}"
+        through = {"posix": cache} | _THROUGH
+        rows["access"] = f"{through[plan.backend.kind]}, sync: {plan.backend.sync}"
     if run.document.job is not None:
         rows["ranks"] = f"{run.document.job.ranks}, {run.document.job.library}"
     rows["content"] = f"{plan.content}, seed {plan.seed}"
@@ -88,10 +90,12 @@ def pattern_block(run: Run) -> Facts:
         load = plan.workload
         rows["frames"] = f"{human_bytes(load.frame_bytes)} each, {load.layout.replace('_', ' ')}"
         rows["writers"] = str(load.writers)
-        rows["buffer"] = f"{load.buffer_frames} frames"
+        rows["buffer"] = counted(load.buffer_frames, "frame")
         rows["late after"] = human_seconds(load.late_after_s)
     elif isinstance(plan.workload, StreamWorkload):
-        rows["transfers"] = f"{human_bytes(plan.workload.transfer_bytes)}, {plan.workload.threads} threads"
+        rows["transfers"] = (
+            f"{human_bytes(plan.workload.transfer_bytes)}, {counted(plan.workload.threads, 'thread')}"
+        )
     elif isinstance(plan.workload, MetadataWorkload):
         rows |= tree_rows(plan.workload)
     return Facts(rows)
@@ -145,7 +149,7 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
     rows["longest stall"] = human_seconds(figures.stall_s)
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)
-    rows["buffer held"] = f"{figures.held_max} frames at most"
+    rows["buffer held"] = f"{counted(figures.held_max, 'frame')} at most"
     return rows
 
 

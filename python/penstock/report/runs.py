@@ -10,6 +10,7 @@ from rich.text import Text
 from penstock.bench.run import Access, FramesRequest
 from penstock.model.load import LoadDocument, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import TOO_SHORT, metadata_view
@@ -38,9 +39,10 @@ def pattern_rows(request: FramesRequest) -> dict[str, str]:
     """How frames are written."""
     access = "past the page cache" if request.access.direct else "through the page cache"
     layout = request.layout.replace("_", " ")
+    late = human_seconds(request.late_after_s)
     return {
         "writers": f"{_writers_text(request)}, {layout}, {access}, sync: {request.access.sync}",
-        "buffer": f"{request.buffer_frames} frames; late after {human_seconds(request.late_after_s)}",
+        "buffer": f"{counted(request.buffer_frames, 'frame')}; late after {late}",
     }
 
 
@@ -86,7 +88,7 @@ def stream_plan_view(
     blocks = human_bytes(workload.thread_bytes // workload.segments)
     depth = access.queue_depth or 1
     queue = f", {depth} of a thread under way at once" if depth > 1 else ""
-    layout = f"{workload.segments} segments, in each a block of {blocks} of each thread"
+    layout = f"{counted(workload.segments, 'segment')}, in each a block of {blocks} of each thread"
     return fact_table(
         {
             "target": f"a new folder in {target}, removed afterwards",
@@ -135,7 +137,7 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
         "a write": _percentiles(figures.service_ms),
         "generator's jitter": _percentiles(figures.jitter_ms),
         "longest stall": human_seconds(figures.stall_s),
-        "buffer held": f"{figures.held_max} frames at most",
+        "buffer held": f"{counted(figures.held_max, 'frame')} at most",
     }
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)

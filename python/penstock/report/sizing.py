@@ -6,6 +6,7 @@ from rich.console import RenderableType
 
 from penstock.model.blocks import BlockFigures
 from penstock.model.sizing import Assumptions, DetectorNeed, Sizing
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_rate
 from penstock.report.sections import Section, sections_markdown, sections_view
 
@@ -100,22 +101,32 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
     ]
     share = f"{100 * block.efficiency:.0f} % of {human_rate(block.drives_bytes_per_s)}, the sum of its drives"
     bottleneck = f"; the bottleneck is {block.write_bottleneck}"
+    is_bound = block.measured is not None and block.measured.at_least
+    least, most = ("at least ", "at most ") if is_bound else ("", "")
     if block.measured is not None:
         share += f"; measured: {block.measured.source}, {block.measured.validity}"
         bottleneck = f"; {block.write_bottleneck} would be the bottleneck as computed"
+    blocks = counted(block.blocks, "block")
     lines = [
-        f"a block writes {human_rate(block.write_bytes_per_s)} ({share}){bottleneck}",
-        f"it reads {human_rate(block.read_bytes_per_s)}",
+        f"a block writes {least}{human_rate(block.write_bytes_per_s)} ({share}){bottleneck}",
+        f"it reads {least}{human_rate(block.read_bytes_per_s)}{_read_doubt(block)}",
         f"it holds {human_bytes(block.capacity_bytes)} of data"
         f" ({human_bytes(block.raw_capacity_bytes)} of drives, redundancy {block.redundancy})",
-        f"for the throughput {block.for_throughput:.4g} blocks, for the capacity {block.for_capacity:.4g}",
-        f"{block.blocks} blocks: {_decision(block)}",
+        f"for the throughput {most}{block.for_throughput:.4g} blocks,"
+        f" for the capacity {block.for_capacity:.4g}",
+        f"{most if block.decides == 'throughput' else ''}{blocks}: {_decision(block)}",
     ]
     if block.price is not None:
         lines.append(f"price of the blocks: {block.price:,.0f} {block.currency}".rstrip())
     if block.source:
         lines.append(f"numbers from: {block.source}")
     yield Section(f"Block: {block.name}", header, rows, lines)
+
+
+def _read_doubt(block: BlockFigures) -> str:
+    if block.measured is None or block.measured.read_bytes_per_s is not None:
+        return ""
+    return ", as is taken from writing: reading was not measured"
 
 
 def _decision(block: BlockFigures) -> str:

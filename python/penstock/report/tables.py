@@ -15,6 +15,7 @@ from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
 from penstock.model.findings import Finding
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
+from penstock.model.text import counted
 from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
 
 if TYPE_CHECKING:  # it loads HDF5
@@ -105,7 +106,7 @@ def _plain(value: object) -> str:
 
 def repeated_rows(repetitions: int | None) -> dict[str, str]:
     """Of the plan of a run."""
-    return {} if repetitions is None else {"repeated": f"{repetitions} times, one after the other"}
+    return {} if repetitions is None else {"repeated": f"{counted(repetitions, 'time')}, one after the other"}
 
 
 def fact_table(rows: dict[str, str]) -> Table:
@@ -251,7 +252,7 @@ def plan_table(plan: RecorderPlan) -> Table:
     level = f" level {plan.codec.level}" if plan.codec.level else ""
     filters = plan.codec.filters or []
     how = "; ".join(map(_filter_words, filters)) or f"{plan.codec.encoding}{level}"
-    rows["compression"] = f"{how}, {plan.threads} threads"
+    rows["compression"] = f"{how}, {counted(plan.threads, 'thread')}"
     shape = " x ".join(map(str, plan.chunk.shape))
     one = f"{shape} pixels of a frame" if shape else "a whole frame"
     several = (
@@ -259,8 +260,7 @@ def plan_table(plan: RecorderPlan) -> Table:
     )
     rows["chunk"] = several if plan.chunk.frames > 1 else one
     if (dimensions := len(plan.chunk.shape)) not in (0, 2):
-        counted = f"{dimensions} dimension{'s' if dimensions > 1 else ''}"
-        rows["chunk"] += f" of {counted}; whole frames where they have others"
+        rows["chunk"] += f" of {counted(dimensions, 'dimension')}; whole frames where they have others"
     if plan.scan.axes:
         axes = " x ".join(f"{axis.name} {axis.points or len(axis.values)}" for axis in plan.scan.axes)
         rows["scan"] = f"{axes}, {plan.scan.order}"

@@ -6,7 +6,9 @@ from rich.text import Text
 
 from penstock.bench.run import RATE_MAX_HZ, FramesRequest
 from penstock.bench.stages import FULL_SPEED_S, VerdictRequest
+from penstock.bench.verdict import is_at_least
 from penstock.model.runs import Conditions, Search, Step, Verdict
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.runs import image_text, pattern_rows
 from penstock.report.tables import fact_table
@@ -45,7 +47,8 @@ def verdict_plan_view(request: VerdictRequest, conditions: Conditions, target: s
 
 
 def _planned(step: FramesRequest, how: str) -> str:
-    return f"{step.frames} frames, {how}; {step.files} files, {human_bytes(step.bytes)}"
+    frames, files = counted(step.frames, "frame"), counted(step.files, "file")
+    return f"{frames}, {how}; {files}, {human_bytes(step.bytes)}"
 
 
 def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
@@ -64,6 +67,8 @@ def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
 
 def storage_line(conditions: Conditions) -> str:
     """ "ext4 on /data, from /dev/sda1"."""
+    if not conditions.file_system:
+        return f"no storage, from {conditions.host}"
     source = f", from {conditions.mount_source}" if conditions.mount_source else ""
     return f"{conditions.file_system} on {conditions.mount}{source}"
 
@@ -86,12 +91,6 @@ def bracket_line(search: Search) -> str:
     if search.ended == "top":
         return f"{held}, nothing higher was tried"
     return f"{held}, of higher rates no run was sound"
-
-
-def is_at_least(verdict: Verdict) -> bool:
-    """Nothing that was tried was too much."""
-    search = verdict.search
-    return search is not None and search.held_hz is not None and search.not_held_hz is None
 
 
 def verdict_rows(verdict: Verdict) -> dict[str, str]:
@@ -119,7 +118,7 @@ def bound_text(verdict: Verdict) -> str:
 
 def verdict_view(verdict: Verdict) -> RenderableType:
     answer = Text.assemble(
-        f"Can it take a {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
+        f"Can it take the {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
     )
     incomplete = [] if verdict.problem is None else [Text(f"INCOMPLETE: {verdict.problem}", style="bold red")]
     reasons = [Text(f"- {reason}") for reason in verdict.reasons]

@@ -1,0 +1,111 @@
+"""Why a figure may be better or worse than the storage is, and when that does not matter."""
+
+import math
+from collections.abc import Iterator
+
+from penstock.bench.checks import AT_HAND, NO_STEAL, QUIET, waits_ns
+from penstock.bench.generator_checks import IN_TIME, NOT_THE_BOTTLENECK
+from penstock.bench.meanwhile import ALONE, own_and_noted_bytes
+from penstock.model.runs import Bias, Check, Run
+from penstock.model.units import human_rate
+
+# Other programs take processor time, and what is made of them is reckoned with below.
+_OF_PROCESSORS = frozenset((NO_STEAL, QUIET, AT_HAND, IN_TIME, NOT_THE_BOTTLENECK))
+# What shares more than processors with others (their caches, their memory) is not reckoned with.
+FAR_SHARE = 0.5
+# For each wake of a writer: threads of a journal, of the block layer, of interrupts and their like.
+_WAKES = 10
+_MEMORY_SHARE = 0.01
+
+
+def doubts(run: Run, bias: Bias) -> Iterator[str]:
+    return (sentence(check) for check in _doubtful(run, bias))
+
+
+def sentence(check: Check) -> str:
+    return f"{check.name}: {check.actual}; expected {check.expected}"
+
+
+def _doubtful(run: Run, bias: Bias) -> list[Check]:
+    return [c for c in run.checks if c.outcome == "warning" and c.bias in (bias, "either")]
+
+
+def far_too_slow(run: Run) -> str:
+    """Why storage that lost frames beside other programs is too slow all the same; empty where it may not be.
+
+    All that it carried is put into the time in which nothing on the machine waited for a processor, and all
+    that the device moved is taken for what the run could have had: it cannot have carried more then. Where
+    even that is less than half of what is needed, others are no excuse. Their use of the storage may cost
+    more than their bytes, so that has to be known, and little.
+    """
+    figures, hindered = run.frames, hindered_share(run)
+    known = {check.name: check.outcome for check in run.checks}
+    only_processors = {check.name for check in _doubtful(run, "worse")} <= _OF_PROCESSORS
+    if figures is None or hindered is None or run.ceiling_hz is None or not run.document.storage.direct:
+        return ""
+    if not only_processors or known.get(ALONE) != "ok" or hindered >= 1:
+        return ""
+    most = figures.carried_bytes_per_s / (1 - hindered) * _moved_for_own(run)
+    if most > FAR_SHARE * figures.needed_bytes_per_s:
+        return ""
+    return (
+        f"other programs do not explain it: in at most {100 * hindered:.2g} % of the time something waited"
+        f" for a processor, and without that and them it would have carried {human_rate(most)} at most, of"
+        f" {human_rate(figures.needed_bytes_per_s)}"
+    )
+
+
+def _moved_for_own(run: Run) -> float:
+    """Bytes that the device moved for each one of the run, whoever asked for them, journals among them."""
+    seen, (own, _) = run.meanwhile, own_and_noted_bytes(run.document)
+    if seen is None or not own:
+        return math.inf
+    return max(1.0, (seen.device_read_bytes + seen.device_written_bytes) / own)
+
+
+def hindered_share(run: Run) -> float | None:
+    """Of the time of a run, at most: in which others may have kept it from going on. None where not known."""
+    document = run.document
+    before, after = document.machine["before"], document.machine["after"]
+    pressure_s = run.meanwhile.processor_pressure_s if run.meanwhile is not None else None
+    seconds, counted = document.active_seconds, before.get("processor_seconds")
+    if pressure_s is None or not counted or seconds <= 0:
+        return None
+    spent: dict[str, float] = {
+        name: after["processor_seconds"][name] - before_s for name, before_s in counted.items()
+    }
+    gaps = document.generator.gaps if document.generator is not None else None
+    stood_s = gaps.sum_ns * 1e-9 if gaps is not None else 0.0
+    # Where a share of the processors is all that this program is given, the kernel may count it elsewhere.
+    own_s = max(waits_ns(document), default=0) * 1e-9
+    busy_share = 1 - spent["idle"] / sum(spent.values()) if sum(spent.values()) > 0 else 1.0
+    somewhere = waiting_somewhere(pressure_s / seconds, before["processors"], busy_share)
+    if (path := _waiting_on_a_plain_path(run, seconds)) is not None:
+        somewhere = min(somewhere, path)
+    return min(1.0, max(somewhere, own_s / seconds) + (spent["steal"] + stood_s) / seconds)
+
+
+def _waiting_on_a_plain_path(run: Run, seconds: float) -> float | None:
+    """The share of the time, at most, in which a write waited for processors on its way to a plain disk.
+
+    What the kernel does on that way is short, and wakes up as the generator's own threads do: it waits as
+    long as these each time. So many times of theirs are allowed for it. None where something on that way may
+    need processors for longer, or lack memory.
+    """
+    seen, waits = run.meanwhile, waits_ns(run.document)
+    if seen is None or not seen.plain or not waits or min(waits) < 0:
+        return None
+    if seen.memory_pressure_s is None or seen.memory_pressure_s > _MEMORY_SHARE * seconds:
+        return None
+    return _WAKES * max(waits) * 1e-9 / seconds
+
+
+def waiting_somewhere(pressure: float, processors: int, busy_share: float) -> float:
+    """The share of the time, at most, in which something waited for any of the processors.
+
+    The kernel's `pressure` is the mean over processors, each with the weight of its busy time: a wait on one
+    that is seldom busy hardly shows in it. With w and b the waiting and the busy share of each processor,
+    w <= b, the pressure is sum(w b) / sum(b) >= sum(w^2) / sum(b), and by Cauchy and Schwarz sum(w) is at
+    most sqrt(processors * sum(w^2)).
+    """
+    return min(1.0, math.sqrt(max(0.0, pressure) * processors * processors * busy_share))
