@@ -126,6 +126,27 @@ def test_a_verdict_has_cases_of_all_that_is_the_same_in_each(tmp_path: Path) -> 
     assert list(found.cases) == ["rate", "full speed", "soak"]
 
 
+def test_two_verdicts_of_one_storage_are_comparable(tmp_path: Path) -> None:
+    """How many frames go as fast as they go follows from how fast that is; a first look is none of it."""
+    kinds: tuple[StepKind, ...] = ("rate", "probe", "full speed", "soak")
+    paths = []
+    for day, frames in ((1, 100), (2, 137)):
+        at = [(10.0, 300), (0.0, 20), (0.0, frames), (10.0, 300)]
+        documents = [
+            paced_document(rate, due, started=f"2026-01-0{day}T0{hour}:00:00Z")
+            for hour, (rate, due) in enumerate(at)
+        ]
+        steps = [step_of(kind, document) for kind, document in zip(kinds, documents, strict=True)]
+        paths.append(tmp_path / f"{day}.json")
+        paths[-1].write_text(verdict_of(*steps, search=searched()).model_dump_json())
+    found = compare(*paths, "--json")
+    assert found.exit_code == 3, found.output  # one run each says nothing
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    assert comparison.parameters == []
+    assert {row.case for row in comparison.values} == {"rate", "full speed", "soak"}
+
+
 def test_other_parameters_are_refused_unless_that_is_meant(tmp_path: Path) -> None:
     for name, place in (("a", 0), ("b", 1)):
         (tmp_path / name).write_text(run_at(place, frame_bytes=10 ** (5 + place)).model_dump_json())

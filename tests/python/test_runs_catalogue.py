@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import sqlite3
+from contextlib import closing
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from penstock.files import catalogue as module
 from penstock.files.catalogue import Catalogue, Filter, default_path
 from penstock.model.entries import Entry
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.runs import Run
+from penstock.model.runs import Check, Run, Step
 from penstock.model.text import one_short_line
 
 
@@ -286,6 +287,50 @@ def test_any_bytes_are_a_document_or_refused(
         with pytest.raises(UsageError):
             read_entry(path)
         assert list(find_documents(path)) == [path]
+
+
+def test_a_verdict_is_as_sound_as_what_it_rests_on(tmp_path: Path) -> None:
+    """A first look that was too short makes no verdict invalid."""
+    document = made_up_run().document
+    bad = Check(name="c", outcome="failed", expected="e", actual="a", bias="better", advice="do")
+    path = tmp_path / "verdict.json"
+
+    def entered(*steps: Step, problem: str | None = None) -> Entry:
+        path.write_text(verdict_of(*steps, problem=problem).model_dump_json())
+        return read_entry(path)
+
+    rate, look = step_of("rate", document), step_of("probe", document, bad)
+    warned = step_of("soak", document, bad.model_copy(update={"outcome": "warning"}))
+    assert entered(rate, look).validity == "valid"
+    assert entered(rate, look, warned).validity == "warned"
+    assert entered(step_of("rate", document, bad)).validity == "invalid"
+    assert entered(rate).complete
+    assert not entered(rate, problem="it was interrupted").complete
+
+
+def test_what_to_do_about_a_catalogue_depends_on_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a damaged one is to be moved away."""
+    monkeypatch.setattr("penstock.files.catalogue._WAITS_S", 0.05)
+    path, run = tmp_path / "c.sqlite", tmp_path / "run.json"
+    run.write_text(made_up_run().model_dump_json())
+    Catalogue(path).add(read_entry(run))
+
+    def remedy_of(catalogue: Catalogue) -> str:
+        with pytest.raises(PenstockError) as error:
+            catalogue.add(read_entry(run))
+        assert str(catalogue.path) in error.value.message
+        return error.value.remedy
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert "another command is using it" in remedy_of(Catalogue(path))
+        other.execute("ROLLBACK")
+    assert "PENSTOCK_CATALOGUE" in remedy_of(Catalogue(Path("/proc/none/c.sqlite")))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + b"\xff" * (len(whole) - 100))
+    assert "move it away" in remedy_of(Catalogue(path))
 
 
 def test_where_the_catalogue_is(tmp_path: Path) -> None:

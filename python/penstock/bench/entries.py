@@ -58,13 +58,29 @@ def entry_of(document: Document, path: Path, text: bytes) -> Entry:
         workload=document.workload if isinstance(document, Campaign) else runs[0].workload if runs else "",
         targets=_targets_of(document, runs),
         parameters=_parameters_of(document, runs),
-        validity=next((kind for kind in _WORST if any(run.validity == kind for run in runs)), None),
+        validity=_validity_of(document, runs),
         answer=document.answer if isinstance(document, Verdict) else "",
         runs=len(runs),
         failures=len(document.failures) if isinstance(document, Campaign) else 0,
-        complete=document.complete if isinstance(document, Campaign) else True,
+        complete=_is_complete(document),
         values=_finite(_values_of(document, runs)),
     )
+
+
+def _validity_of(document: Document, runs: Sequence[Run]) -> Validity | None:
+    """Of the worst run. A verdict leaves out those of its runs that are invalid, unless all of it is."""
+    found = {run.validity for run in runs}
+    if isinstance(document, Verdict) and document.answer != "invalid":
+        found.discard("invalid")
+    return next((kind for kind in _WORST if kind in found), None)
+
+
+def _is_complete(document: Document) -> bool:
+    if isinstance(document, Campaign):
+        return document.complete
+    if isinstance(document, Verdict):
+        return document.problem is None
+    return not document.document.interrupted and document.document.problem is None
 
 
 def _kind(document: Document) -> Kind:

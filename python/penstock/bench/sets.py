@@ -134,13 +134,21 @@ def _runs_of(path: Path, document: Document) -> Iterator[Measured]:
         case Run():
             yield _measured(path, document, None, None)
         case Verdict():
-            # The rates of a search are others each time.
+            # The rates of a search are others each time, and a first look was made again.
             for step in document.steps:
-                if step.kind != "search":
-                    yield _measured(path, step.run, step.kind, None)
+                if step.kind not in ("search", "probe"):
+                    yield _of_step(_measured(path, step.run, step.kind, None))
         case Campaign():
             for made in document.runs:
                 yield _measured(path, made.run, made.case, made.block)
+
+
+def _of_step(measured: Measured) -> Measured:
+    """How many frames go as fast as they go in a verdict follows from how fast that is: no parameter."""
+    if measured.case != "full speed":
+        return measured
+    stated = {name: value for name, value in measured.parameters.items() if name != "frames"}
+    return replace(measured, parameters=stated)
 
 
 def _measured(path: Path, run: Run, case: str | None, block: int | None) -> Measured:

@@ -4,6 +4,7 @@ Deleting it loses nothing. Several processes may write at once: each change is o
 those of others.
 """
 
+import errno
 import hashlib
 import os
 import sqlite3
@@ -42,6 +43,9 @@ _STEPS: tuple[str, ...] = (
     """,
 )
 _REMEDY = "move it away; `penstock runs add FOLDER` makes it again from the documents"
+
+# Of SQLite: the file is whole, as far as it knows.
+_REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM)
 
 Outcome = Literal["new", "known", "changed", "moved"]
 
@@ -145,7 +149,9 @@ class Catalogue:
                 yield database
                 database.execute("COMMIT")
         except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
-            raise PenstockError(f"the catalogue {self.path} cannot be used: {error}", _REMEDY) from error
+            raise PenstockError(
+                f"the catalogue {self.path} cannot be used: {error}", _remedy_of(error)
+            ) from error
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path, timeout=_WAITS_S, isolation_level=None)
@@ -176,6 +182,17 @@ class Catalogue:
                 database.execute(statement)
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
         database.execute(f"PRAGMA user_version = {len(_STEPS)}")
+
+
+def _remedy_of(error: Exception) -> str:
+    """Only what is damaged is to be moved away: others may be using it, or it is not ours to write."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return "another command is using it: try again when that has ended"
+    is_refused = code is not None and code & 0xFF in _REFUSED
+    if is_refused or (isinstance(error, OSError) and error.errno not in (errno.EIO, None)):
+        return f"check its permissions and the free space, or name another file with {VARIABLE}"
+    return _REMEDY
 
 
 def _columns(entry: Entry) -> tuple[str | None, ...]:
