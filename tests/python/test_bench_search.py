@@ -2,15 +2,17 @@
 
 import math
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from penstock.bench.folder import BenchFolder
 from penstock.bench.run import Access, FramesRequest, Telling, frames_request, run_frames_on
 from penstock.bench.search import STEPS_MAX, WIDTH, Bracket, Limits, limits_of, search
-from penstock.bench.stages import VerdictRequest, measure
+from penstock.bench.stages import FolderPlace, VerdictRequest, measure
 from penstock.model.errors import PenstockError
 from penstock.model.load import NullBackend
 from penstock.model.runs import Run, Step, StepOutcome, Verdict
@@ -99,6 +101,23 @@ def test_time_ends_it_before_a_step_that_would_take_too_long() -> None:
     assert now[0] == 20.0
     assert found.held_hz is not None
     assert found.not_held_hz is None
+
+
+def test_a_target_that_is_gone_is_named(tmp_path: Path) -> None:
+    """Between two steps: an error of the system would be no answer."""
+    target = tmp_path / "target"
+    target.mkdir()
+    request = frames_request(4096, 10, 1, 1, 1, None, "file_a_frame", Access())
+    asked = VerdictRequest("X", request, late_limit_s=1, search_s=10, times_max=2, soak_s=0)
+    folder = BenchFolder.make(target)
+    place = FolderPlace(folder, Telling(lambda _: None, lambda _: None))
+    shutil.rmtree(target)
+    for use in (lambda: place.run(request, "rate-"), lambda: place.fits_hz(asked), place.clear):
+        with pytest.raises(PenstockError) as gone:
+            use()
+        assert str(target) in gone.value.message
+        assert gone.value.remedy
+    folder.close()
 
 
 def test_what_limits_the_search_is_told() -> None:

@@ -1,6 +1,7 @@
 """`penstock verdict` as a user runs it."""
 
 import json
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
 from test_bench import start, wait_for_files
 
-from penstock.model.runs import Verdict
+from penstock.model.runs import Run, Verdict
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reference" / "verdict.schema.json"
 SMALL = ("--rows", "64", "--columns", "64", "--rate", "20")
@@ -69,6 +70,7 @@ def test_a_quick_verdict_has_two_runs(run: RunCommand, memory: Path) -> None:
         assert [step.kind for step in verdict.steps][-1] == "full speed"
         assert verdict.reasons[0] == "at the detector's rate: none of 40 frames was lost"
         assert any("long enough" in reason for reason in verdict.reasons)
+        assert any("storage, not memory: tmpfs" in reason for reason in verdict.reasons)
 
 
 def test_verdict_of_a_detector_that_is_too_fast(run: RunCommand, tmp_path: Path) -> None:
@@ -119,6 +121,59 @@ def test_a_command_that_is_killed_leaves_the_document_of_the_steps_before(tmp_pa
     assert verdict.problem is not None
     assert "had not ended" in verdict.problem
     assert verdict.steps[0].kind == "rate"
+
+
+def test_a_target_that_vanishes_between_steps_costs_no_figures(tmp_path: Path) -> None:
+    target, output = tmp_path / "target", tmp_path / "verdict.json"
+    target.mkdir()
+    options = ("--seconds", "2", "--soak", "600", "--search-time", "0", "--yes", "--output", str(output))
+    with start("verdict", "custom", str(target), *SMALL, *options) as process:
+        wait_for_document(process, output)
+        while target.exists():  # the generator makes files meanwhile
+            shutil.rmtree(target, ignore_errors=True)
+        shown, log = process.communicate(timeout=120)
+    assert "Traceback" not in log
+    assert process.returncode == 1
+    assert "INCOMPLETE" in shown
+    verdict = valid_verdict(output.read_text(encoding="utf-8"))
+    assert verdict.problem is not None
+    assert verdict.answer != "yes"
+    assert verdict.steps[0].kind == "rate"
+
+
+def test_a_verdict_whose_document_cannot_be_written_is_shown(
+    run: RunCommand, memory: Path, tmp_path: Path
+) -> None:
+    """Somebody takes the place of the document while it measures: it stays theirs."""
+    output, page = tmp_path / "verdict.json", tmp_path / "page.html"
+    options = ("--seconds", "2", "--quick", "--yes", "--output", str(output), "--report", str(page))
+    with start("verdict", "custom", str(memory), *SMALL, *options) as process:
+        wait_for_files(process, memory, "rate-")
+        output.write_text("mine")
+        shown, log = process.communicate(timeout=60)
+    assert process.returncode in (1, 2), log
+    assert "is there already" in log
+    assert "Can it take the custom detector" in shown
+    told = page.read_text(encoding="utf-8")
+    assert "Can this storage take the custom detector" in told
+    assert "Made from a verdict that was not kept" in told
+    assert output.read_text() == "mine"
+    assert list(memory.iterdir()) == []
+
+
+def test_a_run_beside_another_one_on_the_same_target_says_so(tmp_path: Path) -> None:
+    options = ("--frame-size", "4KiB", "--rate", "20", "--yes", "--json")
+    with start("bench", "frames", str(tmp_path), *options, "--seconds", "600") as first:
+        wait_for_files(first, tmp_path)
+        with start("bench", "frames", str(tmp_path), *options, "--seconds", "2") as second:
+            text, log = second.communicate(timeout=60)
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=60)
+    assert "another run works in" in log
+    checks = {check.name: check for check in Run.model_validate_json(text).checks}
+    assert checks["storage to itself"].outcome == "warning"
+    assert "penstock-bench-" in checks["storage to itself"].actual
+    assert list(tmp_path.iterdir()) == []
 
 
 def wait_for_document(process: "subprocess.Popen[str]", output: Path) -> None:

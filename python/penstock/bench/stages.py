@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.bench.checks import FAR_TOO_SHORT_S, SHORT_S
-from penstock.bench.folder import BenchFolder, require_room, room_for_frames
+from penstock.bench.folder import BenchFolder, require_room, room_for_frames, usable
 from penstock.bench.holds import FRAMES_MIN, outcome_of
 from penstock.bench.run import FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.bench.search import STEPS_MAX, Bracket, limits_of, search
@@ -91,14 +91,16 @@ class FolderPlace:
     telling: Telling
 
     def run(self, request: FramesRequest, prefix: str) -> Run:
-        require_room(self.folder.path, request.bytes, request.files)
-        return run_frames(request, self.folder, prefix, self.telling)
+        with usable(self.folder.path.parent):
+            require_room(self.folder.path, request.bytes, request.files)
+            return run_frames(request, self.folder, prefix, self.telling)
 
     def clear(self) -> None:
         self.folder.clear()
 
     def fits_hz(self, request: VerdictRequest) -> float:
-        return fits_hz(request, self.folder.path)
+        with usable(self.folder.path.parent):
+            return fits_hz(request, self.folder.path)
 
 
 def fits_hz(request: VerdictRequest, target: Path) -> float:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import typer
 
-from penstock.bench.folder import ROOM_ADVICE, BenchFolder, require_target
+from penstock.bench.folder import ROOM_ADVICE, BenchFolder, others_at_work, require_target, usable
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.workloads import Job
 from penstock.cli.bench_beside import BLOCKS, Second, interference, parse_second, require_room_for_both
 from penstock.cli.campaign_runs import repeat
-from penstock.cli.common import err, out, print_json
+from penstock.cli.common import err, out, print_json, warn
 from penstock.cli.documents import written_whatever_happens
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.runs import Run
@@ -59,6 +59,7 @@ def check_run(
         other = "--keep" if how.keep else "--beside"
         raise UsageError(f"--repetitions with {other}", "leave one of them away")
     require_target(how.target)
+    warn_of_others(how.target)
     check_output(how.output)
     second = None
     if how.beside is not None:
@@ -79,13 +80,17 @@ def run_job(job: Job, how: How, second: Second | None) -> None:
     if second is not None:
 
         def alone() -> Run:
-            with BenchFolder.make(how.target, needed_bytes=job.bytes) as folder, ProgressView(err()) as view:
+            with (
+                BenchFolder.make(how.target, needed_bytes=job.bytes) as folder,
+                ProgressView(err()) as view,
+                usable(how.target),
+            ):
                 return looked_at.run(folder, telling(view))
 
         interference(alone, second, how.blocks or BLOCKS, how.seed, how.output, how.json)
         return
     with BenchFolder.make(how.target, how.keep, job.bytes) as folder:
-        with ProgressView(err()) as view:
+        with ProgressView(err()) as view, usable(how.target):
             run = looked_at.run(folder, telling(view))
         finish(run, how.output, how.json)
 
@@ -100,6 +105,12 @@ def may_go_on(yes: bool) -> None:
         )
     if not typer.confirm("Go on?", err=True):
         raise typer.Exit(int(ExitCode.FAILED))
+
+
+def warn_of_others(target: Path) -> None:
+    """Before a run: it and another one on the same target measure each other."""
+    for folder in others_at_work(target / "this run's"):
+        warn(f"warning: another run works in {folder}: each slows the other one down")
 
 
 def telling(view: ProgressView) -> Telling:

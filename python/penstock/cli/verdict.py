@@ -1,5 +1,7 @@
 """`penstock verdict`"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +27,7 @@ from penstock.cli.bench import (
     Writers,
     Yes,
 )
-from penstock.cli.bench_running import check_output, may_go_on, telling
+from penstock.cli.bench_running import check_output, may_go_on, telling, warn_of_others
 from penstock.cli.common import err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.documents import enter
@@ -34,7 +36,7 @@ from penstock.cli.report import ReportFile, require_new
 from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document
 from penstock.model.catalogue import CUSTOM, Detector
-from penstock.model.errors import UsageError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.runs import Step, Verdict
 from penstock.report.progress import ProgressView
 from penstock.report.runs import checks_table
@@ -128,6 +130,7 @@ def verdict_command(
         soak_s=0.0 if quick else soak,
     )
     require_target(target)
+    warn_of_others(target)
     check_output(output)
     require_new(report, "--report")
     if report is not None and output is not None and report.absolute() == output.absolute():
@@ -141,10 +144,10 @@ def verdict_command(
     with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:
         document = _Growing(output)
         verdict = _measure(request, folder, document)
-        document.finish(verdict)
-        _show(verdict, json)
-        if report is not None:
-            _write_report(report, verdict, output)
+        with document.finished(verdict) as kept_at:
+            _show(verdict, json)
+            if report is not None:
+                _write_report(report, verdict, kept_at)
     raise typer.Exit(int(EXIT_CODES[verdict.answer]))
 
 
@@ -170,12 +173,21 @@ class _Growing:
         else:
             self._document.write(text)
 
-    def finish(self, verdict: Verdict) -> None:
-        """It is in the catalogue then."""
-        self.write(verdict)
+    @contextmanager
+    def finished(self, verdict: Verdict) -> Iterator[Path | None]:
+        """Where it is, inside, and in the catalogue. What could not be written is shown all the same."""
+        trouble: PenstockError | None = None
+        try:
+            self.write(verdict)
+        except PenstockError as error:
+            trouble = error
         if self._path is not None and self._document is not None:
             self._document.close()
-            enter(self._path, verdict)
+            if trouble is None:
+                enter(self._path, verdict)
+        yield self._path if trouble is None else None
+        if trouble is not None:
+            raise trouble
 
 
 def _measure(request: VerdictRequest, folder: BenchFolder, document: _Growing) -> Verdict:
