@@ -59,7 +59,7 @@ def test_storage_that_is_four_times_too_slow_is_a_no_beside_other_programs() -> 
     assert verdict.answer == "no"
     assert "225 of 300 frames were lost" in verdict.reasons[0]
     # 75 MB in 30 s; a hundredth on average may be an eighth of them somewhere.
-    assert "in at most 12 % of the time" in verdict.reasons[1]
+    assert "for at most 12 % of the time" in verdict.reasons[1]
     assert "2.83 MB/s at most, of 10 MB/s" in verdict.reasons[1]
 
 

@@ -49,9 +49,9 @@ def far_too_slow(run: Run) -> str:
     if most > FAR_SHARE * figures.needed_bytes_per_s:
         return ""
     return (
-        f"other programs do not explain it: in at most {100 * hindered:.2g} % of the time something waited"
-        f" for a processor, and without that and them it would have carried {human_rate(most)} at most, of"
-        f" {human_rate(figures.needed_bytes_per_s)}"
+        "other programs do not explain it: they kept it from the processors for at most"
+        f" {100 * hindered:.2g} % of the time, and without them it would have carried {human_rate(most)} at"
+        f" most, of {human_rate(figures.needed_bytes_per_s)}"
     )
 
 
