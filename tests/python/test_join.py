@@ -1,6 +1,7 @@
 """Several series in one file: links that readers follow."""
 
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,16 @@ def recorded_series(record: Record, tmp_path: Path) -> list[Path]:
         send(recorder.address, f"s{number}", range(number + 1))
     ends = [recorder.series_end(), recorder.series_end()]
     return [Path(end.file) for end in ends]
+
+
+def test_debians_h5copy_makes_one_file_with_the_pixels(
+    recorded_series: list[Path], run: Run, tmp_path: Path
+) -> None:
+    """Objects have many attributes, some of them texts of variable length; h5copy 1.10 takes them all."""
+    night, one = tmp_path / "night.h5", tmp_path / "one.h5"
+    assert run("join", str(night), *map(str, recorded_series)).returncode == 0
+    command = ["h5copy", "-f", "ext", "-i", str(night), "-s", "/entry_1", "-o", str(one), "-d", "/entry"]
+    subprocess.run(command, check=True, timeout=60)
+    with h5py.File(one) as file:
+        assert file["entry/data/data"].shape[1:] == PIXELS.shape[1:]
+        assert file["entry/penstock/frame_state"].attrs["meaning"].startswith("0 missing")

@@ -9,8 +9,6 @@
 namespace penstock::store::hdf5 {
 namespace {
 
-Result<Handle> make_properties(hid_t kind) { return owned(H5Pcreate(kind), H5Pclose, "make a property list"); }
-
 /// A filter that this process does not know is declared optional, with its full parameters: readers
 /// find it by its number, and a mandatory one would be refused here. Those that every HDF5 has are
 /// mandatory.
@@ -63,14 +61,14 @@ Result<void> make_at(hid_t file, const std::string& path, hid_t type, const std:
 Result<void> make_contiguous(hid_t file, const ChunkedNode& node, std::uint64_t frames, DriverContext& context) {
   std::vector<hsize_t> dimensions{frames};
   dimensions.insert(dimensions.end(), node.frame_shape.begin(), node.frame_shape.end());
-  PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
+  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
   PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   PEN_TRY(make_at(file, node.path, type_of(node.type), dimensions, properties.get(), node.places.address, context));
   return write_attributes(file, node.path, node.attributes);
 }
 
 Result<void> make_receipts(hid_t file, const ChunkedNode& node, DriverContext& context) {
-  PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
+  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
   PEN_TRY(make_at(file, node.receipts_path, type_of(ElementType::u64), {node.frames_max}, properties.get(),
                   node.receipts_address, context));
   const Attribute meaning{"meaning", std::string("0 no frame, else 2^32 + CRC-32C of the frame's bytes")};
@@ -87,7 +85,7 @@ Result<Handle> type_of_rows(ElementType type, std::size_t text_bytes) {
 }
 
 Result<void> make_column(hid_t file, const ColumnNode& node) {
-  PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
+  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
   if (node.text_bytes == 0) PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   PEN_ASSIGN(const auto type, type_of_rows(node.type, node.text_bytes));
   const hsize_t rows = std::clamp<hsize_t>(column_chunk_bytes / node.row_bytes(), 1, column_chunk_rows);
@@ -99,7 +97,7 @@ Result<void> make_column(hid_t file, const ColumnNode& node) {
 }
 
 Result<Handle> open_with_cache(hid_t file, const std::string& path, std::size_t slots, std::size_t bytes) {
-  PEN_ASSIGN(const auto access, make_properties(H5P_DATASET_ACCESS));
+  PEN_ASSIGN(const auto access, owned(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, "make a property list"));
   PEN_TRY(done(H5Pset_chunk_cache(access.get(), slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), "set a chunk cache"));
   return owned(H5Dopen2(file, path.c_str(), access.get()), H5Dclose, fmt::format("open {}", path));
 }
@@ -122,7 +120,7 @@ Result<void> make_chunked(hid_t file, const ChunkedNode& node) {
   const std::vector<hsize_t> chunk(grid.chunk().begin(), grid.chunk().end());
   const auto dimensions = node.fixed_dimensions();
   const std::vector<hsize_t> fixed(dimensions.begin(), dimensions.end());
-  PEN_ASSIGN(const auto properties, make_properties(H5P_DATASET_CREATE));
+  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
   PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   for (const auto& filter : node.filters) PEN_TRY(declare_filter(properties.get(), filter));
   PEN_TRY(make_growing(file, node.path, type_of(node.type), chunk, fixed, properties.get()));

@@ -107,13 +107,21 @@ Result<void> write_attribute(hid_t object, const Attribute& attribute) {
 
 }  // namespace
 
+Result<Handle> creation_properties(hid_t kind) {
+  constexpr unsigned in_header_max = 65535;  // the most that HDF5 takes
+  PEN_ASSIGN(auto properties, owned(H5Pcreate(kind), H5Pclose, "make a property list"));
+  PEN_TRY(done(H5Pset_attr_phase_change(properties.get(), in_header_max, 0), "keep attributes in the header"));
+  return properties;
+}
+
 Result<void> make_group(hid_t file, const std::string& path) {
   if (path == "/") return {};
   PEN_TRY(check_path(path));
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const auto part = path.substr(0, end);
     if (!exists(file, part)) {
-      PEN_ASSIGN(const auto group, owned(H5Gcreate2(file, part.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+      PEN_ASSIGN(const auto properties, creation_properties(H5P_GROUP_CREATE));
+      PEN_ASSIGN(const auto group, owned(H5Gcreate2(file, part.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
                                          H5Gclose, fmt::format("create group {}", part)));
     }
     if (end == std::string::npos) return {};
@@ -132,8 +140,9 @@ Result<void> write_value(hid_t file, const ValueNode& node) {
   if (exists(file, node.path))
     PEN_TRY(done(H5Ldelete(file, node.path.c_str(), H5P_DEFAULT), fmt::format("replace {}", node.path)));
   {
+    PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
     PEN_ASSIGN(const auto dataset, owned(H5Dcreate2(file, node.path.c_str(), prepared.type.get(), prepared.space.get(),
-                                                    H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                                                    H5P_DEFAULT, properties.get(), H5P_DEFAULT),
                                          H5Dclose, fmt::format("create {}", node.path)));
     if (prepared.data != nullptr)
       PEN_TRY(done(H5Dwrite(dataset.get(), prepared.type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, prepared.data),

@@ -9,6 +9,11 @@
 
 namespace penstock::store::hdf5 {
 
+/// For a dataset or a group that is made (`kind` is H5P_DATASET_CREATE or H5P_GROUP_CREATE). Attributes stay in the
+/// object's header however many there are, unless one is too large for it: h5copy of HDF5 1.10 crashes where they lie
+/// elsewhere and one of them is a text of variable length.
+Result<Handle> creation_properties(hid_t kind);
+
 /// Creates the group and its parents; one that is there already is kept.
 Result<void> make_group(hid_t file, const std::string& path);
 /// Creates all parents of `path` as groups.
