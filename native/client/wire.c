@@ -45,7 +45,7 @@ void pst_encode_header(const pst_header* header, uint8_t into[PST_HEADER_BYTES])
 }
 
 int pst_decode_header(const uint8_t from[PST_HEADER_BYTES], pst_header* header, const char** why) {
-  *why = "its answer is no message of a recorder";
+  *why = "its answer is no message of Penstock";
   if (memcmp(from, magic, sizeof(magic)) != 0 || get(from + 60, 4) != pst_crc32c(from, 60)) return -1;
   header->kind = (int)get(from + 6, 2);
   header->flags = (uint32_t)get(from + 8, 4);

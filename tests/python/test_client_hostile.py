@@ -63,7 +63,7 @@ def raw(kind: int, text: bytes) -> bytes:
 
 
 ANSWERS: list[tuple[bytes, str]] = [
-    (b"HTTP/1.1 400 Bad Request\r\n\r\n" + b" " * 64, "no message of a recorder"),
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n" + b" " * 64, "no message of Penstock"),
     (altered(4, b"\x09\x00"), "version 9 and kind 1"),
     (altered(6, b"\x63\x00"), "version 1 and kind 99"),
     (altered(12, b"\xff\xff\xff\x7f"), "announces an answer of 2147483647"),
@@ -153,9 +153,9 @@ def test_what_comes_without_end_is_not_listened_to_without_end() -> None:
 
     with made_up_recorder(answer) as address:
         host, port = address.rsplit(":", 1)
-        connection = Connection((host, int(port)), 5, 5, lambda _: None)
+        connection = Connection((host, int(port)), 5, 5, lambda _: None, peer="recorder")
         try:
-            with pytest.raises(ClientError, match="no message of a recorder"):
+            with pytest.raises(ClientError, match="no message of Penstock"):
                 connection.wait(5)
             assert len(connection._received) <= 1 << 20
         finally:

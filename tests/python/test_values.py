@@ -1,5 +1,6 @@
 """Values beside the frames: real collectors, journals cut anywhere, the join against a naive one."""
 
+import re
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -19,10 +20,12 @@ from hypothesis import strategies as st
 from plain_client import ACK, ERROR, Client, frames_of, message
 
 from penstock.client import Values
-from penstock.client.errors import ClientTimeoutError, RefusedError
+from penstock.client.errors import ClientTimeoutError, ConnectionLostError, FrameError, RefusedError
+from penstock.client.values import NAME_BYTES_MAX, VALUE_BYTES_MAX
 from penstock.files.attach import How, attach, safe_names
 from penstock.files.journal import JournalState, JournalWriter, read_journal
 from penstock.files.values_join import by_number, by_time, linear
+from penstock.model import values as model
 from penstock.model.errors import UsageError
 
 silx_open: Any = silx.io.utils.open
@@ -282,6 +285,91 @@ def test_thousands_of_channels_and_types_that_disagree(collect: Collect, tmp_pat
         assert file["entry/per_frame/pv_1999"][()].tolist() == [1999.0] * 3
         assert file["entry/per_frame/half"][:2].tolist() == [1, 0.5]
         assert "pv" not in file["entry/per_frame"]
+
+
+WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"a": 1}, {"frame": -1}, "frame is -1"),
+    ({"a": 1}, {"frame": 1 << 63}, "frame is 9223372036854775808"),
+    ({"a": 1}, {"time_ns": float("nan")}, "time is nan"),
+    ({"a": 1}, {"frame": "7"}, "frame is '7'"),
+    ({"a": 1}, {"frame": 1, "time_ns": 1}, "and not both"),
+    ({}, {"frame": 0}, "no value"),
+    ({"": 1}, {}, "'' is no name"),
+    ({"x" * 256: 1}, {}, "more than 255 bytes"),
+    ({"a\n": 1}, {}, "characters that are none for a name"),
+    ({"a": "x" * 4097}, {}, "a text of 4097 bytes"),
+    ({"a": "x\0"}, {}, "a zero character"),
+    ({"a": "\ud800"}, {}, "no Unicode"),
+    ({"a": np.zeros(513)}, {}, "4104 bytes a value"),
+    ({"a": np.zeros(2000, np.float16)}, {}, "8000 bytes a value"),
+    ({"a": np.zeros(0)}, {}, "0 bytes a value"),
+    ({"a": np.longdouble(1)}, {}, "is of float128"),
+    ({"a": [[1], [1, 2]]}, {}, "different types or shapes"),
+    ({"a": 1 << 70}, {}, "is a int"),
+    ({"a": None}, {}, "is a NoneType"),
+]
+
+
+def test_what_the_collector_would_refuse_is_refused_at_once_and_alone(collect: Collect) -> None:
+    """A batch has the values of many calls: one that is wrong must not take the others with it."""
+    assert (NAME_BYTES_MAX, VALUE_BYTES_MAX) == (model.NAME_BYTES_MAX, model.VALUE_BYTES_MAX)
+    collector = collect()
+    columns: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        ({"a": [1, 2]}, {"frame": [0, -1]}, "frame has -1"),
+        ({"a": [1, 2]}, {"frame": [0.0, np.nan]}, "frame has nan"),
+        ({"a": [1, 2]}, {"frame": [[0, 1]]}, "a row of integers"),
+        ({"a": [1]}, {"frame": [0, 1]}, "the shape (1,)"),
+        ({"a": [b"x", b"y"]}, {"frame": [0, 1]}, "is of |S1"),
+        ({"a": [["x"], ["y"]]}, {"frame": [0, 1]}, "is of <U1"),
+        ({"a": np.zeros((2, 513))}, {"frame": [0, 1]}, "4104 bytes a value"),
+        ({"a": ["x", "y" * 5000]}, {"frame": [0, 1]}, "a text of 5000 bytes"),
+    ]
+    with Values(collector.address, gather_s=60) as values:
+        for number, (row, where, why) in enumerate(WRONG):
+            values.send(good=number, frame=number)
+            with pytest.raises(FrameError, match=re.escape(why)):
+                values.send(row, **where)
+        for row, where, why in columns:
+            with pytest.raises(FrameError, match=re.escape(why)):
+                values.send_columns(row, **where)
+    assert values.refused_count == 0
+    (group,) = [group for batch in batches_of(collector.journal) for group in batch.groups]
+    assert group.columns["good"].tolist() == list(range(len(WRONG)))
+
+
+def test_rows_of_very_many_channels_and_large_values_find_room(collect: Collect) -> None:
+    """A message holds 4 MiB, and a row may be larger."""
+    collector = collect()
+    names = [f"{'beamline:device:with:a:long:name:' * 2}{number}" for number in range(60_000)]
+    with Values(collector.address) as values:
+        for frame in range(2):
+            values.send({name: float(number) for number, name in enumerate(names)}, frame=frame)
+        values.send({f"wave:{number}": np.full(512, float(number)) for number in range(2000)}, frame=0)
+        values.send_columns({f"text:{number}": ["µ" * 2000] * 3 for number in range(500)}, frame=range(3))
+        values.flush(60)
+    assert values.refused_count == 0
+    found: dict[str, int] = {}
+    for each in batches_of(collector.journal):
+        for group in each.groups:
+            for name, column in group.columns.items():
+                found[name] = found.get(name, 0) + len(column)
+    assert len(found) == 62_500
+    assert {found[name] for name in names} == {2}
+    assert found["wave:1999"] == 1
+    assert found["text:499"] == 3
+
+
+def test_errors_say_that_the_other_end_is_a_collector(collect: Collect, free_port: int) -> None:
+    with pytest.raises(ConnectionLostError, match=r"no collector answered for 0\.1 s"):
+        Values(f"127.0.0.1:{free_port}", connect_timeout=0.1)
+    collector = collect()
+    values = Values(collector.address, reconnect_timeout=0.2)
+    values.send(a=1, frame=0)
+    values.flush(20)
+    collector.stop(signal.SIGKILL)
+    values.send(a=1, frame=1)
+    with pytest.raises(ConnectionLostError, match=r"no collector answered.*; 1 batches"):
+        values.close()
 
 
 def test_series_that_cannot_be_joined(tmp_path: Path) -> None:

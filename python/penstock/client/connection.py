@@ -1,4 +1,4 @@
-"""One connection to a recorder: messages out, replies in. Starts no thread."""
+"""One connection to a recorder or a collector: messages out, replies in. Starts no thread."""
 
 from __future__ import annotations
 
@@ -38,11 +38,17 @@ class Connection:
     """Every reply goes to `on_reply`, on the thread that calls, from within send() and wait().
 
     No message is half sent while the caller is elsewhere: send() returns when all of it is on its way. A
-    recorder that takes nothing for `stall_s` seconds counts as lost.
+    peer that takes nothing for `stall_s` seconds counts as lost. `peer` is what errors call it.
     """
 
     def __init__(
-        self, address: Address, timeout_s: float, stall_s: float, on_reply: Callable[[Reply], None]
+        self,
+        address: Address,
+        timeout_s: float,
+        stall_s: float,
+        on_reply: Callable[[Reply], None],
+        *,
+        peer: str,
     ) -> None:
         try:
             self._socket = socket.create_connection(address, timeout=timeout_s)
@@ -58,7 +64,7 @@ class Connection:
                 poll = select.poll()
                 poll.register(self._socket, select.POLLIN | (select.POLLOUT if writing else 0))
                 self._poll[writing] = poll
-        self._on_reply = on_reply
+        self._on_reply, self._peer = on_reply, peer
         self._stall_s = stall_s
         self._received = bytearray()
         self._looked = time.monotonic()
@@ -91,7 +97,7 @@ class Connection:
             if total > 0:
                 stalled = 0.0 if sent else stalled or time.monotonic()
                 if stalled and time.monotonic() - stalled > self._stall_s:
-                    raise LostError(f"the recorder took nothing for {self._stall_s:g} s")
+                    raise LostError(f"the {self._peer} took nothing for {self._stall_s:g} s")
                 rest = _without(rest, sent)
                 self.wait(0.1, writing=True)
         if time.monotonic() - self._looked > LOOK_INTERVAL_S:
@@ -120,13 +126,13 @@ class Connection:
             except OSError as problem:
                 raise LostError(str(problem)) from problem
             if not data:
-                raise LostError("the recorder closed the connection")
+                raise LostError(f"the {self._peer} closed the connection")
             self._received += data
             try:
                 self._handle_received()
             except ProtocolError as problem:
                 raise ClientError(
-                    f"this is no recorder of Penstock, or another version: {problem}"
+                    f"this is no {self._peer} of Penstock, or another version: {problem}"
                 ) from problem
             if len(data) < _RECEIVE_BYTES:
                 return

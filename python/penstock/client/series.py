@@ -5,21 +5,21 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.client import messages
 from penstock.client.errors import FrameError, FramesRefusedError
+from penstock.client.link import EndsWithBlock
 from penstock.client.pixels import Compressed, Image, by_channel, spec_of, view_of
 from penstock.client.session import Opening, Patience, Refusal, Session
 from penstock.client.window import Kept, Window
 from penstock.client.wire import self_described
 
 
-class Series:
+class Series(EndsWithBlock):
     """One series, from its start message to its end. Use it with `with`.
 
     A Series belongs to one thread at a time; several in several threads are independent. It starts no thread:
@@ -194,17 +194,6 @@ class Series:
     def abandon(self) -> None:
         """Cuts the connection without ending the series, which the recorder keeps open for who resumes it."""
         self._session.abandon()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
 
     @property
     def name(self) -> str:

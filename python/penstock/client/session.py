@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.client.connection import Connection, LostError, parse_address
-from penstock.client.errors import (
-    ClientError,
-    ClientTimeoutError,
-    ConnectionLostError,
-    RefusedError,
-    SeriesProblemError,
-)
+from penstock.client.connection import Connection, LostError
+from penstock.client.errors import ClientError, ClientTimeoutError, RefusedError, SeriesProblemError
+from penstock.client.link import FIRST_PAUSE_S, LAST_PAUSE_S, WAIT_S, Link
 from penstock.client.window import Kept, Window
-from penstock.client.wire import RESUME, Kind, Reply, header, self_described
+from penstock.client.wire import RESUME, Kind, Reply, header
 
-_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.05, 1.0  # between attempts to connect
-_HELLO_TIMEOUT_S = 10.0
-_WAIT_S = 0.1
 # Connections lost one after another without a word on the series: the recorder will not have it.
 _FRUITLESS_MAX = 5
 _REFUSALS_KEPT = 1000
@@ -66,7 +57,8 @@ class Session:
     def __init__(
         self, address: str, opening: Opening, window: Window, patience: Patience, *, resume: bool
     ) -> None:
-        self.where, self._address = address, parse_address(address)
+        self.where = address
+        self._link = Link(address, "recorder", opening.hello, stall_s=patience.answer, on_reply=self._handle)
         self._opening, self._patience = opening, patience
         self.window = window
         self.safe_below = self.acknowledged = self.resent = self.reconnects = self.refused_count = 0
@@ -74,8 +66,7 @@ class Session:
         self.over = False
         self._ending = False
         self._closed: Reply | None = None
-        self._connection: Connection | None = None
-        self._greeted = self._answered = False
+        self._answered = False
         self._start_sequence = self._end_sequence = -1
         self._recent: dict[int, tuple[int, int]] = {}  # sequence and number, by the sequence modulo _RECENT
         self._fruitless = 0
@@ -106,7 +97,7 @@ class Session:
 
     def poll(self) -> None:
         if not self.over:
-            self._persist(lambda: self._live().receive())
+            self._persist(lambda: self._link.live().receive())
 
     def wait_acknowledged(self, timeout: float | None) -> None:
         if not self.over:
@@ -117,7 +108,7 @@ class Session:
         self._ending = True
         try:
             self._wait_for(lambda: self._closed is not None, self._patience.close, "the series is not closed")
-            self._say_bye()
+            self._link.close()
         finally:
             self.abandon()
         if self._closed is not None and (self._closed.text or len(self.window)):
@@ -125,7 +116,7 @@ class Session:
 
     def abandon(self) -> None:
         self.over = True
-        self._drop_connection()
+        self._link.drop()
 
     def _problem(self) -> SeriesProblemError:
         why = self._closed.text if self._closed is not None and self._closed.text else "complete"
@@ -136,55 +127,24 @@ class Session:
 
     # Connecting.
 
-    def _live(self) -> Connection:
-        if self._connection is None:
-            raise LostError("no connection")
-        return self._connection
-
-    def _drop_connection(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _say_bye(self) -> None:
-        if self._connection is not None:
-            with contextlib.suppress(LostError, ClientError):
-                self._connection.send_message(Kind.BYE, self_described({"type": "bye"}))
-
     def _connect(self, patience_s: float) -> None:
-        give_up = time.monotonic() + patience_s
-        pause = _FIRST_PAUSE_S
-        while True:
-            try:
-                self._connect_once(max(give_up - time.monotonic(), _WAIT_S))
-                return
-            except LostError as problem:
-                self._drop_connection()
-                if time.monotonic() + pause > give_up:
-                    kept = len(self.window)
-                    raise ConnectionLostError(
-                        f"{self.where}: no recorder answered for {patience_s:g} s: {problem}"
-                        + (f"; {kept} frames are not acknowledged" if kept else "")
-                    ) from problem
-                time.sleep(pause)
-                pause = min(2 * pause, _LAST_PAUSE_S)
-            except BaseException:
-                self._drop_connection()
-                raise
+        self._link.connect(patience_s, reset=self._rewind, start=self._start, left=self._left)
 
-    def _connect_once(self, timeout_s: float) -> None:
-        self._greeted = self._answered = False
+    def _left(self) -> str:
+        kept = len(self.window)
+        return f"{kept} frames are not acknowledged" if kept else ""
+
+    def _rewind(self) -> None:
+        self._answered = False
         self._start_sequence = self._end_sequence = -1
         self.window.rewind()
         self._recent.clear()
-        connection = Connection(self._address, timeout_s, self._patience.answer, self._handle)
-        self._connection = connection
-        connection.send_message(Kind.HELLO, self._opening.hello)
-        self._await(connection, lambda: self._greeted, min(timeout_s, _HELLO_TIMEOUT_S), "hello")
+
+    def _start(self, connection: Connection) -> None:
         self._start_sequence = connection.sequence
         connection.send_message(Kind.START, self._opening.start, flags=self._flags)
         try:
-            self._await(connection, lambda: self._answered, self._patience.answer, "start")
+            self._link.wait_for(lambda: self._answered, self._patience.answer, "start")
         except LostError as problem:
             self._fruitless += 1
             if self._fruitless > _FRUITLESS_MAX:
@@ -195,23 +155,16 @@ class Session:
                 ) from problem
             raise
 
-    def _await(self, connection: Connection, done: Callable[[], bool], seconds: float, what: str) -> None:
-        give_up = time.monotonic() + seconds
-        while not done():
-            if time.monotonic() > give_up:
-                raise LostError(f"no answer to {what} in {seconds:.0f} s")
-            connection.wait(_WAIT_S)
-
     def _persist(self, step: Callable[[], None]) -> None:
         """Runs `step` until it succeeds, with a new connection each time one is lost."""
         while True:
             try:
                 return step()
             except LostError:
-                self._drop_connection()
+                self._link.drop()
             except BaseException:
                 # A message may be cut short; the next call begins with a new connection.
-                self._drop_connection()
+                self._link.drop()
                 raise
             if self._closed is not None:
                 if self._ending:
@@ -224,7 +177,7 @@ class Session:
         if self.acknowledged > self._acknowledged_before:
             self._pause = 0.0
         else:
-            self._pause = min(max(2 * self._pause, _FIRST_PAUSE_S), _LAST_PAUSE_S)
+            self._pause = min(max(2 * self._pause, FIRST_PAUSE_S), LAST_PAUSE_S)
             time.sleep(self._pause)
         self._acknowledged_before = self.acknowledged
         self._connect(self._patience.reconnect)
@@ -233,7 +186,7 @@ class Session:
     # Sending.
 
     def _send_rest(self) -> None:
-        connection = self._live()
+        connection = self._link.live()
         while frame := self.window.next_unsent():
             self._send_frame(connection, frame)
         if self._ending and self._end_sequence < 0 and self._closed is None:
@@ -261,7 +214,7 @@ class Session:
         def step() -> None:
             self._send_rest()
             if not done():
-                self._live().wait(_WAIT_S if give_up is None else min(_WAIT_S, give_up - time.monotonic()))
+                self._link.live().wait(WAIT_S if give_up is None else min(WAIT_S, give_up - time.monotonic()))
 
         while True:
             self._persist(step)
@@ -278,11 +231,7 @@ class Session:
     # What the recorder says.
 
     def _handle(self, reply: Reply) -> None:
-        if reply.kind is Kind.HELLO:
-            self._greeted = True
-        elif reply.kind is Kind.BYE:
-            raise LostError("the recorder stops")
-        elif reply.kind is Kind.ERROR:
+        if reply.kind is Kind.ERROR:
             self._handle_error(reply)
         elif reply.kind in (Kind.ACK, Kind.CLOSED) and reply.series == self._opening.name:
             self._answered = True
@@ -293,12 +242,7 @@ class Session:
                 self._closed = reply
 
     def _handle_error(self, reply: Reply) -> None:
-        why = f"{reply.text} ({reply.code})"
-        name = self._opening.name
-        if not self._greeted:
-            raise RefusedError(f"{self.where}: the recorder refuses the connection: {why}")
-        if reply.sequence == 0:
-            raise LostError(f"the recorder ends the connection: {why}")
+        why, name = reply.why, self._opening.name
         if reply.sequence == self._start_sequence:
             raise RefusedError(f"{self.where}: the recorder refuses the series {name!r}: {why}")
         if reply.sequence == self._end_sequence:
@@ -310,7 +254,7 @@ class Session:
             del self._recent[reply.sequence % _RECENT]
         if frame is None:
             # An acknowledgement that covers it may come first. What was refused is not in the file.
-            if recent[0] != reply.sequence and reply.sequence + _RECENT > self._live().sequence:
+            if recent[0] != reply.sequence and reply.sequence + _RECENT > self._link.live().sequence:
                 return
             self.acknowledged -= 1
         number = frame.number if frame is not None else recent[1] if recent[0] == reply.sequence else -1

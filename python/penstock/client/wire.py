@@ -1,4 +1,4 @@
-"""The frames of docs/reference/tcp.md as bytes: headers, hello, end and what the recorder answers. No I/O."""
+"""The frames of docs/reference/tcp.md as bytes: headers, hello, end and what is answered. No I/O."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """What the recorder said; of the fields those of its kind are set."""
+    """What the other end said; of the fields those of its kind are set."""
 
     kind: Kind
     series: str = ""
@@ -47,6 +47,11 @@ class Reply:
     sequence: int = 0
     code: str = ""
     text: str = ""
+
+    @property
+    def why(self) -> str:
+        """Of an error."""
+        return f"{self.text} ({self.code})"
 
 
 def header(
@@ -76,7 +81,7 @@ def parse_header(head: bytes | bytearray) -> tuple[Kind, int, int]:
     """Kind, bytes of the CBOR part and its checksum, of a reply."""
     magic, version, kind, _, size, pixels, _, crc, _ = _HEAD.unpack_from(head)
     if magic != b"PNST" or crc32c(bytes(head[:60])) != _CRC.unpack_from(head, 60)[0]:
-        raise ProtocolError(f"its answer begins with {bytes(head[:8])!r}, which is no message of a recorder")
+        raise ProtocolError(f"its answer begins with {bytes(head[:8])!r}, which is no message of Penstock")
     if version != 1 or kind not in Kind.__members__.values():
         raise ProtocolError(f"it answers with a message of version {version} and kind {kind}")
     if size > REPLY_BYTES_MAX or pixels:
