@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,23 @@ class Collector:
         assert line.startswith("listening on "), line
         self.address = line.split()[2].rstrip(",")
         self.journal = Path(line.split("journal ")[1].strip())
+
+    def next_line(self) -> str:
+        """What it says next, but for progress."""
+        assert self.process.stderr is not None
+        silent = threading.Timer(30, self.process.kill)
+        silent.start()
+        try:
+            while (line := self.process.stderr.readline()).startswith("collecting: "):
+                pass
+        finally:
+            silent.cancel()
+        return line
+
+    def stop_and_listen(self) -> str:
+        """What it had to say until its end."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.communicate(timeout=30)[1]
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)

@@ -76,13 +76,14 @@ def value_of(nt: Any, unique_id: int, command: dict[str, Any]) -> Any:
     attributes = {"Number": unique_id, "Temperature": 20.5 + unique_id, "Lamp": f"lamp {unique_id}"}
     attributes |= {"Vector": np.arange(3) + unique_id} | command.get("attributes", {})
     attributes |= {"ColorMode": 0} if "ColorMode" not in attributes else {}
-    value = nt.wrap(pixels.reshape(1, -1), attrib=attributes, timestamp=EPOCH_S + unique_id + 0.25)
+    taken_s = EPOCH_S + command.get("later", 0) + unique_id
+    value = nt.wrap(pixels.reshape(1, -1), attrib=attributes, timestamp=taken_s + 0.25)
     value["dimension"] = [
         {"size": size, "offset": place, "fullSize": 2 * size, "binning": 1 + place, "reverse": place == 1}
         for place, size in enumerate(reversed(shape))
     ]
     value["uniqueId"] = unique_id
-    value["dataTimeStamp"] = {"secondsPastEpoch": EPOCH_S + unique_id, "nanoseconds": 500_000_000}
+    value["dataTimeStamp"] = {"secondsPastEpoch": taken_s, "nanoseconds": 500_000_000}
     # A server keeps what is not set from the value before.
     value["codec"] = {"name": codec, "parameters": _SCALAR_TYPES.index(dtype)}
     if codec:

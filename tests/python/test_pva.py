@@ -272,7 +272,7 @@ def test_a_server_that_comes_back(
     source.until(lambda event: isinstance(event, PvaChannel) and event.state == "disconnected")
     server.start()
     source.connected()
-    server.post(range(1, 6))
+    server.post(range(1, 6), later=1000)
     source.received(5)
     assert source.end() == [], source.problems()
     ends = source.series()
@@ -283,6 +283,30 @@ def test_a_server_that_comes_back(
     assert np.array_equal(stored(tmp_path, "s-2"), images(range(1, 6)))
     with h5py.File(tmp_path / "s.h5") as file:
         assert file["/entry/penstock/frame_state"][...].tolist() == [1] * 10 + [0] * 2 + [1] * 8
+
+
+def test_a_frame_that_comes_again_is_told_from_a_counter_that_was_reset(
+    server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
+) -> None:
+    """By its time stamp, however much later it comes; without one only the last frame can come again."""
+    source = watch(recorder, name="s")
+    server.post([1, 2, 3, 4, 5, 2, 6, 1, 7, 7])
+    server.post([7, 8, 9], later=50)  # the counter was set back to 7
+    server.post([2, 5])  # once more, of the first series
+    server.post([5], later=50)
+    nothing = {"secondsPastEpoch": 0, "nanoseconds": 0}
+    server.post([6, 7, 7, 6], spoil={"timeStamp": nothing, "dataTimeStamp": nothing})
+    source.until(lambda event: isinstance(event, PvaProgress) and event.series_unique_id == "s-4")
+    assert source.end() == [], source.problems()
+    found = [(end.series_unique_id, end.frames_sent, end.repeated, end.reason) for end in source.series()]
+    assert sorted(found) == [
+        ("s", 7, 3, "uniqueId went to 7"),
+        ("s-2", 3, 2, "uniqueId went to 5"),
+        ("s-3", 3, 1, "uniqueId went to 6"),
+        ("s-4", 1, 0, "the source was stopped"),
+    ]
+    assert np.array_equal(stored(tmp_path, "s"), images(range(1, 8)))
+    assert np.array_equal(stored(tmp_path, "s-2"), images([7, 8, 9]))
 
 
 def test_a_recorder_that_stands_still(

@@ -16,7 +16,7 @@ from penstock.model.errors import UsageError
 from penstock.model.overrides import pva_settings
 from penstock.pva.errors import BadFrameError
 from penstock.pva.frames import Frame, read_frame
-from penstock.pva.order import Order, Place
+from penstock.pva.order import Order, Place, Seen
 
 NT = NTNDArray()
 LIMIT = 1 << 20
@@ -189,6 +189,21 @@ def test_gaps_are_counted_and_late_ones_are_known() -> None:
     assert order.take(2000, 2000) is Place.ELSEWHERE
     assert order.ready(all_of_them=True) == [1007]
     assert order.missed == 1 + 1000
+
+
+def test_stamps_tell_frames_apart_only_where_they_differ() -> None:
+    seen = Seen()
+    for unique_id in range(5000):
+        seen.note(unique_id, unique_id * 10)
+    assert (seen.is_again(4999, 49990), seen.is_again(4999, 1), seen.is_again(4999, None)) == (
+        True,
+        False,
+        None,
+    )
+    assert seen.is_again(5000, 50000) is None
+    assert seen.is_again(1, 10) is None, "forgotten: the memory is bounded"
+    seen.note(4998, 49990)
+    assert seen.is_again(4998, 49990) is None, "a clock that stands still says nothing"
 
 
 def test_a_series_of_so_many_frames_is_complete_with_the_last() -> None:

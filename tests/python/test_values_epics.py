@@ -7,15 +7,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from collector import Collector, batches_of
 from ports import free_ports
 
+from penstock.client import Values
+
 CHANNELS = """
 import sys, time
-from p4p.nt import NTScalar
+from p4p import Type, Value
+from p4p.nt import NTEnum, NTNDArray, NTScalar, NTTable
 from p4p.server import Server
 from p4p.server.thread import SharedPV
+import numpy as np
 
 current = SharedPV(nt=NTScalar("d"), initial=200.0)
 mode = SharedPV(nt=NTScalar("s"), initial="top-up")
@@ -23,18 +28,40 @@ place = SharedPV(nt=NTScalar("ad"), initial=[1.0, 2.0, 3.0])
 port, broadcast = sys.argv[1:]
 settings = {"EPICS_PVAS_INTF_ADDR_LIST": "127.0.0.1", "EPICS_PVAS_SERVER_PORT": port,
             "EPICS_PVAS_BROADCAST_PORT": broadcast}
-found = {"RING:Current": current, "RING:Mode": mode, "STAGE:Place": place}
+table = NTTable(columns=[("index", "i"), ("name", "s")])
+rows = table.wrap([{"index": 1, "name": "a"}, {"index": 2, "name": "b"}])
+structure = Value(Type([("x", "d"), ("y", "d")], id="site:point"), {"x": 1.0, "y": 2.0})
+found = {
+    "RING:Current": current, "RING:Mode": mode, "STAGE:Place": place,
+    "ODD:Table": SharedPV(initial=rows),
+    "ODD:Structure": SharedPV(initial=structure),
+    "ODD:Image": SharedPV(nt=NTNDArray(), initial=np.zeros((30, 40), "uint16")),
+    "ODD:Long": SharedPV(nt=NTScalar("ad"), initial=np.zeros(5000)),
+    "ODD:Empty": SharedPV(nt=NTScalar("ad"), initial=[]),
+    "ODD:Texts": SharedPV(nt=NTScalar("as"), initial=["a", "b"]),
+    "ODD:Text": SharedPV(nt=NTScalar("s"), initial="x" * 5000),
+    "ODD:Future": SharedPV(nt=NTScalar("d"), initial=NTScalar("d").wrap(7.0, timestamp=2**40)),
+    "SHUTTER:State": SharedPV(nt=NTEnum(), initial={"index": 1, "choices": ["closed", "open"]}),
+    "FLAG": SharedPV(nt=NTScalar("?"), initial=True),
+}
 with Server(providers=[found], conf=settings, useenv=False):
     print("serves", flush=True)
     for line in sys.stdin:
+        if line == "stream\\n":  # without end
+            for number in range(1_000_000):
+                current.post(float(number))
+                time.sleep(0.002)
         current.post(float(line), timestamp=1_700_000_000.5 + float(line))
         print("done", flush=True)
 """
 
 
+Post = Callable[[float | str], None]
+
+
 @pytest.fixture
-def channels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
-    """A server of EPICS channels; the function posts a new RING:Current."""
+def channels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Post]:
+    """A server of EPICS channels; the function posts a new RING:Current, or ("stream") many without end."""
     port = free_ports(2)
     ports = [str(port), str(port + 1)]
     for name, value in {
@@ -49,10 +76,10 @@ def channels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None
     stdin, stdout = server.stdin, server.stdout
     assert stdout.readline() == "serves\n"
 
-    def post(value: float) -> None:
+    def post(value: float | str) -> None:
         stdin.write(f"{value}\n")
         stdin.flush()
-        assert stdout.readline() == "done\n"
+        assert value == "stream" or stdout.readline() == "done\n"
 
     yield post
     server.kill()
@@ -70,14 +97,29 @@ def columns_of(path: Path) -> dict[str, list[tuple[int, Any]]]:
     return found
 
 
-def test_epics_channels_come_with_their_own_times(channels: Callable[[float], None], tmp_path: Path) -> None:
-    names = ("RING:Current", "RING:Mode", "STAGE:Place")
-    options = [part for name in names for part in ("--pva", name)]
-    collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options)
+def options_for(*names: str) -> list[str]:
+    return [part for name in names for part in ("--pva", name)]
+
+
+def wait_until(is_it: Callable[[], Any], what: Callable[[], object]) -> None:
     until = time.monotonic() + 30
-    while len(columns_of(collector.journal)) < len(names):
-        assert time.monotonic() < until, columns_of(collector.journal)
+    while not is_it():
+        assert time.monotonic() < until, what()
         time.sleep(0.1)
+
+
+def watchers(collector: Collector) -> list[psutil.Process]:
+    return [
+        child
+        for child in psutil.Process(collector.process.pid).children()
+        if "penstock.pva.values" in child.cmdline()
+    ]
+
+
+def test_epics_channels_come_with_their_own_times(channels: Post, tmp_path: Path) -> None:
+    names = ("RING:Current", "RING:Mode", "STAGE:Place")
+    collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options_for(*names))
+    wait_until(lambda: len(columns_of(collector.journal)) == 3, lambda: columns_of(collector.journal))
     for value in (1.0, 2.0, 3.0):
         channels(value)
         time.sleep(0.05)
@@ -88,3 +130,64 @@ def test_epics_channels_come_with_their_own_times(channels: Callable[[float], No
     assert found["RING:Current"][0][1] == 200.0
     assert found["RING:Mode"][0][1] == b"top-up"
     assert found["STAGE:Place"][0][1] == [1.0, 2.0, 3.0]
+
+
+def test_channels_that_are_no_values_cost_the_others_nothing(channels: Post, tmp_path: Path) -> None:
+    """Structures, tables, images, what is too long: each is told of once, and the good ones come."""
+    good = ("RING:Current", "SHUTTER:State", "FLAG", "ODD:Future")
+    odd = {
+        "ODD:Table": "is of the type epics:nt/NTTable:1.0; numbers, texts",
+        "ODD:Structure": "is of the type site:point; numbers, texts",
+        "ODD:Image": "has images, which are no values: `penstock record --pva` records them",
+        "ODD:Long": "has an array of 40000 bytes; at most 4096 are taken",
+        "ODD:Empty": "has an empty array",
+        "ODD:Texts": "is of the type epics:nt/NTScalarArray:1.0; numbers, texts",
+        "ODD:Text": "has a value that cannot be sent: 'ODD:Text' has a text of 5000 bytes",
+        "x" * 256: "is not connected",
+    }
+    before = time.time_ns()
+    collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options_for(*odd, *good, *good))
+    wait_until(lambda: len(columns_of(collector.journal)) == len(good), lambda: columns_of(collector.journal))
+    for value in (1.0, 2.0):
+        channels(value)
+    said = collector.stop_and_listen()
+    assert collector.process.returncode == 0, said
+    for name, why in odd.items():
+        assert said.count(f"{name} {why}") == 1, said
+    found = columns_of(collector.journal)
+    assert set(found) == set(good)
+    assert [value for _, value in found["RING:Current"]] == [200.0, 1.0, 2.0]
+    assert found["SHUTTER:State"][0][1] == found["FLAG"][0][1] == 1
+    assert before < found["ODD:Future"][0][0] < time.time_ns(), "a time that no file can have is none"
+
+
+def test_a_channel_that_never_rests_is_left_all_the_same(channels: Post, tmp_path: Path) -> None:
+    collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options_for("RING:Current"))
+    channels("stream")
+    wait_until(
+        lambda: len(columns_of(collector.journal).get("RING:Current", [])) > 200,
+        lambda: columns_of(collector.journal),
+    )
+    began = time.monotonic()
+    said = collector.stop_and_listen()
+    assert collector.process.returncode == 0, said
+    assert time.monotonic() - began < 8
+    values = [value for _, value in columns_of(collector.journal)["RING:Current"]][1:]
+    assert values == sorted(set(values))
+
+
+def test_a_watcher_that_dies_is_told_of_at_once_and_watches_again(channels: Post, tmp_path: Path) -> None:
+    collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options_for("RING:Current"))
+    wait_until(lambda: columns_of(collector.journal), lambda: "no value")
+    (watcher,) = watchers(collector)
+    watcher.kill()
+    assert "EPICS channels were not watched from" in collector.next_line()
+    with Values(collector.address) as values:
+        values.send(other=1.0)
+    assert "EPICS channels are watched again" in collector.next_line()
+    wait_until(lambda: len(columns_of(collector.journal)["RING:Current"]) == 2, lambda: "no second value")
+    said = collector.stop_and_listen()
+    assert collector.process.returncode == 1, "values may be missing"
+    assert "it was killed by SIGKILL" in said
+    assert "storage" not in said
+    assert len(columns_of(collector.journal)["other"]) == 1

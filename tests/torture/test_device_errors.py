@@ -1,15 +1,20 @@
 """A device that answers writes with I/O errors (EIO), under a real file system, and is whole again later."""
 
+import contextlib
 import os
+import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from collector import Collector, batches_of
 from places import MIB, failing_device
 from plain_client import RESUME
 from rounds import Recorder, Setup, is_long, judge, recording, say
 from sender import Frames, Sender, sending
 
+from penstock.client import Values
 from penstock.model.events import RecorderSeriesEnd
 
 SHAPE = (256, 300)  # 150 KiB
@@ -95,3 +100,57 @@ def test_what_was_acknowledged_before_the_device_failed_is_there(tmp_path: Path)
         verdict = judge(at / "eio.h5", frames, acknowledged)
     assert acknowledged
     say(f"eio device, killed: {len(acknowledged)} acknowledged, {verdict}")
+
+
+PARTS = 48  # of half a MiB each, of values that do not compress: half of them are too much for the device
+
+
+@pytest.mark.parametrize("sync", ["0", "0.2"])
+def test_a_journal_that_cannot_be_synced_ends_the_collector(sync: str, tmp_path: Path) -> None:
+    """At once, with the reason; what was not acknowledged goes to the next one."""
+    at = tmp_path / "at"
+    at.mkdir()
+    chance = np.random.default_rng(7)
+    parts = [chance.random(1 << 16) for _ in range(PARTS)]
+    with failing_device(at, "-O", "^has_journal") as place, contextlib.ExitStack() as started:
+
+        def collector(address: str) -> Collector:
+            made = Collector(at, "--listen", address, "--sync", sync)
+            started.callback(made.process.kill)  # or the device stays in use
+            return made
+
+        first = collector("127.0.0.1:0")
+        with Values(first.address, reconnect_timeout=120) as values:
+            over = threading.Event()
+
+            def send() -> None:
+                for number, part in enumerate(parts):
+                    if number == PARTS // 2:
+                        over.wait(60)
+                    values.send_columns({"a": part}, frame=number * len(part) + np.arange(len(part)))
+                values.flush(120)
+
+            sender = threading.Thread(target=send)
+            sender.start()
+            _, said = first.process.communicate(timeout=60)
+            assert first.process.returncode == 1, said
+            assert f"{first.journal} could not be synced: Input/output error" in said
+            assert "look at the storage, and start the collector anew" in said
+            place.space()
+            over.set()
+            second = collector(first.address)
+            sender.join(120)
+            assert not sender.is_alive()
+            batches = values.acknowledged
+        assert second.stop() == 0
+        found = [batch.number for batch in batches_of(second.journal)]
+        assert found == list(range(batches - len(found), batches)), "all that was not acknowledged before"
+        assert 0 < len(found) < batches
+        place.mount_again()  # so that they are read from the device
+        assert [batch.number for batch in batches_of(second.journal)] == found
+        if sync == "0":
+            there = {batch.number for path in (first.journal, second.journal) for batch in batches_of(path)}
+            assert there == set(range(batches)), "what was acknowledged was synced"
+    say(
+        f"eio device, journal synced each {sync} s: {batches - len(found)} batches before, {len(found)} after"
+    )

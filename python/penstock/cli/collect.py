@@ -72,17 +72,24 @@ def collect_command(
             sync,
             lambda bound, path: view.say(f"listening on {host}:{bound}, journal {path}"),
             lambda counts: view.update("collecting", 0, 0, counts_text(counts)),
-            pva or [],
             view.say,
+            pva or [],
         )
         view.finish(str(path), counts_text(counts))
-    if counts.problem:
+    if counts.channels_problem and counts.storage_problem:
+        view.say(counts.channels_problem)
+    if counts.storage_problem:
         raise PenstockError(
-            counts.problem, "look at the storage, and start the collector anew: senders go on"
+            counts.storage_problem, "look at the storage, and start the collector anew: senders go on"
+        )
+    if counts.channels_problem:
+        raise PenstockError(
+            counts.channels_problem, "what clients sent is whole; the messages before tell of the channels"
         )
 
 
 def counts_text(counts: Counts) -> str:
     """ "1200 values in 12 batches, 0 refused"."""
     text = f"{counts.values} values in {counts.batches} batches, {counts.refused} refused"
-    return text + (f"; PROBLEM: {counts.problem}" if counts.problem else "")
+    problem = counts.storage_problem or counts.channels_problem
+    return text + (f"; PROBLEM: {problem}" if problem else "")

@@ -8,6 +8,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ _CONNECTIONS_MAX = 256
 _READ_OVER_BYTES_MAX = 16 << 20
 _TICK_S = 1.0
 _SOURCE_S = 10.0  # for what it still holds
+_AGAIN_FIRST_S, _AGAIN_LAST_S = 1.0, 60.0  # until a source that died is started anew
 
 
 class _GoneError(Exception):
@@ -42,7 +44,8 @@ class Counts:
     batches: int = 0
     values: int = 0
     refused: int = 0
-    problem: str = ""  # of the storage: nothing more is taken
+    storage_problem: str = ""  # nothing more is taken
+    channels_problem: str = ""  # values of EPICS channels are not there
 
 
 class Collector:
@@ -51,6 +54,7 @@ class Collector:
     def __init__(self, journal: JournalWriter, token: str | None, sync_s: float) -> None:
         self._journal, self._token, self._sync_s = journal, token, sync_s
         self._channels: set[str] = set()
+        self._synced = time.monotonic()
         self.counts = Counts()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -60,10 +64,11 @@ class Collector:
         port: int,
         on_listening: Callable[[int], None],
         on_progress: Callable[[Counts], None],
+        on_tick: Callable[[], None],
         on_stop: Callable[[], None],
     ) -> None:
-        """Until SIGINT or SIGTERM. The caller closes the journal. Progress is told when there is some;
-        what `on_stop` ends, in a thread, may send until it has ended."""
+        """Until SIGINT or SIGTERM, or the journal cannot be synced. The caller closes the journal. Progress
+        is told when there is some; what `on_stop` ends, in a thread, may send until it has ended."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -74,13 +79,13 @@ class Collector:
             raise PenstockError(f"cannot listen on {host}:{port}: {error}", "name another port") from error
         async with server:
             on_listening(server.sockets[0].getsockname()[1])
-            synced, told = time.monotonic(), replace(self.counts)
-            while not stop.is_set():
+            told = replace(self.counts)
+            while not (stop.is_set() or self.counts.storage_problem):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), min(self._sync_s or _TICK_S, _TICK_S))
-                if time.monotonic() - synced >= self._sync_s:
+                if time.monotonic() - self._synced >= self._sync_s:
                     self._sync()
-                    synced = time.monotonic()
+                on_tick()
                 if told != self.counts:
                     on_progress(self.counts)
                     told = replace(self.counts)
@@ -93,9 +98,14 @@ class Collector:
     def _sync(self) -> None:
         try:
             self._journal.sync()
+            self._synced = time.monotonic()
         except OSError as error:
             # What was lost is not known: nothing more is acknowledged.
-            self.counts.problem = f"the journal could not be synced: {error}"
+            since = time.monotonic() - self._synced
+            self.counts.storage_problem = (
+                f"{self._journal.path} could not be synced: {error.strerror}; what came within {since:.1f} s"
+                " before may be lost"
+            )
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -180,15 +190,15 @@ class Collector:
 
     def _append(self, text: bytes) -> str:
         """What keeps it from being in the journal; empty where it is."""
-        if self.counts.problem:
-            return self.counts.problem
+        if self.counts.storage_problem:
+            return self.counts.storage_problem
         try:
             self._journal.append(text)
         except OSError as error:
             return f"{self._journal.path.name} cannot be written: {error.strerror}"
         if not self._sync_s:
             self._sync()
-        return self.counts.problem
+        return self.counts.storage_problem
 
 
 class _Answers:
@@ -239,12 +249,14 @@ async def _message(
 
 
 class Epics:
-    """The process that watches channels, where there are some."""
+    """The process that watches channels, where there are some. One that dies is started anew."""
 
-    def __init__(self, channels: Sequence[str], token: str | None, on_log: LogLine | None) -> None:
-        self._channels, self._token, self._on_log = list(channels), token, on_log
+    def __init__(self, channels: Sequence[str], token: str | None, counts: Counts, tell: LogLine) -> None:
+        self._channels, self._token = list(dict.fromkeys(channels)), token
+        self._counts, self._tell = counts, tell
+        self._plan: ValuesPlan | None = None
         self._program: Program | None = None
-        self.problem = ""
+        self._pause_s, self._again_at = _AGAIN_FIRST_S, 0.0
 
     def start(self, host: str, port: int) -> None:
         if not self._channels:
@@ -252,14 +264,40 @@ class Epics:
         # A server on all addresses is reached at this one.
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         to = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        plan = ValuesPlan(channels=self._channels, to=to, token=self._token)
-        self._program = Program("penstock-pva", plan, on_log=self._on_log, module="penstock.pva.values")
+        self._plan = ValuesPlan(channels=self._channels, to=to, token=self._token)
+        self._run(self._plan)
+
+    def _run(self, plan: ValuesPlan) -> None:
+        self._program = Program("penstock-pva", plan, on_log=self._tell, module="penstock.pva.values")
+
+    def look(self) -> None:
+        """Now and then: values of clients are taken whatever becomes of the channels."""
+        if self._program is not None and self._program.has_ended:
+            self._note_end(self._program.wait())
+            self._tell(f"{self._counts.channels_problem}; they are watched again in {self._pause_s:g} s")
+            self._program, self._again_at = None, time.monotonic() + self._pause_s
+            self._pause_s = min(2 * self._pause_s, _AGAIN_LAST_S)
+        elif self._plan is not None and self._program is None and time.monotonic() >= self._again_at:
+            self._run(self._plan)
+            self._tell("EPICS channels are watched again")
+
+    def _note_end(self, code: int) -> None:
+        assert self._program is not None
+        now = datetime.now(UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+        why = self._program.last_words(code)
+        self._counts.channels_problem = f"EPICS channels were not watched from {now} UTC on: {why}"
 
     def stop(self) -> None:
-        program, self._program = self._program, None
-        if program is not None and program.stop(_SOURCE_S):
-            last = program.failure or (program.log[-1] if program.log else "it failed")
-            self.problem = f"not all values of EPICS channels are there: {last}"
+        """What it holds goes out first, where there is still somebody to take it."""
+        program, self._program, self._plan = self._program, None, None
+        if program is None:
+            return
+        patience_s = 0.0 if self._counts.storage_problem else _SOURCE_S
+        code = program.stop(patience_s)
+        if code and patience_s:
+            self._counts.channels_problem = (
+                f"not all values of EPICS channels came: {program.last_words(code)}"
+            )
 
 
 def collect(
@@ -270,28 +308,36 @@ def collect(
     sync_s: float,
     on_listening: Callable[[int, Path], None],
     on_progress: Callable[[Counts], None],
+    tell: LogLine,
     channels: Sequence[str] = (),
-    on_log: LogLine | None = None,
 ) -> tuple[Path, Counts]:
-    """Until SIGINT or SIGTERM; the journal and what is in it. `channels` are EPICS's, over pvAccess."""
+    """Until SIGINT or SIGTERM; the journal and what is in it. `channels` are EPICS's, over pvAccess.
+
+    `tell` has at once what goes wrong.
+    """
     if channels:
         require_p4p()
     journal = JournalWriter(folder)
-    collector, epics = Collector(journal, token, sync_s), Epics(channels, token, on_log)
+    collector = Collector(journal, token, sync_s)
+    counts = collector.counts
+    epics = Epics(channels, token, counts, tell)
 
     def begin(bound: int) -> None:
         on_listening(bound, journal.path)
         epics.start(host, bound)
 
     try:
-        asyncio.run(collector.run(host, port, begin, on_progress, epics.stop))
-        collector.counts.problem = collector.counts.problem or epics.problem
+        asyncio.run(collector.run(host, port, begin, on_progress, epics.look, epics.stop))
     finally:
         epics.stop()
-        try:
-            journal.close()
-        except OSError as error:
-            raise PenstockError(
-                f"{journal.path} could not be synced: {error}", "check the storage"
-            ) from error
-    return journal.path, collector.counts
+        _close(journal, counts)
+    return journal.path, counts
+
+
+def _close(journal: JournalWriter, counts: Counts) -> None:
+    try:
+        journal.close()
+    except OSError as error:
+        if not counts.storage_problem:
+            text = f"{journal.path} could not be synced: {error.strerror}"
+            raise PenstockError(text, "check the storage") from error

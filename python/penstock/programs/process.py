@@ -179,6 +179,18 @@ class Program:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def last_words(self, code: int) -> str:
+        """Why it ended with this exit code, which is not 0: short, for a sentence of somebody else."""
+        if self.failure is not None:
+            return self.failure
+        if code < 0:
+            return f"it was killed by {signal.Signals(-code).name}"
+        return self.log[-1] if self.log else f"it ended with exit code {code}"
+
     def signal(self, number: int) -> None:
         """Passes a signal on; nothing happens when the program has ended.
 

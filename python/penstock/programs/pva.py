@@ -97,7 +97,7 @@ class Beside:
         for source in self._sources:
             code = source.stop(None)
             if code:
-                found.append(source.failure or (source.log[-1] if source.log else f"exit code {code}"))
+                found.append(source.last_words(code))
         return found
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ converter (`ntndArrayConverter.cpp`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -60,6 +60,15 @@ class Frame:
     def bare_metadata(self) -> dict[str, Any]:
         """Without the attributes."""
         return {"NDArrayUniqueId": self.unique_id, **self.time_stamps}
+
+    @property
+    def stamp(self) -> Hashable:
+        """Tells a frame that comes once more from another one of its number; None where no time is told.
+
+        The first choice is EPICS's own time: the detector's may count from the beginning of each series.
+        """
+        epics = (self.time_stamps["NDArrayEpicsTSSec"], self.time_stamps["NDArrayEpicsTSnSec"])
+        return epics if any(epics) else self.time_stamps["NDArrayTimeStamp"] or None
 
     def geometry(self) -> list[dict[str, int | bool]]:
         """The dimensions as the detector tells them: x first."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable
 from enum import Enum
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
+_SEEN_MAX = 1024
 
 
 class Place(Enum):
@@ -16,6 +18,30 @@ class Place(Enum):
     REPEATED = "repeated"  # it was there before
     LATE = "late"  # it was given up: the frames behind it are on their way
     ELSEWHERE = "elsewhere"  # it went back, or far ahead: of another series
+
+
+class Seen:
+    """The last uniqueIds with their frames' time stamps, whatever series they went to.
+
+    A frame that comes once more has the number and the stamp of before; that of a counter that was reset has
+    another stamp. Where no stamp is told, or several frames have the same one, nobody can say.
+    """
+
+    def __init__(self) -> None:
+        self._stamps: dict[int, Hashable] = {}
+
+    def note(self, unique_id: int, stamp: Hashable) -> None:
+        self._stamps.pop(unique_id, None)  # so that it is the youngest
+        self._stamps[unique_id] = stamp
+        if len(self._stamps) > _SEEN_MAX:
+            del self._stamps[next(iter(self._stamps))]
+
+    def is_again(self, unique_id: int, stamp: Hashable) -> bool | None:
+        """Whether this very frame was there; None: the stamps do not tell."""
+        before = self._stamps.get(unique_id)
+        if stamp is None or before is None or list(self._stamps.values()).count(stamp) > 1:
+            return None
+        return before == stamp
 
 
 class Order(Generic[Item]):
@@ -32,12 +58,15 @@ class Order(Generic[Item]):
         self._end = first + frames if frames else None
         self.missed = 0
 
-    def take(self, unique_id: int, item: Item) -> Place:
-        if unique_id in self._held or unique_id == self._next - 1 >= self._first:
-            return Place.LATE if unique_id in self._given_up else Place.REPEATED
-        if unique_id < self._next:
-            return Place.LATE if unique_id in self._given_up else Place.ELSEWHERE
-        if unique_id - self._next > self._gap_max:
+    def take(self, unique_id: int, item: Item, again: bool | None = None) -> Place:
+        """`again` is what Seen says; where it cannot tell, a frame with the last number is that frame."""
+        is_old = unique_id < self._next or unique_id in self._held
+        if is_old and unique_id in self._given_up:
+            return Place.LATE
+        is_last = unique_id in self._held or unique_id == self._next - 1 >= self._first
+        if again or (again is None and is_last):
+            return Place.REPEATED
+        if is_old or unique_id - self._next > self._gap_max:
             return Place.ELSEWHERE
         self._held[unique_id] = item
         return Place.TAKEN

@@ -14,7 +14,7 @@ from penstock.model.pva import PvaPlan
 from penstock.pva.errors import BadFrameError
 from penstock.pva.frames import Frame
 from penstock.pva.open_series import OpenSeries, plain_name, tag_of
-from penstock.pva.order import Place
+from penstock.pva.order import Place, Seen
 
 Report = Callable[[Event], None]
 # Held frames wait no longer for one before them when none comes.
@@ -38,6 +38,7 @@ class SeriesSender:
         self.failures: list[str] = []
         self.damaged = 0
         self._last_unique_id: int | None = None
+        self._seen = Seen()
 
     @property
     def is_done(self) -> bool:
@@ -51,9 +52,15 @@ class SeriesSender:
     def take(self, frame: Frame) -> None:
         """Sends it, now or when those before it have come."""
         series = self._open
+        again = self._seen.is_again(frame.unique_id, frame.stamp)
+        if again:
+            # Of this series or of one that has ended; it begins none.
+            if series is not None:
+                series.counts.repeated += 1
+            return
         if series is not None and (frame.kind != series.kind or tag_of(self._plan, frame) != series.tag):
             self.end(_difference(series, frame, self._plan))
-        self._place(frame)
+        self._place(frame, again)
         self._send_ready()
 
     def problem(self, unique_id: int | None, text: str) -> None:
@@ -126,22 +133,23 @@ class SeriesSender:
             self._open.series.abandon()
             self._open = None
 
-    def _place(self, frame: Frame, first: int | None = None) -> None:
+    def _place(self, frame: Frame, again: bool | None, first: int | None = None) -> None:
         """Into the open series, or another one. `first` is the uniqueId that a new one begins with."""
         if self._open is None:
             if self.is_done:
                 return
             self._open = self._begin(frame, self._first_of(frame) if first is None else first)
         series = self._open
-        place = series.order.take(frame.unique_id, frame)
-        self._last_unique_id = frame.unique_id
+        place = series.order.take(frame.unique_id, frame, again)
         if place is Place.ELSEWHERE:
             self.end(f"uniqueId went to {frame.unique_id}")
-            self._place(frame)  # which begins where the new series does
+            self._place(frame, again)  # which begins where the new series does
             return
         series.last_frame = time.monotonic()
         if place is Place.TAKEN:
             series.counts.received += 1
+            self._last_unique_id = frame.unique_id
+            self._seen.note(frame.unique_id, frame.stamp)
         elif place is Place.LATE:
             series.counts.late += 1
         else:
@@ -218,7 +226,7 @@ class SeriesSender:
                 # Those that were announced have gone by: it is one of the next as many.
                 if self._open is series:
                     self._hand_over(series, "all its frames have come")
-                self._place(frame, frame.unique_id - over % self._plan.frames)
+                self._place(frame, again=False, first=frame.unique_id - over % self._plan.frames)
             elif self._open is series:
                 self._send(series, frame)
         for text in series.problems:

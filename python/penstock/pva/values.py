@@ -3,14 +3,15 @@
 Takes a plan (penstock.model.pva.ValuesPlan), and tells on standard error which channels come and go.
 """
 
-import argparse
+from __future__ import annotations
+
+import contextlib
 import importlib
-import os
 import queue
-import signal
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,12 +19,29 @@ import numpy as np
 
 from penstock.client import Values
 from penstock.client.errors import ClientError, FrameError
-from penstock.model.errors import ExitCode
+from penstock.model.errors import PenstockError
 from penstock.model.pva import ValuesPlan
+from penstock.model.values import VALUE_BYTES_MAX
+from penstock.pva.program import Stop, run_program, say
 
 _WAITING_MAX = 100_000  # updates, between pvAccess's threads and the connection
 _LOOK_S = 0.2
 _FLUSH_S = 1.0
+_SEARCH_S = 3.0  # until a channel that nobody has answered for is told of
+_AWAY = "is not connected"
+_NS_MAX = (1 << 63) - 1
+_IMAGE, _ENUMERATION = "epics:nt/NTNDArray:", "enum_t"
+_TAKEN = "numbers, texts, enumerations and arrays of numbers are taken"
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a channel said: a value with its time, or why there is none."""
+
+    channel: str
+    value: Any = None
+    time_ns: int = 0
+    problem: str = ""
 
 
 class Source:
@@ -33,13 +51,14 @@ class Source:
         # Only here: it starts threads, and its libraries take a while to load.
         self._p4p: Any = importlib.import_module("p4p.client.thread")
         self._plan = plan
-        self._updates: queue.Queue[tuple[str, Any]] = queue.Queue(_WAITING_MAX)
-        self._unsuitable: set[str] = set()
-        self.lost = 0  # updates for which there was no room
+        self._updates: queue.Queue[Update] = queue.Queue(_WAITING_MAX)
+        self._told: dict[str, str] = {}  # by channel: what is wrong with it
+        self._sought = dict.fromkeys(plan.channels)  # that have not been there yet
+        self._lost = 0  # updates for which there was no room
 
-    def run(self, stop: threading.Event) -> None:
-        """A ClientError where the collector is lost, or has refused batches."""
-        context = self._p4p.Context("pva", useenv=True)
+    def run(self, stop: threading.Event) -> list[str]:
+        """What went wrong. A ClientError where the collector is lost, or has refused batches."""
+        context = self._p4p.Context("pva", nt=False, useenv=True)
         try:
             with Values(self._plan.to, token=self._plan.token, name="penstock collect --pva") as values:
                 # Whoever lets go of a subscription ends it.
@@ -50,97 +69,117 @@ class Source:
                 self._send(values, stop)
                 for subscription in subscriptions:
                     subscription.close()
+                self._send_the_rest(values)
         finally:
             context.close()
+        return [f"{self._lost} updates came faster than they could be sent, and are lost"] * (self._lost > 0)
 
     def _note(self, channel: str, update: Any) -> None:
+        """On pvAccess's threads. What waits is small, whatever the channel shows."""
+        if isinstance(update, self._p4p.Disconnected):
+            found = Update(channel, problem=_AWAY)
+        elif isinstance(update, Exception):
+            found = Update(channel, problem=f"is not to be had: {update}")
+        else:
+            found = update_of(channel, update)
         try:
-            self._updates.put_nowait((channel, update))
+            self._updates.put_nowait(found)
         except queue.Full:
-            self.lost += 1
+            self._lost += 1
+            if self._lost == 1:
+                say(
+                    "warning",
+                    f"updates come faster than they can be sent; the first that is lost is of {channel}",
+                )
 
     def _send(self, values: Values, stop: threading.Event) -> None:
-        """What waits when it is stopped goes out as well."""
-        flushed = time.monotonic()
-        while True:
-            try:
-                channel, update = self._updates.get(timeout=_LOOK_S)
-                self._take(values, channel, update)
-            except queue.Empty:
-                if stop.is_set():
-                    return
+        """Until it is stopped, and a moment longer: what was posted before is on its way."""
+        began = flushed = time.monotonic()
+        until = float("inf")
+        while time.monotonic() < until:
+            if stop.is_set():
+                until = min(until, time.monotonic() + _LOOK_S)
+            if stop.is_set() or time.monotonic() - began > _SEARCH_S:
+                self._end_search()
+            with contextlib.suppress(queue.Empty):
+                self._take(values, self._updates.get(timeout=_LOOK_S))
             if time.monotonic() - flushed > _FLUSH_S:
                 values.flush()
                 flushed = time.monotonic()
 
-    def _take(self, values: Values, channel: str, update: Any) -> None:
-        if isinstance(update, Exception):
-            gone = isinstance(update, self._p4p.Disconnected)
-            _say(f"{channel} is {'not connected' if gone else f'not to be had: {update}'}")
-            return
-        value, time_ns = value_of(update), time_ns_of(update)
-        if value is None:
-            if channel not in self._unsuitable:
-                self._unsuitable.add(channel)
-                _say(
-                    f"{channel} is a {type(update).__name__}; numbers, texts and arrays of numbers are taken"
-                )
-            return
-        try:
-            values.send({channel: value}, time_ns=time_ns)
-        except FrameError as problem:
-            _say(f"{channel}: {problem}")
+    def _send_the_rest(self, values: Values) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._take(values, self._updates.get_nowait())
+
+    def _end_search(self) -> None:
+        for channel in self._sought:
+            self._tell(channel, _AWAY)
+        self._sought = {}
+
+    def _take(self, values: Values, update: Update) -> None:
+        problem = update.problem
+        if problem == _AWAY and update.channel in self._sought:
+            return  # each begins so
+        self._sought.pop(update.channel, None)
+        if not problem:
+            try:
+                values.send({update.channel: update.value}, time_ns=update.time_ns)
+            except FrameError as error:
+                problem = f"has a value that cannot be sent: {error}"
+        self._tell(update.channel, problem)
+
+    def _tell(self, channel: str, problem: str) -> None:
+        """Once, until it is another one or none."""
+        before = self._told.pop(channel, "")
+        if problem:
+            self._told[channel] = problem
+        if problem != before:
+            say("warning" if problem else "info", f"{channel} {problem or 'brings values'}")
 
 
-def value_of(update: Any) -> Any:
-    """A number (also of an enumeration), a text or an array of numbers; None where it is nothing of these."""
-    if isinstance(update, str):
-        ntstr: Any = update
-        return str(ntstr.raw["value"])  # its own text has the time in front
-    if isinstance(update, bool | int | float | np.number | np.bool_):
-        return update + 0
-    if isinstance(update, np.ndarray) and update.dtype.kind in "biuf":
-        return np.asarray(update)
-    return None
-
-
-def time_ns_of(update: Any) -> int:
-    """The channel's own time, since 1970; now where it has none."""
-    stamp = update.raw.get("timeStamp")
-    seconds = 0 if stamp is None else int(stamp["secondsPastEpoch"])
-    return seconds * 1_000_000_000 + int(stamp["nanoseconds"]) if seconds > 0 else time.time_ns()
-
-
-def _say(text: str) -> None:
-    print(f"[penstock-pva] [warning] {' '.join(text.split())}", file=sys.stderr, flush=True)
-
-
-def _watch_parent(pid: int, stop: threading.Event) -> None:
-    while os.getppid() == pid and not stop.is_set():
-        time.sleep(_LOOK_S)
-    stop.set()
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plan", required=True, choices=["-"], help="from standard input, as JSON")
-    parser.add_argument("--for", dest="parent", type=int, default=0, help="ends with this process")
-    options = parser.parse_args()
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda _number, _frame: stop.set())
-    if options.parent:
-        threading.Thread(target=_watch_parent, args=(options.parent, stop), daemon=True).start()
-    source = Source(ValuesPlan.model_validate_json(sys.stdin.buffer.read()))
+def update_of(channel: str, structure: Any) -> Update:
+    """Of a `p4p.Value`, which may be a structure of anybody's making."""
     try:
-        source.run(stop)
+        return _update_of(channel, structure)
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as problem:
+        return Update(channel, problem=f"cannot be understood: {problem}")
+
+
+def _update_of(channel: str, structure: Any) -> Update:
+    name = structure.getID() or "structure"
+    value = structure.get("value")
+    if name.startswith(_IMAGE):
+        problem = "has images, which are no values: `penstock record --pva` records them"
+        return Update(channel, problem=problem)
+    if hasattr(value, "getID") and value.getID() == _ENUMERATION:
+        value = value.get("index")
+    if isinstance(value, np.ndarray | list) and not len(value):
+        return Update(channel, problem="has an empty array")
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        if value.nbytes > VALUE_BYTES_MAX:
+            problem = f"has an array of {value.nbytes} bytes; at most {VALUE_BYTES_MAX} are taken"
+            return Update(channel, problem=problem)
+        value = np.array(value)  # of its own: pvAccess may keep all of the structure for it
+    elif not isinstance(value, bool | int | float | str):
+        return Update(channel, problem=f"is of the type {name}; {_TAKEN}")
+    return Update(channel, value, time_ns_of(structure))
+
+
+def time_ns_of(structure: Any) -> int:
+    """The channel's own time, since 1970; now where it has none."""
+    stamp = structure.get("timeStamp")
+    seconds = 0 if stamp is None else int(stamp.get("secondsPastEpoch", 0))
+    told = seconds * 1_000_000_000 + (int(stamp.get("nanoseconds", 0)) if seconds > 0 else 0)
+    return told if 0 < told <= _NS_MAX else time.time_ns()
+
+
+def _work(plan: ValuesPlan, stop: Stop) -> list[str]:
+    try:
+        return Source(plan).run(stop.asked)
     except ClientError as problem:
-        print(f"[penstock-pva] [critical] {problem}", file=sys.stderr, flush=True)
-        return ExitCode.FAILED
-    if source.lost:
-        _say(f"{source.lost} updates came faster than they could be sent, and are lost")
-    return ExitCode.FAILED if source.lost else ExitCode.FINE
+        raise PenstockError(str(problem)) from problem
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(__doc__, ValuesPlan, _work))
