@@ -15,11 +15,13 @@ import numpy
 import pytest
 import silx.io.nxdata.parse
 import silx.io.utils
+from conftest import Record
 from export_readers import DETECTOR, as_neggia_reads, by_hdf5_1_10, check_readers, layout_message
 from nexusformat.nexus import nxload
 from typer.testing import CliRunner, Result
 
 from penstock.cli import application
+from penstock.client import Series
 from penstock.files.export import write_export
 from penstock.files.export_plan import Export, plan_export
 from penstock.model.errors import PenstockError
@@ -308,6 +310,48 @@ def test_another_codec_is_refused_and_a_members_own_file_too(series: Callable[[s
         plan_export(series("bszstd"), "xds")
     with pytest.raises(PenstockError, match="a part of a series"):
         plan_export(series("split").with_name("s_member_1.h5"), "xds")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_series_that_is_being_recorded_is_refused_until_its_end(
+    record: Record, tmp_path: Path, layout: str, copies: bool
+) -> None:
+    """And the recorder takes no notice; afterwards everything is there."""
+    recorder = record(tmp_path, *LAYOUTS[layout])
+    frames = numpy.random.default_rng(4).integers(0, 9, (6, 48, 80)).astype("uint16")
+    metadata = {"pixel_size_x": 75e-6, "pixel_size_y": 75e-6}
+    path = tmp_path / "s.h5"
+    options: dict[str, Any] = {"copies": copies, "frames_a_file": 4}
+    with Series(
+        recorder.address, dtype="uint16", shape=(48, 80), frames=6, name="s", metadata=metadata
+    ) as series:
+        for number, frame in enumerate(frames):
+            series.send(frame)
+            series.wait_acknowledged(30)
+            with pytest.raises(
+                PenstockError, match=r"is not finished|was never closed|still open"
+            ) as refused:
+                plan_export(path, "xds", **options)
+            assert "wait" in refused.value.remedy
+            assert number < 5 or not list(tmp_path.glob("*_master*"))
+    end = recorder.series_end()
+    assert (end.frames_received, end.missing, end.problem) == (6, 0, None)
+    done = export(path, "xds", **options)
+    with h5py.File(done.writes[-1]) as file:
+        assert numpy.array_equal(file["/entry/data/images"][...], frames)
+
+
+def test_a_file_that_nobody_closed_is_refused(series: Callable[[str], Path]) -> None:
+    """Its end is told, but it may not be all of it yet."""
+    path = series("one")
+    die = (
+        "import h5py, os, sys; file = h5py.File(sys.argv[1], 'r+', libver='latest'); file.swmr_mode = True;"
+        " os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", die, str(path)], timeout=60, check=True)
+    with pytest.raises(PenstockError, match="still open for writing"):
+        plan_export(path, "xds")
 
 
 def test_a_scan_is_copied_row_by_row(series: Callable[[str], Path]) -> None:

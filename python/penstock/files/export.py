@@ -15,6 +15,7 @@ from penstock import __version__
 from penstock.files.export_frames import Progress, copy_part
 from penstock.files.export_plan import DETECTOR, Export, explained
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, value_of
+from penstock.files.naming import give_name
 from penstock.files.space import require_space
 from penstock.model.errors import PenstockError, UsageError
 
@@ -74,16 +75,13 @@ def _require_free(path: Path, overwrite: bool) -> None:
 
 
 def _name(new: Path, path: Path, overwrite: bool) -> None:
-    """Unlike a rename, a link takes nobody's place."""
     if overwrite:
         new.replace(path)
         return
     try:
-        os.link(new, path)
+        give_name(new, path)
     except FileExistsError as error:
         raise UsageError(f"{path} is there already", "another command has just written it") from error
-    except OSError:  # a file system without links
-        new.rename(path)
 
 
 def _write_master(export: Export, path: Path) -> None:

@@ -16,18 +16,20 @@ import numpy
 from pydantic import BaseModel
 
 from penstock.files.hdf5 import FILTER_NAMES, attribute_of, item_at, open_for_reading, require_file, value_of
-from penstock.files.inspect import LEDGER, PLACES, main_dataset
+from penstock.files.inspect import LEDGER, PLACES, end_time_place, main_dataset
 from penstock.files.members import is_member, members_of
 from penstock.model.errors import PenstockError, UsageError
 
 Reader = Literal["xds", "eiger"]
 FRAMES_A_FILE = 1000
 DETECTOR = "/entry/instrument/detector"
+KEPT = "/entry/penstock"
 BITSHUFFLE = 32008
 _TYPES = ("uint8", "uint16", "uint32", "int8", "int16", "int32")
 _PARTS_MAX = 999_999  # names have six digits
 _INDEXED_BY_NEGGIA = 4  # chunks of a dataset that may grow, by neggia 1.2.0
 _COPY = "--copy writes the frames once more, as these readers need them"
+_WAIT = "wait for the end of the series; if its recorder was killed, `penstock recover` completes it"
 _RECORD_SO = "or record with `codec.encoding: bslz4` and one frame a chunk"
 
 
@@ -119,6 +121,8 @@ def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
         raise UsageError(f"{path} is an export", f"name the recorded file: {exported}")
     if is_member(file):
         raise UsageError(f"{path} holds a part of a series", "name the file that shows the whole series")
+    if isinstance(item_at(file, KEPT), h5py.Group):
+        _require_end(file, path)  # before its frames: of a series that has just begun none is seen yet
     frames = main_dataset(file)
     if frames is None or frames.ndim < 3 or frames.size == 0:
         raise PenstockError(f"{path} has no frames to export", "`penstock info` tells what is in it")
@@ -127,11 +131,7 @@ def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
             f"{path} has no {DETECTOR} in an entry with definition NXmx",
             "export a file that Penstock recorded",
         )
-    if value_of(file, "/entry/end_time") is None:
-        raise PenstockError(
-            f"{path} is not finished: /entry/end_time is absent",
-            "wait for the end of the series; if its recorder was killed, `penstock recover` completes it",
-        )
+    _require_end(file, path)
     if frames.dtype.name not in _TYPES:
         raise PenstockError(
             f"{frames.name} is of {frames.dtype.name}; readers for XDS and Eiger files take whole numbers"
@@ -145,6 +145,19 @@ def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
                 "let the source send it in its start message, or add it with h5py (a number, with `units`)",
             )
     return frames
+
+
+def _require_end(file: h5py.File, path: Path) -> None:
+    place = end_time_place(file)
+    if value_of(file, place) is None:
+        raise PenstockError(f"{path} is not finished: {place} is absent", _WAIT)
+    _require_closed(file, path)
+
+
+def _require_closed(file: h5py.File, path: Path) -> None:
+    """Opened so, the file is marked as one that is written: what it shows may not be all yet."""
+    if file.swmr_mode:
+        raise PenstockError(f"{path} is still open for writing, or its writer died", _WAIT)
 
 
 def _missing(file: h5py.File) -> int:
@@ -184,6 +197,7 @@ def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
     parts: list[Part] = []
     for file, dataset, first, count in _stretches(frames, path):
         with open_for_reading(file) as holder:
+            _require_closed(holder, file)
             held = item_at(holder, dataset)
             if not isinstance(held, h5py.Dataset):
                 raise PenstockError(

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from penstock.files.documents import read_bytes
+from penstock.files.naming import give_name
 from penstock.model.errors import PenstockError, UsageError
 
 
@@ -30,7 +31,7 @@ class GrowingDocument:
         try:
             descriptor = _write(new, path, text, os.O_EXCL, 0o666)
             try:
-                _name_for_the_first_time(new, path)
+                give_name(new, path)
             except BaseException:
                 os.close(descriptor)
                 new.unlink()
@@ -100,18 +101,6 @@ def _write(new: Path, path: Path, text: str, flag: int, mode: int) -> int:
         new.unlink(missing_ok=True)
         raise
     return descriptor
-
-
-def _name_for_the_first_time(new: Path, path: Path) -> None:
-    """Unlike a rename, a link takes nobody's place."""
-    try:
-        os.link(new, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        new.rename(path)
-    else:
-        new.unlink()
 
 
 def _claim(descriptor: int, path: Path) -> None:

@@ -12,6 +12,7 @@ import h5py
 
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, require_file, value_of
 from penstock.files.inspect import JOINED
+from penstock.files.naming import give_name
 from penstock.model.errors import PenstockError, UsageError
 
 _ENTRIES_MAX = 65536
@@ -68,7 +69,7 @@ class JointFile:
             if self.targets:
                 unfinished.replace(self.path)
             else:
-                os.link(unfinished, self.path)  # fails where somebody was quicker
+                give_name(unfinished, self.path)  # fails where somebody was quicker
         except OSError as error:
             raise PenstockError(
                 f"{self.path} cannot be written: {error}", "is there space, and may the folder be written?"
