@@ -13,8 +13,10 @@ import numpy.typing as npt
 from pydantic import BaseModel, Field
 
 from penstock.files.hdf5 import children_of_class, item_at, open_for_reading, value_of
-from penstock.files.inspect import end_time_place
+from penstock.files.inspect import end_time_place, main_dataset
 from penstock.files.journal import JournalState
+from penstock.files.many_objects import add_dataset, add_group
+from penstock.files.naming import give_name
 from penstock.files.values_join import UNKNOWN, By, Ints, by_number, by_time, linear
 from penstock.files.values_spool import Channel, Spool
 from penstock.model.errors import PenstockError, UsageError
@@ -23,7 +25,7 @@ from penstock.model.text import one_short_line
 TIMING = "/entry/penstock/timing"
 _DATES = (f"{TIMING}/series_date", "/entry/start_time", "/entry/penstock/series/start_time")
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.]{0,61}[A-Za-z0-9_])?", re.ASCII)
-_CHUNK_ROWS = 65536
+_OWN_NAMES = ("values", "per_frame", "recorded", "frames")
 
 
 class How(BaseModel):
@@ -66,7 +68,7 @@ class Recorded:
     frames: int
     times: Ints
     time: str
-    data: list[str] = field(default_factory=list)  # groups NXdata, for links
+    data: dict[str, str] = field(default_factory=dict)  # groups NXdata by the name of a link to them
 
 
 def attach(series: Path, journals: list[Path], output: Path | None, how: How, *, dry_run: bool) -> Attachment:
@@ -105,12 +107,20 @@ def recorded_series(path: Path, how: How) -> Recorded:
                 "wait for its end, or complete it with `penstock recover`",
             )
         name = value_of(file, "/entry/penstock/series_unique_id")
-        entry = file["/entry"]
         times, what = _frame_times(file, path, int(states.shape[0]), how)
         return Recorded(
-            path, name if isinstance(name, str) else None, int(states.shape[0]), times, what,
-            [child for child, _ in children_of_class(entry, "NXdata")],
-        )  # fmt: skip
+            path, name if isinstance(name, str) else None, int(states.shape[0]), times, what, _plots(file)
+        )
+
+
+def _plots(file: h5py.File) -> dict[str, str]:
+    """The groups NXdata of its entry; where a layout has put the frames elsewhere, those are found too."""
+    groups = children_of_class(file["/entry"], "NXdata")
+    found = {name: f"/entry/{name}" for name, _ in groups if name not in _OWN_NAMES}
+    main = None if found else main_dataset(file)
+    if main is None:
+        return found
+    return {"data": main.parent.name} if main.parent.name != "/" else {"frames": main.name}
 
 
 def _frame_times(file: h5py.File, path: Path, frames: int, how: How) -> tuple[Ints, str]:
@@ -175,16 +185,21 @@ def _write(target: Path, spool: Spool, recorded: Recorded, how: How, attachment:
             entry = file.create_group("entry")
             entry.attrs["NX_class"] = "NXentry"
             link = os.path.relpath(recorded.path.resolve(), target.parent.resolve())
-            for name in recorded.data:
-                if name not in ("values", "per_frame", "recorded"):
-                    entry[name] = h5py.ExternalLink(link, f"/entry/{name}")
-            if "data" in recorded.data:
-                entry.attrs["default"] = "data"
+            for name, path in recorded.data.items():
+                entry[name] = h5py.ExternalLink(link, path)
+            plots = [name for name in recorded.data if name != "frames"]
+            if plots:
+                entry.attrs["default"] = "data" if "data" in plots else plots[0]
             entry["recorded"] = h5py.ExternalLink(link, "/entry")
             _write_channels(entry, spool, recorded, how, attachment)
         with unfinished.open("rb") as whole:
             os.fsync(whole.fileno())
-        os.link(unfinished, target)  # fails where somebody was quicker
+        try:
+            give_name(unfinished, target)
+        except FileExistsError as error:
+            raise UsageError(
+                f"{target} is there already and is not overwritten", "another command has just written it"
+            ) from error
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -247,20 +262,23 @@ def _write_channel(
     told.outside = int((rows.numbers >= recorded.frames).sum())
     if raw is None or per_frame is None:
         return
-    log = raw.create_group(told.dataset)
-    log.attrs["NX_class"], log.attrs["channel"] = "NXlog", told.name
+    log = add_group(raw.id, told.dataset, NX_class="NXlog", channel=told.name)
     if len(rows.times):
-        time = _dataset(log, "time", rows.times)
-        time.attrs["units"], time.attrs["start"] = "ns", "1970-01-01T00:00:00Z"
-        _dataset(log, "value", rows.by_time)
+        add_dataset(log, "time", rows.times, units="ns", start="1970-01-01T00:00:00Z")
+        add_dataset(log, "value", rows.by_time)
     if len(rows.numbers):
-        _dataset(log, "frame_number", rows.numbers)
-        _dataset(log, "frame_value", rows.by_number)
-    dataset = _dataset(per_frame, told.dataset, column)
-    dataset.attrs["channel"], dataset.attrs["frames_without_value"] = told.name, len(valid) - told.frames
-    dataset.attrs["values_outside"] = told.outside
-    if not valid.all():
-        _dataset(per_frame, f"{told.dataset}_valid", valid.astype(np.uint8))
+        add_dataset(log, "frame_number", rows.numbers)
+        add_dataset(log, "frame_value", rows.by_number)
+    add_dataset(
+        per_frame.id,
+        told.dataset,
+        column,
+        channel=told.name,
+        frames_without_value=len(valid) - told.frames,
+        values_outside=told.outside,
+    )
+    if told.frames < len(valid):
+        add_dataset(per_frame.id, f"{told.dataset}_valid", valid.astype(np.uint8))
 
 
 def joined(rows: _Rows, recorded: Recorded, how: How) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
@@ -290,13 +308,6 @@ def _taken(values: npt.NDArray[Any], choice: Ints) -> tuple[npt.NDArray[Any], np
         column[...] = np.nan
     column[valid] = values[choice[valid]]
     return column, valid
-
-
-def _dataset(group: h5py.Group, name: str, values: npt.NDArray[Any]) -> h5py.Dataset:
-    if values.dtype.kind == "S":
-        kind = h5py.string_dtype("utf-8", max(1, values.dtype.itemsize))
-        return group.create_dataset(name, data=values.astype(kind), dtype=kind)
-    return group.create_dataset(name, data=values)
 
 
 def safe_names(names: list[str]) -> list[str]:
