@@ -386,7 +386,8 @@ tree:
 LAYOUT_PAGE = """\
 What is in a file, and where ([how to use one](../how-to/lay-out-a-file.md)): a file in YAML, or in
 areaDetector's XML, or a ready layout, given as `layout` in the configuration or as `penstock record
---layout`. At most 1 MiB, 65536 objects, 64 levels. Names may have any characters but `/` and control
+--layout`. At most 1 MiB, 65536 objects, 64 levels, 1024 bytes a path, 4096 attributes an object.
+Names may have any characters but `/` and control
 characters; others than letters, digits, `_`, `-` and `.` give a warning. `/entry/penstock` is Penstock's
 own.
 """

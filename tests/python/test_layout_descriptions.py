@@ -2,6 +2,9 @@
 
 import json
 import re
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +129,66 @@ def test_hostile_layouts_are_refused(write: Write, text: str | bytes, what: str)
         load_layout(path, layouts_folder())
     assert what in caught.value.message
     assert caught.value.remedy
+
+
+def full_of(piece: str, before: str = "", behind: str = "") -> str:
+    """As many pieces, each with its number, as a layout has room for: 1 MiB, 65536 objects."""
+    pieces: list[str] = []
+    size = len(before) + len(behind) + (1 << 10)
+    while size < 1 << 20 and len(pieces) < 65_000:
+        pieces.append(piece.replace("#", f"{len(pieces):x}"))
+        size += len(pieces[-1])
+    return before + "".join(pieces) + behind
+
+
+XML_IN = ('<hdf5_layout><group name="g"><dataset name="frames" source="detector"/>', "</group></hdf5_layout>")
+DEEP = "".join(f'<group name="{"n" * 12}{depth}">' for depth in range(60)), "</group>" * 60
+LARGE = {
+    "groups": (full_of('<group name="#"/>', *XML_IN), 45_000),
+    "constants": (full_of('<dataset name="#" source="constant"/>', *XML_IN), 25_000),
+    "attributes": (
+        full_of('<attribute name="#" source="constant"/>', f"{XML_IN[0][:-2]}>", f"</dataset>{XML_IN[1]}"), 1,
+    ),
+    "detectors": (full_of('<group name="#"><dataset name="d" source="detector"/></group>', *XML_IN), 15_000),
+    "links nowhere": (full_of('<hardlink name="#" target="/y/x"/>', *XML_IN), 1),
+    "links in a chain": (full_of('<hardlink name="l#" target="/g/frames"/>', *XML_IN), 20_000),
+    "deep": (
+        "<hdf5_layout>" + full_of('<dataset name="#" source="constant"/>', *DEEP)
+        + '<group name="f"><dataset name="d" source="detector"/></group></hdf5_layout>', 20_000,
+    ),
+    "one path": (full_of('<group name="g"/>', *XML_IN), 1),
+    "YAML": (full_of("  g#: {constant: 1}\n", f"tree:\n{FRAMES}"), 40_000),
+    "YAML links": (full_of("  g#: {link: /x}\n", f"tree:\n{FRAMES}"), 1),
+    "YAML taken": (full_of("  g#: {nxmx: /entry/data}\n  h#: {link: /x}\n", f"tree:\n{FRAMES}"), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_the_largest_layouts_end_in_seconds_with_bounded_memory(run: Run, write: Write, kind: str) -> None:
+    text, objects = LARGE[kind]
+    path = write(text, "large.yaml" if kind.startswith("YAML") else "large.xml")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    code = (
+        "import resource, sys\nfrom penstock.cli import application\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+        "application(['layout', 'check', sys.argv[1], '--json'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=120, check=False
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime - before.ru_utime
+    findings = json.loads(done.stdout)
+    errors = [each for each in findings if each["level"] == "error"]
+    assert done.returncode == (1 if errors else 0), done.stderr
+    assert bool(errors) == (
+        kind in ("attributes", "links nowhere", "one path", "YAML links", "YAML taken")
+    ), errors[:3]
+    assert seconds < 30, kind
+    assert after.ru_maxrss < 1 << 20, "KiB"
+    print(kind, len(text), f"{seconds:.1f} s", after.ru_maxrss >> 10, "MiB", len(findings))
+    layout = read(path)
+    assert len(layout.nodes) >= objects
 
 
 @pytest.mark.parametrize("name", ["billion_laughs", "external_entity", "external_subset"])

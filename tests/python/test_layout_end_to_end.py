@@ -16,6 +16,7 @@ import yaml
 from conftest import Record, Recorded, Run
 from detector_stream import frames_of, full_message, multi_dimensional
 from mid_series import ended_in_mid_series
+from test_layout_descriptions import LARGE
 from test_resume import Recorders, is_whole, progress_beyond, simulator
 
 from penstock.model.events import SeriesRefused
@@ -312,6 +313,20 @@ def test_many_objects_with_odd_names(recorded: Recorded, tmp_path: Path) -> None
         for name in names:
             group = "/entry/penstock/metadata" if name in tree else "/all"
             assert file[group][name][...].tolist() == list(range(len(frames))), name
+
+
+@pytest.mark.parametrize("kind", ["groups", "constants", "deep", "YAML"])
+def test_the_largest_layouts_are_recorded(recorded: Recorded, tmp_path: Path, kind: str) -> None:
+    """Tens of thousands of objects; the sender waits for seconds, not for minutes."""
+    text, objects = LARGE[kind]
+    layout = tmp_path / f"large.{'yaml' if kind == 'YAML' else 'xml'}"
+    layout.write_text(text)
+    frames = frames_of("uint16")
+    path = recorded(frames, "--layout", str(layout))
+    found: list[bytes] = []
+    with h5py.File(path) as file:
+        file.id.links.visit(found.append)
+    assert len(found) > objects
 
 
 def test_a_scan_lies_in_a_group_of_its_own(recorded: Recorded, run: Run, tmp_path: Path) -> None:

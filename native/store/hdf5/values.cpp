@@ -117,6 +117,8 @@ Result<Handle> creation_properties(hid_t kind) {
 Result<void> make_group(hid_t file, const std::string& path) {
   if (path == "/") return {};
   PEN_TRY(check_path(path));
+  // Mostly it is there, and to ask for each group above it would take long in a deep tree of many objects.
+  if (exists(file, path)) return {};
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const auto part = path.substr(0, end);
     if (!exists(file, part)) {

@@ -34,12 +34,19 @@ def read_yaml(path: Path, model: type[Model], page: str = _PAGE) -> Model:
 
 def parse_yaml(text: str, model: type[Model], name: str, page: str = _PAGE) -> Model:
     """As read_yaml, for text; `name` stands for the file in errors."""
+    return parse_yaml_tree(text, model, name, page)[0]
+
+
+def parse_yaml_tree(
+    text: str, model: type[Model], name: str, page: str = _PAGE
+) -> tuple[Model, yaml.Node | None]:
+    """Also the nodes, which know their lines: to read a large text takes seconds."""
     try:
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         if tree is not None:
             # First of all: merge keys (<<) of aliases grow without bound where values are made of them.
             _refuse_aliases_and_duplicates(tree, name)
-        values = yaml.safe_load(text)
+        values = None if tree is None else yaml.SafeLoader("").construct_document(tree)
     # ValueError: the 45th of March, endless numbers
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UsageError(f"{name} is not YAML: {error}", f"see {page} for an example") from error
@@ -50,7 +57,7 @@ def parse_yaml(text: str, model: type[Model], name: str, page: str = _PAGE) -> M
     if not isinstance(values, dict):
         raise UsageError(f"{name} must hold `field: value` lines", f"see {page}")
     try:
-        return model.model_validate(values)
+        return model.model_validate(values), tree
     except ValidationError as error:
         lines = [describe_problem(problem, name, tree) for problem in error.errors()]
         raise UsageError("\n".join(lines), f"see {page} for all fields") from error

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.model.findings import Finding
-from penstock.model.layout.nodes import Layout, Node, is_possible, parent_of
+from penstock.model.layout.nodes import PATH_BYTES_MAX, Layout, Node, is_possible, parent_of
 from penstock.model.layout.own_tree import FRAMES, KEPT, is_below
 
 _NODES_MAX = 65536
-_PATH_BYTES_MAX = 4096
 _NAME_BYTES_MAX = 255
+_ATTRIBUTES_MAX = 4096  # of one object
 _LINKS_MAX = 64  # one behind the other
 # Names that all readers of NeXus files understand.
 _PLAIN = re.compile(r"[A-Za-z0-9_.\-]+")
@@ -40,6 +40,7 @@ class _Check:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.by_path: dict[str, Node] = {}
+        self._taken: list[str] | None = None
 
     def run(self) -> None:
         if len(self.layout.nodes) > _NODES_MAX:
@@ -68,6 +69,11 @@ class _Check:
                 self._error(
                     node, "the attribute's name is not possible", repr(attribute.name), "choose another"
                 )
+        if len(node.attributes) > _ATTRIBUTES_MAX:
+            actual = f"{node.path} has {len(node.attributes)}"
+            self._error(
+                node, "there are too many attributes", actual, f"at most {_ATTRIBUTES_MAX} are possible"
+            )
         if len({attribute.name for attribute in node.attributes}) < len(node.attributes):
             self._error(node, "an attribute stands twice", node.path, "remove one of the two")
         if node.attributes and node.kind == "link":
@@ -99,10 +105,8 @@ class _Check:
                 node.path,
                 "letters, digits, _ and - suit all readers",
             )
-        if len(node.path.encode()) > _PATH_BYTES_MAX:
-            self._error(
-                node, "the path is too long", f"{node.path[:60]}…", f"at most {_PATH_BYTES_MAX} bytes"
-            )
+        if len(node.path.encode()) > PATH_BYTES_MAX:
+            self._error(node, "the path is too long", f"{node.path[:60]}…", f"at most {PATH_BYTES_MAX} bytes")
 
     def _metadata_group(self) -> None:
         group = self.layout.metadata_group
@@ -187,8 +191,7 @@ class _Check:
         """What no node has may still come: below a group that is taken over, or as a frame's value."""
         if target in _ALWAYS_THERE:
             return target
-        groups = [node.path for node in self.layout.nodes if node.kind == "group" and node.source]
-        if any(is_below(target, group) for group in groups):
+        if any(is_below(target, group) for group in self._taken_groups()):
             return target
         if self.layout.metadata_group is not None and parent_of(target) == self.layout.metadata_group:
             what = "the link is there only if frames bring that value"
@@ -269,6 +272,13 @@ class _Check:
 
     def _leads(self, node: Node, named: str) -> bool:
         path = named if named.startswith("/") else f"{node.path.rstrip('/')}/{named}"
-        return path in self.by_path or any(
-            is_below(path, each.path) for each in self.layout.nodes if each.kind == "group" and each.source
-        )
+        return path in self.by_path or any(is_below(path, group) for group in self._taken_groups())
+
+    def _taken_groups(self) -> list[str]:
+        """Those that are taken over from the default layout, each once, and so few."""
+        if self._taken is None:
+            taken = {
+                node.source: node.path for node in self.layout.nodes if node.kind == "group" and node.source
+            }
+            self._taken = list(taken.values())
+        return self._taken

@@ -11,6 +11,7 @@ DEFAULT = "nxmx"
 Kind = Literal["group", "frames", "series", "metadata", "constant", "link"]
 When = Literal["every", "first", "last"]
 _NAME_BYTES_MAX = 255
+PATH_BYTES_MAX = 1024
 Scalar = bool | int | float | str
 
 

@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from lxml import etree
 
 from penstock.model.errors import UsageError
-from penstock.model.layout.nodes import Attribute, Constant, FrameValue, Layout, Node, When, join
+from penstock.model.layout.nodes import (
+    PATH_BYTES_MAX,
+    Attribute,
+    Constant,
+    FrameValue,
+    Layout,
+    Node,
+    When,
+    join,
+)
 from penstock.model.layout.own_tree import ITEMS
 from penstock.model.layout.values import constant_of
 
@@ -177,8 +186,10 @@ class _Reader:
         if name is None:
             return
         path = join(parent, name)
-        if depth > _DEPTH_MAX:
-            self._error(element, "groups are too deep", path, f"at most {_DEPTH_MAX} levels are possible")
+        if depth > _DEPTH_MAX or len(path) > PATH_BYTES_MAX:
+            what = "groups are too deep" if depth > _DEPTH_MAX else "the path is too long"
+            limit = f"at most {_DEPTH_MAX} levels and {PATH_BYTES_MAX} bytes are possible"
+            self._error(element, what, f"{path[:60]}…", limit)
             return
         if depth == 1:
             self._known(element)
@@ -311,10 +322,12 @@ class _Reader:
         """Of several datasets for frames one gets them all."""
         chosen = next((node for node, default in self._detectors if default), None)
         chosen = chosen or (self._detectors[0][0] if self._detectors else None)
+        left_out = {id(node) for node, _ in self._detectors if node is not chosen}
+        # All at once: a hostile file has tens of thousands of them.
+        self.layout.nodes = [node for node in self.layout.nodes if id(node) not in left_out]
         for node, _ in self._detectors:
             if node is chosen:
                 continue
-            self.layout.nodes.remove(node)
             self.layout.omitted.add(node.path)
             self.layout.add(
                 "warning",

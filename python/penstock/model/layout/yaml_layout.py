@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, StringConstraints
 
-from penstock.model.layout.nodes import Attribute, Constant, FrameValue, Layout, Node, join
+from penstock.model.layout.nodes import PATH_BYTES_MAX, Attribute, Constant, FrameValue, Layout, Node, join
 from penstock.model.layout.own_tree import GROUPS, ITEMS
 from penstock.model.layout.values import constant_of
 from penstock.model.plans import Plan
-from penstock.model.yaml_file import parse_yaml
+from penstock.model.yaml_file import parse_yaml_tree
 
 PAGE = "docs/reference/layout.md"
 _DEPTH_MAX = 64
@@ -94,8 +94,8 @@ class LayoutFile(Plan):
 
 def read_layout_text(text: str, name: str, file: str, parameters: Mapping[str, str]) -> Layout:
     """`file` stands for it in messages. A UsageError where it is not such YAML at all; else findings tell."""
-    document = parse_yaml(text, LayoutFile, file, PAGE)
-    return _Reader(document, yaml.compose(text, Loader=yaml.SafeLoader), name, file, parameters).layout
+    document, tree = parse_yaml_tree(text, LayoutFile, file, PAGE)
+    return _Reader(document, tree, name, file, parameters).layout
 
 
 class _Reader:
@@ -144,10 +144,10 @@ class _Reader:
             if not self.layout.takes_name(name, self._line(here)):
                 continue
             path = join(group, name)
-            if depth > _DEPTH_MAX:
-                self.layout.add(
-                    "error", self._line(here), "groups are too deep", path, f"at most {_DEPTH_MAX} levels"
-                )
+            if depth > _DEPTH_MAX or len(path) > PATH_BYTES_MAX:
+                what = "groups are too deep" if depth > _DEPTH_MAX else "the path is too long"
+                limit = f"at most {_DEPTH_MAX} levels and {PATH_BYTES_MAX} bytes"
+                self.layout.add("error", self._line(here), what, f"{path[:60]}…", limit)
                 return
             self._add(node, path, here)
             if node.tree:
