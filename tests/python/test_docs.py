@@ -14,6 +14,7 @@ from penstock.cli import application
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Target
 from penstock.model.configuration import Configuration
+from penstock.model.events import _BY_PROGRAM, _COMMON
 from penstock.model.yaml_file import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +36,30 @@ generate = load()
 def test_pages_agree_with_the_code(name: str) -> None:
     written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
     assert written == generate.PAGES[name](), "run: python docs/generate.py"
+
+
+def test_the_page_of_events_has_every_event_and_field() -> None:
+    """And no other: a table's row for each, by the program that tells it."""
+    page = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    events_of = {
+        "Of the recorder": {"listening", "series_start", "rejected", *_BY_PROGRAM["penstock-recorder"]},
+        "Of the pvAccess source": {"channel", "frame_problem", "source_progress", "source_series_end"},
+        "Of the simulated detector": set(_BY_PROGRAM["penstock-detector"]),
+    }
+    programs = ("penstock-recorder", "penstock-recorder", "penstock-detector")
+    for section, (title, events), program in zip(sections, events_of.items(), programs, strict=True):
+        told: dict[str, set[str]] = {}
+        event = ""
+        for row in re.findall(r"^\| (?!Event|---).*", section, re.MULTILINE):
+            _, name, fields, *_ = row.split("|")
+            event = name.strip(" `") or event
+            told.setdefault(event, set()).update(re.findall(r"`(\w+)`", fields))
+        kinds = _COMMON | _BY_PROGRAM[program]
+        expected = {name: set(kinds[name].model_fields) - {"event", "time"} for name in events}
+        expected.pop("placement", None)  # of --show-placement, for people
+        assert section.startswith(title)
+        assert told == expected
 
 
 def test_the_configuration_example_is_valid() -> None:
