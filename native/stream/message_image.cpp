@@ -133,28 +133,61 @@ Result<MaybeValue> read_value(CborReader& reader, const MessageLimits& limits, c
 
 constexpr std::size_t metadata_usual = 16;
 
-Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std::string_view key, ImageMessage& image) {
+/// What check_metadata_names() wants to know besides the values.
+struct MetadataNames {
+  std::vector<std::string> nulls;  ///< names without a value; of more than there may be values only the first ones
+  // Values of user_data stand here in ImageMessage::metadata, and its nulls there in `nulls`.
+  std::size_t values_from = 0, values_to = 0;
+  std::size_t nulls_from = 0, nulls_to = 0;
+};
+
+Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std::string_view key, ImageMessage& image,
+                           MetadataNames& names) {
   if (key.size() > limits.identifier_bytes_max) return make_error(Errc::too_large, "a name of {} bytes", key.size());
   if (image.metadata.size() == limits.metadata_max)
     return make_error(Errc::too_large, "more than {} values of metadata", limits.metadata_max);
   if (image.metadata.capacity() == 0) image.metadata.reserve(metadata_usual);
   PEN_ASSIGN(auto value, read_value(reader, limits, image));
-  if (value) image.metadata.emplace_back(key, std::move(*value));
+  if (value)
+    image.metadata.emplace_back(key, std::move(*value));
+  else if (names.nulls.size() < limits.metadata_max)
+    names.nulls.emplace_back(key);
   return {};
 }
 
 /// Once for all: a look at all others for each name takes milliseconds where there are a thousand.
-Result<void> check_metadata_names(const ImageMessage& image) {
-  std::vector<std::string_view> names;
-  names.reserve(image.metadata.size());
-  for (const auto& [name, value] : image.metadata) names.push_back(name);
+Result<void> check_metadata_names(const ImageMessage& image, const MetadataNames& known) {
+  std::vector<std::pair<std::string_view, bool>> names;  // and whether it is of user_data
+  names.reserve(image.metadata.size() + known.nulls.size());
+  for (std::size_t i = 0; i < image.metadata.size(); ++i)
+    names.emplace_back(image.metadata[i].first, i >= known.values_from && i < known.values_to);
+  for (std::size_t i = 0; i < known.nulls.size(); ++i)
+    names.emplace_back(known.nulls[i], i >= known.nulls_from && i < known.nulls_to);
   std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) return make_error(Errc::malformed, "\"{}\": twice", twice->substr(0, 64));
+  const auto twice =
+      std::adjacent_find(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
+  if (twice == names.end()) return {};
+  // The later one is of user_data if any is.
+  return make_error(Errc::malformed, "{}\"{}\": twice", std::next(twice)->second ? "user_data: " : "",
+                    twice->first.substr(0, 64));
+}
+
+Result<void> read_user_data(CborReader& reader, const MessageLimits& limits, ImageMessage& image,
+                            MetadataNames& names) {
+  names.values_from = image.metadata.size();
+  names.nulls_from = names.nulls.size();
+  if (reader.peek() != CborKind::map)
+    PEN_TRY(read_metadata(reader, limits, field_names[user_data], image, names));
+  else
+    PEN_TRY(
+        for_each_entry(reader, [&](std::string_view key) { return read_metadata(reader, limits, key, image, names); }));
+  names.values_to = image.metadata.size();
+  names.nulls_to = names.nulls.size();
   return {};
 }
 
-Result<void> read_field(CborReader& reader, unsigned field, const ArrayContext& context, ImageMessage& image) {
+Result<void> read_field(CborReader& reader, unsigned field, const ArrayContext& context, ImageMessage& image,
+                        MetadataNames& names) {
   switch (field) {
     case series_id: {
       PEN_ASSIGN(image.series_id, reader.unsigned_integer());
@@ -185,17 +218,15 @@ Result<void> read_field(CborReader& reader, unsigned field, const ArrayContext& 
       PEN_ASSIGN(image.series_date, read_date(reader, context.limits));
       return {};
     }
-    default: break;
+    default: return read_user_data(reader, context.limits, image, names);
   }
-  if (reader.peek() != CborKind::map) return read_metadata(reader, context.limits, field_names[user_data], image);
-  return for_each_entry(reader,
-                        [&](std::string_view key) { return read_metadata(reader, context.limits, key, image); });
 }
 
 }  // namespace
 
 Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const ArrayContext& context) {
   ImageMessage image;
+  MetadataNames names;
   unsigned seen = 0;
   std::string scratch;
   for (;;) {
@@ -205,17 +236,17 @@ Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const
     const auto field =
         static_cast<unsigned>(std::find(field_names.begin(), field_names.end(), key) - field_names.begin());
     if (field == field_count) {
-      PEN_TRY(read_metadata(reader, context.limits, key, image), "\"{}\"", std::string(key.substr(0, 64)));
+      PEN_TRY(read_metadata(reader, context.limits, key, image, names), "\"{}\"", std::string(key.substr(0, 64)));
       continue;
     }
     if ((seen & 1u << field) != 0) return make_error(Errc::malformed, "{}: twice", field_names[field]);
     seen |= 1u << field;
-    PEN_TRY(read_field(reader, field, context, image), "{}", field_names[field]);
+    PEN_TRY(read_field(reader, field, context, image, names), "{}", field_names[field]);
   }
   for (const auto field : required)
     if ((seen & 1u << field) == 0) return make_error(Errc::malformed, "{}: missing", field_names[field]);
   if (image.channels.empty()) return make_error(Errc::malformed, "data: no channel");
-  PEN_TRY(check_metadata_names(image));
+  PEN_TRY(check_metadata_names(image, names));
   return image;
 }
 

@@ -235,6 +235,10 @@ def raw() -> dict[str, bytes]:
         + bytes([0xA0 + len(image()) + 1])
         + cbor2.dumps(image())[1:]
         + b"iuser_data\xa3aa\x01ab\x02aa\x03",
+        "bad_metadata_null_twice": head
+        + bytes([0xA0 + len(image()) + 1])
+        + cbor2.dumps(image())[1:]
+        + b"iuser_data\xa2aa\xf6aa\x03",
         "bad_bytes_of_2_to_63": typed + b"ddata\xa1aa\xd8\x28\x82\x82\x01\x01\xd8\x45\x5b\x80" + bytes(7),
         "bad_map_of_2_to_63": head + b"\xbb\x80" + bytes(7) + b"dtypeeimage",
         "bad_nested_deep": typed + b"iseries_id\x01iuser_data" + deep,
