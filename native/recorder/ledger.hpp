@@ -156,7 +156,8 @@ class Ledger {
     std::uint32_t safe = 0;
     FrameState state = FrameState::missing;  ///< of a frame that is not wholly received
   };
-  static constexpr std::uint64_t block_frames = 4096;
+  /// Small, as numbers may jump: a frame far from all others costs a block.
+  static constexpr std::uint64_t block_frames = 256;
   using Block = std::array<Entry, block_frames>;
   struct Sent {
     std::set<std::pair<std::uint64_t, std::uint32_t>> waiting;  ///< put and not safe yet

@@ -31,6 +31,20 @@ std::string shown(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80);
 }
 
+std::string shown(const MetaValue& value) {
+  return std::visit(
+      [](const auto& held) -> std::string {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, MetaArray>)
+          return fmt::format("an array of {}", name(held.spec.type));
+        else if constexpr (std::is_same_v<Held, std::string>)
+          return shown(json(held));
+        else
+          return fmt::format("{}", held);
+      },
+      value);
+}
+
 Result<void> refuse_others(const json& object, const std::string& where, const std::set<std::string>& known) {
   for (const auto& [name, value] : object.items())
     if (!known.contains(name)) return bad(where, ".{} is not known", name.substr(0, 64));
@@ -208,9 +222,9 @@ Result<std::uint64_t> ScanConfig::place_of(const Frame& frame) const {
   const auto at = given_place(found->second, shape());
   if (!at || *at >= points())
     return make_error(Errc::malformed,
-                      "image {}: \"{}\" names no place in the scan; from 0 to {} is possible, or a list"
+                      "image {}: \"{}\" is {}, which is no place in the scan; from 0 to {} is possible, or a list"
                       " with an index for each axis",
-                      number, place, points() - 1);
+                      number, place, shown(found->second), points() - 1);
   return *at;
 }
 
