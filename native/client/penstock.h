@@ -53,7 +53,7 @@ enum penstock_status {
   PENSTOCK_PROBLEM = 5,        /* the recorder closed the series with a problem, or before all was acknowledged */
   PENSTOCK_FRAMES_REFUSED = 6, /* the file is complete but for frames that the recorder refused */
   PENSTOCK_NO_MEMORY = 7,
-  PENSTOCK_PROTOCOL = 8 /* the other end is no recorder, or of another version */
+  PENSTOCK_PROTOCOL = 8 /* the other end is no recorder, of another version, or acknowledges what was not sent */
 };
 /* "timeout", and so on. */
 PENSTOCK_API const char* penstock_status_text(int status);

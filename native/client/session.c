@@ -94,6 +94,12 @@ static int handle(pst_session* session, const pst_reply* reply) {
   if (reply->kind == PST_ERROR) return handle_error(session, reply);
   if (reply->kind != PST_ACK && reply->kind != PST_CLOSED) return PENSTOCK_OK;
   if (!pst_view_is(reply->series, session->name)) return PENSTOCK_OK;
+  if (reply->safe_below > session->sent_below)
+    return pst_fail(session, PENSTOCK_PROTOCOL,
+                    "%s:%s: the recorder calls frames below %llu of the series \"%.80s\" safe, and only those below "
+                    "%llu were sent: what it says cannot be relied on",
+                    session->host, session->port, (unsigned long long)reply->safe_below, session->name,
+                    (unsigned long long)session->sent_below);
   session->answered = 1;
   session->fruitless = 0;
   if (reply->safe_below > session->counts[PENSTOCK_COUNT_SAFE_BELOW])
@@ -203,6 +209,7 @@ static int send_frame(pst_session* session, pst_kept* frame) {
   header.message_bytes = (uint32_t)(frame->head_bytes - PST_HEADER_BYTES);
   header.pixels_bytes = frame->pixels_bytes;
   header.sequence = frame->sequence = session->sequence;
+  if (session->sent_below <= frame->number) session->sent_below = frame->number + 1;
   header.message_crc = frame->message_crc;
   session->recent[frame->sequence % PST_RECENT].sequence = frame->sequence;
   session->recent[frame->sequence % PST_RECENT].number = frame->number;

@@ -41,6 +41,7 @@ typedef struct pst_session {
 
   /* The series. */
   int over, ending, closed;
+  uint64_t sent_below; /* one past the highest number of a frame of which anything was sent */
   char problem[PST_ERROR_BYTES];
   int fruitless;
   int64_t pause_ms;

@@ -359,6 +359,11 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
     default: return {};
   }
   if (!ours) return {};
+  if (reply.safe_below > window_.sent_below())
+    return make_error(Errc::malformed,
+                      "frames below {} of series \"{}\" are called safe, and only those below {} were "
+                      "sent: what the receiver says cannot be relied on",
+                      reply.safe_below, series_.unique_id, window_.sent_below());
   start_answered_ = true;
   fruitless_connections_ = 0;
   receipt_.safe_below = std::max(receipt_.safe_below, reply.safe_below);

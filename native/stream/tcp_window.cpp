@@ -34,6 +34,7 @@ void TcpWindow::push(std::vector<std::byte> head, std::uint64_t number, Bytes pa
 
 void TcpWindow::number(Kept& frame) {
   frame.sequence = take_sequence();
+  sent_below_ = std::max(sent_below_, frame.number + 1);
   const auto message = Bytes(frame.head).subspan(tcp_header_bytes);
   TcpHeader header;
   header.kind = TcpKind::image;
@@ -118,6 +119,7 @@ void TcpWindow::clear() {
   frames_.clear();
   next_ = numbered_ = partial_ = 0;
   payload_bytes_ = unsent_bytes_ = 0;
+  sent_below_ = 0;
 }
 
 }  // namespace penstock::stream

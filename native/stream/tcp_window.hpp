@@ -45,6 +45,8 @@ class TcpWindow {
 
   std::size_t frames() const { return frames_.size(); }
   std::uint64_t payload_bytes() const { return payload_bytes_; }
+  /// One past the highest number of a frame of which anything may have been sent.
+  std::uint64_t sent_below() const { return sent_below_; }
   /// That the next message on this connection gets, whatever its kind; counts it.
   std::uint64_t take_sequence() { return sequence_++; }
 
@@ -73,6 +75,7 @@ class TcpWindow {
   std::uint64_t payload_bytes_ = 0;
   std::uint64_t unsent_bytes_ = 0;
   std::uint64_t sequence_ = 0;
+  std::uint64_t sent_below_ = 0;
 };
 
 }  // namespace penstock::stream

@@ -96,15 +96,21 @@ def library() -> ctypes.CDLL:
     return ctypes.CDLL(str(root / "build" / "release" / "native" / "client" / "libpenstock.so"))
 
 
-@pytest.mark.parametrize("said", [said for said, _ in ANSWERS])
-def test_hostile_answers_to_the_c_client(library: ctypes.CDLL, said: bytes) -> None:
-    """It ends each time, with a status and words."""
+def c_series(library: ctypes.CDLL) -> ctypes.c_void_p:
+    """Of 30 x 40 pixels in 16 bits, without an address."""
     library.penstock_new.restype = library.penstock_error.restype = ctypes.c_void_p
     series = ctypes.c_void_p(library.penstock_new())
     shape = (ctypes.c_uint64 * 2)(30, 40)
     library.penstock_set_name(series, b"s")
     library.penstock_set_type(series, 2)
     library.penstock_set_shape(series, shape, ctypes.c_size_t(2))
+    return series
+
+
+@pytest.mark.parametrize("said", [said for said, _ in ANSWERS])
+def test_hostile_answers_to_the_c_client(library: ctypes.CDLL, said: bytes) -> None:
+    """It ends each time, with a status and words."""
+    series = c_series(library)
     library.penstock_set_timeout(series, 1, ctypes.c_int64(300))
     with made_up_recorder(lambda connection: connection.sendall(said)) as address:
         library.penstock_set_address(series, address.encode())
@@ -141,6 +147,46 @@ def test_a_refusal_after_an_acknowledgement_that_covers_it_is_told() -> None:
             series.close()
     assert (series.acknowledged, series.waiting) == (2, 0)
     assert [refusal.number for refusal in series.refused] == [1]
+
+
+def says_safe(below: int, kind: int) -> Callable[[socket.socket], None]:
+    """A recorder that takes the series, and at its first frame calls those below `below` safe."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(message(HELLO, 0, {"type": "hello", "name": "x"}))
+        reply = {"type": "ack", "series_unique_id": "s"}
+        connection.sendall(message(ACK, 1, reply | {"safe_below": 0}))
+        time.sleep(0.3)
+        connection.sendall(message(kind, 2, reply | {"safe_below": below, "problem": None}))
+        while connection.recv(1 << 16):
+            pass
+
+    return answer
+
+
+@pytest.mark.parametrize("kind", [ACK, CLOSED])
+def test_an_acknowledgement_of_what_was_not_sent_is_not_believed(kind: int) -> None:
+    with made_up_recorder(says_safe(4, kind)) as address:
+        series = small(address)
+        for image in images_of(3):
+            series.send(image)
+        with pytest.raises(ClientError, match=r"frames below 4 .* safe, and only those below 3"):
+            series.wait_acknowledged(5)
+    assert (series.acknowledged, series.waiting, series.safe_below) == (0, 3, 0)
+
+
+@pytest.mark.parametrize("kind", [ACK, CLOSED])
+def test_nor_is_it_by_the_c_client(library: ctypes.CDLL, kind: int) -> None:
+    with made_up_recorder(says_safe(2, kind)) as address:
+        series = c_series(library)
+        library.penstock_set_address(series, address.encode())
+        assert library.penstock_begin(series) == 0
+        pixels = bytes(2 * 30 * 40)
+        assert library.penstock_send_image(series, pixels, ctypes.c_uint64(len(pixels))) == 0
+        status = library.penstock_wait_acknowledged(series, ctypes.c_int64(5000))
+    words = ctypes.string_at(library.penstock_error(series)).decode()
+    library.penstock_free(series)
+    assert (status, 'frames below 2 of the series "s" safe, and only those below 1' in words) == (8, True)
 
 
 def test_what_comes_without_end_is_not_listened_to_without_end() -> None:

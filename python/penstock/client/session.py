@@ -68,6 +68,7 @@ class Session:
         self._closed: Reply | None = None
         self._answered = False
         self._start_sequence = self._end_sequence = -1
+        self._sent_below = 0  # one past the highest number of which anything was sent
         self._recent: dict[int, tuple[int, int]] = {}  # sequence and number, by the sequence modulo _RECENT
         self._fruitless = 0
         self._flags = RESUME if resume else 0
@@ -195,6 +196,7 @@ class Session:
 
     def _send_frame(self, connection: Connection, frame: Kept) -> None:
         frame.sequence = connection.sequence
+        self._sent_below = max(self._sent_below, frame.number + 1)
         self._recent[frame.sequence % _RECENT] = (frame.sequence, frame.number)
         head = header(
             Kind.IMAGE,
@@ -234,6 +236,12 @@ class Session:
         if reply.kind is Kind.ERROR:
             self._handle_error(reply)
         elif reply.kind in (Kind.ACK, Kind.CLOSED) and reply.series == self._opening.name:
+            if reply.safe_below > self._sent_below:
+                raise ClientError(
+                    f"{self.where}: the recorder calls frames below {reply.safe_below} of the series "
+                    f"{self._opening.name!r} safe, and only those below {self._sent_below} were sent: "
+                    "what it says cannot be relied on"
+                )
             self._answered = True
             self._fruitless = 0
             self.safe_below = max(self.safe_below, reply.safe_below)
