@@ -191,7 +191,7 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
   time_column("encoded", "1970-01-01T00:00:00Z");
   time_column("written", "1970-01-01T00:00:00Z");
   for (const auto& column : columns)
-    layout.columns.push_back({.path = "/entry/metadata/" + column.name,
+    layout.columns.push_back({.path = metadata_column_path(column.name),
                               .type = column.type,
                               .fill = column.text_bytes == 0 && is_floating(column.type) ? fill_value(column.type)
                                                                                          : std::vector<std::byte>{},
@@ -200,6 +200,8 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
 }
 
 }  // namespace
+
+std::string metadata_column_path(const std::string& name) { return "/entry/metadata/" + name; }
 
 std::vector<std::byte> fill_value(ElementType type) {
   std::vector<std::byte> fill(size_of(type), std::byte{0xFF});

@@ -32,6 +32,9 @@ enum class Column : std::uint16_t {
 constexpr std::size_t fixed_columns = 7;
 inline constexpr const char* state_path = "/entry/penstock/frame_state";
 
+/// Where the default layout has the column of what frames bring along under that name.
+std::string metadata_column_path(const std::string& name);
+
 /// How the frames lie in their datasets.
 struct Arrangement {
   std::vector<std::uint64_t> tile_shape;  ///< of a frame in one chunk; empty is the whole frame

@@ -166,8 +166,9 @@ Result<void> RowBatch::write_metadata(const Run& run, std::size_t position, stor
   std::vector<std::byte> values(run.rows.size() * row_bytes);
   for (std::size_t i = 0; i < run.rows.size(); ++i) {
     const auto* value = value_of(run.rows[i]->metadata, position);
-    if (!encode_value(value, column, values.data() + i * row_bytes))
-      remark(column.name, "does not fit the type or the length of its first value everywhere");
+    if (encode_value(value, column, values.data() + i * row_bytes)) continue;
+    ++unfitting_[position];
+    remark(column.name, "does not fit the type or the length of its first value everywhere");
   }
   return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, run.place, values);
 }

@@ -100,12 +100,18 @@ class RowBatch {
 
   explicit RowBatch(std::vector<MetaColumn> columns, States states = States::written, Remark remark = {},
                     Places places = Places::none)
-      : columns_(std::move(columns)), states_(states), remark_(std::move(remark)), places_(places) {}
+      : columns_(std::move(columns)),
+        states_(states),
+        remark_(std::move(remark)),
+        places_(places),
+        unfitting_(columns_.size()) {}
 
   void add(Row row) { rows_.push_back(std::move(row)); }
   std::size_t size() const { return rows_.size(); }
   /// Writes what was gathered and forgets it, also on an error.
   Result<void> write(store::RowWriter& out);
+  /// Of each column, values that were written and are not as they were told.
+  const std::vector<std::uint64_t>& unfitting() const { return unfitting_; }
 
  private:
   using Rows = std::vector<const Row*>;
@@ -130,6 +136,7 @@ class RowBatch {
   const Remark remark_;
   const Places places_;
   std::set<std::string> remarked_;
+  std::vector<std::uint64_t> unfitting_;  ///< by column
   std::vector<Row> rows_;
 };
 

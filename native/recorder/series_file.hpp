@@ -38,15 +38,16 @@ constexpr std::uint64_t chunks_max = (std::uint64_t{1} << 32) - 2;
 
 /// Why a series came to its end.
 enum class EndedBy : std::uint8_t {
-  message,  ///< its source said so
-  count,    ///< every announced frame was there, and its source did not say so
-  silence,  ///< no frame came for Config::end_after_s
-  command,  ///< somebody told the recorder
-  room,     ///< another series needed its place
-  stop,     ///< the recorder was stopped
+  message,    ///< its source said so
+  new_start,  ///< its source began another series, and had not said so
+  count,      ///< every announced frame was there, and its source did not say so
+  silence,    ///< no frame came for Config::end_after_s
+  command,    ///< somebody told the recorder
+  room,       ///< another series needed its place
+  stop,       ///< the recorder was stopped
 };
 constexpr std::string_view name(EndedBy why) {
-  constexpr std::string_view names[] = {"message", "count", "silence", "command", "room", "stop"};
+  constexpr std::string_view names[] = {"message", "new_start", "count", "silence", "command", "room", "stop"};
   return names[static_cast<std::size_t>(why)];
 }
 
@@ -260,6 +261,8 @@ class SeriesFile final : private store::Listener {
   std::uint64_t missing() const;
   void add_elements(store::FinalValues& values, std::uint64_t frames) const;
   void add_whole_maps(std::vector<store::ValueNode>& values) const;
+  std::vector<std::uint64_t> unfitting() const;
+  std::vector<std::pair<std::string, store::Attribute>> attributes_of_rows() const;
   void settle(std::uint64_t frames);
   void fail(const Error& why);
   void release_task();
@@ -325,7 +328,7 @@ class SeriesFile final : private store::Listener {
   std::atomic<EndedBy> ended_by_{EndedBy::stop};
   std::atomic<bool> waits_{true};
 
-  // The indexer's thread only.
+  // The indexer's thread only, and whoever comes after it.
   std::unique_ptr<RowBatch> batch_;
   std::vector<FrameNumber> whole_elsewhere_;  ///< whose state is still to be written
   PartialFrames partial_;                     ///< the lead's, in a team
@@ -342,6 +345,7 @@ class SeriesFile final : private store::Listener {
   Histogram latency_;
   std::uint64_t images_written_ = 0;  ///< parts of frames
   std::uint64_t stored_bytes_ = 0;
+  std::vector<std::uint64_t> unfitting_elsewhere_;  ///< by column, of the other ranks
 };
 
 }  // namespace penstock::recorder

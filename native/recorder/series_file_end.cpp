@@ -178,6 +178,7 @@ store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   }
   values.values.push_back({"/entry/penstock/ended_by", std::string(name(ended_by())), {}});
   values.attributes.emplace_back(state_path, store::Attribute{"filled", store::scalar(filled())});
+  values.of_rows = [this] { return attributes_of_rows(); };
   if (has_elements()) {
     add_whole_maps(values.values);
     add_elements(values, frames);
@@ -186,6 +187,27 @@ store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   auto known = edges();
   if (frames_before_ > 0) known.first.reset();  // the file has had it
   return config_.layout->apply(std::move(values), layout(store::Placement::log), series_, columns_, known);
+}
+
+/// Of each column of metadata, here and elsewhere.
+std::vector<std::uint64_t> SeriesFile::unfitting() const {
+  auto counts = batch_ ? batch_->unfitting() : std::vector<std::uint64_t>();
+  std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < std::min(counts.size(), unfitting_elsewhere_.size()); ++i)
+    counts[i] += unfitting_elsewhere_[i];
+  return counts;
+}
+
+/// What reads as 0 or is cut short looks like any other value: its column says that there are such.
+std::vector<std::pair<std::string, store::Attribute>> SeriesFile::attributes_of_rows() const {
+  const auto counts = unfitting();
+  const auto paths = config_.layout ? config_.layout->column_paths(columns_) : std::vector<std::string>();
+  std::vector<std::pair<std::string, store::Attribute>> attributes;
+  for (std::size_t i = 0; i < std::min(counts.size(), columns_.size()); ++i)
+    if (counts[i] > 0)
+      attributes.emplace_back(config_.layout ? paths[i] : metadata_column_path(columns_[i].name),
+                              store::Attribute{"unfitting", store::scalar(counts[i])});
+  return attributes;
 }
 
 /// Received is an element with all of its channels; of the others each channel counts.

@@ -96,6 +96,7 @@ nlohmann::json SeriesFile::part() const {
           {"sync_ns", found.store.sync_ns},
           {"latency", found.latency.values()},
           {"edges", to_json(edges())},
+          {"unfitting", batch_ ? batch_->unfitting() : std::vector<std::uint64_t>()},
           {"problem", problem()}};
 }
 
@@ -122,7 +123,10 @@ void SeriesFile::add_part(const nlohmann::json& part) {
     std::lock_guard lock(edges_mutex_);
     edges_.merge(edges_from(part.value("edges", nlohmann::json())));
   }
+  const auto unfitting = part.value("unfitting", std::vector<std::uint64_t>());
   std::lock_guard lock(mutex_);
+  unfitting_elsewhere_.resize(std::max(unfitting_elsewhere_.size(), unfitting.size()));
+  for (std::size_t i = 0; i < unfitting.size(); ++i) unfitting_elsewhere_[i] += unfitting[i];
   latency_.merge(part.value("latency", std::vector<std::uint64_t>()));
 }
 

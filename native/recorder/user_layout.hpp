@@ -103,10 +103,11 @@ class UserLayout {
                            const std::vector<MetaColumn>& columns, const EdgeValues& edges) const;
   /// The frames' value that a column at `path` has; nothing where it has none. (The inverse of where apply() puts it.)
   std::optional<std::string> metadata_at(const std::string& path) const;
+  /// Where each of the columns is.
+  std::vector<std::string> column_paths(const std::vector<MetaColumn>& columns) const;
 
  private:
   std::string metadata_path(const std::string& name) const;
-  std::vector<std::string> column_paths(const std::vector<MetaColumn>& columns) const;
   std::vector<store::LinkNode> links(const std::function<std::string(const std::string&)>& place) const;
 
   std::string name_;

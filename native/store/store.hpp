@@ -158,6 +158,8 @@ struct FinalValues {
   /// The first dimension of datasets and columns grows to this at least (frames that never came
   /// read as fill); of a scan's datasets to the scan's own length.
   std::uint64_t frames = 0;
+  /// Attributes that tell of the rows: asked for when the listener has put its last ones, on the caller's thread.
+  std::function<std::vector<std::pair<std::string, Attribute>>()> of_rows = {};
 };
 
 /// One file that several processes (ranks) write to: rank 0, the lead, creates it and has the index; the

@@ -19,6 +19,7 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
+from plain_client import ACK, CLOSED, END, IMAGE, RESUME, Client, image_fields
 from ports import free_ports
 
 from penstock.programs.locate import find_program
@@ -377,3 +378,28 @@ def test_each_rank_serves_metrics_of_what_it_did(job: Callable[..., Job], run: R
         assert all(each), "both ranks had frames"
         assert sum(each) == of_series
     assert recorder.stop() == 0
+
+
+def test_values_that_do_not_fit_are_counted_on_every_rank(tmp_path: Path) -> None:
+    """Whole numbers first, and halves on both ranks after that."""
+    job = Job(tmp_path, 2, "--mpi", "openmpi", "--threads", "1", "--pool", "256MiB")
+    shape = (4, 6)
+    try:
+        with Client(f"127.0.0.1:{job.ports[0]}") as lead, Client(f"127.0.0.1:{job.ports[1]}") as other:
+            lead.start("s", 9, shape)
+            other.start("s", 9, shape, RESUME)
+            for number in range(9):
+                client = lead if number % 3 == 0 else other
+                told = {"user_data": {"dose": number if number == 0 else number + 0.5}}
+                fields = image_fields(1, "s", number, list(shape), 48) | told
+                client.send(IMAGE, fields, bytes(48))
+                while number == 0 and client.until(ACK)["safe_below"] < 1:
+                    pass
+            for client in (lead, other):
+                client.send(END, {"type": "end", "series_id": 1, "series_unique_id": "s"})
+            assert [client.until(CLOSED)["problem"] for client in (lead, other)] == [None, None]
+        assert job.until("series_end")["frames_received"] == 9
+    finally:
+        job.close()
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["/entry/metadata/dose"].attrs["unfitting"] == 8

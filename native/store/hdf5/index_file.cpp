@@ -356,6 +356,9 @@ class IndexFileOfHdf5 final : public IndexFile {
     for (const auto& link : values.links) PEN_TRY(replace_link(file_.get(), link));
     for (const auto& [path, attribute] : values.attributes)
       PEN_TRY(write_attributes(file_.get(), path, std::span(&attribute, 1)));
+    if (!values.of_rows) return {};
+    for (const auto& [path, attribute] : values.of_rows())
+      PEN_TRY(write_attributes(file_.get(), path, std::span(&attribute, 1)));
     return {};
   }
 

@@ -1,6 +1,7 @@
 """What is in an HDF5 file, in a screenful."""
 
 import bisect
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ class FileInfo(BaseModel):
     members: Members | None = None
     entries: list[str] = []
     ledger: dict[str, int] = {}
+    unfitting: dict[str, int] = {}  # by column: values that are not in it as they were told
     timing: list[Percentiles] = []
     tree: list[str] = []
     missing: list[str] = []
@@ -225,6 +227,7 @@ def _account(file: h5py.File, info: FileInfo) -> None:
             info.ledger[name] = count
     if not info.ledger:
         info.missing.append(_UNFINISHED_LEDGER)
+    info.unfitting = _unfitting(file)
     info.timing = stage_percentiles(file)
     if not info.timing:
         info.missing.append("timing: no frame has its times yet")
@@ -254,3 +257,17 @@ def tree_of(file: h5py.File) -> list[str]:
     shown = [label for parts, label in lines if len(parts) <= depth]
     hidden = len(lines) - min(len(shown), _TREE_LINES_MAX)
     return shown[:_TREE_LINES_MAX] + ([f"… and {hidden} more"] if hidden else [])
+
+
+def _unfitting(file: h5py.File) -> dict[str, int]:
+    """Columns may be anywhere, as the layout says."""
+    found: dict[str, int] = {}
+
+    def look(name: str, item: Any) -> None:
+        count = attribute_of(item, "unfitting")
+        if isinstance(item, h5py.Dataset) and isinstance(count, int):
+            found[f"/{name}"] = count
+
+    with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError):  # of damaged files
+        file.visititems(look)
+    return found

@@ -133,6 +133,7 @@ TEST(RowBatch, NumbersThatDoNotFitTheirColumnAreNotTold) {
   EXPECT_EQ(column(0), (std::vector<std::uint64_t>{0, 0, 0, 0, 0, static_cast<std::uint64_t>(-5), 0}));
   EXPECT_EQ(column(1), (std::vector<std::uint64_t>{0, 0, 0, std::uint64_t{1} << 63,
                                                    std::numeric_limits<std::uint64_t>::max(), 0, 0}));
+  EXPECT_EQ(batch.unfitting(), (std::vector<std::uint64_t>{6, 5})) << "a count for each column";
 }
 
 TEST(RowBatch, WhatIsNotStoredIsRemarkedOnceForEachName) {
