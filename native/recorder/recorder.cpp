@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/threads.hpp"
 #include "recorder/file_name.hpp"
+#include "recorder/possible.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -193,6 +194,8 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   const auto frames = series.frames;
   PEN_TRY(claim(unique_id, series.element, series.source));
   decode_maps(series, 0);
+  for (const auto& remark : set_aside_impossible(series))
+    reject("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
   // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
   auto file = make_file(std::move(series), path, answered);
   PEN_TRY(settle(unique_id, file));

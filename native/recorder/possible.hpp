@@ -1,0 +1,16 @@
+/// What a start message tells of the beam and the detector, and cannot be.
+#pragma once
+
+#include <vector>
+
+#include "base/result.hpp"
+#include "frame/series.hpp"
+
+namespace penstock::recorder {
+
+/// Moves values that are impossible (no number, a pixel of no size, a negative time) from where a reader would take
+/// them for true to those that are only kept, as FIELD_as_told in Series::unknown. An error for each names the field
+/// and the value. The series is good without them: its frames would not come again.
+std::vector<Error> set_aside_impossible(Series& series);
+
+}  // namespace penstock::recorder
