@@ -47,6 +47,7 @@ from penstock.model.load import (
 from penstock.model.network import NetworkServerWorkload, NetworkWorkload
 from penstock.model.plans import (
     ChunkPlan,
+    ElementPlan,
     FilesPlan,
     MachinePlan,
     NexusPlan,
@@ -177,6 +178,7 @@ def configuration_page() -> str:
     for title, model in (
         ("A source of kind tcp", TcpSource),
         ("A source of kind zmq", ZmqSource),
+        ("The element of a source of kind zmq", ElementPlan),
         ("A source of kind pva", PvaSource),
         ("files", FilesPlan),
         ("codec", Codec),

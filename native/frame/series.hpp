@@ -32,6 +32,7 @@ struct ElementPlace {
   std::uint32_t number = 0;  ///< of this one, row by row from 0
 
   std::uint32_t count() const { return rows * columns; }
+  bool operator==(const ElementPlace&) const = default;
 };
 constexpr std::uint32_t elements_max = 32;
 
@@ -49,7 +50,7 @@ struct Series {
   std::uint64_t frames = 0;             ///< announced; 0 means open-ended
   std::vector<std::string> channels;    ///< at least one once parsed
   ArraySpec frame;                      ///< [rows, columns] and type, of one channel, and of one element
-  std::optional<ElementPlace> element;  ///< as user_data tells it
+  std::optional<ElementPlace> element;  ///< as user_data or the source's configuration tells it
   bool resumed = false;                 ///< its sender has begun it before; what is there must not be replaced
   /// Whom it came from, where that sends one series after the other and hears nothing of what becomes of them; empty:
   /// not told. Several may deal the frames of one series.
@@ -94,6 +95,7 @@ struct SeriesEnd {
   bool by_all = true;                         ///< false while other clients of the source have not ended it
   std::optional<std::uint32_t> element = {};  ///< which one's stream ends, where they have several
   std::string source = {};                    ///< as in Series
+  bool by_start = false;                      ///< not said: its source has begun another series
 };
 
 }  // namespace penstock

@@ -54,6 +54,7 @@ Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config
   options.endpoint = config.endpoint;
   options.bind = config.bind;
   options.alone = alone;
+  options.element = config.element;
   options.limits.frame_bytes_max = frame_bytes_max;
   return stream::make_zmq_source(options);
 }

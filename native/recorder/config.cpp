@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "stream/element.hpp"
+
 namespace penstock::recorder {
 namespace {
 
@@ -101,6 +103,16 @@ class Fields {
   std::set<std::string> asked_;
 };
 
+Result<ElementPlace> element_from(const json& object, const std::string& where) {
+  PEN_ASSIGN(auto fields, Fields::of(object, where));
+  fields.find("grid");
+  fields.find("number");
+  PEN_TRY(fields.refuse_others());
+  auto place = stream::element_from(object, where);
+  if (!place.ok()) return make_error(Errc::invalid_argument, "{}", place.error().message());
+  return place;
+}
+
 Result<SourceConfig> source_from(const json& object, std::size_t position) {
   SourceConfig source;
   PEN_ASSIGN(auto fields, Fields::of(object, fmt::format("sources[{}]", position)));
@@ -117,9 +129,44 @@ Result<SourceConfig> source_from(const json& object, std::size_t position) {
     if (source.endpoint.empty())
       return make_error(Errc::invalid_argument, "sources[{}].endpoint is missing; for example tcp://127.0.0.1:31001",
                         position);
+    if (const auto* element = fields.find("element"); element != nullptr) {
+      PEN_ASSIGN(source.element, element_from(*element, fmt::format("sources[{}].element", position)));
+    }
   }
   PEN_TRY(fields.refuse_others());
   return source;
+}
+
+/// Each element has a place of its own in one grid.
+Result<void> check_elements(const std::vector<SourceConfig>& sources) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i].element) continue;
+    const auto& element = *sources[i].element;
+    for (std::size_t before = 0; before < i; ++before) {
+      if (!sources[before].element) continue;
+      const auto& other = *sources[before].element;
+      if (element.rows != other.rows || element.columns != other.columns)
+        return make_error(Errc::invalid_argument,
+                          "sources[{}].element.grid is [{}, {}], that of sources[{}] is [{}, {}]; the elements of a "
+                          "detector have one grid",
+                          i, element.rows, element.columns, before, other.rows, other.columns);
+      if (element.number == other.number)
+        return make_error(Errc::invalid_argument,
+                          "sources[{}].element.number is {}, which sources[{}] has; each element comes from one source",
+                          i, element.number, before);
+      if (sources[i].endpoint == sources[before].endpoint)
+        return make_error(Errc::invalid_argument,
+                          "sources[{}].endpoint is {}, which sources[{}] has for another element; each element has an "
+                          "endpoint of its own",
+                          i, sources[i].endpoint, before);
+    }
+  }
+  return {};
+}
+
+bool has_elements(const Config& config) {
+  return std::any_of(config.sources.begin(), config.sources.end(),
+                     [](const auto& source) { return source.element && source.element->count() > 1; });
 }
 
 Result<FilesConfig> files_from(const json& object) {
@@ -396,6 +443,7 @@ Result<Config> Config::from_json(const json& plan) {
   }
   if (config.sources.empty())
     return make_error(Errc::invalid_argument, "plan.sources is empty; for example [{{\"kind\": \"tcp\"}}]");
+  PEN_TRY(check_elements(config.sources));
   if (const auto* files = fields.find("files"); files != nullptr) {
     PEN_ASSIGN(config.files, files_from(*files));
   }
@@ -428,7 +476,7 @@ Result<Config> Config::from_json(const json& plan) {
   PEN_TRY(fields.flag("overwrite", config.store.overwrite));
   PEN_TRY(fields.flag("resume", config.resume));
   PEN_TRY(check_resume(config));
-  PEN_TRY(config.check_chunks(!config.chunk.shape.empty(), static_cast<bool>(config.scan)));
+  PEN_TRY(config.check_chunks(!config.chunk.shape.empty() || has_elements(config), static_cast<bool>(config.scan)));
   PEN_TRY(check_gathering(config));
   PEN_TRY(fields.integer("threads", config.threads, 1, 1024));
   PEN_TRY(fields.integer("pool_bytes", config.pool_bytes, 64 * mebibyte, std::uint64_t{1} << 44));
@@ -472,9 +520,12 @@ Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {
       PEN_ASSIGN(source.port, port_of_rank(source.port, rank, ranks));
     }
     const auto at = source.endpoint.find(place);
-    if (at != std::string::npos)
-      source.endpoint.replace(at, place.size(), std::to_string(rank));
-    else if (source.bind && ranks > 1)
+    if (at != std::string::npos) source.endpoint.replace(at, place.size(), std::to_string(rank));
+    if (source.element && source.element->count() > 1 && ranks > 1)
+      return make_error(Errc::invalid_argument,
+                        "the source {} has an element, and the recorder {} ranks; elements over ZeroMQ need one rank",
+                        source.endpoint, ranks);
+    if (at == std::string::npos && source.bind && ranks > 1)
       return make_error(Errc::invalid_argument,
                         "endpoint is {}; {} ranks cannot all bind it: put {{rank}} where the number of the rank goes",
                         source.endpoint, ranks);

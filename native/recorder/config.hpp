@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "codec/codec.hpp"
+#include "frame/series.hpp"
 #include "recorder/nexus_names.hpp"
 #include "recorder/scan.hpp"
 #include "recorder/user_layout.hpp"
@@ -25,6 +26,8 @@ struct SourceConfig {
   std::optional<std::string> token;  ///< tcp: required beyond loopback
   std::string endpoint;              ///< zmq
   bool bind = false;                 ///< zmq: bind instead of connect
+  /// zmq: the element of a detector whose stream comes from here, and need not say so itself.
+  std::optional<ElementPlace> element = {};
 };
 
 /// A filter plug-in in place of an encoding.

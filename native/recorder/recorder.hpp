@@ -137,7 +137,7 @@ class Recorder final : public FrameSink {
   bool note_source(const std::string& unique_id, const std::string& source, const std::optional<ElementPlace>& element,
                    unsigned rank = job::lead);
   void end_others_of(const std::string& source, const std::string& unique_id, unsigned rank);
-  void end_open(Open& open, unsigned rank, const SeriesEnd& end, bool at_once = true);
+  void end_open(Open& open, unsigned rank, const SeriesEnd& end);
   void tell_if_busy(std::int64_t now_ns);
 
   Result<nlohmann::json> answer(unsigned from, const nlohmann::json& question);

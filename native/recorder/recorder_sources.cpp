@@ -92,14 +92,15 @@ void Recorder::end_others_of(const std::string& source, const std::string& uniqu
     if (id == unique_id || began == open.sources_began.end() || open.sources_ended.contains(source)) continue;
     spdlog::warn("{}: {} begins series \"{}\" and has not ended this one, which is taken for ended", open.file->path(),
                  source, unique_id);
-    end_open(open, rank, {.id = 0, .unique_id = id, .by_all = true, .element = began->second, .source = source}, false);
+    end_open(open, rank,
+             {.id = 0, .unique_id = id, .by_all = true, .element = began->second, .source = source, .by_start = true});
   }
 }
 
 /// With mutex_ held. Of elements each has to end, whoever sends it: one may not even have begun. An end that names none
 /// is of a stream that has not begun either. Of several pushers each that began has to end, and one that has not begun
 /// may be late.
-void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end, bool at_once) {
+void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end) {
   bool by_all = end.by_all;
   if (!end.source.empty()) open.sources_ended.insert(end.source);
   if (open.file->has_elements()) {
@@ -116,9 +117,10 @@ void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end, bool at
   // What a pusher sent before its end has come before it; of others nothing is known but the end itself.
   const bool nothing_overtakes = end.source.empty() ? has_one_source() : team_.ranks() == 1;
   const bool alone_and_open_ended =
-      by_all && nothing_overtakes && open.file->series().frames == 0 && at_once && !others_may_follow;
+      by_all && nothing_overtakes && open.file->series().frames == 0 && !end.by_start && !others_may_follow;
   const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
-  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all, EndedBy::message);
+  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all,
+                        end.by_start ? EndedBy::new_start : EndedBy::message);
   changed_.notify_all();
 }
 

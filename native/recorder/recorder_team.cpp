@@ -47,6 +47,7 @@ SeriesEnd end_in(const json& notice) {
   if (const auto element = notice.find("element"); element != notice.end() && element->is_number_unsigned())
     end.element = element->get<std::uint32_t>();
   end.source = notice.value("source", std::string());
+  end.by_start = notice.value("by_start", false);
   return end;
 }
 
@@ -71,6 +72,7 @@ nlohmann::json notice_end(const SeriesEnd& end) {
   json notice{{"tell", "end"}, {"series_unique_id", end.unique_id}, {"by_all", end.by_all}};
   if (end.element) notice["element"] = *end.element;
   if (!end.source.empty()) notice["source"] = end.source;
+  if (end.by_start) notice["by_start"] = true;
   return notice;
 }
 

@@ -1,6 +1,7 @@
 /// Which of a detector's elements a stream is of, as its start message's user_data tells (docs/reference/stream-v2.md).
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace penstock::stream {
 /// Of the object penstock.element in `user_data_json`: {"grid": [rows, columns], "number": n}. Nothing where there is
 /// none, also where user_data is something else. `malformed` names the field and the value.
 Result<std::optional<ElementPlace>> element_in(const std::optional<std::string>& user_data_json);
+
+/// Of {"grid": [rows, columns], "number": n}. `where` names the object in errors.
+Result<ElementPlace> element_from(const nlohmann::json& object, const std::string& where);
 
 /// `user_data_json` with the element in it; other values stay.
 std::string with_element(const std::optional<std::string>& user_data_json, const ElementPlace& element);

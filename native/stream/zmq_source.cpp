@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "base/threads.hpp"
 #include "stream/delivery.hpp"
@@ -18,13 +19,27 @@ using namespace std::chrono_literals;
 
 constexpr int receive_timeout_ms = 100;
 constexpr std::uint64_t head_bytes_max = 64 << 10;  ///< of a message besides its pixels
-constexpr std::size_t series_max = 64;              ///< whose channels are remembered
+constexpr std::size_t series_max = 64;              ///< that are remembered
 
 /// A received message, counted against the pool as long as a frame points into it.
 struct Held {
   std::shared_ptr<const void> reservation;  // given back after the message is freed
   ZmqMessage message;
 };
+
+/// A series as it came here.
+struct Stream {
+  std::vector<std::string> channels;
+  std::optional<std::uint32_t> element;  ///< of the detector, where the series has several
+  std::string arm_date;
+  bool begun = false;    ///< by a start from here that was taken, and not elsewhere alone
+  bool ended = false;    ///< by an end from here
+  bool refused = false;  ///< what comes now is of a start that was refused
+};
+
+std::string shown(const ElementPlace& place) {
+  return fmt::format("element {} of [{}, {}]", place.number, place.rows, place.columns);
+}
 
 class ZmqSource : public Source {
  public:
@@ -97,8 +112,7 @@ class ZmqSource : public Source {
       if (!reserve(*held, sink)) continue;
       const auto outcome = deliver(held, sink);
       if (outcome.ok()) continue;
-      account(held->message.bytes(), Fate::damaged, options_.limits, sink,
-              [this](const std::string& unique_id) { return element_of(unique_id); });
+      account_for(held->message.bytes(), Fate::damaged, sink);
       sink.reject(address_, outcome.error());
     }
   }
@@ -122,6 +136,12 @@ class ZmqSource : public Source {
     if (more) return;  // stopping
     const bool known = is_v1(parts.front().bytes());
     const bool whole = parts.size() == count;
+    if (known && options_.element && options_.element->count() > 1)
+      return sink.reject(address_, make_error(Errc::unsupported,
+                                              "Stream V1 (format: legacy), and the source is {} of a detector: its "
+                                              "series have no name that the other elements would know; set the "
+                                              "detector's stream format to cbor",
+                                              shown(*options_.element)));
     if (known && options_.alone && whole) return v1_.take(std::move(parts), sink, address_);
     if (!known)
       sink.reject(address_, make_error(Errc::unsupported,
@@ -149,7 +169,7 @@ class ZmqSource : public Source {
         return true;
       }
       const bool hopeless = reserved.error().code() != Errc::timed_out;
-      if (!waits || hopeless) account(held.message.bytes(), Fate::dropped, options_.limits, sink);
+      if (!waits || hopeless) account_for(held.message.bytes(), Fate::dropped, sink);
       if (!waits && !hopeless) return false;
       if (hopeless || stopping_) {
         sink.reject(address_, reserved.error());
@@ -158,63 +178,140 @@ class ZmqSource : public Source {
     }
   }
 
+  /// An image that is lost goes into the ledger of its series, unless it is of another one that was refused.
+  void account_for(Bytes message, Fate fate, FrameSink& sink) const {
+    const auto image = name_of_image(message, options_.limits);
+    if (image && is_refused(image->series_unique_id)) return;
+    account(message, fate, options_.limits, sink,
+            [this](const std::string& unique_id) { return element_of(unique_id); });
+  }
+
   Result<void> deliver(const std::shared_ptr<Held>& held, FrameSink& sink) {
     PEN_ASSIGN(auto message, parse_message(held->message.bytes(), options_.limits));
-    if (auto* image = std::get_if<ImageMessage>(&message)) {
-      auto known = channels_.find(image->series_unique_id);
-      if (known == channels_.end())
-        if (auto elsewhere = sink.channels(image->series_unique_id)) {
-          remember(image->series_unique_id, std::move(*elsewhere));
-          known = channels_.find(image->series_unique_id);
-        }
-      const auto element = element_of(image->series_unique_id);
-      PEN_ASSIGN(auto frames, frames_of(std::move(*image), known == channels_.end() ? nullptr : &known->second, held));
-      for (auto& frame : frames) frame.element = element;
-      // The sender cannot be told.
-      for (auto& frame : frames)
-        if (auto taken = sink.put(std::move(frame)); !taken.ok()) sink.reject(address_, taken.error());
-    } else if (auto* series = std::get_if<Series>(&message)) {
-      auto unique_id = series->unique_id;
-      auto channels = series->channels;
-      const auto element = series->element;
-      // Whoever connects to us may be one of many.
-      if (!options_.bind) series->source = address_;
-      if (const auto before = element_of(unique_id); before && element && *before != element->number) {
-        sink.reject(address_,
-                    make_error(Errc::out_of_order,
-                               "this stream is of element {} of series \"{}\"; element {} needs one of its own",
-                               *before, unique_id, element->number));
-        return {};
+    if (auto* image = std::get_if<ImageMessage>(&message)) return take_image(std::move(*image), held, sink);
+    if (auto* series = std::get_if<Series>(&message)) return take_start(std::move(*series), sink);
+    take_end(std::get<SeriesEnd>(std::move(message)), sink);
+    return {};
+  }
+
+  Result<void> take_image(ImageMessage image, const std::shared_ptr<Held>& held, FrameSink& sink) {
+    const auto number = image.image_id;
+    if (is_refused(image.series_unique_id)) {
+      sink.reject(address_, make_error(Errc::refused, "image {} is of series \"{}\", whose start was refused", number,
+                                       image.series_unique_id));
+      return {};
+    }
+    auto known = streams_.find(image.series_unique_id);
+    if (known == streams_.end())
+      if (auto elsewhere = sink.channels(image.series_unique_id)) {
+        Stream stream;
+        stream.channels = std::move(*elsewhere);
+        remember(image.series_unique_id, std::move(stream));
+        known = streams_.find(image.series_unique_id);
       }
-      // A refused start must not change what frames are taken for.
-      if (auto taken = sink.begin(std::move(*series), nullptr); taken.ok())
-        remember(unique_id, std::move(channels), element);
-      else
-        sink.reject(address_, taken.error());
-    } else {
-      auto& end = std::get<SeriesEnd>(message);
-      end.element = element_of(end.unique_id);
-      elements_.erase(end.unique_id);
-      if (!options_.bind) end.source = address_;
-      if (auto taken = sink.end(end); !taken.ok()) sink.reject(address_, taken.error());
+    const auto element = element_of(image.series_unique_id);
+    PEN_ASSIGN(auto frames,
+               frames_of(std::move(image), known == streams_.end() ? nullptr : &known->second.channels, held));
+    // The sender cannot be told.
+    for (auto& frame : frames) {
+      frame.element = element;
+      if (auto taken = sink.put(std::move(frame)); !taken.ok()) sink.reject(address_, taken.error());
     }
     return {};
   }
 
-  std::optional<std::uint32_t> element_of(const std::string& unique_id) const {
-    const auto found = elements_.find(unique_id);
-    return found == elements_.end() ? std::nullopt : std::optional(found->second);
+  Result<void> take_start(Series series, FrameSink& sink) {
+    const auto unique_id = series.unique_id;
+    if (auto settled = settle_element(series); !settled.ok()) {
+      refuse(unique_id, sink);
+      return settled;
+    }
+    const auto known = streams_.find(unique_id);
+    if (known != streams_.end() && !known->second.ended && known->second.element && series.element &&
+        *known->second.element != series.element->number)
+      return make_error(Errc::out_of_order,
+                        "this stream is of element {} of series \"{}\"; element {} needs one of its own",
+                        *known->second.element, unique_id, series.element->number);
+    // Whoever connects to us may be one of many.
+    if (!options_.bind) series.source = address_;
+    Stream stream;
+    stream.channels = series.channels;
+    if (series.element) stream.element = series.element->number;
+    stream.arm_date = series.arm_date;
+    stream.begun = true;
+    auto taken = sink.begin(std::move(series), nullptr);
+    // A refused start does not change what frames are taken for, unless it shows that they are of another series.
+    if (taken.ok())
+      remember(unique_id, std::move(stream));
+    else if (known != streams_.end() && is_another(known->second, stream))
+      give_up(unique_id, known->second, sink);
+    return taken;
   }
 
-  void remember(const std::string& unique_id, std::vector<std::string> channels,
-                const std::optional<ElementPlace>& element = std::nullopt) {
-    if (!channels_.contains(unique_id)) order_.push_back(unique_id);
-    channels_[unique_id] = std::move(channels);
-    elements_.erase(unique_id);
-    if (element) elements_.emplace(unique_id, element->number);
+  /// Another series came under its name, and was refused: this one has had its last frame.
+  void give_up(const std::string& unique_id, Stream& before, FrameSink& sink) {
+    before.refused = true;
+    if (std::exchange(before.ended, true) || !before.begun) return;
+    SeriesEnd end;
+    end.unique_id = unique_id;
+    end.element = before.element;
+    end.source = address_;
+    end.by_start = true;
+    if (auto taken = sink.end(end); !taken.ok()) sink.reject(address_, taken.error());
+  }
+
+  void take_end(SeriesEnd end, FrameSink& sink) {
+    end.element = element_of(end.unique_id);
+    if (const auto known = streams_.find(end.unique_id); known != streams_.end()) {
+      if (known->second.refused) return;  // the end of what was refused
+      known->second.ended = true;
+    }
+    if (!options_.bind) end.source = address_;
+    if (auto taken = sink.end(end); !taken.ok()) sink.reject(address_, taken.error());
+  }
+
+  /// Whose stream it is, the configuration knows, or the message.
+  Result<void> settle_element(Series& series) const {
+    if (!options_.element) return {};
+    if (series.element && *series.element != *options_.element)
+      return make_error(Errc::mismatch,
+                        "series \"{}\": its start message says {} (user_data.penstock.element), the configuration of "
+                        "this source {}; correct one of them",
+                        series.unique_id, shown(*series.element), shown(*options_.element));
+    series.element = options_.element;
+    return {};
+  }
+
+  /// One sender does not begin a series twice. A start that it repeats is the same series; one behind the end, or of
+  /// another date, is of another one that has the same name. Of those that connect to us each may send its start.
+  bool is_another(const Stream& before, const Stream& now) const {
+    return !options_.bind && before.begun && (before.ended || before.arm_date != now.arm_date);
+  }
+
+  bool is_refused(const std::string& unique_id) const {
+    const auto found = streams_.find(unique_id);
+    return found != streams_.end() && found->second.refused;
+  }
+
+  void refuse(const std::string& unique_id, FrameSink& sink) {
+    if (const auto known = streams_.find(unique_id); known != streams_.end())
+      return give_up(unique_id, known->second, sink);
+    Stream refused;
+    refused.refused = true;
+    remember(unique_id, std::move(refused));
+  }
+
+  std::optional<std::uint32_t> element_of(const std::string& unique_id) const {
+    if (const auto found = streams_.find(unique_id); found != streams_.end() && found->second.element)
+      return found->second.element;
+    return options_.element ? std::optional(options_.element->number) : std::nullopt;
+  }
+
+  void remember(const std::string& unique_id, Stream stream) {
+    if (!streams_.contains(unique_id)) order_.push_back(unique_id);
+    streams_[unique_id] = std::move(stream);
     if (order_.size() <= series_max) return;
-    channels_.erase(order_.front());
-    elements_.erase(order_.front());
+    streams_.erase(order_.front());
     order_.pop_front();
   }
 
@@ -224,9 +321,8 @@ class ZmqSource : public Source {
   ZmqSocket socket_;
   std::atomic<bool> stopping_ = false;
   // the thread's own
-  std::map<std::string, std::vector<std::string>> channels_;
-  std::map<std::string, std::uint32_t> elements_;  // of the detector, where the series has several
-  std::deque<std::string> order_;
+  std::map<std::string, Stream> streams_;
+  std::deque<std::string> order_;  // of their names, the oldest first
   V1Stream v1_;
   std::thread thread_;
 };

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "frame/sink.hpp"
@@ -20,6 +21,9 @@ struct ZmqSourceOptions {
   int messages_max = 2;  ///< that ZeroMQ may hold besides the pool, each at most frame_bytes_max + 64 KiB
   /// Stream V1 needs one recorder: the name that a series gets there no other one could know.
   bool alone = true;
+  /// What comes from here is this element's, whether its start messages say so or not; one that names another is
+  /// refused.
+  std::optional<ElementPlace> element = {};
   MessageLimits limits;
 };
 

@@ -1,6 +1,7 @@
 """Detectors' own streams as they go wrong: several pushers, detectors that start anew, old formats."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import numpy
 import pytest
 import v1_detector as v1
 from conftest import Record, RecordCommand, Recorded
-from detector_stream import SHAPE, frames_of, least_message, multi_dimensional, start_message
+from detector_stream import IDENTITY, SHAPE, frames_of, least_message, multi_dimensional, start_message
 from ports import free_ports
 from pusher import Pusher
 
+from penstock.files.inspect import FileInfo
 from penstock.model.events import Listening, RecorderSeriesEnd, Rejected, SeriesStart
 
 FRAMES = frames_of("uint16")
@@ -107,6 +109,10 @@ def test_a_detector_that_starts_anew_with_its_old_number_overwrites_nothing(
     with Pusher(endpoint) as after:  # ZeroMQ connects again by itself
         after.send(start("after", 1, frames=6), *(image(frame, "after") for frame in range(6)), end("after"))
         ends = [recorder.series_end() for _ in range(2)]
+    assert {item.series_unique_id: item.ended_by for item in ends} == {
+        "before": "new_start",
+        "after": "message",
+    }
     files = {item.series_unique_id: Path(item.file).name for item in ends}
     assert files == {"before": "run1.h5", "after": "run1-2.h5"}
     with h5py.File(tmp_path / "run1.h5") as file:
@@ -306,5 +312,97 @@ def test_arrays_that_frames_bring_along_are_columns_of_their_shape(record: Recor
         assert metadata["counts"].dtype == "uint16"
         assert (metadata["counts"][...][others] == counts[others]).all()
         assert (metadata["counts"][4] == 0).all()
+        assert (metadata["position"].attrs["unfitting"], metadata["counts"].attrs["unfitting"]) == (1, 1)
+        assert "unfitting" not in metadata["list"].attrs
         assert metadata["list"].asstr()[0] == "[1,2]"
         assert metadata["large"].asstr()[0].startswith('"AAAA')
+
+
+@pytest.mark.parametrize("layout", ["nxmx", "raw", "areadetector-default"])
+def test_values_that_do_not_fit_are_counted(
+    record: Record, run: Callable[..., Any], tmp_path: Path, layout: str
+) -> None:
+    """Wherever their columns are: 0 and a text that is cut look like any other value."""
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint, settings=f"{PATIENCE}layout: {layout}\n")
+    with Pusher(endpoint) as pusher:
+        pusher.send(start(frames=6))
+        for number in range(6):
+            told = {"dose": number + (0.5 if number % 2 else 0), "name": "n" * (200 if number == 3 else 5)}
+            pusher.send({**image(number), "user_data": told | {"fine": number}})
+        pusher.send(end())
+        assert recorder.series_end().frames_received == 6
+    info = FileInfo.model_validate_json(run("info", str(tmp_path / "s.h5"), "--json").stdout)
+    assert {path.rsplit("/", 1)[1]: count for path, count in info.unfitting.items()} == {"dose": 3, "name": 1}
+    with h5py.File(tmp_path / "s.h5") as file:
+        for path, count in info.unfitting.items():
+            assert file[path].attrs["unfitting"] == count
+    page = run("info", str(tmp_path / "s.h5")).stdout
+    assert "3 of " in page
+    assert "/dose" in page
+
+
+def test_what_a_start_message_cannot_mean_is_only_kept(record: Record, tmp_path: Path) -> None:
+    """The frames would not come again."""
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    nan = float("nan")
+    wrong = {
+        "pixel_size_x": 0.0,
+        "pixel_size_y": nan,
+        "count_time": -1.0,
+        "incident_wavelength": float("inf"),
+        "detector_translation": [0.0, 0.0, nan],
+        "goniometer": {"omega": {"start": nan, "increment": 0.1}, "phi": {"start": 1.0, "increment": 0.0}},
+    }
+    with Pusher(endpoint) as pusher:
+        pusher.send({**start_message("uint16", 6), **IDENTITY, **wrong})
+        pusher.send(*(image(number) for number in range(6)), end())
+        ended = recorder.series_end()
+    assert (ended.frames_received, ended.problem) == (6, None)
+    told = rejected(recorder)
+    assert [message.split(";")[0] for message in told] == [
+        'series "s": pixel_size_x is 0',
+        'series "s": pixel_size_y is nan',
+        'series "s": incident_wavelength is inf',
+        'series "s": count_time is -1',
+        'series "s": detector_translation is [0, 0, nan]',
+        'series "s": goniometer is nan + 0.1 a frame of axis "omega"',
+    ]
+    with h5py.File(ended.file) as file:
+        detector = file["/entry/instrument/detector"]
+        for name in ("x_pixel_size", "y_pixel_size", "count_time", "distance"):
+            assert name not in detector, name
+        assert detector["frame_time"][()] == 0.01
+        # From the energy, which was told as well.
+        assert file["/entry/instrument/beam/incident_wavelength"][()] == pytest.approx(1.0)
+        assert list(file["/entry/sample/transformations"]) == ["phi", "phi_end", "phi_increment_set"]
+        kept = file["/entry/penstock/start"]
+        assert kept["pixel_size_x_as_told"][()] == 0
+        assert numpy.isnan(kept["pixel_size_y_as_told"][()])
+        assert numpy.isnan(kept["goniometer_as_told/omega/start"][()])
+
+
+def test_a_second_series_of_one_name_spoils_no_ledger(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint, settings="end_timeout_s: 1\n")
+    with Pusher(endpoint) as pusher:
+        # The first lacks a frame, which the second has.
+        pusher.send(start(frames=4), *(image(number) for number in (0, 1, 3)), end())
+        pusher.send(start(frames=4), *(image(number) for number in (2, 3, 0, 1)), end())
+        ended = recorder.series_end()
+    counts = (ended.frames_received, ended.missing, ended.duplicate, ended.late, ended.damaged)
+    assert counts == (3, 1, 0, 0, 0)
+    assert [message for message in rejected(recorder) if "whose start was refused" in message] == [
+        f'image {number} is of series "s", whose start was refused' for number in (2, 3, 0, 1)
+    ]
+    with h5py.File(ended.file) as file:
+        assert list(file["/entry/penstock/frame_state"]) == [1, 1, 0, 1]
+
+
+def test_a_start_that_is_sent_twice_is_one_series(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    with Pusher(endpoint) as pusher:
+        pusher.send(start(frames=3), image(0), start(frames=3), image(1), image(2), end())
+        assert recorder.series_end().frames_received == 3

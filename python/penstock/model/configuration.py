@@ -17,6 +17,7 @@ from penstock.model.plans import (
     MIB,
     ChunkPlan,
     CodecPlan,
+    ElementPlan,
     EncodingPlan,
     FilesPlan,
     LogLevel,
@@ -80,6 +81,11 @@ class ZmqSource(Plan):
     kind: Literal["zmq"]
     endpoint: str = Field(description="for example tcp://127.0.0.1:31001")
     bind: bool = Field(False, description="bind instead of connect; only on loopback, ZeroMQ has no token")
+    element: ElementPlan | None = Field(
+        None,
+        description="of a detector of several elements: the one whose stream this is, where its start message"
+        " does not say so (docs/how-to/record-elements.md)",
+    )
 
     @model_validator(mode="after")
     def _allowed(self) -> Self:
@@ -96,7 +102,7 @@ class ZmqSource(Plan):
         return self
 
     def plan(self, _environment: Mapping[str, str]) -> ZmqSourcePlan:
-        return ZmqSourcePlan(endpoint=self.endpoint, bind=self.bind)
+        return ZmqSourcePlan(endpoint=self.endpoint, bind=self.bind, element=self.element)
 
 
 class PvaSource(PvaSettings):
@@ -197,6 +203,27 @@ class Codec(EncodingPlan):
             for channel, chosen in {"": others, **self.channels}.items()
         ]
         return CodecPlan(encoding="none", level=0, block_bytes=0, filters=filters)
+
+
+def _check_apart(
+    source: ZmqSource, element: ElementPlan, place: int, other: ZmqSource, its: ElementPlan, its_place: int
+) -> None:
+    """Two sources of elements of one detector."""
+    if element.grid != its.grid:
+        raise ValueError(
+            f"sources[{place}].element.grid is {element.grid}, that of sources[{its_place}] is {its.grid};"
+            " the elements of a detector have one grid"
+        )
+    if element.number == its.number:
+        raise ValueError(
+            f"sources[{place}].element.number is {element.number}, which sources[{its_place}] has;"
+            " each element comes from one source"
+        )
+    if source.endpoint == other.endpoint:
+        raise ValueError(
+            f"sources[{place}].endpoint is {source.endpoint}, which sources[{its_place}] has for another"
+            " element; each element has an endpoint of its own"
+        )
 
 
 def _default_sources() -> list[TcpSource | ZmqSource | PvaSource]:
@@ -312,6 +339,18 @@ class Configuration(Plan):
         return self
 
     @model_validator(mode="after")
+    def _one_place_each(self) -> Self:
+        """Of elements."""
+        before: list[tuple[int, ZmqSource, ElementPlan]] = []
+        for place, source in enumerate(self.sources):
+            if not isinstance(source, ZmqSource) or source.element is None:
+                continue
+            for other_place, other, its_element in before:
+                _check_apart(source, source.element, place, other, its_element, other_place)
+            before.append((place, source, source.element))
+        return self
+
+    @model_validator(mode="after")
     def _resumable(self) -> Self:
         if not self.resume:
             return self
@@ -359,14 +398,19 @@ class Configuration(Plan):
     @model_validator(mode="after")
     def _cuttable(self) -> Self:
         gathered = self.chunk.frames > 1
+        elements = any(
+            isinstance(source, ZmqSource) and source.element is not None and source.element.grid != [1, 1]
+            for source in self.sources
+        )
         if gathered and self.scan.axes:
             raise ValueError(
                 f"chunk.frames is {self.chunk.frames} and scan has axes; chunks of several frames are for"
                 " frames one behind the other: leave out one of them"
             )
-        if not self.chunk.shape and not self.scan.axes and not gathered:
+        if not self.chunk.shape and not self.scan.axes and not gathered and not elements:
             return self
         what = f"chunk.frames is {self.chunk.frames}" if gathered else f"chunk.shape is {self.chunk.shape}"
+        what = "a source has an element" if elements else what
         what = "scan has axes" if self.scan.axes else what
         if self.store.placement != "log":
             raise ValueError(

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from penstock.model.units import Size
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
+ELEMENTS_MAX = 32
 
 Encoding = Literal["none", "bslz4", "bszstd", "lz4", "zstd", "deflate"]
 # What Stream V2 has names for.
@@ -221,10 +222,29 @@ class TcpSourcePlan(Plan):
     token: str | None = None
 
 
+class ElementPlan(Plan):
+    """The part of a detector whose stream comes from a source: the elements lie row by row in a grid."""
+
+    grid: list[Annotated[int, Field(ge=1, le=ELEMENTS_MAX)]] = Field(
+        min_length=2, max_length=2, description="[rows, columns], in elements; up to 32 elements"
+    )
+    number: int = Field(ge=0, description="of this one, counted row by row from 0")
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        count = self.grid[0] * self.grid[1]
+        if count > ELEMENTS_MAX:
+            raise ValueError(f"grid is {self.grid}, {count} elements; at most {ELEMENTS_MAX} are possible")
+        if self.number >= count:
+            raise ValueError(f"number is {self.number}; in a grid of {self.grid} it is from 0 to {count - 1}")
+        return self
+
+
 class ZmqSourcePlan(Plan):
     kind: Literal["zmq"] = "zmq"
     endpoint: str
     bind: bool = False
+    element: ElementPlan | None = None
 
 
 class MachinePlan(Plan):

@@ -21,6 +21,7 @@ from penstock.model.units import format_size, human_bytes, human_rate, human_sec
 if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.inspect import FileInfo, FrameData
 
+_COLUMNS_SHOWN = 10
 _PLACES_SHOWN = 3
 _MORE_PLACES = re.compile(r"(?P<count>[0-9]+) more places")
 _LEVEL_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -140,6 +141,10 @@ def info_page(info: "FileInfo") -> RenderableType:
         rows["files"] = info.members.summary
     if info.ledger:
         rows["ledger"] = ", ".join(f"{count} {name}" for name, count in info.ledger.items())
+    if info.unfitting:
+        columns = [f"{count} of {path}" for path, count in info.unfitting.items()]
+        more = f" and of {len(columns) - _COLUMNS_SHOWN} more" if len(columns) > _COLUMNS_SHOWN else ""
+        rows["did not fit"] = "values: " + ", ".join(columns[:_COLUMNS_SHOWN]) + more
     for stage in info.timing:
         p50, p99, worst = (human_seconds(value / 1e3) for value in (stage.p50_ms, stage.p99_ms, stage.max_ms))
         rows[f"time to {stage.stage}" if stage.stage != "total" else "received to written"] = (
@@ -248,6 +253,9 @@ def plan_table(plan: RecorderPlan) -> Table:
             text = f"listen on {source.host}:{source.port}" + (", token required" if source.token else "")
         else:
             text = f"{'bind' if source.bind else 'pull from'} {source.endpoint}"
+            if source.element is not None:
+                rows_columns = " x ".join(map(str, source.element.grid))
+                text += f", element {source.element.number} of {rows_columns}"
         rows[f"source {number + 1}"] = text
     level = f" level {plan.codec.level}" if plan.codec.level else ""
     filters = plan.codec.filters or []

@@ -55,6 +55,28 @@ TEST(Config, ReadsWhereThingsAreAndWhatIsWatched) {
   EXPECT_FALSE(config.for_rank(60000, 60001).ok());
 }
 
+json element(unsigned number, unsigned rows = 2, unsigned columns = 1) {
+  return {{"grid", {rows, columns}}, {"number", number}};
+}
+
+json zmq(const std::string& endpoint, const json& element) {
+  return {{"kind", "zmq"}, {"endpoint", endpoint}, {"element", element}};
+}
+
+TEST(Config, ASourceMayBeOfAnElementOfTheDetector) {
+  auto plan = smallest();
+  plan["sources"] = {zmq("tcp://a:1", element(1)), {{"kind", "tcp"}}, zmq("tcp://b:1", element(0))};
+  const auto config = Config::from_json(plan).value();
+  EXPECT_EQ(config.sources.at(0).element, (ElementPlace{2, 1, 1}));
+  EXPECT_FALSE(config.sources.at(1).element);
+  EXPECT_EQ(config.sources.at(2).element, (ElementPlace{2, 1, 0}));
+  EXPECT_TRUE(config.for_rank(0, 1).ok());
+  const auto ranks = config.for_rank(0, 2);
+  ASSERT_FALSE(ranks.ok());
+  EXPECT_NE(ranks.error().message().find("source tcp://a:1 has an element, and the recorder 2 ranks"),
+            std::string::npos);
+}
+
 /// Each is one mistake; the message must name the field and the value.
 TEST(Config, MistakesAreNamed) {
   struct Mistake {
@@ -85,6 +107,18 @@ TEST(Config, MistakesAreNamed) {
       {"/sources", json::array({{{"kind", "udp"}}}), "kind is \"udp\""},
       {"/sources", json::array({{{"kind", "tcp"}, {"port", 70000}}}), "port is 70000"},
       {"/sources", json::array({{{"kind", "zmq"}}}), "endpoint is missing"},
+      {"/sources", json::array({zmq("tcp://a:1", element(2))}), "sources[0].element.number is 2; from 0 to 1"},
+      {"/sources", json::array({zmq("tcp://a:1", element(0, 33))}), "sources[0].element.grid is [33,1]"},
+      {"/sources", json::array({zmq("tcp://a:1", {{"number", 0}})}), "sources[0].element.grid is null"},
+      {"/sources", json::array({zmq("tcp://a:1", {{"at", 0}})}), "sources[0].element: there is no field \"at\""},
+      {"/sources", json::array({zmq("tcp://a:1", 3)}), "sources[0].element: an object is expected, not 3"},
+      {"/sources", json::array({{{"kind", "tcp"}, {"element", element(0)}}}), "no field \"element\""},
+      {"/sources", json::array({zmq("tcp://a:1", element(1)), zmq("tcp://b:1", element(1))}),
+       "sources[1].element.number is 1, which sources[0] has"},
+      {"/sources", json::array({zmq("tcp://a:1", element(1)), zmq("tcp://b:1", element(0, 1, 2))}),
+       "sources[1].element.grid is [1, 2], that of sources[0] is [2, 1]"},
+      {"/sources", json::array({zmq("tcp://a:1", element(1)), zmq("tcp://a:1", element(0))}),
+       "sources[1].endpoint is tcp://a:1, which sources[0] has"},
       {"/pool_bytes", 10, "pool_bytes is 10"},
       {"/metrics", {{"port", 70000}}, "metrics.port is 70000"},
       {"/metrics", {{"token", "x"}}, "\"token\""},

@@ -69,6 +69,19 @@ class Sources : public RecorderFixture {
     return values;
   }
 
+  std::string ended_by(const std::string& file) const {
+    const hid_t id = H5Fopen((folder_ / file).c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t dataset = H5Dopen2(id, "/entry/penstock/ended_by", H5P_DEFAULT), type = H5Dget_type(dataset);
+    char* words = nullptr;
+    EXPECT_GE(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, static_cast<void*>(&words)), 0);
+    std::string text = words == nullptr ? "" : words;
+    H5free_memory(words);
+    H5Tclose(type);
+    H5Dclose(dataset);
+    H5Fclose(id);
+    return text;
+  }
+
   Config config_;
 };
 
@@ -119,6 +132,8 @@ TEST_F(Sources, AnotherSeriesOfASourceIsTheEndOfTheOneBefore) {
   ASSERT_TRUE(recorder->end(end("tcp://a:1", "after")).ok());
   EXPECT_TRUE(recorder->wait_for_limit(5s));
   recorder->stop();
+  EXPECT_EQ(ended_by("run1.h5"), "new_start");
+  EXPECT_EQ(ended_by("run1-2.h5"), "message");
   EXPECT_EQ(pixels("run1.h5")[0], 1u);
   EXPECT_EQ(pixels("run1.h5")[32], 0xFFFF) << "missing";
   EXPECT_EQ(pixels("run1-2.h5")[64], 3u);

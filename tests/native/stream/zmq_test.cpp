@@ -65,6 +65,68 @@ TEST(Zmq, ARefusedSecondStartIsToldAndChangesNothing) {
   EXPECT_EQ(pair.sink.rejected().front().second.code(), Errc::already_exists);
 }
 
+/// Whatever its frames are numbered, they belong to no series that was there before.
+TEST(Zmq, AnotherSeriesOfTheSameNameBringsNoFrames) {
+  Pair pair;
+  const auto series = sample_series("one", 30, 51);
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  for (const std::uint64_t number : {0, 1, 2}) ASSERT_TRUE(pair.sender->put(sample_frame(series, number)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sink.wait_for_rejected(4));
+  ASSERT_TRUE(pair.sender->begin(sample_series("two", 30, 51)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sink.wait_for_ends(2));
+  EXPECT_EQ(pair.sink.frame_count(), 1u);
+  EXPECT_TRUE(pair.sink.damaged().empty());
+  const auto rejected = pair.sink.rejected();
+  ASSERT_EQ(rejected.size(), 4u);
+  EXPECT_EQ(rejected[1].second.message(), "image 0 is of series \"one\", whose start was refused");
+}
+
+TEST(Zmq, OneThatBeginsAnewOnAnotherDateEndsTheOneBefore) {
+  Pair pair;
+  auto series = sample_series("one", 30, 51);
+  series.arm_date = "2026-11-20T10:00:00Z";
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
+  series.arm_date = "2026-11-20T10:05:00Z";
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 1)).ok());
+  ASSERT_TRUE(pair.sink.wait_for_ends(1));
+  ASSERT_TRUE(pair.sink.wait_for_rejected(2));
+  EXPECT_TRUE(pair.sink.ends().front().by_start);
+  EXPECT_EQ(pair.sink.frame_count(), 1u);
+}
+
+TEST(Zmq, TheConfigurationTellsWhichElementAStreamIsOf) {
+  ZmqSourceOptions options;
+  options.element = ElementPlace{2, 2, 3};
+  Pair pair(options);
+  auto series = sample_series("silent", 30, 51);
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sink.wait_for_ends(1));
+  EXPECT_EQ(pair.sink.series().front().element, options.element);
+  EXPECT_EQ(pair.sink.frames().front().element, 3u);
+  EXPECT_EQ(pair.sink.ends().front().element, 3u);
+
+  series = sample_series("other", 30, 51);
+  series.user_data_json = R"({"penstock":{"element":{"grid":[2,2],"number":1}}})";
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sink.wait_for_rejected(2));
+  EXPECT_EQ(pair.sink.series().size(), 1u);
+  EXPECT_EQ(pair.sink.frame_count(), 1u);
+  const auto why = pair.sink.rejected().front().second.message();
+  EXPECT_NE(why.find("says element 1 of [2, 2]"), std::string::npos) << why;
+  EXPECT_NE(why.find("this source element 3 of [2, 2]"), std::string::npos) << why;
+}
+
 TEST(Zmq, FramesCountAgainstThePool) {
   Pair pair({}, 1'000'000);
   const auto series = sample_series("pool", 300, 512);
