@@ -192,7 +192,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   auto path = *named;
   const auto id = series.id;
   const auto frames = series.frames;
-  PEN_TRY(claim(unique_id, series.element, series.source));
+  PEN_TRY(claim(unique_id, series.element, series.source, series.arm_date));
   decode_maps(series, 0);
   for (const auto& remark : set_aside_impossible(series))
     reject("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
@@ -272,13 +272,14 @@ std::shared_ptr<SeriesFile> Recorder::find_when_open(const std::string& series_u
 
 /// Takes one of the places for open series, until the file is there or could not be made.
 Result<void> Recorder::claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
-                             const std::string& source) {
+                             const std::string& source, const std::string& arm_date) {
   std::unique_lock lock(mutex_);
   if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
   if (closing_names_.contains(unique_id))
     return make_error(Errc::refused, "series \"{}\" is being closed; try again later", unique_id);
-  // Of a pusher that was late with its start, when others had brought everything.
-  if (!source.empty() && whole_names_.contains(unique_id))
+  // Of a pusher that was late with its start, when others had brought everything. Armed anew it is another series.
+  if (const auto whole = whole_names_.find(unique_id);
+      !source.empty() && whole != whole_names_.end() && whole->second == arm_date)
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" is closed already, with all of its frames",
                       unique_id);
   // Another series of the same name begins with elements that were in the one before.
@@ -447,7 +448,7 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
       }
       closed_names_.insert(it->first);
       if (const auto frames = open.file->series().frames; frames > 0 && open.file->stats().ledger.received == frames)
-        whole_names_.insert(it->first);
+        whole_names_[it->first] = open.file->series().arm_date;
       closing_names_.insert(it->first);
       if (closed_elements_.size() >= closed_names_max) closed_elements_.clear();
       closed_elements_.erase(it->first);

@@ -157,7 +157,7 @@ class Recorder final : public FrameSink {
   void note_early(const std::string& unique_id, FrameNumber number);
   void enter_early(const std::string& unique_id, SeriesFile& file);
   Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
-                     const std::string& source = {});
+                     const std::string& source = {}, const std::string& arm_date = {});
   void decode_maps(Series& series, std::uint64_t used_bytes);
   void work(unsigned worker);
   void keep_time();
@@ -193,7 +193,8 @@ class Recorder final : public FrameSink {
   std::set<std::string> opening_;  ///< whose file is being made
   std::set<std::string> close_when_open_;
   std::set<std::string> closed_names_;
-  std::set<std::string> whole_names_;  ///< of closed series that have all the frames they announced
+  /// Of closed series that have all the frames they announced, with the date on which each was armed.
+  std::map<std::string, std::string> whole_names_;
   struct ClosedElements {
     std::set<std::uint32_t> elements;  ///< that took part
     std::int64_t until_ns = 0;         ///< monotonic

@@ -117,8 +117,13 @@ TEST_F(Sources, OneThatIsLateWhenAllFramesAreThereMakesNoFile) {
   const auto late = recorder->begin(series("tcp://b:1", 1), nullptr);
   ASSERT_FALSE(late.ok());
   EXPECT_NE(late.error().message().find("is closed already, with all of its frames"), std::string::npos);
-  recorder->stop();
   EXPECT_FALSE(std::filesystem::exists(folder_ / "s1-2.h5"));
+  auto anew = series("tcp://b:1", 1);
+  anew.arm_date = "2026-11-20T10:00:00Z";
+  EXPECT_TRUE(recorder->begin(std::move(anew), nullptr).ok()) << "another one of that name, which was armed anew";
+  EXPECT_TRUE(recorder->put(frame(0)).ok());
+  recorder->stop();
+  EXPECT_EQ(pixels("s1-2.h5")[0], 1u);
 }
 
 TEST_F(Sources, AnotherSeriesOfASourceIsTheEndOfTheOneBefore) {
