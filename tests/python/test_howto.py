@@ -25,7 +25,7 @@ BLOCK = re.compile(
     r"(?P<not_run><!-- not run: [^\n]*-->\n)?```(?P<kind>console|sh)\n(?P<text>.*?)```", re.DOTALL
 )
 SMALL = "custom --rows 64 --columns 96 --type uint16"
-WAIT_S = 60
+WAIT_S = 120
 
 PRELUDE = """
 set -euo pipefail

@@ -133,7 +133,7 @@ def test_a_target_that_vanishes_between_steps_costs_no_figures(tmp_path: Path) -
             shutil.rmtree(target, ignore_errors=True)
         shown, log = process.communicate(timeout=120)
     assert "Traceback" not in log
-    assert process.returncode == 1
+    assert process.returncode in (1, 3)  # between two steps, or within one
     assert "INCOMPLETE" in shown
     verdict = valid_verdict(output.read_text(encoding="utf-8"))
     assert verdict.problem is not None
