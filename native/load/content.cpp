@@ -4,7 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "base/random.hpp"
 
@@ -16,6 +21,8 @@ constexpr std::uint64_t of_the_pattern = 1;
 constexpr std::uint64_t of_the_stamps = 2;
 
 constexpr std::size_t huge_page_bytes = 2 << 20;
+/// A stamp between zeros: its bytes, and what a compressor needs to say that there are zeros before and behind.
+constexpr std::size_t stamp_costs_bytes = sizeof(std::uint64_t) + 4;
 
 }  // namespace
 
@@ -46,16 +53,70 @@ std::uint64_t ground_bytes(ContentKind kind, std::uint64_t block_bytes, std::uin
   return std::clamp<std::uint64_t>(blocks, 1, enough) * block_bytes;
 }
 
-void Content::lay(MutableBytes block) const {
-  if (kind_ == ContentKind::zeros) {
-    std::fill(block.begin(), block.end(), std::byte{0});
-    return;
+std::size_t random_bytes_of_page(double ratio) {
+  const auto share = static_cast<double>(page_bytes) / ratio;
+  std::size_t random = page_bytes;
+  for (; random > 0; --random) {
+    const auto stamps = (page_bytes - random) / sector_bytes;
+    if (static_cast<double>(random + stamps * stamp_costs_bytes) <= share) break;
   }
+  return random;
+}
+
+Content::Content(const LoadPlan& plan, std::uint64_t block_bytes, std::uint64_t blocks)
+    : Content(plan.content, plan.seed, block_bytes, blocks) {
+  ratio_ = plan.content_ratio;
+  path_ = plan.content_file;
+}
+
+Result<void> Content::open() {
+  if (kind_ != ContentKind::file) return {};
+  std::error_code error;
+  // A pipe or a device would be waited for, or have no end.
+  if (!std::filesystem::is_regular_file(path_, error))
+    return make_error(Errc::invalid_argument, "content_file {} is no file{}", path_,
+                      error ? ": " + error.message() : "");
+  std::ifstream stream(path_, std::ios::binary);
+  if (!stream) return errno_error(errno, fmt::format("open content_file {}", path_));
+  sample_.resize(ground_);
+  stream.read(reinterpret_cast<char*>(sample_.data()), static_cast<std::streamsize>(sample_.size()));
+  if (stream.bad()) return make_error(Errc::io, "content_file {} cannot be read", path_);
+  sample_.resize(static_cast<std::size_t>(stream.gcount()));
+  if (sample_.empty()) return make_error(Errc::invalid_argument, "content_file {} is empty", path_);
+  return {};
+}
+
+void Content::lay(MutableBytes block) const {
+  switch (kind_) {
+    case ContentKind::zeros: std::fill(block.begin(), block.end(), std::byte{0}); return;
+    case ContentKind::random: return lay_random(block, page_bytes);
+    case ContentKind::compressible: return lay_random(block, random_bytes_of_page(ratio_));
+    case ContentKind::file: return lay_file(block);
+  }
+}
+
+void Content::lay_random(MutableBytes ground, std::size_t of_each_page) const {
   RandomStream random(key_of({seed_, of_the_pattern}));
-  std::size_t at = 0;
-  for (; at + sizeof(std::uint64_t) <= block.size(); at += sizeof(std::uint64_t))
-    store_le(block.data() + at, random.next());
-  for (; at < block.size(); ++at) block[at] = static_cast<std::byte>(random.next());
+  const auto fill = [&random](MutableBytes bytes) {
+    std::size_t at = 0;
+    for (; at + sizeof(std::uint64_t) <= bytes.size(); at += sizeof(std::uint64_t))
+      store_le(bytes.data() + at, random.next());
+    for (; at < bytes.size(); ++at) bytes[at] = static_cast<std::byte>(random.next());
+  };
+  for (std::size_t page = 0; page < ground.size(); page += page_bytes) {
+    const auto bytes = ground.subspan(page, std::min(page_bytes, ground.size() - page));
+    const auto filled = std::min(of_each_page, bytes.size());
+    fill(bytes.first(filled));
+    std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(filled), bytes.end(), std::byte{0});
+  }
+}
+
+void Content::lay_file(MutableBytes ground) const {
+  for (std::size_t at = 0; at < ground.size();) {
+    const auto size = std::min(sample_.size(), ground.size() - at);
+    std::memcpy(ground.data() + at, sample_.data(), size);
+    at += size;
+  }
 }
 
 std::uint64_t Content::place(std::uint64_t file, std::uint64_t offset) const {

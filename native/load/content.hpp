@@ -6,12 +6,18 @@
 /// where they lie: their first 8 bytes become random numbers of the seed, the file and the place in it. So no two
 /// sectors of a run are equal, and a write costs an eighth of the cache lines instead of all bytes. What is not
 /// defeated is storage that looks for blocks that are merely similar, and stores how they differ.
+///
+/// The ground of compressible content has zeros behind the first random bytes of each page; that of a file has the
+/// file's first bytes, again and again where it is shorter. Both are stamped like any other, so they are as unlike each
+/// other, and as surely verified.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
@@ -47,13 +53,22 @@ Result<void> check_memory(std::uint64_t bytes);
 /// Of a ground for blocks of one size, `blocks` of which there are at most.
 std::uint64_t ground_bytes(ContentKind kind, std::uint64_t block_bytes, std::uint64_t blocks);
 
-/// Safe from several threads.
+/// Of each page of compressible content so many bytes are random, and the rest are zeros: with what the stamps of
+/// sectors cost, LZ4, zstd and deflate make of it what the ratio says.
+std::size_t random_bytes_of_page(double ratio);
+
+/// Safe from several threads, once it is open.
 class Content {
  public:
   /// Of blocks that begin at multiples of their size. Whoever writes and whoever reads say the same.
   Content(ContentKind kind, std::uint64_t seed, std::uint64_t block_bytes, std::uint64_t blocks)
       : kind_(kind), seed_(seed), block_bytes_(block_bytes), ground_(load::ground_bytes(kind, block_bytes, blocks)) {}
 
+  /// That of a plan, of all its blocks.
+  Content(const LoadPlan& plan, std::uint64_t block_bytes, std::uint64_t blocks);
+
+  /// Reads what it takes of the user's file; before anything is laid.
+  Result<void> open();
   std::uint64_t ground_bytes() const { return ground_; }
   /// What all grounds of this size have in common. Also of a block that lies alone.
   void lay(MutableBytes ground) const;
@@ -68,11 +83,16 @@ class Content {
 
  private:
   std::uint64_t stamps_of(std::uint64_t file) const;
+  void lay_random(MutableBytes ground, std::size_t of_each_page) const;
+  void lay_file(MutableBytes ground) const;
 
   ContentKind kind_;
   std::uint64_t seed_;
   std::uint64_t block_bytes_;
   std::uint64_t ground_;
+  double ratio_ = 1;
+  std::string path_;
+  std::vector<std::byte> sample_;  ///< of that file
 };
 
 /// Where two blocks of one size begin to differ.

@@ -107,7 +107,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
         frames_(share_of(std::get<FramesPlan>(plan.workload), context.team)),
         backend_(std::move(backend)),
         stored_bytes_(align_up(frames_.frame_bytes, backend_->alignment())),
-        content_(plan.content, plan.seed, stored_bytes_, std::get<FramesPlan>(plan.workload).frames),
+        content_(plan, stored_bytes_, std::get<FramesPlan>(plan.workload).frames),
         no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
         buffer_(frames_.buffer_frames),
         pacing_(no_series_),
@@ -173,6 +173,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   /// Everything that takes memory or makes files before the clock starts.
   Result<void> prepare(const std::atomic<bool>& stop) {
     PEN_TRY(check_memory(memory_bytes(plan_, ranks_)));
+    PEN_TRY(content_.open());
     if (frames_.image) {
       PEN_ASSIGN(image_, Image::open(*frames_.image, frames_.frame_bytes));
     }
@@ -443,7 +444,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   const FramesPlan frames_;  ///< of this rank
   const std::shared_ptr<Backend> backend_;
   const std::uint64_t stored_bytes_;
-  const Content content_;
+  Content content_;
   const TimeSeries no_series_;
   std::optional<Image> image_;
   std::unique_ptr<Names> names_;  ///< where files are renamed

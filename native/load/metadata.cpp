@@ -60,12 +60,13 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
         names_(std::move(names)),
         operations_(operations_of(metadata_)),
         places_(tree_places(metadata_.tree_folders(), metadata_.branch)),
-        content_(plan.content, plan.seed, metadata_.file_bytes, metadata_.files_made()),
+        content_(plan, metadata_.file_bytes, metadata_.files_made()),
         all_there_(metadata_.threads, Arrival{this}),
         times_(std::make_unique<TimesOfAll>()) {}
 
   Result<Measured> run(const RunContext& context) {
     PEN_TRY(check_memory(memory_bytes(plan_, 1)));
+    PEN_TRY(content_.open());
     for (unsigned i = 0; i < metadata_.threads; ++i) {
       PEN_ASSIGN(auto written, Memory::allocate(content_.ground_bytes()));
       PEN_ASSIGN(auto read, Memory::allocate(metadata_.file_bytes));
@@ -320,7 +321,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   const std::unique_ptr<Names> names_;
   const std::vector<Operation> operations_;
   const std::vector<std::string> places_;
-  const Content content_;
+  Content content_;
   std::vector<std::unique_ptr<Worker>> workers_;
 
   std::barrier<Arrival> all_there_;

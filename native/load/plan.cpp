@@ -32,6 +32,18 @@ std::string_view name(Sync sync) {
       ->first;
 }
 
+constexpr std::array<std::pair<std::string_view, ContentKind>, 4> content_names = {
+    {{"random", ContentKind::random},
+     {"zeros", ContentKind::zeros},
+     {"compressible", ContentKind::compressible},
+     {"file", ContentKind::file}}};
+
+std::string_view name(ContentKind content) {
+  return std::find_if(content_names.begin(), content_names.end(),
+                      [content](const auto& named) { return named.second == content; })
+      ->first;
+}
+
 std::string_view name(Layout layout) { return layout == Layout::file_a_frame ? "file_a_frame" : "file_a_writer"; }
 
 std::int64_t nanoseconds_of(double seconds) { return static_cast<std::int64_t>(std::llround(seconds * 1e9)); }
@@ -212,6 +224,25 @@ bool over_network(const LoadPlan& plan) {
   return std::holds_alternative<NetworkPlan>(plan.workload) || std::holds_alternative<NetworkServerPlan>(plan.workload);
 }
 
+Result<void> read_content(Fields& fields, LoadPlan& plan) {
+  PEN_ASSIGN(const auto text, fields.text("content", "random"));
+  const auto* const named = std::find_if(content_names.begin(), content_names.end(),
+                                         [&text](const auto& each) { return each.first == text; });
+  if (named == content_names.end()) return fields.wrong("content", "random, zeros, compressible or file");
+  plan.content = named->second;
+  const bool is_file = plan.content == ContentKind::file;
+  PEN_ASSIGN(plan.content_ratio,
+             fields.number("content_ratio", plan.content_ratio, 1, is_file ? 1e9 : content_ratio_max));
+  PEN_ASSIGN(plan.content_file, fields.text("content_file", ""));
+  if (is_file && (plan.content_file.empty() || plan.content_file.find('\0') != std::string::npos))
+    return fields.wrong("content_file", "a path, with content file");
+  if (!is_file && !plan.content_file.empty()) return fields.wrong("content_file", "empty, unless content is file");
+  const auto* frames = std::get_if<FramesPlan>(&plan.workload);
+  if (is_file && frames != nullptr && frames->image)
+    return fields.wrong("content", "another one with workload.image, which has pixels of its own");
+  return {};
+}
+
 /// What one part of the plan allows only together with another.
 Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
   const auto* posix = std::get_if<PosixPlan>(&plan.backend);
@@ -326,9 +357,7 @@ Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
   LoadPlan plan;
   PEN_TRY(read_backend(fields, plan));
   PEN_TRY(read_workload(fields, plan));
-  PEN_ASSIGN(const auto content, fields.text("content", "random"));
-  if (content != "random" && content != "zeros") return fields.wrong("content", "random or zeros");
-  plan.content = content == "random" ? ContentKind::random : ContentKind::zeros;
+  PEN_TRY(read_content(fields, plan));
   PEN_ASSIGN(plan.seed, fields.whole("seed", plan.seed));
   PEN_ASSIGN(plan.prefix, fields.text("prefix", "load-"));
   const bool leaves = plan.prefix.find_first_of(std::string_view("/\0", 2)) != std::string::npos;
@@ -348,7 +377,9 @@ Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
 Json LoadPlan::to_json() const {
   return {{"backend", backend_json(backend)},
           {"workload", workload_json(*this)},
-          {"content", content == ContentKind::random ? "random" : "zeros"},
+          {"content", name(content)},
+          {"content_ratio", content_ratio},
+          {"content_file", content_file},
           {"seed", seed},
           {"prefix", prefix},
           {"interval_s", interval_s},

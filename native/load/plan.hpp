@@ -74,9 +74,14 @@ struct Hdf5Plan {
 
 /// What bytes are written.
 enum class ContentKind {
-  random,  ///< storage can neither compress nor find any of it again
-  zeros    ///< it can do both
+  random,        ///< storage can neither compress nor find any of it again
+  zeros,         ///< it can do both
+  compressible,  ///< it can compress it by a ratio, and find none of it again
+  file           ///< what a file of the user's has, again and again
 };
+
+/// Of compressible content. Each sector has bytes of its own, and each of them costs a compressor some more.
+constexpr double content_ratio_max = 10;
 
 enum class Layout { file_a_frame, file_a_writer };
 
@@ -121,6 +126,8 @@ struct LoadPlan {
   std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan, StorePlan> backend;
   std::variant<FramesPlan, StreamPlan, MetadataPlan, NetworkPlan, NetworkServerPlan> workload;
   ContentKind content = ContentKind::random;
+  double content_ratio = 1;  ///< of compressible content; of a file, what whoever made the plan measured
+  std::string content_file;  ///< whose bytes are written, with ContentKind::file
   std::uint64_t seed = 1;
   std::string prefix;           ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000
   double interval_s = 1;        ///< of the time series

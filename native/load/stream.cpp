@@ -75,7 +75,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
         stream_(std::get<StreamPlan>(plan.workload)),
         backend_(std::move(backend)),
         phase_(phase),
-        content_(plan.content, plan.seed, stream_.transfer_bytes, blocks_of_file(stream_, context.team.ranks())),
+        content_(plan, stream_.transfer_bytes, blocks_of_file(stream_, context.team.ranks())),
         no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
         ranks_(context.team.ranks()),
         rank_(context.team.rank()),
@@ -86,6 +86,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   /// `transfers` of each thread, of all ranks: what is there to be written or read.
   Result<void> prepare(const std::vector<std::uint64_t>& transfers, const std::atomic<bool>& stop) {
     PEN_TRY(check_memory(memory_bytes(plan_, ranks_)));
+    PEN_TRY(content_.open());
     if (phase_ == Phase::read && stream_.verify) {
       PEN_ASSIGN(ground_, laid_ground());
     }
@@ -465,7 +466,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   const StreamPlan stream_;
   const std::shared_ptr<Backend> backend_;
   const Phase phase_;
-  const Content content_;
+  Content content_;
   const TimeSeries no_series_;
   std::vector<std::unique_ptr<Worker>> workers_;
   /// The shared file, where this rank made it: its number is of no other file while it is open.

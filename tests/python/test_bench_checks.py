@@ -15,14 +15,16 @@ from bench_documents import (
 )
 
 from penstock.bench.checks import (
+    LARGE_ENOUGH,
     check_read,
+    check_size,
     check_steady_phase,
     check_storage_was_written,
     frame_checks,
     machine_checks,
     validity_of,
 )
-from penstock.bench.conditions import direct_cached
+from penstock.bench.conditions import direct_cached, own_cache
 from penstock.bench.generator_checks import check_verifying
 from penstock.bench.rank_checks import ended_together
 from penstock.files.storage import Mount
@@ -248,6 +250,44 @@ def test_direct_writes_that_are_cached_below_are_no_direct_writes() -> None:
     )
     (read,) = check_read(document, figures, False, "loop0 is a loop device whose file is cached")
     assert (read.outcome, read.bias) == ("warning", "better")
+
+
+@pytest.mark.parametrize(
+    ("read", "own_cache", "outcome"),
+    [
+        (1 << 30, "", "ok"),  # the page cache is looked into
+        (1 << 30, "zfs has a cache of its own", "warning"),
+        (1 << 40, "zfs has a cache of its own", "ok"),
+    ],
+)
+def test_reads_are_larger_than_caches_that_nobody_sees(read: int, own_cache: str, outcome: str) -> None:
+    figures = StreamFigures(
+        phase="read",
+        bytes=read,
+        bytes_per_s=1,
+        first_done_s=1,
+        last_done_s=1,
+        service_ms={"p50": 1, "p90": 1, "p99": 1, "p999": 1, "max": 1},
+        cached_share=0.0,
+        mismatches=0,
+    )
+    document = frames_document(storage={"direct": False})
+    document.machine["before"]["memory_bytes"]["total"] = 16 << 30
+    (check,) = check_size(document, figures, False, own_cache)
+    assert (check.name, check.outcome, check.bias) == (LARGE_ENOUGH, outcome, "better")
+    assert "of memory" in check.actual
+    assert own_cache in check.actual
+    assert list(check_size(document, figures, True, own_cache)) == [], "memory is meant"
+    write = figures.model_copy(update={"phase": "write"})
+    assert list(check_size(document, write, False, own_cache)) == []
+
+
+def test_file_systems_with_caches_of_their_own_are_known(tmp_path: Path) -> None:
+    for kind in ("zfs", "gpfs", "fuse.sshfs", "fuseblk", "9p", "virtiofs"):
+        mount = Mount("/mnt", kind, "/dev/x", "1:1", {})
+        assert own_cache(mount, tmp_path) == f"{kind} has a cache of its own"
+    for kind in ("ext4", "xfs", "nfs4", "lustre", "tmpfs", "fusectl"):
+        assert own_cache(Mount("/mnt", kind, "/dev/x", "1:1", {}), tmp_path) == ""
 
 
 def test_caches_below_direct_io_are_found(tmp_path: Path) -> None:

@@ -113,6 +113,24 @@ def test_ranks_have_files_of_their_own(run: RunCommand, tmp_path: Path) -> None:
             assert content["data"][0].tobytes() == expected
 
 
+def test_hdf5_is_a_workload_of_its_own_name(run: RunCommand, tmp_path: Path) -> None:
+    options = ("--chunk", "512KiB", "--deflate", "1", "--content", "compressible", "--ratio", "4")
+    (tmp_path / "named").mkdir()
+    finished = run("bench", "hdf5", str(tmp_path / "named"), *options, *SMALL)
+    assert finished.returncode in (0, 4), finished.stderr
+    result = Run.model_validate_json(finished.stdout)
+    assert result.workload == "stream"
+    assert result.streams[1].mismatches == 0
+    other, (file,) = measured(run, tmp_path / "stream", "--backend", "hdf5", *options)
+    (named,) = (tmp_path / "named").glob("*/stream-*.bin")
+    assert named.read_bytes() == file.read_bytes()
+    assert result.document.plan.workload == other.document.plan.workload
+    with h5py.File(named) as content:
+        data = content["data"]
+        assert data.chunks == (1, 512 << 10)
+        assert data.nbytes / data.id.get_storage_size() == pytest.approx(4, rel=0.1)
+
+
 def test_deflate_makes_zeros_small(run: RunCommand, tmp_path: Path) -> None:
     options = ("--backend", "hdf5", "--deflate", "1", "--content", "zeros")
     _, (file,) = measured(run, tmp_path / "hdf5", *options)

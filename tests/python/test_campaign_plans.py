@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from penstock.bench.campaigns import left_of, order_of, plan_campaign, resumed
+from penstock.bench.library import check_access
+from penstock.bench.run import Access
 from penstock.bench.values import values_of
 from penstock.bench.views import cell_of, grid_of
 from penstock.bench.workloads import WORKLOADS, StreamParameters, parameters_of
 from penstock.model.campaign_files import CampaignFile, read_campaign_file
 from penstock.model.campaigns import Baseline, Campaign, CaseFailure, CaseRun, Parameter, Target, View
 from penstock.model.errors import UsageError
+from penstock.model.load import Hdf5Access, MpiioAccess, StreamWorkload
 from penstock.model.yaml_file import parse_yaml
 from penstock.programs.locate import campaigns_folder
 from penstock.report.campaign_page import campaign_page
@@ -368,6 +371,12 @@ def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> Non
         ("frames", {"rate": 1, "frame_size": "1 MB", "seconds": 2, "ranks": 3}, "fewer than 3 ranks"),
         ("stream", {"mpi_io": "ompio"}, "backend: mpiio"),
         ("stream", {"collective": True}, "shared: true"),
+        ("stream", {"hints": "cb_nodes=2"}, "backend: mpiio"),
+        ("stream", {"backend": "mpiio", "hints": "cb_nodes=2 no"}, 'hint "no"'),
+        ("stream", {"deflate": 1}, "backend: hdf5"),
+        ("hdf5", {"deflate": 1, "shared": True, "ranks": 2}, "--collective"),
+        ("hdf5", {"chunk": "3 MiB"}, "no multiple of --chunk"),
+        ("hdf5", {"backend": "posix"}, "no such parameter"),
         ("stream", {"backend": "mpiio", "threads": 2}, "more --ranks"),
         ("metadata", {"shift": 1}, "--threads 1"),
         ("metadata", {"depth": 20, "branch": 10}, "too many"),
@@ -379,6 +388,33 @@ def test_parameters_that_do_not_go_together_are_named(
     with pytest.raises(UsageError) as caught:
         parameters_of(workload, values).job()
     assert words in f"{caught.value.message}; {caught.value.remedy}"
+
+
+def access_of(workload: str, values: dict[str, Parameter], monkeypatch: pytest.MonkeyPatch) -> Access:
+    """What the job of these parameters hands to its run."""
+    found: list[Access] = []
+
+    def look(load: StreamWorkload, access: Access) -> None:
+        found.append(access)
+        check_access(load, access)
+
+    monkeypatch.setattr("penstock.bench.workloads.check_access", look)
+    parameters_of(workload, values).job()
+    return found[0]
+
+
+def test_hints_and_hdf5_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    mpiio: dict[str, Parameter] = {"backend": "mpiio", "ranks": 2, "hints": "cb_nodes=2 a=b"}
+    library = access_of("stream", mpiio, monkeypatch).library
+    assert isinstance(library, MpiioAccess)
+    assert library.hints == {"cb_nodes": "2", "a": "b"}
+    library = access_of("stream", {**mpiio, "hints": "none"}, monkeypatch).library
+    assert isinstance(library, MpiioAccess)
+    assert library.hints == {}
+    hdf5 = access_of("hdf5", {"deflate": 2, "chunk": "1 MiB"}, monkeypatch)
+    assert hdf5.library == Hdf5Access(chunk_bytes=1 << 20, deflate=2)
+    assert hdf5 == access_of("stream", {"backend": "hdf5", "deflate": 2, "chunk": "1 MiB"}, monkeypatch)
+    assert parameters_of("hdf5", {}).values() == ["write", "read", "processor time"]
 
 
 def test_image_files_metadata_and_ranks_are_workloads_of_campaigns() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy
 
+from penstock.bench.content import content_text
 from penstock.bench.generator_checks import (
     IN_TIME,
     NOT_THE_BOTTLENECK,
@@ -19,7 +20,7 @@ from penstock.model.load import FramesWorkload, LoadDocument, NullBackend, Store
 from penstock.model.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_seconds
 
-LONG_ENOUGH = "long enough"
+LONG_ENOUGH, LARGE_ENOUGH = "long enough", "not too small against memory (read)"
 NO_STEAL, QUIET, AT_HAND = "no steal", "machine quiet", "processors at hand"
 SHORT_S = 10.0
 FAR_TOO_SHORT_S = STREAM_S_MIN
@@ -75,8 +76,9 @@ def stream_checks(
     figures: list[StreamFigures],
     memory_file_system: bool,
     direct_cached: str = "",
+    own_cache: str = "",
 ) -> list[Check]:
-    """Of a stream workload. `direct_cached`: why direct I/O does not reach the storage, see Conditions."""
+    """Of a stream workload. `direct_cached`, `own_cache`: caches that reads may come from, see Conditions."""
     written = sum(phase.bytes for phase in figures if phase.phase == "write")
     seconds = sum(phase.last_done_s or 0.0 for phase in figures)
     checks = [
@@ -94,6 +96,7 @@ def stream_checks(
                 if phase.phase == "read"
                 else ()
             ),
+            *check_size(document, phase, memory_file_system, own_cache),
         ]
     checks += [check for measured in document.phases or [] for check in check_verifying(measured)]
     steady = (check for measured in document.phases or [] for check in check_steady_phase(measured))
@@ -195,9 +198,9 @@ def check_content(document: LoadDocument) -> Check:
         "content as hard as it gets",
         "ok" if random else "warning",
         "bytes that storage can neither compress nor find again",
-        document.plan.content,
+        content_text(document.plan),
         "better",
-        "leave --content zeros away",
+        f"leave --content {document.plan.content} away",
     )
 
 
@@ -323,6 +326,25 @@ def check_read(
         # Also of direct I/O: a file system may take O_DIRECT, and use its cache.
         outcome = _graded(cached, CACHED_SHARE, CACHED_SHARE_MAX)
         yield make_check(name, outcome, expected, f"{100 * cached:.1f} %", "better", advice)
+
+
+def check_size(
+    document: LoadDocument, phase: StreamFigures, memory_file_system: bool, own_cache: str
+) -> Iterator[Check]:
+    """What is read does not fit into a cache that the kernel does not show."""
+    if phase.phase != "read" or memory_file_system or isinstance(document.plan.backend, NullBackend):
+        return
+    memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
+    sizes = f"{human_bytes(phase.bytes)} read, {human_bytes(memory)} of memory"
+    is_small = bool(own_cache) and phase.bytes <= memory
+    yield make_check(
+        LARGE_ENOUGH,
+        "warning" if is_small else "ok",
+        "more than memory, or no cache but the kernel's, which is looked into",
+        f"{own_cache}; {sizes}" if own_cache else sizes,
+        "better",
+        "what was just written may be read from memory: more --size than memory",
+    )
 
 
 @dataclass(frozen=True)

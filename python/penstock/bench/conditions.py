@@ -18,6 +18,8 @@ from penstock.programs.locate import checkout
 
 _MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 _KEPT_IN_MEMORY = (*_MEMORY_FILE_SYSTEMS, "devtmpfs", "hugetlbfs", "rootfs")
+# The ARC, the page pool, a daemon's, and that of the machine a virtual one runs on. fuse.sshfs is fuse, too.
+_CACHED_BY_ITSELF = ("zfs", "gpfs", "fuse", "fuseblk", "9p", "virtiofs")
 _MEMORY_DEVICE = re.compile(r"z?ram[0-9]+")
 # A file in an overlay over a loop device, and so on.
 _LAYERS_MAX = 8
@@ -36,6 +38,7 @@ def conditions_of(target: Path) -> Conditions:
         "stripe_bytes": facts.stripe_bytes,
         "free_bytes": room.f_bavail * room.f_frsize,
         "direct_cached": direct_cached(mount) if mount else "",
+        "own_cache": own_cache(mount) if mount else "",
         "memory": memory_below(mount) if mount else "",
     }
     return conditions_of_machine().model_copy(update=storage)
@@ -70,6 +73,20 @@ def direct_cached(mount: Mount, blocks: Path = Path("/sys/dev/block")) -> str:
         return f"{mount.kind} with data=journal takes direct I/O, and caches it"
     if mount.kind == "zfs":
         return "zfs takes direct I/O, and may cache it"
+    return _cached_loop(mount, blocks)
+
+
+def own_cache(mount: Mount, blocks: Path = Path("/sys/dev/block")) -> str:
+    """Why files may be in memory of this machine, or the one below it, though the kernel says they are not.
+
+    Empty where nothing is known. What a server has in its memory nobody sees from here.
+    """
+    if mount.kind.partition(".")[0] in _CACHED_BY_ITSELF:
+        return f"{mount.kind} has a cache of its own"
+    return _cached_loop(mount, blocks)
+
+
+def _cached_loop(mount: Mount, blocks: Path) -> str:
     for device in _devices(blocks / mount.device):
         with contextlib.suppress(OSError):
             if (device / "loop" / "dio").read_text().strip() == "0":

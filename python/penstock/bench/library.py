@@ -2,7 +2,34 @@
 
 from penstock.bench.run import Access
 from penstock.model.errors import UsageError
-from penstock.model.load import MpiioAccess, StreamWorkload
+from penstock.model.load import Hdf5Access, MpiioAccess, StreamWorkload
+from penstock.model.plans import GIB
+
+
+def hdf5_access(
+    shared: bool, collective: bool, chunk_bytes: int, deflate: int, transfer_bytes: int
+) -> Hdf5Access:
+    """What is compressed is in chunks of a transfer, unless they are given."""
+    if deflate and shared and not collective:
+        raise UsageError(
+            "--deflate with --shared: HDF5 compresses into a file of several ranks only in collective calls",
+            "add --collective",
+        )
+    if chunk_bytes > GIB:
+        raise UsageError(f"--chunk of {chunk_bytes} bytes is more than 1 GiB", "smaller chunks")
+    return Hdf5Access(
+        shared=shared,
+        collective=collective,
+        chunk_bytes=chunk_bytes or (transfer_bytes if deflate else 0),
+        deflate=deflate,
+    )
+
+
+def parse_hint(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise UsageError(f'hint "{text}" is none', "KEY=VALUE, such as romio_cb_write=enable")
+    return name.strip(), value.strip()
 
 
 def check_access(workload: StreamWorkload, access: Access) -> None:

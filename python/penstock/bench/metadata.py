@@ -80,8 +80,7 @@ def metadata_plan(
     return LoadPlan(
         backend=PosixBackend(folder=str(folder.path), direct=False, sync=access.sync),
         workload=workload,
-        content=access.content,
-        seed=access.seed,
+        **access.written(),
         prefix=prefix,
     )
 

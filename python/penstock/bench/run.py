@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -64,10 +64,16 @@ class Access(BaseModel):
     direct: bool = True
     sync: Sync = "each"
     content: ContentKind = "random"
+    content_ratio: float = Field(1.0, ge=1)
+    content_file: str = ""
     seed: int = Field(1, ge=0, lt=2**64)
     queue_depth: int | None = Field(None, ge=1, le=1024)  # None: as the back end has it
     store: bool = False  # Penstock's own
     library: MpiioAccess | Hdf5Access | None = None  # None: through the kernel
+
+    def written(self) -> dict[str, Any]:
+        """What bytes, as a plan has it."""
+        return {name: getattr(self, name) for name in ("content", "content_ratio", "content_file", "seed")}
 
     def backend(self, folder: Path) -> PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend:
         if self.store:
@@ -216,8 +222,13 @@ class Telling:
     log: LogLine
 
 
-def require_a_frame_a_rank(request: FramesRequest) -> None:
-    """A UsageError where there are fewer frames than ranks."""
+def require_possible(request: FramesRequest) -> None:
+    """A UsageError where there are fewer frames than ranks, or images are of another file's bytes."""
+    if request.image is not None and request.access.content == "file":
+        raise UsageError(
+            f"{request.image.format} files of --content file",
+            "--format raw with the bytes of such a file, or another --content",
+        )
     if request.frames < request.ranks:
         raise UsageError(
             f"{request.frames} frames are fewer than {request.ranks} ranks", "more --frames, or fewer --ranks"
@@ -234,8 +245,7 @@ def frames_plan(
         workload=FramesWorkload(
             **request.model_dump(exclude={"seconds", "access", "image", "ranks"}), record=record, image=image
         ),
-        content=request.access.content,
-        seed=request.access.seed,
+        **request.access.written(),
         prefix=prefix,
         interval_s=max(_INTERVAL_MIN_S, duration_s / _INTERVALS),
     )
@@ -352,8 +362,7 @@ def stream_plan(
     return LoadPlan(
         backend=access.backend(folder.path),
         workload=workload,
-        content=access.content,
-        seed=access.seed,
+        **access.written(),
         prefix=prefix,
         interval_s=_INTERVAL_MIN_S * 5,
     )
@@ -373,7 +382,9 @@ def run_stream(
     meanwhile = watch.seen()
     figures = stream_figures(document)
     checks = [
-        *stream_checks(document, figures, is_memory(conditions), conditions.direct_cached),
+        *stream_checks(
+            document, figures, is_memory(conditions), conditions.direct_cached, conditions.own_cache
+        ),
         *storage_checks(document, conditions, meanwhile),
     ]
     return Run(

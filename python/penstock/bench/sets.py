@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from penstock.bench.content import content_text
 from penstock.bench.values import Value, values_of
 from penstock.files.documents import Document, read_document
 from penstock.model.campaigns import Campaign
@@ -200,7 +201,7 @@ def _named(sets: list[RunSet]) -> list[RunSet]:
 
 def _parameters(run: Run) -> dict[str, str]:
     plan = run.document.plan
-    stated = plan.workload.model_dump(exclude=_NOT_MEASURED) | {"content": plan.content}
+    stated = plan.workload.model_dump(exclude=_NOT_MEASURED) | {"content": content_text(plan)}
     if isinstance(stated.get("image"), dict):
         stated["image"] = plan.workload.model_dump()["image"][
             "suffix"

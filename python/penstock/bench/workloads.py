@@ -7,13 +7,15 @@ line in WORKLOADS. Campaigns, their documents and tables know nothing else of it
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from penstock.bench.content import chosen_content
 from penstock.bench.folder import BenchFolder
 from penstock.bench.images import ImageRequest, PixelType, make_template
-from penstock.bench.library import check_access
+from penstock.bench.library import check_access, hdf5_access, parse_hint
 from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, run_metadata
 from penstock.bench.network import network_workload, run_local, run_network, seconds_of
 from penstock.bench.run import (
@@ -21,7 +23,7 @@ from penstock.bench.run import (
     FramesRequest,
     Telling,
     frames_request,
-    require_a_frame_a_rank,
+    require_possible,
     run_frames,
     run_stream,
     stream_bytes,
@@ -33,6 +35,7 @@ from penstock.model.campaigns import Parameter
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.load import (
+    CONTENT_RATIO_MAX,
     ContentKind,
     Hdf5Access,
     Layout,
@@ -43,6 +46,7 @@ from penstock.model.load import (
     Sync,
 )
 from penstock.model.network import NETWORK_PORT, parse_address, parse_cpus, parse_link
+from penstock.model.plans import GIB
 from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Run
 from penstock.model.units import Size, format_size, parse_size
@@ -191,6 +195,8 @@ class FramesParameters(WorkloadParameters):
     buffered: bool = False
     sync: Sync = "each"
     content: ContentKind = "random"
+    ratio: float | None = Field(None, ge=1, le=CONTENT_RATIO_MAX, description="of compressible content")
+    content_file: str | None = Field(None, description="whose bytes are written, with `content: file`")
     seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
 
     def job(self) -> Job:
@@ -206,12 +212,12 @@ class FramesParameters(WorkloadParameters):
             self.buffer_seconds,
             self.late_after,
             self.layout,
-            Access(direct=not self.buffered, sync=self.sync, content=self.content, seed=self.seed),
+            Access(direct=not self.buffered, sync=self.sync, seed=self.seed, **_content(self)),
             self.ranks,
         )
         frames = request.frames if self.frames is None else self.frames
         request = request.model_copy(update={"frames": frames, "image": image, "rename": self.rename})
-        require_a_frame_a_rank(request)
+        require_possible(request)
         return frames_job(request, team_of(self.ranks, None))
 
     def values(self) -> list[str]:
@@ -255,12 +261,22 @@ class StreamParameters(WorkloadParameters):
     mpi_io: MpiIo | None = Field(None, description="implementation of MPI-IO; left out: the MPI's own choice")
     collective: bool = Field(False, description="all ranks do each call together; with mpiio or hdf5, shared")
     block: Size | None = Field(None, le=2**50, description="of a rank in a row, in a shared file of mpiio")
+    hints: str = Field(
+        "none",
+        description="of mpiio: KEY=VALUE, several with spaces between, such as cb_nodes=2",
+    )
+    chunk: Size | None = Field(
+        None, le=GIB, description="of a dataset of hdf5; left out: contiguous, or with `deflate` a transfer"
+    )
+    deflate: int = Field(0, ge=0, le=9, description="of hdf5: level at which chunks are compressed; 0: none")
     read: bool = True
     verify: bool = True
     seconds_max: float = Field(0.0, ge=0, le=86400, description="of each phase; 0: no limit")
     buffered: bool = False
     sync: Sync = "end"
     content: ContentKind = "random"
+    ratio: float | None = Field(None, ge=1, le=CONTENT_RATIO_MAX, description="of compressible content")
+    content_file: str | None = Field(None, description="whose bytes are written, with `content: file`")
     seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
 
     def job(self) -> Job:
@@ -279,7 +295,7 @@ class StreamParameters(WorkloadParameters):
         access = Access(
             direct=not self.buffered,
             sync=self.sync,
-            content=self.content,
+            **_content(self),
             seed=self.seed,
             queue_depth=self.queue_depth,
             store=self.backend == "store",
@@ -295,17 +311,64 @@ class StreamParameters(WorkloadParameters):
         return ["write", *(["read"] if self.read else []), PROCESSOR_TIME]
 
     def _library(self) -> MpiioAccess | Hdf5Access | None:
-        if self.backend != "mpiio" and (self.mpi_io is not None or self.block is not None):
-            raise UsageError("`mpi_io` and `block` are of the backend mpiio", "add `backend: mpiio`")
+        if self.backend != "mpiio" and (self.mpi_io is not None or self.block is not None or self._hints()):
+            raise UsageError("`mpi_io`, `block` and `hints` are of the backend mpiio", "add `backend: mpiio`")
+        if self.backend != "hdf5" and (self.chunk is not None or self.deflate):
+            raise UsageError("`chunk` and `deflate` are of the backend hdf5", "add `backend: hdf5`")
         if self.collective and (self.backend in ("posix", "store") or not self.shared):
             raise UsageError("`collective` is of a shared file of mpiio or hdf5", "add `shared: true`")
         if self.backend == "mpiio":
             return MpiioAccess(
-                shared=self.shared, collective=self.collective, block_bytes=self.block or 0, hints={}
+                shared=self.shared,
+                collective=self.collective,
+                block_bytes=self.block or 0,
+                hints=self._hints(),
             )
         if self.backend == "hdf5":
-            return Hdf5Access(shared=self.shared, collective=self.collective)
+            return hdf5_access(self.shared, self.collective, self.chunk or 0, self.deflate, self.transfer)
         return None
+
+    def _hints(self) -> dict[str, str]:
+        return {} if self.hints == "none" else dict(parse_hint(text) for text in self.hints.split())
+
+
+class Hdf5Parameters(WorkloadParameters):
+    """A dataset in each file, written and then read through HDF5, as `penstock bench hdf5` does it."""
+
+    SCALED = ("size",)
+
+    size: Size = 4 << 30
+    transfer: Size = 8 << 20
+    threads: int = Field(1, ge=1, le=256, description="of each rank")
+    shared: bool = Field(False, description="one file for all ranks")
+    collective: bool = Field(False, description="all ranks do each call together, in a shared file")
+    chunk: Size | None = Field(
+        None, le=GIB, description="of a dataset; left out: contiguous, or with `deflate` a transfer"
+    )
+    deflate: int = Field(0, ge=0, le=9, description="level at which chunks are compressed; 0: none")
+    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
+    read: bool = True
+    verify: bool = True
+    seconds_max: float = Field(0.0, ge=0, le=86400, description="of each phase; 0: no limit")
+    sync: Sync = "end"
+    content: ContentKind = "random"
+    ratio: float | None = Field(None, ge=1, le=CONTENT_RATIO_MAX, description="of compressible content")
+    content_file: str | None = Field(None, description="whose bytes are written, with `content: file`")
+    seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
+
+    def job(self) -> Job:
+        return self._stream().job()
+
+    def values(self) -> list[str]:
+        return self._stream().values()
+
+    def _stream(self) -> StreamParameters:
+        return StreamParameters(backend="hdf5", **self.model_dump())
+
+
+def _content(asked: FramesParameters | StreamParameters) -> dict[str, Any]:
+    file = Path(asked.content_file) if asked.content_file is not None else None
+    return chosen_content(asked.content, asked.ratio, file)
 
 
 class MetadataParameters(WorkloadParameters):
@@ -395,6 +458,7 @@ class NetworkParameters(WorkloadParameters):
 
 WORKLOADS: dict[str, type[WorkloadParameters]] = {
     "frames": FramesParameters,
+    "hdf5": Hdf5Parameters,
     "metadata": MetadataParameters,
     "network": NetworkParameters,
     "stream": StreamParameters,

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from penstock.bench.content import chosen_content
 from penstock.bench.folder import find_removable
 from penstock.bench.images import PixelType
-from penstock.bench.run import Access, frames_request, require_a_frame_a_rank
+from penstock.bench.run import Access, frames_request, require_possible
 from penstock.bench.workloads import frames_job
 from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
 from penstock.cli.bench_running import How, check_run, may_go_on, run_job, runs_of
@@ -17,7 +18,7 @@ from penstock.cli.ranks_choice import MpiOption, RanksOption, team_of
 from penstock.cli.words import examples
 from penstock.model.campaign_files import BLOCKS_MAX
 from penstock.model.errors import ExitCode, UsageError
-from penstock.model.load import ContentKind, Layout, Sync
+from penstock.model.load import CONTENT_RATIO_MAX, ContentKind, Layout, Sync
 from penstock.report.runs import frames_plan_view
 
 bench_application = typer.Typer(
@@ -40,7 +41,22 @@ SyncOption = Annotated[
     Sync, typer.Option(help="Force data to storage: never, when a file is complete, or after each write.")
 ]
 Content = Annotated[
-    ContentKind, typer.Option(help="Random bytes, which storage cannot compress or find again; or zeros.")
+    ContentKind,
+    typer.Option(
+        help="Random bytes, which storage cannot compress or find again; zeros; bytes that compress by"
+        " --ratio; or those of --content-file."
+    ),
+]
+RatioOption = Annotated[
+    float | None,
+    typer.Option(min=1, max=CONTENT_RATIO_MAX, help="With --content compressible: so many times smaller."),
+]
+ContentFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="With --content file: its first 16 MiB, or transfer, are written again and again. Your images.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the random bytes.")]
 BufferSeconds = Annotated[
@@ -106,6 +122,8 @@ def frames_command(
     buffered: Buffered = False,
     sync: SyncOption = "each",
     content: Content = "random",
+    ratio: RatioOption = None,
+    content_file: ContentFile = None,
     seed: Seed = 1,
     ranks: RanksOption = None,
     mpi: MpiOption = None,
@@ -128,7 +146,8 @@ def frames_command(
     if rate == 0 and frames is None:
         raise UsageError("--rate 0 needs --frames", "say how many frames are written as fast as it goes")
     check_layout(layout, format_, rename)
-    access = Access(direct=not buffered, sync=sync, content=content, seed=seed)
+    written = chosen_content(content, ratio, content_file)
+    access = Access(direct=not buffered, sync=sync, seed=seed, **written)
     image = image_request(shape, type_, format_)
     request = frames_request(
         frame_bytes_of(frame_size, shape, type_, image),
@@ -144,7 +163,7 @@ def frames_command(
     request = request.model_copy(update={"rename": rename, "image": image})
     if frames is not None:
         request = request.model_copy(update={"frames": frames})
-    require_a_frame_a_rank(request)
+    require_possible(request)
     team = team_of(ranks, mpi)
     how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
     second = check_run(how, request.bytes, request.files, bench_application)

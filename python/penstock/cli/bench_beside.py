@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from penstock.bench.content import chosen_content
 from penstock.bench.folder import ROOM_ADVICE, require_room, require_target
 from penstock.bench.interference import effects, interfere, load_beside
 from penstock.bench.library import check_access
@@ -117,7 +118,7 @@ def _access(options: Mapping[str, Any]) -> Access:
     return Access(
         direct=not options.get("buffered", True),
         sync=options["sync"],
-        content=options["content"],
+        **chosen_content(options["content"], options["ratio"], options["content_file"]),
         seed=options["seed"],
         queue_depth=options.get("queue_depth"),
     )

@@ -3,7 +3,7 @@
 from penstock.cli.bench import bench_application
 from penstock.cli.bench_metadata import metadata_command
 from penstock.cli.bench_network import network_command
-from penstock.cli.bench_stream import stream_command
+from penstock.cli.bench_stream import hdf5_command, stream_command
 from penstock.cli.words import EXIT_CODES_OF_RUNS, examples
 
 __all__ = ["bench_application"]
@@ -19,6 +19,15 @@ bench_application.command(
         exit_codes=EXIT_CODES_OF_RUNS,
     ),
 )(stream_command)
+bench_application.command(
+    "hdf5",
+    epilog=examples(
+        "penstock bench hdf5 /data --size 8GiB --chunk 1MiB",
+        "penstock bench hdf5 /data --deflate 1 --content compressible --ratio 4",
+        "penstock bench hdf5 /data --ranks 4 --shared --collective",
+        exit_codes=EXIT_CODES_OF_RUNS,
+    ),
+)(hdf5_command)
 bench_application.command(
     "metadata",
     epilog=examples(

@@ -4,15 +4,18 @@ from typing import Annotated, Literal
 
 import typer
 
+from penstock.bench.content import chosen_content
 from penstock.bench.run import Access
 from penstock.bench.workloads import metadata_job
 from penstock.cli.bench import (
     Content,
+    ContentFile,
     DryRun,
     Json,
     Keep,
     Output,
     ProfileOption,
+    RatioOption,
     Repetitions,
     Seed,
     Target,
@@ -64,6 +67,8 @@ def metadata_command(
         Literal["none", "each"], typer.Option(help="Force each file to storage when it is made, or none.")
     ] = "none",
     content: Content = "random",
+    ratio: RatioOption = None,
+    content_file: ContentFile = None,
     seed: Seed = 1,
     profile: ProfileOption = False,
     keep: Keep = False,
@@ -96,7 +101,8 @@ def metadata_command(
             "remove": remove,
         }
     )
-    job = metadata_job(workload, Access(direct=False, sync=sync, content=content, seed=seed))
+    written = chosen_content(content, ratio, content_file)
+    job = metadata_job(workload, Access(direct=False, sync=sync, seed=seed, **written))
     how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
     second = check_run(how, job.bytes, job.files, bench_application, "fewer --items")
     err().print(metadata_plan_view(workload, sync, str(target), repetitions))

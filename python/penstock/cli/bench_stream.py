@@ -4,17 +4,20 @@ from typing import Annotated
 
 import typer
 
+from penstock.bench.content import chosen_content
 from penstock.bench.library import check_access
 from penstock.bench.run import Access, stream_bytes, stream_files, stream_workload
 from penstock.bench.workloads import stream_job
 from penstock.cli.bench import (
     Buffered,
     Content,
+    ContentFile,
     DryRun,
     Json,
     Keep,
     Output,
     ProfileOption,
+    RatioOption,
     Repetitions,
     Seed,
     SyncOption,
@@ -46,13 +49,26 @@ from penstock.model.errors import UsageError
 from penstock.model.load import Order
 from penstock.report.runs import stream_plan_view
 
+SizeEach = Annotated[str, typer.Option(metavar="SIZE", help="That each thread writes.")]
+Transfer = Annotated[str, typer.Option(metavar="SIZE", help="Of one read or write.")]
+Threads = Annotated[int, typer.Option(min=1, max=256, help="Of each rank; each writes and reads.")]
+ReadOption = Annotated[
+    bool, typer.Option("--read/--no-read", help="Read all afterwards, each part by another thread.")
+]
+VerifyOption = Annotated[
+    bool, typer.Option("--verify/--no-verify", help="Compare what is read with what was written.")
+]
+SecondsMax = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="End each phase after this; 0: when it is done.")
+]
+
 
 @reports_errors
 def stream_command(
     target: Target,
-    size: Annotated[str, typer.Option(metavar="SIZE", help="That each thread writes.")] = "4GiB",
-    transfer: Annotated[str, typer.Option(metavar="SIZE", help="Of one read or write.")] = "8MiB",
-    threads: Annotated[int, typer.Option(min=1, max=256, help="Of each rank; each writes and reads.")] = 1,
+    size: SizeEach = "4GiB",
+    transfer: Transfer = "8MiB",
+    threads: Threads = 1,
     shared: SharedOption = False,
     segments: Annotated[
         int,
@@ -61,12 +77,8 @@ def stream_command(
     order: Annotated[
         Order, typer.Option(help="In which a thread writes and reads: as it lies in the file, or random.")
     ] = "sequential",
-    read: Annotated[
-        bool, typer.Option("--read/--no-read", help="Read all afterwards, each part by another thread.")
-    ] = True,
-    verify: Annotated[
-        bool, typer.Option("--verify/--no-verify", help="Compare what is read with what was written.")
-    ] = True,
+    read: ReadOption = True,
+    verify: VerifyOption = True,
     queue_depth: Annotated[
         int | None,
         typer.Option(
@@ -76,12 +88,12 @@ def stream_command(
             " [default: 1; 8 with --backend store]",
         ),
     ] = None,
-    seconds_max: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="End each phase after this; 0: when it is done.")
-    ] = 0.0,
+    seconds_max: SecondsMax = 0.0,
     buffered: Buffered = False,
     sync: SyncOption = "end",
     content: Content = "random",
+    ratio: RatioOption = None,
+    content_file: ContentFile = None,
     seed: Seed = 1,
     ranks: RanksOption = None,
     mpi: MpiOption = None,
@@ -131,7 +143,7 @@ def stream_command(
     access = Access(
         direct=not buffered,
         sync=sync,
-        content=content,
+        **chosen_content(content, ratio, content_file),
         seed=seed,
         queue_depth=queue_depth,
         store=backend == "store",
@@ -148,3 +160,42 @@ def stream_command(
         return
     may_go_on(yes)
     run_job(stream_job(workload, access, team), how, second)
+
+
+@reports_errors
+def hdf5_command(
+    target: Target,
+    size: SizeEach = "4GiB",
+    transfer: Transfer = "8MiB",
+    threads: Threads = 1,
+    shared: SharedOption = False,
+    collective: CollectiveOption = False,
+    chunk: ChunkOption = None,
+    deflate: DeflateOption = None,
+    ranks: RanksOption = None,
+    read: ReadOption = True,
+    verify: VerifyOption = True,
+    seconds_max: SecondsMax = 0.0,
+    sync: SyncOption = "end",
+    content: Content = "random",
+    ratio: RatioOption = None,
+    content_file: ContentFile = None,
+    seed: Seed = 1,
+    profile: ProfileOption = False,
+    keep: Keep = False,
+    repetitions: Repetitions = None,
+    beside: Beside = None,
+    beside_target: BesideTarget = None,
+    blocks: Blocks = None,
+    output: Output = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Measure bandwidth through HDF5: one dataset of bytes in each file, written, then read.
+
+    This is `penstock bench stream --backend hdf5`, and its document is that of a stream. The run is `valid`,
+    `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and its figures are not
+    to be used; 1: it was interrupted, or failed.
+    """
+    stream_command(**locals(), backend="hdf5")

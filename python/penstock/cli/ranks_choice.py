@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from penstock.bench.library import hdf5_access, parse_hint
 from penstock.cli.common import size_option
 from penstock.model.errors import UsageError
 from penstock.model.load import Hdf5Access, MpiioAccess
-from penstock.model.plans import GIB
 from penstock.programs.ranks import Mpi, MpiIo, Ranks, mpi_of
 
 _BLOCK_BYTES_MAX = 2**50
@@ -57,13 +57,12 @@ ChunkOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="With --backend hdf5: of a chunk of the dataset."
-        " [default: contiguous; with --deflate a transfer]",
+        help="Of HDF5: of a chunk of the dataset. [default: contiguous; with --deflate a transfer]",
     ),
 ]
 DeflateOption = Annotated[
     int | None,
-    typer.Option(min=0, max=9, help="With --backend hdf5: compress chunks; random bytes do not get smaller."),
+    typer.Option(min=0, max=9, help="Of HDF5: compress chunks; random bytes do not get smaller."),
 ]
 
 
@@ -138,10 +137,13 @@ def library_of(
             shared=options.shared,
             collective=options.collective,
             block_bytes=_block_bytes(options.block),
-            hints=dict(_hint(text) for text in options.hints),
+            hints=dict(parse_hint(text) for text in options.hints),
         )
     if backend == "hdf5":
-        return _hdf5(options, transfer_bytes)
+        chunk_bytes = size_option(options.chunk, "--chunk") if options.chunk is not None else 0
+        return hdf5_access(
+            options.shared, options.collective, chunk_bytes, options.deflate or 0, transfer_bytes
+        )
     return None
 
 
@@ -152,32 +154,7 @@ def _block_bytes(text: str | None) -> int:
     return size
 
 
-def _hdf5(options: LibraryOptions, transfer_bytes: int) -> Hdf5Access:
-    deflate = options.deflate or 0
-    if deflate and options.shared and not options.collective:
-        raise UsageError(
-            "--deflate with --shared: HDF5 compresses into a file of several ranks only in collective calls",
-            "add --collective",
-        )
-    chunk_bytes = size_option(options.chunk, "--chunk") if options.chunk is not None else 0
-    if chunk_bytes > GIB:
-        raise UsageError(f"--chunk {options.chunk} is more than 1 GiB", "smaller chunks")
-    return Hdf5Access(
-        shared=options.shared,
-        collective=options.collective,
-        chunk_bytes=chunk_bytes or (transfer_bytes if deflate else 0),
-        deflate=deflate,
-    )
-
-
 def require_parallel_hdf5(library: MpiioAccess | Hdf5Access | None, team: Ranks | None) -> None:
     """A UsageError where the ranks are of an MPI that HDF5 is not built for."""
     if isinstance(library, Hdf5Access) and team is not None and team.mpi != "openmpi":
         raise UsageError(f"--backend hdf5 with --mpi {team.mpi}", "HDF5 is built for --mpi openmpi")
-
-
-def _hint(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name.strip() and equals and value.strip()):
-        raise UsageError(f'--hint: "{text}" is no hint', "KEY=VALUE, such as romio_cb_write=enable")
-    return name.strip(), value.strip()

@@ -10,10 +10,12 @@ from penstock.model.plans import GIB, MIB, LogLevel, Plan
 
 Sync = Literal["none", "end", "each"]
 Layout = Literal["file_a_frame", "file_a_writer"]
-ContentKind = Literal["random", "zeros"]
+ContentKind = Literal["random", "zeros", "compressible", "file"]
 Order = Literal["sequential", "random"]
 
 RECORDED_FRAMES_MAX = 1_000_000
+# Of compressible content: more than that, and the bytes by which sectors differ are most of what is left.
+CONTENT_RATIO_MAX = 10.0
 
 
 class NullBackend(Plan):
@@ -222,6 +224,13 @@ class LoadPlan(Plan):
         Field(discriminator="kind"),
     ]
     content: ContentKind = Field("random", description="random bytes cannot be compressed or deduplicated")
+    content_ratio: float = Field(
+        1.0,
+        ge=1,
+        description="so many times smaller storage can make it: at most 10 of compressible content; of a"
+        " file, what was measured",
+    )
+    content_file: str = Field("", description="whose first bytes are written again and again, with file")
     seed: int = Field(1, ge=0, lt=2**64)
     prefix: str = Field(
         "load-", description="files are called PREFIX000000000.bin and so on, trees PREFIX000000000"

@@ -43,6 +43,11 @@ class Conditions(_Part):
     direct_cached: str = Field(
         "", description="why direct I/O meets a cache of this machine all the same; empty: none is known"
     )
+    own_cache: str = Field(
+        "",
+        description="why this machine may have files in a cache that the kernel does not show; empty: none is"
+        " known",
+    )
     memory: str = Field(
         "", description="why what is stored is in the memory of this machine; empty: nothing says so"
     )

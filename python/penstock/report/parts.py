@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from penstock.bench.content import content_text
 from penstock.model.load import FramesWorkload, MetadataWorkload, NullBackend, StreamWorkload
 from penstock.model.runs import (
     Check,
@@ -85,7 +86,7 @@ def pattern_block(run: Run) -> Facts:
         rows["access"] = f"{through[plan.backend.kind]}, sync: {plan.backend.sync}"
     if run.document.job is not None:
         rows["ranks"] = f"{run.document.job.ranks}, {run.document.job.library}"
-    rows["content"] = f"{plan.content}, seed {plan.seed}"
+    rows["content"] = f"{content_text(plan)}, seed {plan.seed}"
     if isinstance(plan.workload, FramesWorkload):
         load = plan.workload
         rows["frames"] = f"{human_bytes(load.frame_bytes)} each, {load.layout.replace('_', ' ')}"

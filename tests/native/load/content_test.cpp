@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -133,6 +134,63 @@ TEST(Content, ZerosAreZeros) {
   const Content content(ContentKind::zeros, 1, 5000, many);
   EXPECT_EQ(content.ground_bytes(), 5000U);
   EXPECT_EQ(block_of(content, 3, 10'000), std::vector<std::byte>(5000));
+}
+
+LoadPlan plan_of(ContentKind kind, double ratio, const std::string& path = "") {
+  LoadPlan plan;
+  plan.content = kind;
+  plan.content_ratio = ratio;
+  plan.content_file = path;
+  return plan;
+}
+
+TEST(Content, CompressesAsItsRatioSays) {
+  for (const double ratio : {1.0, 1.5, 2.0, 4.0, 8.0, 10.0})
+    for (const std::size_t transfer : {512U, 1000U, 65536U, 8U << 20}) {
+      Content content(plan_of(ContentKind::compressible, ratio), transfer, many);
+      ASSERT_TRUE(content.open());
+      const auto bytes = file_of(content, transfer, 8 << 20, 3);
+      EXPECT_NEAR(share_left(bytes) * ratio, 1, 0.1) << ratio << " in " << transfer;
+      std::set<std::string> sectors;
+      for (std::size_t at = 0; at + sector_bytes <= transfer; at += sector_bytes)
+        sectors.emplace(reinterpret_cast<const char*>(bytes.data() + at), sector_bytes);
+      EXPECT_EQ(sectors.size(), transfer / sector_bytes);
+    }
+}
+
+TEST(Content, ADifferenceIsFoundAmongZerosToo) {
+  Content content(plan_of(ContentKind::compressible, 8), 8192, 2);
+  ASSERT_TRUE(content.open());
+  std::vector<std::byte> ground(content.ground_bytes());
+  content.lay(ground);
+  const auto block = block_of(content, 1, 8192);
+  EXPECT_TRUE(content.is_block(block, ground, 1, 8192));
+  EXPECT_FALSE(content.is_block(block, ground, 1, 0));
+  for (std::size_t at = 0; at < block.size(); ++at) {
+    auto other = block;
+    other[at] ^= std::byte{1};
+    EXPECT_FALSE(content.is_block(other, ground, 1, 8192)) << at;
+  }
+}
+
+TEST(Content, IsThatOfAFileButForTheStamps) {
+  const std::string path = ::testing::TempDir() + "content_of_a_user";
+  std::string text;
+  for (int i = 0; text.size() < 10'000; ++i) text += "pixel " + std::to_string(i) + "\n";
+  std::ofstream(path) << text;
+  Content content(plan_of(ContentKind::file, 1, path), 8192, 4);
+  ASSERT_TRUE(content.open());
+  const auto bytes = file_of(content, 8192, 32768, 0);
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    const bool stamped = at % sector_bytes < sizeof(std::uint64_t);
+    ASSERT_TRUE(stamped || static_cast<char>(bytes[at]) == text[at % text.size()]) << at;
+  }
+  EXPECT_NE(bytes, file_of(content, 8192, 32768, 1)) << "files differ by their stamps";
+  std::ofstream(path, std::ios::trunc).close();
+  EXPECT_NE(content.open().error().message().find("is empty"), std::string::npos);
+  ::unlink(path.c_str());
+  EXPECT_NE(content.open().error().message().find(path), std::string::npos);
+  EXPECT_FALSE(Content(plan_of(ContentKind::file, 1, "/dev/zero"), 8192, 4).open()) << "it has no end";
 }
 
 TEST(Memory, BlocksLeaveHalfOfItToOthers) {

@@ -13,7 +13,8 @@ Json frames_plan() {
     "workload": {"kind": "frames", "frames": 1000, "frame_bytes": 1048576, "rate_hz": 100, "writers": 4,
                  "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer", "record": false, "rename": false,
                  "image": null},
-    "content": "zeros", "seed": 7, "prefix": "frame-", "interval_s": 0.5, "drain_timeout_s": 5, "log_level": "debug"})");
+    "content": "zeros", "content_ratio": 1.0, "content_file": "", "seed": 7, "prefix": "frame-", "interval_s": 0.5,
+    "drain_timeout_s": 5, "log_level": "debug"})");
 }
 
 Json stream_plan() {
@@ -163,7 +164,11 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
       {"/workload/writers", 257, "workload.writers is 257, expected a whole number from 1 to 256"},
       {"/workload/buffer_frames", 0, "workload.buffer_frames is 0, expected a whole number from 1 to 10000000"},
       {"/workload/layout", "heap", "workload.layout is \"heap\", expected file_a_frame or file_a_writer"},
-      {"/content", "noise", "content is \"noise\", expected random or zeros"},
+      {"/content", "noise", "content is \"noise\", expected random, zeros, compressible or file"},
+      {"/content", "file", "content_file is \"\", expected a path, with content file"},
+      {"/content_file", "image.raw", "content_file is \"image.raw\", expected empty, unless content is file"},
+      {"/content_ratio", 17, "content_ratio is 17, expected a number from 1 to 10"},
+      {"/content_ratio", 0.5, "content_ratio is 0.5, expected a number from 1 to 10"},
       {"/prefix", "../up-",
        "prefix is \"../up-\", expected the beginning of file names, without '/', not with '.' in "
        "front"},

@@ -1,0 +1,58 @@
+"""What bytes a workload writes, and how far storage can compress them."""
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+from penstock.model.errors import UsageError
+from penstock.model.load import CONTENT_RATIO_MAX, ContentKind, LoadPlan
+
+# As file systems compress: records of their own, of what a run writes of a file at most.
+_RECORD_BYTES, _SAMPLE_BYTES = 128 << 10, 16 << 20
+
+
+def chosen_content(content: ContentKind, ratio: float | None, file: Path | None) -> dict[str, Any]:
+    """The fields of an Access. A UsageError where options do not go together."""
+    if content == "compressible" and ratio is None:
+        raise UsageError("--content compressible without --ratio", "say how far it compresses: --ratio 4")
+    if content == "file" and file is None:
+        raise UsageError("--content file without --content-file", "name a file, such as one of your images")
+    if content != "compressible" and ratio is not None:
+        raise UsageError(f"--ratio with --content {content}", "add --content compressible")
+    if content != "file" and file is not None:
+        raise UsageError(f"--content-file with --content {content}", "add --content file")
+    if ratio is not None and not 1 <= ratio <= CONTENT_RATIO_MAX:
+        raise UsageError(
+            f"--ratio is {ratio:g}, and not from 1 to {CONTENT_RATIO_MAX:g}", "--content zeros is more"
+        )
+    if file is None:
+        return {"content": content, "content_ratio": ratio or 1.0}
+    return {"content": content, "content_ratio": _ratio_of(file), "content_file": str(file.resolve())}
+
+
+def content_text(plan: LoadPlan) -> str:
+    """ "compressible 4:1", "file images.raw, 2.3:1 by deflate"."""
+    if plan.content == "compressible":
+        return f"compressible {plan.content_ratio:g}:1"
+    if plan.content == "file":
+        return f"file {plan.content_file}, {plan.content_ratio:.3g}:1 by deflate"
+    return plan.content
+
+
+def _ratio_of(file: Path) -> float:
+    """By deflate at its fastest, a record at a time; of a file that can be read to an end."""
+    if not file.is_file():
+        raise UsageError(
+            f"--content-file {file} is no file", "name one that is there, and no folder or device"
+        )
+    try:
+        with file.open("rb") as opened:
+            sample = opened.read(_SAMPLE_BYTES)
+    except OSError as error:
+        raise UsageError(
+            f"--content-file {file}: {error.strerror}", "name a file that you may read"
+        ) from error
+    if not sample:
+        raise UsageError(f"--content-file {file} is empty", "name one that has bytes")
+    records = (sample[at : at + _RECORD_BYTES] for at in range(0, len(sample), _RECORD_BYTES))
+    return max(1.0, len(sample) / sum(len(zlib.compress(record, 1)) for record in records))
