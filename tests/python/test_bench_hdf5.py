@@ -123,10 +123,10 @@ def test_hdf5_is_a_workload_of_its_own_name(run: RunCommand, tmp_path: Path) -> 
     assert result.streams[1].mismatches == 0
     other, (file,) = measured(run, tmp_path / "stream", "--backend", "hdf5", *options)
     (named,) = (tmp_path / "named").glob("*/stream-*.bin")
-    assert named.read_bytes() == file.read_bytes()
     assert result.document.plan.workload == other.document.plan.workload
-    with h5py.File(named) as content:
+    with h5py.File(named) as content, h5py.File(file) as expected:
         data = content["data"]
+        assert data[0].tobytes() == expected["data"][0].tobytes()
         assert data.chunks == (1, 512 << 10)
         assert data.nbytes / data.id.get_storage_size() == pytest.approx(4, rel=0.1)
 
