@@ -1,7 +1,8 @@
 """A pvAccess server of NTNDArrays in a process of its own, and what it posts.
 
-`python pva_server.py PORT BROADCAST_PORT` reads one JSON document a line: `{"ids": [...], "codec": ...}` is
-posted and answered by `done`. Tests make the same images from the same numbers.
+`python pva_server.py PORT BROADCAST_PORT [INITIAL]` reads one JSON document a line: `{"ids": [...], "codec":
+...}` is posted and answered by `done`. INITIAL is such a document, with one number: what the channel has from
+the beginning. Tests make the same images from the same numbers.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def value_of(nt: Any, unique_id: int, command: dict[str, Any]) -> Any:
     attributes = {"Number": unique_id, "Temperature": 20.5 + unique_id, "Lamp": f"lamp {unique_id}"}
     attributes |= {"Vector": np.arange(3) + unique_id} | command.get("attributes", {})
     attributes |= {"ColorMode": 0} if "ColorMode" not in attributes else {}
+    attributes = {} if command.get("bare") else attributes
     taken_s = EPOCH_S + command.get("later", 0) + unique_id
     value = nt.wrap(pixels.reshape(1, -1), attrib=attributes, timestamp=taken_s + 0.25)
     value["dimension"] = [
@@ -102,14 +104,15 @@ def _post(pv: Any, nt: Any, command: dict[str, Any]) -> None:
         time.sleep(command.get("pause", 0.002))
 
 
-def serve(port: int, broadcast_port: int) -> None:
+def serve(port: int, broadcast_port: int, initial: dict[str, Any] | None) -> None:
     from p4p.nt import NTNDArray, NTScalar
     from p4p.server import Server
     from p4p.server.thread import SharedPV
 
     nt = NTNDArray()
-    # Empty, as the channel of an NDPluginPva is before its first frame.
-    pv, other = SharedPV(initial=nt.type()), SharedPV(initial=NTScalar("d").wrap(1.0))
+    # Empty, as the channel of an NDPluginPva is before its first frame, unless something else is asked for.
+    value = nt.type() if initial is None else value_of(nt, initial["ids"][0], initial)
+    pv, other = SharedPV(initial=value), SharedPV(initial=NTScalar("d").wrap(1.0))
     settings = {
         "EPICS_PVAS_INTF_ADDR_LIST": "127.0.0.1",
         "EPICS_PVAS_SERVER_PORT": str(port),
@@ -135,9 +138,11 @@ class PvaServer:
         }
         self.start()
 
-    def start(self) -> None:
+    def start(self, initial: int | None = None, **command: Any) -> None:
+        """`initial` is the number of the frame that the channel has from the beginning."""
+        more = [] if initial is None else [json.dumps({"ids": [initial], **command})]
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__)), *self._ports],
+            [sys.executable, str(Path(__file__)), *self._ports, *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -175,4 +180,5 @@ class PvaServer:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), int(sys.argv[2]))
+    given = [json.loads(text) for text in sys.argv[3:]]
+    serve(int(sys.argv[1]), int(sys.argv[2]), given[0] if given else None)

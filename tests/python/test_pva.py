@@ -285,6 +285,104 @@ def test_a_server_that_comes_back(
         assert file["/entry/penstock/frame_state"][...].tolist() == [1] * 10 + [0] * 2 + [1] * 8
 
 
+def comes_back(server: PvaServer, source: Source, initial: int, **command: Any) -> None:
+    """The server goes away, and is there again with a value."""
+    server.kill()
+    source.until(lambda event: isinstance(event, PvaChannel) and event.state == "disconnected")
+    server.start(initial, **command)
+    source.connected()
+
+
+def test_the_old_value_of_a_channel_that_comes_back_begins_no_series(
+    server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
+) -> None:
+    """Whether it is the last frame or a blank one without attributes, which would have no columns."""
+    source = watch(recorder, name="s", idle_end_s=0.5)
+    server.post(range(1, 11))
+    source.until(lambda event: isinstance(event, PvaSeriesEnd))
+    comes_back(server, source, 10)
+    server.post(range(11, 14))
+    source.until(lambda event: isinstance(event, PvaSeriesEnd))
+    comes_back(server, source, 0, bare=True)
+    server.post(range(1, 4), later=1000)
+    source.until(lambda event: isinstance(event, PvaSeriesEnd))
+    assert source.end() == [], source.problems()
+    found = [(end.series_unique_id, end.first_unique_id, end.frames_sent) for end in source.series()]
+    assert sorted(found) == [("s", 1, 10), ("s-2", 11, 3), ("s-3", 1, 3)]
+    assert np.array_equal(stored(tmp_path, "s-2"), images(range(11, 14)))
+    with h5py.File(tmp_path / "s-3.h5") as file:
+        assert file["/entry/metadata/Number"][...].tolist() == [1, 2, 3]
+
+
+def test_the_value_of_a_channel_that_comes_back_in_a_series(
+    server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
+) -> None:
+    """A number that lies ahead is a frame; an old one neither is a frame nor ends the series."""
+    source = watch(recorder, name="s", idle_end_s=0)
+    server.post(range(1, 6))
+    source.received(5)
+    comes_back(server, source, 5)
+    comes_back(server, source, 0, bare=True)
+    comes_back(server, source, 8)
+    server.post([9, 10])
+    source.received(8)
+    assert source.end() == [], source.problems()
+    (end,) = source.series()
+    assert (end.frames_sent, end.missed, end.repeated) == (8, 2, 0)
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["/entry/penstock/frame_state"][...].tolist() == [1] * 5 + [0] * 2 + [1] * 3
+        assert file["/entry/metadata/Number"][7:].tolist() == [8, 9, 10]
+
+
+def test_what_is_kept_at_each_connection_is_not_the_last_frame(
+    server: PvaServer, recorder: RecordCommand, watch: Watch
+) -> None:
+    """Nor is it where no time is told, or one for several frames."""
+    nothing = {"secondsPastEpoch": 0, "nanoseconds": 0}
+    spoil = {"timeStamp": nothing, "dataTimeStamp": nothing}
+    source = watch(recorder, name="s", initial="keep", idle_end_s=0.5)
+    server.post([1, 2], spoil=spoil)
+    source.until(lambda event: isinstance(event, PvaSeriesEnd))
+    comes_back(server, source, 2, spoil=spoil)
+    comes_back(server, source, 3)
+    source.until(lambda event: isinstance(event, PvaSeriesEnd))
+    assert source.end() == [], source.problems()
+    found = [(end.series_unique_id, end.first_unique_id, end.frames_sent) for end in source.series()]
+    assert sorted(found) == [("s", 1, 2), ("s-2", 3, 1)]
+
+
+def test_a_start_field_whose_attribute_is_not_there_is_told_once(
+    server: PvaServer, recorder: RecordCommand, watch: Watch
+) -> None:
+    """For all series; so is a text where a number is wanted."""
+    start = {"count_time": {"attribute": "Nope"}, "frame_time": {"attribute": "Lamp", "scale": 2.0}}
+    source = watch(recorder, name="s", frames=2, start=start, series_limit=2)
+    server.post(range(1, 5))
+    source.thread.join(WAIT_S)
+    assert source.end() == []
+    assert len(source.series()) == 2
+    assert source.problems() == [
+        "start.count_time is to be the attribute 'Nope', which the first frame does not have: the file goes"
+        " without count_time",
+        "start.frame_time is to be the attribute 'Lamp', which is 'lamp 1' in the first frame: the file goes"
+        " without frame_time",
+    ]
+
+
+def test_series_of_one_counter_have_nothing_missing_in_front(
+    server: PvaServer, recorder: RecordCommand, watch: Watch
+) -> None:
+    """Where series have so many frames. Where an attribute begins them a first number is refused."""
+    source = watch(recorder, name="s", frames=3, first_unique_id=1, series_limit=3)
+    server.post([1, 2, 3, 4, 5, 6, 8, 9])
+    source.thread.join(WAIT_S)
+    assert source.end() == [], source.problems()
+    found = [(end.first_unique_id, end.frames_sent, end.missed) for end in source.series()]
+    assert sorted(found) == [(1, 3, 0), (4, 3, 0), (7, 2, 1)]
+    with pytest.raises(ValueError, match="first_unique_id is 1 and name_attribute is 'Scan'"):
+        PvaPlan(channel=CHANNEL, to="x:1", first_unique_id=1, name_attribute="Scan")
+
+
 def test_a_frame_that_comes_again_is_told_from_a_counter_that_was_reset(
     server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
 ) -> None:

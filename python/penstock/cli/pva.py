@@ -50,7 +50,9 @@ def pva_command(
     ] = None,
     initial: Annotated[
         str | None,
-        typer.Option(help="skip or keep what the channel has when it is first connected. [default: skip]"),
+        typer.Option(
+            help="skip or keep what the channel has when it is connected, also again. [default: skip]"
+        ),
     ] = None,
     name: Annotated[
         str | None,

@@ -1,9 +1,9 @@
 """What the pvAccess source does: `sources` of kind `pva`, and the plan of the process that does it."""
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from penstock.model.plans import GIB, MIB, Plan
 from penstock.model.units import Size
@@ -75,11 +75,16 @@ class PvaSettings(Plan):
         60.0, ge=0, le=86400, description="a series stays open so long while the channel is disconnected"
     )
     first_unique_id: int | None = Field(
-        None, ge=0, le=2**31 - 1, description="that of frame 0; without it, that of the first frame that came"
+        None,
+        ge=0,
+        le=2**31 - 1,
+        description="that of frame 0, where the counter begins anew with each series; without it, that of"
+        " the first frame that came",
     )
     initial: Literal["skip", "keep"] = Field(
         "skip",
-        description="the value that the channel has when it is first connected: an old frame, as a rule",
+        description="the value that the channel has when it is connected, the first time or again, and no"
+        " series is open: an old frame, as a rule",
     )
     name: str = Field(
         "{channel}-{date}",
@@ -123,6 +128,16 @@ class PvaSettings(Plan):
     def _start(cls, value: dict[str, Any]) -> dict[str, Any]:
         check_start(value)
         return value
+
+    @model_validator(mode="after")
+    def _one_counter(self) -> Self:
+        if self.first_unique_id is not None and self.name_attribute:
+            raise ValueError(
+                f"first_unique_id is {self.first_unique_id} and name_attribute is {self.name_attribute!r}:"
+                " where an attribute begins a series the counter goes on, and its frame 0 has no known"
+                " number; leave one of them out"
+            )
+        return self
 
 
 class PvaPlan(PvaSettings):

@@ -44,6 +44,7 @@ class OpenSeries:
         )
         self.last_frame = time.monotonic()
         self.problems: list[str] = []
+        start, self.start_problems = start_of(plan.start, first)
         self._told: set[str] = set()
         self.series = Series(
             plan.to,
@@ -51,7 +52,7 @@ class OpenSeries:
             shape=first.shape,
             frames=plan.frames or None,
             name=name,
-            metadata=start_of(plan.start, first),
+            metadata=start,
             user_data=user_data_of(plan, first, first_unique_id),
             token=plan.token or "",
             program="penstock.pva",
@@ -96,9 +97,12 @@ def tag_of(plan: PvaPlan, frame: Frame) -> str:
     return str(frame.attributes.get(plan.name_attribute, "")) if plan.name_attribute else ""
 
 
-def start_of(fields: dict[str, Any], first: Frame) -> dict[str, Any]:
-    """The fields of the start message; those that refer to an attribute have its value of the first frame."""
-    found = {}
+def start_of(fields: dict[str, Any], first: Frame) -> tuple[dict[str, Any], dict[str, str]]:
+    """The fields of the start message, and why others are left out.
+
+    Those that refer to an attribute have its value of the first frame.
+    """
+    found, problems = {}, {}
     for name, value in fields.items():
         if name == "user_data":
             continue
@@ -108,9 +112,20 @@ def start_of(fields: dict[str, Any], first: Frame) -> dict[str, Any]:
                 found[name] = content * value["scale"] if "scale" in value else content
             elif isinstance(content, str) and "scale" not in value:
                 found[name] = content
+            else:
+                problems[name] = _left_out(name, value["attribute"], content)
         else:
             found[name] = value
-    return found
+    return found, problems
+
+
+def _left_out(name: str, attribute: str, content: Any) -> str:
+    what = (
+        "which the first frame does not have"
+        if content is None
+        else f"which is {content!r:.80} in the first frame"
+    )
+    return f"start.{name} is to be the attribute {attribute!r}, {what}: the file goes without {name}"
 
 
 def user_data_of(plan: PvaPlan, first: Frame, first_unique_id: int) -> dict[str, Any]:

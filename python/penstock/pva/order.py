@@ -43,6 +43,10 @@ class Seen:
             return None
         return before == stamp
 
+    def is_last(self, unique_id: int, stamp: Hashable) -> bool:
+        """Whether the last frame that was there has both."""
+        return next(reversed(self._stamps.items()), None) == (unique_id, stamp)
+
 
 class Order(Generic[Item]):
     """Gives items by rising uniqueId. At most `hold_max` wait for one before them that may still come."""
@@ -70,6 +74,10 @@ class Order(Generic[Item]):
             return Place.ELSEWHERE
         self._held[unique_id] = item
         return Place.TAKEN
+
+    def is_next(self, unique_id: int) -> bool:
+        """Whether it lies ahead, and not too far."""
+        return 0 <= unique_id - self._next <= self._gap_max and unique_id not in self._held
 
     def ready(self, *, all_of_them: bool = False) -> list[Item]:
         """Those whose turn it is; with `all_of_them` nothing is waited for any more."""

@@ -39,6 +39,7 @@ class SeriesSender:
         self.damaged = 0
         self._last_unique_id: int | None = None
         self._seen = Seen()
+        self._told: set[str] = set()  # fields of the start message: the next series lacks them too
 
     @property
     def is_done(self) -> bool:
@@ -49,10 +50,16 @@ class SeriesSender:
     def is_open(self) -> bool:
         return self._open is not None
 
-    def take(self, frame: Frame) -> None:
+    def goes_on(self, unique_id: int) -> bool:
+        """Whether such a frame would be a new one of the open series' counter."""
+        return self._open is not None and self._open.order.is_next(unique_id)
+
+    def take(self, frame: Frame, *, at_connection: bool = False) -> None:
         """Sends it, now or when those before it have come."""
         series = self._open
         again = self._seen.is_again(frame.unique_id, frame.stamp)
+        if at_connection and self._seen.is_last(frame.unique_id, frame.stamp):
+            again = True  # the channel still shows it
         if again:
             # Of this series or of one that has ended; it begins none.
             if series is not None:
@@ -156,10 +163,13 @@ class SeriesSender:
             series.counts.repeated += 1
 
     def _first_of(self, frame: Frame) -> int:
-        stated = self._plan.first_unique_id
+        stated, frames = self._plan.first_unique_id, self._plan.frames
         if stated is None or not 0 <= frame.unique_id - stated <= self._plan.gap_frames_max:
             return frame.unique_id
-        return stated
+        if frames == 0:
+            return stated
+        # A counter that goes on: series of so many frames have gone by.
+        return frame.unique_id - (frame.unique_id - stated) % frames
 
     def _begin(self, frame: Frame, first: int) -> OpenSeries:
         name = self._name(frame)
@@ -179,6 +189,10 @@ class SeriesSender:
                 str(problem), "is a recorder there, and does it listen at this address?"
             ) from problem
         self._begun += 1
+        for field, text in series.start_problems.items():
+            if field not in self._told:
+                self._told.add(field)
+                self._tell(text)
         self._tell_gap(first)
         return series
 

@@ -54,8 +54,8 @@ class _Loop:
         self, plan: PvaPlan, sender: SeriesSender, monitor: Monitor, tell: Callable[[Event], None]
     ) -> None:
         self._plan, self._sender, self._monitor, self._tell = plan, sender, monitor, tell
-        self._is_first = True
         self._connected = False
+        self._is_first = False  # the next update is what the channel had when it was connected
         self._ticked = self._progressed = time.monotonic()
 
     def run(self, stop: threading.Event, stop_at_once: threading.Event) -> None:
@@ -83,19 +83,23 @@ class _Loop:
     def _tell_connection(self) -> None:
         connected = self._monitor.disconnected_since is None
         if connected != self._connected:
-            self._connected = connected
+            self._connected = self._is_first = connected
             state: Any = "connected" if connected else "disconnected"
             self._tell(PvaChannel(event="channel", channel=self._plan.channel, state=state))
 
     def _take(self, update: Any) -> None:
         is_first, self._is_first = self._is_first, False
-        if is_first and self._plan.initial == "skip":
-            return
         try:
+            if is_first and self._plan.initial == "skip" and not self._goes_on(update):
+                return
             if is_empty(update) and unique_id_of(update) == 0:
                 return
             frame = read_frame(update, self._plan.frame_bytes_max)
         except BadFrameError as problem:
             self._sender.problem(problem.unique_id, str(problem))
             return
-        self._sender.take(frame)
+        self._sender.take(frame, at_connection=is_first)
+
+    def _goes_on(self, update: Any) -> bool:
+        """What came while nobody was connected belongs to the open series; all else is old."""
+        return self._sender.is_open and self._sender.goes_on(unique_id_of(update))
