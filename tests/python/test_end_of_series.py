@@ -204,6 +204,24 @@ def test_a_series_that_ends_early(record: Record, run: Run, tmp_path: Path, quic
     assert run("check", end.file, "--complete").returncode != 0
 
 
+@pytest.mark.parametrize(("options", "expected"), [((), 0), (("--complete",), 1)])
+def test_frames_that_are_missing_are_a_failure_when_asked(
+    record: Record, tmp_path: Path, quick: str, free_port: int, options: tuple[str, ...], expected: int
+) -> None:
+    """Series that have all frames are none."""
+    endpoint = f"tcp://127.0.0.1:{free_port}"
+    recorder = record(tmp_path, quick, *listening_on(endpoint), *options, listen=False)
+    with pushers(endpoint) as (detector,):
+        for name, numbers in (("whole", range(3)), ("gap", (0, 2))):
+            detector.start(3, name)
+            for number in numbers:
+                detector.image(number, name)
+            detector.send("end", name)
+            recorder.series_end()
+    code, log = recorder.stop()
+    assert (code, "1 of 2 series are not complete: gap lacks 1 frames" in log) == (expected, bool(expected))
+
+
 def test_frames_before_the_start_are_counted(
     record: Record, tmp_path: Path, quick: str, free_port: int
 ) -> None:

@@ -410,3 +410,26 @@ def test_a_damaged_frame_ends_a_copy_and_leaves_nothing(series: Callable[[str], 
     with pytest.raises(PenstockError, match="frame 5 of /entry/data/data cannot be read"):
         export(path, copies=True, frames_a_file=3)
     assert [file.name for file in path.parent.iterdir()] == ["s.h5"]
+
+
+def checked(path: Path) -> Result:
+    return CliRunner().invoke(application, ["check", str(path)], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_check_knows_exports_and_misses_their_frames(
+    series: Callable[[str], Path], reader: str, copies: bool
+) -> None:
+    path = series("one")
+    done = export(path, reader, copies=copies)
+    master = Path(done.master)
+    fine = checked(master)
+    assert (fine.exit_code, "not written by Penstock" in fine.stdout) == (0, False), fine.stdout
+    assert "`penstock check` of s.h5 verifies them" in " ".join(fine.stdout.split())
+    frames = master.with_name(done.parts[0].file)
+    frames.rename(frames.with_suffix(".away"))
+    broken = checked(master)
+    told = " ".join(broken.stdout.split())
+    assert (broken.exit_code, "linked frames are not there" in told) == (1, True), told
+    assert f"{done.parts[0].dataset} of {frames.name}" in told

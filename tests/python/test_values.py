@@ -96,6 +96,14 @@ def test_values_before_with_and_after_the_images(record: Record, collect: Collec
     done = attach(file, [collector.journal], None, How(), dry_run=False)
     assert planned == done
     assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+    with pytest.raises(UsageError, match="is there already and is not overwritten") as refusal:
+        attach(file, [collector.journal], None, How(), dry_run=False)
+    assert "--overwrite" in refusal.value.remedy
+    with pytest.raises(UsageError, match="no file of `penstock attach`, and is not replaced"):
+        attach(file, [collector.journal], file, How(), dry_run=False, overwrite=True)
+    before = Path(done.output).stat().st_ino
+    assert attach(file, [collector.journal], None, How(), dry_run=False, overwrite=True) == done
+    assert Path(done.output).stat().st_ino != before
     with h5py.File(done.output) as joined:
         rows = joined["entry/per_frame"]
         assert np.array_equal(rows["current"][()], [1, np.nan, np.nan, 2], equal_nan=True)

@@ -33,6 +33,9 @@ def attach_command(
     max_age: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0, help="Values farther away are none.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file of this command that is there.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be joined, and end.")] = False,
     json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
 ) -> None:
@@ -47,7 +50,7 @@ def attach_command(
             f"--by {by}, --time {time}, --offset {offset:g}, --max-age {max_age}: one of them is wrong",
             "--by previous, nearest or linear; --time exposure or received",
         ) from error
-    done = attach(series, journals, output, how, dry_run=dry_run)
+    done = attach(series, journals, output, how, dry_run=dry_run, overwrite=overwrite)
     if json:
         print_json(done)
     else:

@@ -21,7 +21,7 @@ from penstock.model.storage import StorageFacts, describe_facts, settle_store
 from penstock.programs.locate import find_program, layouts_folder
 from penstock.programs.pva import require_p4p
 from penstock.programs.ranks import Ranks
-from penstock.programs.record import placement_of, record, try_out
+from penstock.programs.record import Recording, placement_of, record, try_out
 from penstock.report.layouts import layout_tree
 from penstock.report.machine import placement_tables
 from penstock.report.progress import ProgressView, show
@@ -29,6 +29,8 @@ from penstock.report.tables import plan_table
 
 if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.join import JointFile
+
+_NAMED = 5  # series that lack frames
 
 
 @reports_errors
@@ -203,6 +205,9 @@ def record_command(
     log_level: Annotated[
         str | None, typer.Option(help="debug, info, warning or error. [default: warning]")
     ] = None,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Exit code 1 also when frames are missing.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False,
     show_placement: Annotated[
         bool,
@@ -223,7 +228,8 @@ def record_command(
 
     Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. SIGUSR2 ends the series that are open
     and goes on for the next. The exit code is 1 where a series
-    had a problem or was refused.
+    had a problem (the storage failed, say) or was refused. Frames that are missing, damaged or dropped
+    change it with --complete alone: they are counted in each series' line, and in its file.
     """
     settings = configuration_from(
         configuration,
@@ -279,7 +285,10 @@ def record_command(
     if show_placement:
         _show_placement(plan, json)
         return
-    _record(plan, json, team, settings.pva_sources, _together(settings.folder.absolute(), together))
+    recording = _record(
+        plan, json, team, settings.pva_sources, _together(settings.folder.absolute(), together)
+    )
+    _require_success(recording, complete=complete)
 
 
 def _layout(choice: str) -> Layout | None:
@@ -366,7 +375,7 @@ def _record(
     ranks: Ranks | None,
     channels: Sequence[PvaSource],
     joint: "JointFile | None",
-) -> None:
+) -> Recording:
     with ProgressView(err()) as view:
 
         def on_event(event: Event) -> None:
@@ -380,7 +389,10 @@ def _record(
                 except PenstockError as error:  # the series themselves are complete
                     view.say(f"{event.file} is not in {joint.path}: {error}")
 
-        recording = record(plan, on_event, view.say, ranks, channels)
+        return record(plan, on_event, view.say, ranks, channels)
+
+
+def _require_success(recording: Recording, *, complete: bool) -> None:
     if recording.source_problems and not recording.failed:
         raise PenstockError(
             "; ".join(recording.source_problems), "the lines before tell which frames, and of which series"
@@ -390,4 +402,15 @@ def _record(
         raise PenstockError(
             f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
             "`penstock check FILE` tells what a file holds" if recording.failed > recording.refused else "",
+        )
+    if complete and recording.incomplete:
+        lacking = [
+            f"{series.series_unique_id} lacks {series.missing} frames"
+            for series in recording.incomplete[:_NAMED]
+        ]
+        more = len(recording.incomplete) - len(lacking)
+        raise PenstockError(
+            f"{len(recording.incomplete)} of {len(recording.ended)} series are not complete:"
+            f" {'; '.join(lacking)}" + (f"; {more} more" if more else ""),
+            "`penstock check FILE` tells which frames",
         )

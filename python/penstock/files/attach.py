@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
 
-from penstock.files.hdf5 import children_of_class, item_at, open_for_reading, value_of
+from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_for_reading, value_of
 from penstock.files.inspect import end_time_place, main_dataset
 from penstock.files.journal import JournalState
 from penstock.files.many_objects import add_dataset, add_group
@@ -71,11 +71,18 @@ class Recorded:
     data: dict[str, str] = field(default_factory=dict)  # groups NXdata by the name of a link to them
 
 
-def attach(series: Path, journals: list[Path], output: Path | None, how: How, *, dry_run: bool) -> Attachment:
-    """Writes `output`, beside the series where it is None; nothing that is there is overwritten."""
+def attach(
+    series: Path,
+    journals: list[Path],
+    output: Path | None,
+    how: How,
+    *,
+    dry_run: bool,
+    overwrite: bool = False,
+) -> Attachment:
+    """Writes `output`, beside the series where it is None; with `overwrite` in the place of its own alone."""
     target = output or series.with_name(f"{series.stem}.values.h5")
-    if os.path.lexists(target):
-        raise UsageError(f"{target} is there already and is not overwritten", "give --output another name")
+    _require_free(target, overwrite)
     recorded = recorded_series(series, how)
     attachment = Attachment(output=str(target), frames=recorded.frames, time=recorded.time)
     try:
@@ -85,12 +92,32 @@ def attach(series: Path, journals: list[Path], output: Path | None, how: How, *,
             if dry_run:
                 _write_channels(None, spool, recorded, how, attachment)
             else:
-                _write(target, spool, recorded, how, attachment)
+                _write(target, spool, recorded, how, attachment, overwrite)
     except OSError as error:
         raise PenstockError(
             f"{target} cannot be written: {error}", "is there space, and may the folder be written?"
         ) from error
     return attachment
+
+
+def _require_free(target: Path, overwrite: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        raise UsageError(
+            f"{target} is there already and is not overwritten",
+            "give --overwrite to replace a file of `penstock attach`, or --output another name",
+        )
+    try:
+        with open_for_reading(target) as file:
+            is_own = attribute_of(item_at(file, "/entry/per_frame"), "frame_time") is not None
+    except PenstockError:
+        is_own = False
+    if not is_own:
+        raise UsageError(
+            f"{target} is no file of `penstock attach`, and is not replaced",
+            "give --output another name, or move the file away",
+        )
 
 
 def recorded_series(path: Path, how: How) -> Recorded:
@@ -177,7 +204,9 @@ def _notes(states: list[JournalState], spool: Spool, recorded: Recorded) -> list
     return notes
 
 
-def _write(target: Path, spool: Spool, recorded: Recorded, how: How, attachment: Attachment) -> None:
+def _write(
+    target: Path, spool: Spool, recorded: Recorded, how: How, attachment: Attachment, overwrite: bool
+) -> None:
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         with h5py.File(unfinished, "x", libver=("v110", "v110")) as file:
@@ -194,6 +223,9 @@ def _write(target: Path, spool: Spool, recorded: Recorded, how: How, attachment:
             _write_channels(entry, spool, recorded, how, attachment)
         with unfinished.open("rb") as whole:
             os.fsync(whole.fileno())
+        if overwrite:
+            unfinished.replace(target)
+            return
         try:
             give_name(unfinished, target)
         except FileExistsError as error:

@@ -21,6 +21,7 @@ _REMEDY_UNFINISHED = "it is being recorded; or its recorder was killed: then `pe
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
 _ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
 _DIRECTIONS = ("fast_pixel_direction", "slow_pixel_direction")
+_LINKS_SHOWN = 3
 _VECTOR_ATTRIBUTES = ("transformation_type", "vector", "offset", "depends_on")
 
 
@@ -28,19 +29,49 @@ def check_structure(path: Path) -> list[Finding]:
     """All findings about the file's structure; empty where there is nothing to say."""
     with open_for_reading(path) as file:
         entries = children_of_class(file, "NXentry")
-        if layout_of(file) not in (None, DEFAULT):
-            return [*_of_own_layout(file, entries), *_columns(file)]
-        if not entries:
-            return [
-                _finding("error", "no NXentry", "/", "a group with NX_class NXentry", "none", _REMEDY_WRITER)
-            ]
-        findings = list(_default_chain(file))
-        if is_member(file):  # the rest stands in its master
-            return findings
-        for name, entry in entries:
-            findings += _entry(f"/{name}", entry)
-        findings += _columns(file)
+        linked = [finding for _, entry in entries for finding in _links_to_frames(entry)]
+        return linked + _of_structure(file, entries)
+
+
+def _of_structure(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> list[Finding]:
+    if layout_of(file) not in (None, DEFAULT):
+        return [*_of_own_layout(file, entries), *_columns(file)]
+    if not entries:
+        return [_finding("error", "no NXentry", "/", "a group with NX_class NXentry", "none", _REMEDY_WRITER)]
+    findings = list(_default_chain(file))
+    if is_member(file):  # the rest stands in its master
         return findings
+    for name, entry in entries:
+        findings += _entry(f"/{name}", entry)
+    findings += _columns(file)
+    return findings
+
+
+def _links_to_frames(entry: h5py.Group) -> Iterator[Finding]:
+    """Frames in other files, as in an export and in a detector's own master, are there."""
+    for name, group in children_of_class(entry, "NXdata"):
+        links = [(each, group.get(each, getlink=True)) for each in sorted(group)]
+        outside = [(each, link) for each, link in links if isinstance(link, h5py.ExternalLink)]
+        broken = [link for each, link in outside if not isinstance(item_at(group, each), h5py.Dataset)]
+        if broken:
+            shown = ", ".join(f"{link.path} of {link.filename}" for link in broken[:_LINKS_SHOWN])
+            yield _finding(
+                "error",
+                "linked frames are not there",
+                f"{entry.name}/{name}",
+                f"{len(outside)} linked datasets",
+                f"{len(broken)} cannot be opened: {shown}" + (", …" if len(broken) > _LINKS_SHOWN else ""),
+                "put the files back where the links lead, beside this file, or export the series again",
+            )
+
+
+def exported_from(path: Path) -> str | None:
+    """Of a file of `penstock export`: the name of the file that it was made from."""
+    with open_for_reading(path) as file:
+        if attribute_of(file, "penstock_export") is None:
+            return None
+        source = attribute_of(file, "penstock_source")
+        return source if isinstance(source, str) else ""
 
 
 def _finding(level: Level, what: str, where: str, expected: str, actual: str, remedy: str) -> Finding:

@@ -49,6 +49,11 @@ class Recording:
         return found + self.source_problems
 
     @property
+    def incomplete(self) -> list[RecorderSeriesEnd]:
+        """Series that lack frames: those never came, or are damaged, dropped or lost."""
+        return [series for series in self.ended if series.missing]
+
+    @property
     def failed(self) -> int:
         return sum(series.problem is not None for series in self.ended) + self.refused
 
