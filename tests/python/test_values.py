@@ -73,6 +73,32 @@ def a_series(
     return path
 
 
+def test_units_go_with_the_values_of_each_collector(collect: Collect, tmp_path: Path) -> None:
+    """What was told last counts; each journal has them."""
+    collector = collect()
+    with Values(collector.address, gather_s=0) as values:
+        values.set_units({"omega": "deg", "never": "m"})
+        values.send(omega=1.0, frame=0, other=1)
+        values.send(omega=2.0, frame=1)
+        values.set_units({"omega": "rad"})
+        values.send(omega=3.0, frame=2)
+        wrong: Any
+        for wrong in ("", "x" * 65, "\n", 5):
+            with pytest.raises(FrameError, match="the units of 'omega' are"):
+                values.set_units({"omega": wrong})
+    assert collector.stop() == 0
+    assert [batch.units for batch in batches_of(collector.journal)] == [
+        {"omega": "deg"},
+        {},
+        {"omega": "rad"},
+    ]
+    done = attach(a_series(tmp_path / "s.h5", 3), [collector.journal], None, How(), dry_run=False)
+    with h5py.File(done.output) as joined:
+        assert joined["entry/values/omega/frame_value"].attrs["units"] == "rad"
+        assert joined["entry/per_frame/omega"].attrs["units"] == "rad"
+        assert "units" not in joined["entry/per_frame/other"].attrs
+
+
 def test_values_before_with_and_after_the_images(record: Record, collect: Collect, tmp_path: Path) -> None:
     (tmp_path / "quick.yaml").write_text("end_timeout_s: 0.2\n", encoding="ascii")
     collector, recorder, frames = collect(), record(tmp_path, str(tmp_path / "quick.yaml")), frames_of(4)

@@ -4,15 +4,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from math import nan
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
 import psutil
 import pytest
 from collector import Collector, batches_of
 from ports import free_ports
+from test_values import a_series
 
 from penstock.client import Values
+from penstock.files.attach import How, attach, summary
 
 CHANNELS = """
 import sys, time
@@ -22,7 +27,7 @@ from p4p.server import Server
 from p4p.server.thread import SharedPV
 import numpy as np
 
-current = SharedPV(nt=NTScalar("d"), initial=200.0)
+current = SharedPV(nt=NTScalar("d", display=True), initial={"value": 200.0, "display.units": "mA"})
 mode = SharedPV(nt=NTScalar("s"), initial="top-up")
 place = SharedPV(nt=NTScalar("ad"), initial=[1.0, 2.0, 3.0])
 port, broadcast = sys.argv[1:]
@@ -51,7 +56,9 @@ with Server(providers=[found], conf=settings, useenv=False):
             for number in range(1_000_000):
                 current.post(float(number))
                 time.sleep(0.002)
-        current.post(float(line), timestamp=1_700_000_000.5 + float(line))
+        value, severity = map(float, line.split(":")) if ":" in line else (float(line), 0)
+        post = {"value": value, "alarm.severity": int(severity), "timeStamp.nanoseconds": 500_000_000}
+        current.post(post | {"timeStamp.secondsPastEpoch": 1_700_000_000 + int(value)})
         print("done", flush=True)
 """
 
@@ -130,6 +137,38 @@ def test_epics_channels_come_with_their_own_times(channels: Post, tmp_path: Path
     assert found["RING:Current"][0][1] == 200.0
     assert found["RING:Mode"][0][1] == b"top-up"
     assert found["STAGE:Place"][0][1] == [1.0, 2.0, 3.0]
+
+
+def test_alarms_and_units_of_epics_channels(channels: Post, tmp_path: Path) -> None:
+    """The severity is a channel of its own; no frame gets a value whose alarm is INVALID."""
+    collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options_for("RING:Current"))
+    wait_until(lambda: columns_of(collector.journal), lambda: "no value")
+    for value in ("1.0:0", "2.0:2", "3.0:3", "4.0:3", "5.0:0"):
+        channels(value)
+        time.sleep(0.05)
+    said = collector.stop_and_listen()
+    assert collector.process.returncode == 0, said
+    assert said.count("RING:Current has the alarm INVALID: no frame gets its values") == 1, said
+    found = columns_of(collector.journal)
+    assert [value for _, value in found["RING:Current"]] == [200.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert [value for _, value in found["RING:Current.SEVR"]] == [0, 2, 3, 0]
+    second = 10**9
+    series = a_series(tmp_path / "s.h5", 10, first_ns=1_700_000_001 * second, step_ns=second // 2)
+    for by, expected in {
+        "previous": [nan, 1, 1, 2, 2, nan, nan, nan, nan, 5],
+        "linear": [nan, 1, 1.5, 2, nan, nan, nan, nan, nan, 5],
+    }.items():
+        output = tmp_path / f"{by}.h5"
+        done = attach(series, [collector.journal], output, How(by=by), dry_run=False)
+        assert "2 values have the alarm INVALID" in summary(done)[-2]
+        with h5py.File(output) as joined:
+            column = joined["entry/per_frame/RING_Current"]
+            assert np.array_equal(column[...], expected, equal_nan=True), (by, column[...])
+            assert (column.attrs["units"], column.attrs["values_invalid"]) == ("mA", 2)
+            assert joined["entry/per_frame/RING_Current_valid"][5] == 0
+            assert joined["entry/values/RING_Current/value"].attrs["units"] == "mA"
+            assert len(joined["entry/values/RING_Current/value"]) == 6
+            assert joined["entry/per_frame/RING_Current_SEVR"][5] == 3
 
 
 def test_channels_that_are_no_values_cost_the_others_nothing(channels: Post, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ _REFUSALS_KEPT = 1000
 # What the collector refuses, and the whole batch with it (docs/reference/values.md).
 NAME_BYTES_MAX = 255
 VALUE_BYTES_MAX = 4096
+UNITS_BYTES_MAX = 64
 _INDEX_END = 1 << 63
 
 Index = int | npt.NDArray[Any]
@@ -69,6 +70,8 @@ class Values(EndsWithBlock):
         self._reconnect_timeout = reconnect_timeout
         self._groups: dict[Any, tuple[list[int], list[list[Any]]]] = {}
         self._rows, self._since = 0, 0.0
+        self._units: dict[str, str] = {}
+        self._told: dict[str, str] = {}  # of these, in a batch of this connection
         self._kept: deque[_Kept] = deque()
         self._kept_bytes = self._batch = 0
         self._not_before = 0.0
@@ -126,6 +129,13 @@ class Values(EndsWithBlock):
             self._make_room()
             self._push()
 
+    def set_units(self, units: Mapping[str, str]) -> None:
+        """Of channels, by name: `{"omega": "deg"}`. They go with the next values of each."""
+        for name, text in units.items():
+            _check_name(name)
+            _check_units(name, text)
+        self._units |= units
+
     def flush(self, timeout: float | None = None) -> None:
         """Sends everything and waits until all of it is in the journal (or refused: see `refused`)."""
         self._gathered()
@@ -168,9 +178,14 @@ class Values(EndsWithBlock):
         self._make_room()
 
     def _keep(self, groups: list[dict[str, Any]]) -> None:
-        text = self_described(
-            {"type": "values", "client": self.client, "batch": self._batch, "groups": groups}
+        fields = {"type": "values", "client": self.client, "batch": self._batch, "groups": groups}
+        names = (
+            {name for group in groups for name in group["columns"]} if self._told != self._units else set()
         )
+        units = {name: self._units[name] for name in sorted(names & self._units.keys())}
+        units = {name: text for name, text in units.items() if self._told.get(name) != text}
+        text = self_described(fields | ({"units": units} if units else {}))
+        self._told |= units
         self._batch += 1
         self._kept.append(_Kept(text))
         self._kept_bytes += len(text)
@@ -191,6 +206,7 @@ class Values(EndsWithBlock):
     def _rewind(self) -> None:
         for kept in self._kept:
             kept.sequence = -1
+        self._told = {}  # it may be another collector, with a journal of its own
 
     def _push(self) -> None:
         """Sends what is not sent, and handles what came."""
@@ -292,6 +308,14 @@ def _check_name(name: Any) -> None:
         raise FrameError(f"the channel's name {name!r:.80} has more than {NAME_BYTES_MAX} bytes")
     if any(ord(letter) < 32 or 127 <= ord(letter) < 160 or 0xD800 <= ord(letter) < 0xE000 for letter in name):
         raise FrameError(f"the channel's name {name!r:.80} has characters that are none for a name")
+
+
+def _check_units(name: str, text: Any) -> None:
+    printable = isinstance(text, str) and text.isprintable()
+    if not printable or not 1 <= len(text.encode()) <= UNITS_BYTES_MAX:
+        raise FrameError(
+            f"the units of {name!r:.80} are {text!r:.80}; a text of 1 to {UNITS_BYTES_MAX} bytes is possible"
+        )
 
 
 def _check_texts(name: str, texts: Any) -> None:

@@ -21,6 +21,7 @@ from penstock.files.values_join import UNKNOWN, By, Ints, by_number, by_time, li
 from penstock.files.values_spool import Channel, Spool
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import one_short_line
+from penstock.model.values import INVALID, SEVERITY
 
 TIMING = "/entry/penstock/timing"
 _DATES = (f"{TIMING}/series_date", "/entry/start_time", "/entry/penstock/series/start_time")
@@ -46,6 +47,7 @@ class Attached(BaseModel):
     by_time: int
     frames: int = 0  # that have a value
     outside: int = 0  # values of frames that are not in the series
+    invalid: int = 0  # values with the alarm INVALID
     problem: str = ""
 
 
@@ -110,7 +112,8 @@ def _require_free(target: Path, overwrite: bool) -> None:
         )
     try:
         with open_for_reading(target) as file:
-            is_own = attribute_of(item_at(file, "/entry/per_frame"), "frame_time") is not None
+            group = item_at(file, "/entry/per_frame")
+            is_own = group is not None and attribute_of(group, "frame_time") is not None
     except PenstockError:
         is_own = False
     if not is_own:
@@ -254,7 +257,9 @@ def _write_channels(
         )  # fmt: skip
         attachment.channels.append(told)
         if not told.problem:
-            _write_channel(raw, per_frame, _Rows.of(spool, channel, how), recorded, how, told)
+            rows = _Rows.of(spool, name, how)
+            told.invalid = int(rows.invalid.sum())
+            _write_channel(raw, per_frame, rows, recorded, how, told)
 
 
 @dataclass
@@ -265,9 +270,12 @@ class _Rows:
     by_number: npt.NDArray[Any]
     times: Ints
     by_time: npt.NDArray[Any]
+    invalid: npt.NDArray[np.bool_]  # of those by time: the source has no faith in them
+    units: dict[str, str]  # as attributes
 
     @classmethod
-    def of(cls, spool: Spool, channel: Channel, how: How) -> "_Rows":
+    def of(cls, spool: Spool, name: str, how: How) -> "_Rows":
+        channel = spool.channels[name]
         numbers, values = spool.read(channel, "frame")
         times, timed = spool.read(channel, "time")
         if not len(numbers):
@@ -278,7 +286,22 @@ class _Rows:
         if len(times) and (np.diff(times) < 0).any():
             order = np.argsort(times, kind="stable")
             times, timed = times[order], timed[order]
-        return cls(numbers, values, times, timed)
+        invalid = _invalid(times, spool.channels.get(name + SEVERITY), spool, how)
+        units = {"units": spool.units[name]} if name in spool.units else {}
+        return cls(numbers, values, times, timed, invalid, units)
+
+
+def _invalid(times: Ints, severities: Channel | None, spool: Spool, how: How) -> npt.NDArray[np.bool_]:
+    """Which values by time have the alarm INVALID, by the severities that came as a channel of their own."""
+    none = np.zeros(len(times), bool)
+    if severities is None or severities.conflict or not severities.rows["time"]:
+        return none
+    since, found = spool.read(severities, "time")
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        return none
+    order = np.argsort(since, kind="stable")
+    choice = by_time(times, since[order] + round(how.offset_s * 1e9), "previous", None)
+    return (choice >= 0) & (found[order][np.maximum(choice, 0)] >= INVALID)
 
 
 def _write_channel(
@@ -297,10 +320,10 @@ def _write_channel(
     log = add_group(raw.id, told.dataset, NX_class="NXlog", channel=told.name)
     if len(rows.times):
         add_dataset(log, "time", rows.times, units="ns", start="1970-01-01T00:00:00Z")
-        add_dataset(log, "value", rows.by_time)
+        add_dataset(log, "value", rows.by_time, **rows.units)
     if len(rows.numbers):
         add_dataset(log, "frame_number", rows.numbers)
-        add_dataset(log, "frame_value", rows.by_number)
+        add_dataset(log, "frame_value", rows.by_number, **rows.units)
     add_dataset(
         per_frame.id,
         told.dataset,
@@ -308,6 +331,8 @@ def _write_channel(
         channel=told.name,
         frames_without_value=len(valid) - told.frames,
         values_outside=told.outside,
+        **rows.units,
+        **({"values_invalid": told.invalid} if told.invalid else {}),
     )
     if told.frames < len(valid):
         add_dataset(per_frame.id, f"{told.dataset}_valid", valid.astype(np.uint8))
@@ -319,8 +344,13 @@ def joined(rows: _Rows, recorded: Recorded, how: How) -> tuple[npt.NDArray[Any],
     numbered = by_number(recorded.frames, rows.numbers)
     if how.by == "linear" and rows.by_time.dtype.kind != "S" and len(rows.times):
         column, valid = linear(recorded.times, rows.times, rows.by_time, max_age_ns)
+        if rows.invalid.any():
+            valid &= ~(linear(recorded.times, rows.times, rows.invalid, None)[0] > 0)
+            column[~valid] = np.nan
     else:
         chosen = by_time(recorded.times, rows.times, "previous" if how.by == "linear" else how.by, max_age_ns)
+        if rows.invalid.any():
+            chosen[rows.invalid[np.maximum(chosen, 0)]] = -1
         column, valid = _taken(rows.by_time, chosen)
     have = numbered >= 0
     if have.any():
@@ -366,5 +396,8 @@ def summary(attachment: Attachment) -> list[str]:
             lines.append(f"{one_short_line(channel.name)}: left out: {channel.problem}")
             continue
         outside = f", {channel.outside} of frames that are not there" if channel.outside else ""
-        lines.append(f"{one_short_line(channel.name)}: {came}{outside}; {channel.frames} frames have one")
+        invalid = f"; {channel.invalid} values have the alarm INVALID" if channel.invalid else ""
+        lines.append(
+            f"{one_short_line(channel.name)}: {came}{outside}; {channel.frames} frames have one{invalid}"
+        )
     return lines

@@ -53,6 +53,7 @@ class Spool:
         self._at = 0
         self.channels: dict[str, Channel] = {}
         self.repeated = self.other_series = 0
+        self.units: dict[str, str] = {}
         self._seen: dict[str, set[int]] = {}
 
     def __enter__(self) -> "Spool":
@@ -76,6 +77,7 @@ class Spool:
                     continue
                 seen.add(batch.number)
                 self._add(batch, series)
+                self.units |= batch.units
         self._file.flush()
         return states
 

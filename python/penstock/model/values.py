@@ -1,6 +1,6 @@
 """Batches of values, as they come over TCP and lie in journals (docs/reference/values.md). No I/O."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cbor2
@@ -11,6 +11,9 @@ MESSAGE_BYTES_MAX = 4 << 20
 NAME_BYTES_MAX = 255
 CHANNELS_MAX = 100_000  # of a journal
 VALUE_BYTES_MAX = 4096
+UNITS_BYTES_MAX = 64
+SEVERITY = ".SEVR"  # behind a channel's name: EPICS's field with the severity of its alarm
+INVALID = 3
 TYPES = {
     64: "u1", 69: "<u2", 70: "<u4", 71: "<u8",
     72: "i1", 77: "<i2", 78: "<i4", 79: "<i8",
@@ -44,6 +47,7 @@ class Batch:
     client: str
     number: int
     groups: list[Group]
+    units: dict[str, str] = field(default_factory=dict)  # of channels, as far as they are told
 
     @property
     def values(self) -> int:
@@ -67,7 +71,17 @@ def parse_batch(text: bytes) -> Batch:
         _name(fields.get("client"), "client"),
         _count(fields.get("batch"), "batch"),
         [_group(group, f"groups[{place}]") for place, group in enumerate(groups)],
+        _units(fields.get("units", {})),
     )
+
+
+def _units(found: Any) -> dict[str, str]:
+    if not isinstance(found, dict) or len(found) > CHANNELS_MAX:
+        raise BatchError(f"units is {_shown(found)}, which is no map of units")
+    return {
+        _name(name, "units: a channel's name"): _name(text, f"units[{name!r:.80}]", UNITS_BYTES_MAX)
+        for name, text in found.items()
+    }
 
 
 def _group(group: Any, where: str) -> Group:
@@ -162,15 +176,15 @@ def _is_shaped(value: Any) -> bool:
     return isinstance(value, cbor2.CBORTag) and value.tag == _ARRAY
 
 
-def _name(value: Any, what: str) -> str:
+def _name(value: Any, what: str, bytes_max: int = NAME_BYTES_MAX) -> str:
     if not isinstance(value, str) or not value:
         raise BatchError(f"{what} is {_shown(value)}, which is no name")
     try:
         size = len(value.encode())
     except UnicodeEncodeError as problem:
         raise BatchError(f"{what} is no Unicode") from problem
-    if size > NAME_BYTES_MAX:
-        raise BatchError(f"{what} has {size} bytes; at most {NAME_BYTES_MAX} are possible")
+    if size > bytes_max:
+        raise BatchError(f"{what} has {size} bytes; at most {bytes_max} are possible")
     if any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in value):
         raise BatchError(f"{what} is {_shown(value)}, which has control characters")
     return value

@@ -21,7 +21,7 @@ from penstock.client import Values
 from penstock.client.errors import ClientError, FrameError
 from penstock.model.errors import PenstockError
 from penstock.model.pva import ValuesPlan
-from penstock.model.values import VALUE_BYTES_MAX
+from penstock.model.values import INVALID, SEVERITY, UNITS_BYTES_MAX, VALUE_BYTES_MAX
 from penstock.pva.program import Stop, run_program, say
 
 _WAITING_MAX = 100_000  # updates, between pvAccess's threads and the connection
@@ -29,6 +29,8 @@ _LOOK_S = 0.2
 _FLUSH_S = 1.0
 _SEARCH_S = 3.0  # until a channel that nobody has answered for is told of
 _AWAY = "is not connected"
+_IS_INVALID = "has the alarm INVALID: no frame gets its values"
+_SEVERITY_MAX = 255
 _NS_MAX = (1 << 63) - 1
 _IMAGE, _ENUMERATION = "epics:nt/NTNDArray:", "enum_t"
 _TAKEN = "numbers, texts, enumerations and arrays of numbers are taken"
@@ -42,6 +44,17 @@ class Update:
     value: Any = None
     time_ns: int = 0
     problem: str = ""
+    severity: int = 0  # of its alarm
+    units: str = ""
+
+
+@dataclass
+class _Severity:
+    """Of one channel's alarm."""
+
+    began_ns: int  # the time of the first value, whatever the order in which they come
+    now: int = 0
+    is_told: bool = False
 
 
 class Source:
@@ -54,6 +67,8 @@ class Source:
         self._updates: queue.Queue[Update] = queue.Queue(_WAITING_MAX)
         self._told: dict[str, str] = {}  # by channel: what is wrong with it
         self._sought = dict.fromkeys(plan.channels)  # that have not been there yet
+        self._units: dict[str, str] = {}
+        self._severities: dict[str, _Severity] = {}
         self._lost = 0  # updates for which there was no room
 
     def run(self, stop: threading.Event) -> list[str]:
@@ -124,10 +139,27 @@ class Source:
         self._sought.pop(update.channel, None)
         if not problem:
             try:
+                if update.units and self._units.get(update.channel) != update.units:
+                    values.set_units({update.channel: update.units})
+                    self._units[update.channel] = update.units
                 values.send({update.channel: update.value}, time_ns=update.time_ns)
+                self._send_severity(values, update)
+                problem = _IS_INVALID if update.severity >= INVALID else ""
             except FrameError as error:
                 problem = f"has a value that cannot be sent: {error}"
         self._tell(update.channel, problem)
+
+    def _send_severity(self, values: Values, update: Update) -> None:
+        """As a channel of its own, where it changes: most channels never have an alarm."""
+        known = self._severities.setdefault(update.channel, _Severity(update.time_ns))
+        if update.severity == known.now:
+            known.began_ns = min(known.began_ns, update.time_ns)
+            return
+        name = update.channel + SEVERITY
+        if not known.is_told and known.began_ns < update.time_ns:
+            values.send({name: np.uint8(known.now)}, time_ns=known.began_ns)
+        values.send({name: np.uint8(update.severity)}, time_ns=update.time_ns)
+        known.now, known.is_told = update.severity, True
 
     def _tell(self, channel: str, problem: str) -> None:
         """Once, until it is another one or none."""
@@ -163,7 +195,21 @@ def _update_of(channel: str, structure: Any) -> Update:
         value = np.array(value)  # of its own: pvAccess may keep all of the structure for it
     elif not isinstance(value, bool | int | float | str):
         return Update(channel, problem=f"is of the type {name}; {_TAKEN}")
-    return Update(channel, value, time_ns_of(structure))
+    return Update(
+        channel, value, time_ns_of(structure), severity=_severity_of(structure), units=_units_of(structure)
+    )
+
+
+def _severity_of(structure: Any) -> int:
+    found = structure.get("alarm.severity")
+    return found if isinstance(found, int) and 0 <= found <= _SEVERITY_MAX else 0
+
+
+def _units_of(structure: Any) -> str:
+    """Of the display; none where they are no text for a file."""
+    found = structure.get("display.units")
+    fits = isinstance(found, str) and found.isprintable() and len(found.encode()) <= UNITS_BYTES_MAX
+    return found if fits else ""
 
 
 def time_ns_of(structure: Any) -> int:
