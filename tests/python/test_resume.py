@@ -20,6 +20,7 @@ from conftest import Record, RecordCommand
 from mid_series import native_recorder
 from plain_client import ERROR, RESUME, START, Client, Pixels, frames_of, start_fields
 
+from penstock.client import Series
 from penstock.model.events import RecorderProgress, SeriesStart
 from penstock.programs.locate import find_program
 
@@ -112,6 +113,39 @@ def test_killed_twice_at_random_moments_nothing_is_lost(
     code, log = recorders.current.stop()
     assert code == 0, log
     is_whole(run, tmp_path / "on.h5", frames)
+
+
+def test_frames_whose_times_and_metadata_were_not_written_are_counted(
+    record: Record, run: Run, tmp_path: Path, free_port: int
+) -> None:
+    """Frames are acknowledged as they are stored, their rows are written once a second."""
+    recorders = Recorders(record, tmp_path, free_port)
+    pixels = np.arange(1200, dtype=np.uint16).reshape(SHAPE)
+    with Series(
+        f"127.0.0.1:{free_port}", dtype="uint16", shape=SHAPE, frames=30, name="on", reconnect_timeout=60
+    ) as series:
+        for number in range(20):
+            series.send(pixels.copy(), number=number, metadata={"temperature": 20.5, "step": number + 1})
+        series.wait_acknowledged()
+        recorders.kill()
+        recorders.start()
+        for number in range(20, 30):
+            series.send(pixels.copy(), number=number, metadata={"temperature": 20.5, "step": number + 1})
+    end = recorders.current.series_end()
+    assert (end.frames_received, end.missing) == (30, 0)
+    with h5py.File(end.file) as file:
+        written = file["/entry/penstock/timing/written"][...]
+        steps, temperatures = file["/entry/metadata/step"][...], file["/entry/metadata/temperature"][...]
+        assert (file["/entry/penstock/timing/received"][...] > 0).all()
+    lost = written < 0
+    assert 0 < lost.sum() <= 20, written
+    assert np.array_equal(steps, np.where(lost, 0, np.arange(1, 31)))
+    assert np.array_equal(temperatures, np.where(lost, np.nan, 20.5), equal_nan=True)
+    told = run("check", end.file, "--complete")
+    assert told.returncode == 0, "every frame is there"
+    assert "frames have no times and metadata" in told.stdout
+    assert f"{lost.sum()} have none" in told.stdout
+    assert f"times and metadata of {lost.sum()} frames" in run("info", end.file).stdout
 
 
 def test_killed_while_it_looks_at_the_file(

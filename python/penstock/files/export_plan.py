@@ -16,8 +16,9 @@ import numpy
 from pydantic import BaseModel
 
 from penstock.files.hdf5 import FILTER_NAMES, attribute_of, item_at, open_for_reading, require_file, value_of
-from penstock.files.inspect import LEDGER, PLACES, end_time_place, main_dataset
+from penstock.files.inspect import PLACES, end_time_place, main_dataset
 from penstock.files.members import is_member, members_of
+from penstock.files.timing import LEDGER
 from penstock.model.errors import PenstockError, UsageError
 
 Reader = Literal["xds", "eiger"]

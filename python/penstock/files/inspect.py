@@ -17,10 +17,9 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.members import Members, add_storage, members_of
-from penstock.files.timing import Percentiles, stage_percentiles
+from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 
 JOINED = "penstock_joined"
-LEDGER = "/entry/penstock/frame_state"
 PLACES = "/entry/penstock/place"
 LEDGER_COUNTS = ("received", "missing", "filled", "late", "duplicate", "damaged", "dropped", "lost")
 _TREE_LINES_MAX = 30
@@ -231,6 +230,10 @@ def _account(file: h5py.File, info: FileInfo) -> None:
     info.timing = stage_percentiles(file)
     if not info.timing:
         info.missing.append("timing: no frame has its times yet")
+    elif info.end_time is not None and (lost := frames_without_row(file)):
+        info.missing.append(
+            f"times and metadata of {lost} frames: their recorder was killed before it wrote them"
+        )
 
 
 def tree_of(file: h5py.File) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 import h5py
 
 from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_for_reading, value_of
-from penstock.files.inspect import LEDGER, PLACES, end_time_place, layout_of, main_dataset
+from penstock.files.inspect import PLACES, end_time_place, layout_of, main_dataset
 from penstock.files.members import is_member
-from penstock.files.timing import TIMING
+from penstock.files.timing import LEDGER, TIMING, frames_without_row
 from penstock.model.findings import Finding, Level
 from penstock.model.layout.nodes import DEFAULT
 from penstock.model.layout.own_tree import KEPT_METADATA
@@ -30,7 +30,7 @@ def check_structure(path: Path) -> list[Finding]:
     with open_for_reading(path) as file:
         entries = children_of_class(file, "NXentry")
         linked = [finding for _, entry in entries for finding in _links_to_frames(entry)]
-        return linked + _of_structure(file, entries)
+        return [*linked, *_of_structure(file, entries), *_rows(file)]
 
 
 def _of_structure(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> list[Finding]:
@@ -309,6 +309,20 @@ def _chain(file: h5py.File, where: str, depends_on: Any) -> Iterator[Finding]:
             )
             return
         where, depends_on = path, attribute_of(step, "depends_on")
+
+
+def _rows(file: h5py.File) -> Iterator[Finding]:
+    """Of a series that has ended: before that rows follow their frames."""
+    lost = frames_without_row(file) if item_at(file, end_time_place(file)) is not None else 0
+    if lost:
+        yield _finding(
+            "warning",
+            "frames have no times and metadata",
+            "/entry/penstock/timing/written",
+            "a time for each frame that is there",
+            f"{lost} have none, and fill values in /entry/metadata",
+            "their recorder was killed before it wrote these; the frames themselves are there",
+        )
 
 
 def _columns(file: h5py.File) -> Iterator[Finding]:

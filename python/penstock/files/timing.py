@@ -10,6 +10,8 @@ from pydantic import BaseModel
 from penstock.files.hdf5 import item_at
 
 TIMING = "/entry/penstock/timing"
+LEDGER = "/entry/penstock/frame_state"
+_RECEIVED = 1
 STAGES = (
     ("received", "encoded", "compress"),
     ("encoded", "written", "write"),
@@ -48,6 +50,19 @@ def times_of(file: h5py.File, column: str) -> Times | None:
     if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1:
         return None
     return numpy.asarray(dataset[:_ROWS_MAX], dtype=numpy.int64)
+
+
+def frames_without_row(file: h5py.File) -> int:
+    """Frames that are in the file while their times, and with them their metadata, are not.
+
+    A killed recorder had not written their rows: it does so once a second.
+    """
+    states, written = item_at(file, LEDGER), times_of(file, "written")
+    if not isinstance(states, h5py.Dataset) or states.ndim != 1 or written is None:
+        return 0
+    there = numpy.asarray(states[:_ROWS_MAX]) == _RECEIVED
+    count = min(len(there), len(written))
+    return int((there[:count] & (written[:count] < 0)).sum())
 
 
 def stage_percentiles(file: h5py.File) -> list[Percentiles]:
