@@ -340,6 +340,8 @@ def test_what_is_kept_at_each_connection_is_not_the_last_frame(
     """Nor is it where no time is told, or one for several frames."""
     nothing = {"secondsPastEpoch": 0, "nanoseconds": 0}
     spoil = {"timeStamp": nothing, "dataTimeStamp": nothing}
+    server.kill()
+    server.start()  # without the last frame of another test
     source = watch(recorder, name="s", initial="keep", idle_end_s=0.5)
     server.post([1, 2], spoil=spoil)
     source.until(lambda event: isinstance(event, PvaSeriesEnd))
