@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "frame/array.hpp"
 #include "frame/encoding.hpp"
 #include "frame/wire_form.hpp"
@@ -87,6 +88,8 @@ struct Series {
   std::vector<std::byte> user_data_cbor;      ///< the same as it was sent, with its arrays; may be empty
   /// Every field not named above, by name: an item of CBOR, well-formed.
   std::map<std::string, std::vector<std::byte>> unknown;
+  /// Fields that could not be understood, each with its value: the series can be recorded without them.
+  std::vector<Error> remarks = {};
 };
 
 struct SeriesEnd {

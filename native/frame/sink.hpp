@@ -60,6 +60,12 @@ class FrameSink {
   /// Counts and logs a message that could not be understood.
   virtual void reject(std::string_view source, const Error& why) = 0;
 
+  /// A start message that could not be understood, so that the series has no file; its name where that could be read.
+  virtual void refuse_start(const std::string& /*series_unique_id*/, const Error& /*why*/) {}
+
+  /// Tells of something that is amiss and that nothing is refused for.
+  virtual void note(std::string_view /*source*/, const Error& /*what*/) {}
+
   /// Memory for payloads; sources receive into it.
   virtual BufferPool& pool() = 0;
 };

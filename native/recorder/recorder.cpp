@@ -20,6 +20,7 @@ constexpr std::int64_t tick_ns = 50'000'000;
 constexpr std::int64_t progress_interval_ns = 500'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 constexpr unsigned rejects_a_second = 10;
+constexpr unsigned notes_a_second = 64;  ///< a start message may have one for each of its fields
 constexpr std::size_t closed_names_max = 1024;
 /// So long after its close a series of the same name is taken for the same, if an element begins that it lacked.
 constexpr std::int64_t late_element_ns = 60'000'000'000;
@@ -141,13 +142,18 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   const std::string unique_id = series.unique_id;
   const auto element = series.element;
   const auto source = series.source;
+  for (const auto& remark : std::exchange(series.remarks, {}))
+    note(source.empty() ? "start" : source, remark.with_context(fmt::format("series \"{}\"", unique_id)));
   // Each rank pulls frames of every stream, and only one of them its start.
-  if (element && element->count() > 1 && !acks && team_.ranks() > 1)
-    return make_error(
-        Errc::unsupported,
-        "series \"{}\" has {} elements over ZeroMQ, and the recorder {} ranks; such elements need one rank, "
-        "or TCP",
-        unique_id, element->count(), team_.ranks());
+  if (element && element->count() > 1 && !acks && team_.ranks() > 1) {
+    auto why =
+        make_error(Errc::unsupported,
+                   "series \"{}\" has {} elements over ZeroMQ, and the recorder {} ranks; such elements need one rank, "
+                   "or TCP",
+                   unique_id, element->count(), team_.ranks());
+    refuse_start(unique_id, why);
+    return why;
+  }
   auto file = find_when_open(unique_id);
   if (!file) {
     auto made = team_.leads() ? open(series, acks != nullptr) : join(series, acks != nullptr);
@@ -195,7 +201,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   PEN_TRY(claim(unique_id, series.element, series.source, series.arm_date));
   decode_maps(series, 0);
   for (const auto& remark : set_aside_impossible(series))
-    reject("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
+    note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
   // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
   auto file = make_file(std::move(series), path, answered);
   PEN_TRY(settle(unique_id, file));
@@ -217,7 +223,7 @@ void Recorder::note_refusal(const std::string& unique_id, const Error& why) {
     if (refused_names_.size() >= closed_names_max) refused_names_.clear();
     refused_names_.insert(unique_id);
     ++refused_series_;
-    if (!may_tell()) return;
+    if (!may_tell(rejects_a_second)) return;
   }
   events_.emit("series_refused",
                {{"series_unique_id", unique_id}, {"code", name(why.code())}, {"message", why.message()}});
@@ -340,24 +346,50 @@ std::uint64_t Recorder::window_needed(const std::string& series_unique_id) {
 
 /// With mutex_ held: whether a refusal goes into the log and to whoever listens. All are counted, but a flood fills
 /// neither.
-bool Recorder::may_tell() {
+bool Recorder::may_tell(unsigned most) {
   const auto now = monotonic_ns();
   if (now - reject_window_ns_ > 1'000'000'000) {
     reject_window_ns_ = now;
     rejects_in_window_ = 0;
   }
-  return ++rejects_in_window_ <= rejects_a_second;
+  return ++rejects_in_window_ <= most;
 }
 
 void Recorder::reject(std::string_view source, const Error& why) {
   ++rejected_;
+  tell("rejected", source, why);
+}
+
+void Recorder::tell(std::string_view event, std::string_view source, const Error& what) {
+  std::uint64_t silent = 0;
   {
     std::lock_guard lock(mutex_);
-    if (!may_tell()) return;
+    const auto may = told_.may_tell(what.code(), what.message(), monotonic_ns());
+    if (!may || !may_tell(event == "note" ? notes_a_second : rejects_a_second)) return;
+    silent = *may;
   }
-  spdlog::warn("{}: {}", source, why.message());
-  events_.emit("rejected", {{"source", source}, {"code", name(why.code())}, {"message", why.message()}});
+  const auto message = silent == 0 ? what.message() : fmt::format("{} (and {} more like it)", what.message(), silent);
+  spdlog::warn("{}: {}", source, message);
+  events_.emit(event, {{"source", source}, {"code", name(what.code())}, {"message", message}});
 }
+
+/// What it was to begin has no file, unless another start of that name had begun it.
+void Recorder::refuse_start(const std::string& series_unique_id, const Error& why) {
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto* names : {&opening_, &closing_names_, &closed_names_})
+      if (names->contains(series_unique_id)) return;
+    if (open_.contains(series_unique_id)) return;
+  }
+  if (!team_.leads())
+    return team_.tell(job::lead,
+                      {{"tell", "refused"}, {"series_unique_id", series_unique_id}, {"problem", why.message()}});
+  note_refusal(series_unique_id.empty() ? "a series of no name" : series_unique_id, why);
+  std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void Recorder::note(std::string_view source, const Error& what) { tell("note", source, what); }
 
 void Recorder::work(unsigned worker) {
   CodecScratch scratch;

@@ -25,6 +25,7 @@
 #include "recorder/meter.hpp"
 #include "recorder/series_file.hpp"
 #include "recorder/team.hpp"
+#include "recorder/told.hpp"
 
 namespace penstock::recorder {
 
@@ -76,6 +77,8 @@ class Recorder final : public FrameSink {
   std::uint64_t window_needed(const std::string& series_unique_id) override;
   std::optional<std::vector<std::string>> channels(const std::string& series_unique_id) override;
   void reject(std::string_view source, const Error& why) override;
+  void refuse_start(const std::string& series_unique_id, const Error& why) override;
+  void note(std::string_view source, const Error& what) override;
   BufferPool& pool() override { return pool_; }
 
  private:
@@ -125,7 +128,8 @@ class Recorder final : public FrameSink {
   std::shared_ptr<SeriesFile> adopt_from_lead(const std::string& series_unique_id, std::chrono::nanoseconds patience);
   std::shared_ptr<SeriesFile> wait_for_start(const std::string& series_unique_id, std::chrono::nanoseconds patience);
   Result<void> settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file);
-  bool may_tell();
+  bool may_tell(unsigned most);
+  void tell(std::string_view event, std::string_view source, const Error& what);
   void note_refusal(const std::string& unique_id, const Error& why);
   void release(const std::string& unique_id);
   Result<void> tell_of_session(const Series& series);
@@ -216,6 +220,7 @@ class Recorder final : public FrameSink {
   std::set<std::string> refused_names_;  ///< the last of them
   std::int64_t reject_window_ns_ = 0;
   unsigned rejects_in_window_ = 0;
+  Told told_;
 
   // The timekeeper's thread, and stop() after it has ended.
   std::vector<std::unique_ptr<Closing>> closing_;

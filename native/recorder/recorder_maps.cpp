@@ -17,9 +17,9 @@ void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
     if (array.encoding == Encoding::none && array.form.plain()) {
       const bool fits = !series.element || array.data.size() <= left;
       if (!fits)
-        reject("start", make_error(Errc::too_large,
-                                   "{} of channel {} has {} bytes; masks and tables of all elements may have {}", field,
-                                   array.channel, array.data.size(), budget));
+        note("start",
+             make_error(Errc::too_large, "{} of channel {} has {} bytes; masks and tables of all elements may have {}",
+                        field, array.channel, array.data.size(), budget));
       else if (series.element)
         left -= array.data.size();
       return fits;
@@ -34,7 +34,7 @@ void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
     std::vector<std::byte> raw(*bytes);
     if (decoded.ok()) decoded = expand({array.encoding, array.form}, array.spec, array.data, raw, scratch);
     if (!decoded.ok()) {
-      reject("start", decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
+      note("start", decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
       return false;
     }
     array.data = std::move(raw);

@@ -263,6 +263,8 @@ void Recorder::hear(unsigned from, const json& notice) {
     return;
   }
   if (what == "end_series") return end_series();
+  if (what == "refused")
+    return refuse_start(unique_id, make_error(Errc::refused, "{}", notice.value("problem", std::string())));
   if (what == "event") return events_.pass_on(notice.value("line", std::string()));
   if (what == "stop") {
     if (team_.leads() && !told_to_stop_.exchange(true)) team_.tell_all(notice);

@@ -528,7 +528,8 @@ SeriesStats SeriesFile::stats() const {
   stats.store.write_ns += elsewhere_write_ns_;
   stats.store.sync_ns += elsewhere_sync_ns_;
   std::lock_guard lock(mutex_);
-  stats.frames_written = images_written_ / parts();
+  // Parts of frames that are not whole yet, or never will be, are no frames.
+  stats.frames_written = std::min(images_written_ / parts(), stats.ledger.received);
   stats.stored_bytes = stored_bytes_;
   stats.latency = latency_;
   return stats;

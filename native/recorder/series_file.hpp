@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/now_and_then.hpp"
 #include "frame/mosaic.hpp"
 #include "recorder/blocks.hpp"
 #include "recorder/config.hpp"
@@ -234,6 +235,7 @@ class SeriesFile final : private store::Listener {
                              CodecScratch& scratch);
   Result<void> write_filtered(const Frame& frame, Bytes raw, const store::ChunkHead& head, WriterSlot& slot);
   void note_unfiltered(const Frame& frame, const Error& why);
+  void tell_damaged(const Error& why);
   /// The most that a filter plug-in may make of a chunk; where it makes more, the chunk is better stored plain.
   static std::uint64_t filtered_bytes_max(std::uint64_t raw_bytes) {
     return raw_bytes + raw_bytes / 8 + (std::uint64_t{64} << 10);
@@ -317,6 +319,7 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> encode_ns_{0};
   std::atomic<std::uint64_t> unfiltered_{0};
   std::atomic<std::int64_t> unfiltered_told_ns_{0};  ///< when the log last heard of them, monotonic; 0: never
+  NowAndThen damaged_told_;
   std::atomic<std::int64_t> elsewhere_write_ns_{0};  ///< of the other ranks, once they have closed
   std::atomic<std::int64_t> elsewhere_sync_ns_{0};
   std::atomic<std::int64_t> last_activity_ns_{0};

@@ -173,7 +173,7 @@ Blocks::Ref SeriesFile::copy_into_block(const Task& task, MutableBytes room, Cod
     expanded = expand({frame.encoding, frame.form}, frame.spec, frame.payload, room, scratch);
   auto block = blocks_->copied(task, expanded.ok());
   if (!expanded.ok()) {
-    spdlog::warn("{}: image {}: {}", path_, value(frame.number), expanded.error().message());
+    tell_damaged(expanded.error().with_context(fmt::format("image {}", value(frame.number))));
     std::vector<RowSlots::Settled> settled;
     if (auto damaged = slots_.settle(task.slot, Fate::damaged, tiling().count()))
       settled.push_back(std::move(*damaged));

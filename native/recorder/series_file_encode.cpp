@@ -48,7 +48,7 @@ void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
     // To hold back the acknowledgement of what can never be written would stop a sender that has no room for more.
     if (written.error().code() == Errc::out_of_order) handed.fate = Fate::too_late;
     if (handed.fate == Fate::damaged)
-      spdlog::warn("{}: {}", path_, written.error().message());
+      tell_damaged(written.error());
     else
       fail(written.error());
     give_up(task.slot, tiling().count() - handed.chunks, handed.fate);
@@ -155,6 +155,10 @@ Result<void> SeriesFile::write_filtered(const Frame& frame, Bytes raw, const sto
   note_unfiltered(frame, applied.error());
   chunk.filter_mask = 1;
   return put_plain(frame, raw, chunk, slot);
+}
+
+void SeriesFile::tell_damaged(const Error& why) {
+  if (const auto more = damaged_told_.tell()) spdlog::warn("{}: {}{}", path_, why.message(), *more);
 }
 
 /// Counts it, and tells of it now and then.

@@ -69,6 +69,12 @@ class CborReader {
   /// Whether another item (the key of another entry) follows; leaves the container if not.
   Result<bool> more(CborContainer& container);
 
+  /// Takes what a copy of this reader has taken.
+  void catch_up(const CborReader& copy) {
+    offset_ = copy.offset_;
+    nesting_left_ = copy.nesting_left_;
+  }
+
   /// Takes one item with all that is in it.
   Result<void> skip();
 

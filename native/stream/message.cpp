@@ -1,5 +1,7 @@
 #include "stream/message.hpp"
 
+#include "base/fields.hpp"
+#include "stream/cbor_json.hpp"
 #include "stream/message_fields.hpp"
 
 namespace penstock::stream {
@@ -43,7 +45,27 @@ Result<Message> parse(Bytes message, const ArrayContext& context) {
   return parsed;
 }
 
+constexpr int nesting_shown_max = 8;
+constexpr std::size_t bytes_shown_max = 512;
+
 }  // namespace
+
+std::string shown_field(std::string_view field, Bytes item) {
+  CborReader reader(item, nesting_shown_max);
+  const auto value =
+      item.size() > bytes_shown_max ? Result<std::string>(std::string()) : read_as_json(reader, bytes_shown_max);
+  if (!value.ok() || value->empty()) return std::string(field);
+  constexpr std::size_t shown_max = 80;
+  return fmt::format("{} is {}{}", field, value->substr(0, shown_max), value->size() > shown_max ? "..." : "");
+}
+
+std::optional<std::string> object_in_text(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] != '{') return std::nullopt;
+  const auto known = parse_json(text, "user_data");
+  if (!known.ok() || !known->is_object()) return std::nullopt;
+  return known->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 Result<Message> parse_message(Bytes message, const MessageLimits& limits) {
   return parse(message, ArrayContext{limits, std::nullopt});
@@ -86,6 +108,31 @@ std::optional<ImageName> name_of_image(Bytes message, const MessageLimits& limit
   }
   if (!is_image || !has_number || image.series_unique_id.empty()) return std::nullopt;
   return image;
+}
+
+std::optional<std::string> name_of_start(Bytes message, const MessageLimits& limits) {
+  CborReader reader(message, limits.nesting_max);
+  if (reader.peek() != CborKind::tag || !reader.tag().ok()) return std::nullopt;
+  auto fields = reader.enter_map();
+  if (!fields.ok()) return std::nullopt;
+  std::string scratch;
+  bool is_start = false;
+  for (auto another = reader.more(*fields); another.ok() && *another; another = reader.more(*fields)) {
+    const auto key = reader.text(scratch);
+    if (!key.ok()) break;
+    if (*key == "type") {
+      const auto type = reader.text(scratch);
+      if (!type.ok() || *type != "start") return std::nullopt;
+      is_start = true;
+    } else if (*key == "series_unique_id") {
+      auto id = read_identifier(reader, limits);
+      if (id.ok() && is_start) return std::move(*id);
+      break;
+    } else if (!reader.skip().ok()) {
+      break;
+    }
+  }
+  return is_start ? std::optional(std::string()) : std::nullopt;
 }
 
 Result<SeriesEnd> read_end(CborReader& reader, CborContainer& fields, const MessageLimits& limits) {

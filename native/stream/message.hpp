@@ -1,8 +1,9 @@
 /// Stream V2 messages (docs/reference/stream-v2.md): start, image and end, from bytes and back.
 ///
 /// Parsing performs no I/O and allocates nothing on the word of a length that the bytes do not bear
-/// out. Every error names the field and the value. Views in a parsed message point into the bytes
-/// that were parsed and live as long as those.
+/// out. Every error names the field and the value. A field that the pixels do not need is no reason to
+/// refuse a message, whatever it holds: it is told among the message's remarks. Views in a parsed message point into
+/// the bytes that were parsed and live as long as those.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +55,8 @@ struct ImageMessage {
   /// Scalars of a user_data map by key; values that are no scalars, and a user_data that is no map
   /// (under "user_data"), as JSON text. Unknown top-level fields likewise.
   std::vector<std::pair<std::string, MetaValue>> metadata;
+  /// Fields that could not be understood, each with its value: they are left out.
+  std::vector<Error> remarks = {};
 };
 
 using Message = std::variant<Series, ImageMessage, SeriesEnd>;
@@ -72,6 +75,10 @@ struct ImageName {
 };
 /// Nothing where the message is no image, or does not get as far as to say which.
 std::optional<ImageName> name_of_image(Bytes message, const MessageLimits& limits);
+
+/// Which series a message begins, though it could not be parsed; empty where it does not say that. Nothing where the
+/// message is no start.
+std::optional<std::string> name_of_start(Bytes message, const MessageLimits& limits);
 
 std::vector<std::byte> encode_start(const Series& series);
 std::vector<std::byte> encode_end(const SeriesEnd& end);

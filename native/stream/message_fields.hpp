@@ -49,6 +49,43 @@ Result<void> for_each_entry(CborReader& reader, Read read) {
   }
 }
 
+/// Takes an item with `read(reader)`, or, where that is an error, passes over the item and returns the error as a
+/// value.
+template <typename Read>
+Result<std::optional<Error>> attempt(CborReader& reader, Read read) {
+  auto trial = reader;
+  Result<void> outcome = read(trial);
+  if (outcome.ok()) {
+    reader.catch_up(trial);
+    return std::optional<Error>();
+  }
+  PEN_TRY(reader.skip());
+  return std::optional(std::move(outcome).error());
+}
+
+/// Calls `read(key, reader)` for each entry of a map. One that is wrong costs the others nothing: the first error is
+/// returned when all of them have been read.
+template <typename Read>
+Result<void> for_each_good_entry(CborReader& reader, Read read) {
+  PEN_ASSIGN(auto map, reader.enter_map());
+  std::string scratch;
+  std::optional<Error> first;
+  for (;;) {
+    PEN_ASSIGN(const bool another, reader.more(map));
+    if (!another) break;
+    PEN_ASSIGN(const auto key, reader.text(scratch));
+    PEN_ASSIGN(const auto problem, attempt(reader, [&](CborReader& item) { return read(key, item); }));
+    if (problem && !first) first = problem->with_context(fmt::format("\"{}\"", key.substr(0, 64)));
+  }
+  if (first) return *std::move(first);
+  return {};
+}
+
+/// A field and its value, for messages: `count_time is "fast"`. Of a long value the field alone.
+std::string shown_field(std::string_view field, Bytes item);
+/// A text that stands for a JSON object, as control software passes one on; nothing where it is any other.
+std::optional<std::string> object_in_text(std::string_view text);
+
 // Each kind of message reads its fields from behind `type` to the end of the map.
 Result<Series> read_start(CborReader& reader, CborContainer& fields, const MessageLimits& limits);
 Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const ArrayContext& context);

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <set>
+#include <utility>
 
+#include "base/fields.hpp"
 #include "stream/cbor_json.hpp"
 #include "stream/message_fields.hpp"
 
@@ -132,6 +135,13 @@ Result<MaybeValue> read_value(CborReader& reader, const MessageLimits& limits, c
 }
 
 constexpr std::size_t metadata_usual = 16;
+/// Of one image: more tell no more.
+constexpr std::size_t remarks_max = 16;
+
+void remark(ImageMessage& image, std::string_view field, Bytes item, const Error& why) {
+  if (image.remarks.size() < remarks_max)
+    image.remarks.push_back(make_error(why.code(), "{}: {}: it is left out", shown_field(field, item), why.message()));
+}
 
 /// What check_metadata_names() wants to know besides the values.
 struct MetadataNames {
@@ -155,8 +165,9 @@ Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std:
   return {};
 }
 
-/// Once for all: a look at all others for each name takes milliseconds where there are a thousand.
-Result<void> check_metadata_names(const ImageMessage& image, const MetadataNames& known) {
+/// Which of two is meant, nobody knows: of names that are there twice no value is taken. Once for all names: a look at
+/// all others for each takes milliseconds where there are a thousand.
+void drop_names_twice(ImageMessage& image, const MetadataNames& known) {
   std::vector<std::pair<std::string_view, bool>> names;  // and whether it is of user_data
   names.reserve(image.metadata.size() + known.nulls.size());
   for (std::size_t i = 0; i < image.metadata.size(); ++i)
@@ -164,26 +175,48 @@ Result<void> check_metadata_names(const ImageMessage& image, const MetadataNames
   for (std::size_t i = 0; i < known.nulls.size(); ++i)
     names.emplace_back(known.nulls[i], i >= known.nulls_from && i < known.nulls_to);
   std::sort(names.begin(), names.end());
-  const auto twice =
-      std::adjacent_find(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
-  if (twice == names.end()) return {};
-  // The later one is of user_data if any is.
-  return make_error(Errc::malformed, "{}\"{}\": twice", std::next(twice)->second ? "user_data: " : "",
-                    twice->first.substr(0, 64));
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  std::set<std::string, std::less<>> twice;
+  for (auto at = std::adjacent_find(names.begin(), names.end(), same); at != names.end();
+       at = std::adjacent_find(std::next(at), names.end(), same)) {
+    // The later one is of user_data if any is.
+    const auto* where = std::next(at)->second ? "user_data: " : "";
+    if (twice.emplace(at->first).second && image.remarks.size() < remarks_max)
+      image.remarks.push_back(
+          make_error(Errc::malformed, "{}\"{}\": twice: it is left out", where, at->first.substr(0, 64)));
+  }
+  if (!twice.empty()) std::erase_if(image.metadata, [&](const auto& entry) { return twice.contains(entry.first); });
+}
+
+/// Of text that stands for a JSON object, as CBOR; empty of any other. Takes nothing.
+std::vector<std::uint8_t> object_in(CborReader reader, const MessageLimits& limits) {
+  const auto text = read_text(reader, limits.text_bytes_max);
+  const auto object = text.ok() ? object_in_text(*text) : std::nullopt;
+  return object ? Json::to_cbor(Json::parse(*object, nullptr, false)) : std::vector<std::uint8_t>();
 }
 
 Result<void> read_user_data(CborReader& reader, const MessageLimits& limits, ImageMessage& image,
                             MetadataNames& names) {
   names.values_from = image.metadata.size();
   names.nulls_from = names.nulls.size();
-  if (reader.peek() != CborKind::map)
-    PEN_TRY(read_metadata(reader, limits, field_names[user_data], image, names));
-  else
-    PEN_TRY(
-        for_each_entry(reader, [&](std::string_view key) { return read_metadata(reader, limits, key, image, names); }));
+  const auto entries = [&](CborReader& map) {
+    return for_each_good_entry(
+        map, [&](std::string_view key, CborReader& item) { return read_metadata(item, limits, key, image, names); });
+  };
+  const auto object = reader.peek() == CborKind::text ? object_in(reader, limits) : std::vector<std::uint8_t>();
+  Result<void> read;
+  if (!object.empty()) {
+    CborReader map(std::as_bytes(std::span(object)), limits.nesting_max);
+    read = entries(map);
+    if (read.ok()) read = reader.skip();
+  } else if (reader.peek() == CborKind::map) {
+    read = entries(reader);
+  } else {
+    read = read_metadata(reader, limits, field_names[user_data], image, names);
+  }
   names.values_to = image.metadata.size();
   names.nulls_to = names.nulls.size();
-  return {};
+  return read;
 }
 
 Result<void> read_field(CborReader& reader, unsigned field, const ArrayContext& context, ImageMessage& image,
@@ -222,6 +255,20 @@ Result<void> read_field(CborReader& reader, unsigned field, const ArrayContext& 
   }
 }
 
+bool is_required(unsigned field) { return std::find(required.begin(), required.end(), field) != required.end(); }
+
+/// What the pixels do not need costs none of them.
+Result<void> read_optional(CborReader& reader, std::string_view key, unsigned field, const ArrayContext& context,
+                           ImageMessage& image, MetadataNames& names) {
+  const auto from = reader.offset();
+  PEN_ASSIGN(const auto problem, attempt(reader, [&](CborReader& trial) {
+               return field == field_count ? read_metadata(trial, context.limits, key, image, names)
+                                           : read_field(trial, field, context, image, names);
+             }));
+  if (problem) remark(image, key.substr(0, 64), reader.taken_since(from), *problem);
+  return {};
+}
+
 }  // namespace
 
 Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const ArrayContext& context) {
@@ -235,8 +282,14 @@ Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const
     PEN_ASSIGN(const auto key, reader.text(scratch));
     const auto field =
         static_cast<unsigned>(std::find(field_names.begin(), field_names.end(), key) - field_names.begin());
-    if (field == field_count) {
-      PEN_TRY(read_metadata(reader, context.limits, key, image, names), "\"{}\"", std::string(key.substr(0, 64)));
+    if (field == field_count || !is_required(field)) {
+      const bool again = field < field_count && (std::exchange(seen, seen | 1u << field) & 1u << field) != 0;
+      if (again) {
+        PEN_TRY(reader.skip());
+        remark(image, field_names[field], {}, make_error(Errc::malformed, "twice"));
+      } else {
+        PEN_TRY(read_optional(reader, key, field, context, image, names), "\"{}\"", std::string(key.substr(0, 64)));
+      }
       continue;
     }
     if ((seen & 1u << field) != 0) return make_error(Errc::malformed, "{}: twice", field_names[field]);
@@ -246,7 +299,7 @@ Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const
   for (const auto field : required)
     if ((seen & 1u << field) == 0) return make_error(Errc::malformed, "{}: missing", field_names[field]);
   if (image.channels.empty()) return make_error(Errc::malformed, "data: no channel");
-  PEN_TRY(check_metadata_names(image, names));
+  drop_names_twice(image, names);
   return image;
 }
 

@@ -18,15 +18,37 @@ struct Start {
   std::uint64_t rows = 0;
   std::uint64_t planes = 0;  ///< 0 where a frame has two dimensions
   std::size_t unknown_bytes = 0;
+  // As they came: whether they fit the images shows when all is read.
+  Bytes pixel_mask_item;
+  Bytes flatfield_item;
 };
 
 using Read = Result<void> (*)(CborReader&, Start&);
 
+/// What becomes of the series without a field: some have to be there, some decide how pixels are recorded if they are.
+enum class Need { always, right, never };
+
 struct Field {
   std::string_view name;
-  bool required;
+  Need need;
   Read read;
 };
+
+bool keep_item(const std::string& key, Bytes item, Start& start) {
+  auto& unknown = start.series.unknown;
+  if (unknown.size() == start.limits.metadata_max || key.size() > start.limits.identifier_bytes_max) return false;
+  if (item.size() > start.limits.unknown_bytes_max - start.unknown_bytes) return false;
+  start.unknown_bytes += item.size();
+  unknown.insert_or_assign(key, std::vector(item.begin(), item.end()));
+  return true;
+}
+
+/// The frames of a start message that is refused would not come again: what is not understood is only kept.
+void set_aside(std::string_view field, Bytes item, const Error& why, Start& start) {
+  const auto name = fmt::format("{}_as_told", field);
+  const auto fate = keep_item(name, item, start) ? fmt::format("it is only kept, as {}", name) : "it is left out";
+  start.series.remarks.push_back(make_error(why.code(), "{}: {}: {}", shown_field(field, item), why.message(), fate));
+}
 
 template <std::optional<double> Series::*member>
 Result<void> read_number(CborReader& reader, Start& start) {
@@ -93,14 +115,14 @@ Result<void> read_axis(CborReader& reader, GoniometerAxis& axis) {
 
 Result<void> read_goniometer(CborReader& reader, Start& start) {
   auto& axes = start.series.goniometer;
-  return for_each_entry(reader, [&](std::string_view key) -> Result<void> {
+  return for_each_good_entry(reader, [&](std::string_view key, CborReader& item) -> Result<void> {
     if (axes.size() == start.limits.channels_max)
       return make_error(Errc::too_large, "more than {} axes", start.limits.channels_max);
     if (key.size() > start.limits.identifier_bytes_max)
       return make_error(Errc::too_large, "an axis' name of {} bytes", key.size());
     GoniometerAxis axis{std::string(key), 0, 0};
-    if (reader.peek() == CborKind::null) return reader.null();
-    PEN_TRY(read_axis(reader, axis));
+    if (item.peek() == CborKind::null) return item.null();
+    PEN_TRY(read_axis(item, axis));
     axes.push_back(std::move(axis));
     return {};
   });
@@ -120,13 +142,13 @@ Result<NamedArray> read_named_array(CborReader& reader, std::string_view channel
 template <std::vector<NamedArray> Series::*member>
 Result<void> read_arrays(CborReader& reader, Start& start) {
   auto& arrays = start.series.*member;
-  return for_each_entry(reader, [&](std::string_view key) -> Result<void> {
+  return for_each_good_entry(reader, [&](std::string_view key, CborReader& item) -> Result<void> {
     if (arrays.size() == start.limits.channels_max)
       return make_error(Errc::too_large, "more than {} channels", start.limits.channels_max);
     if (std::any_of(arrays.begin(), arrays.end(), [&](const auto& array) { return array.channel == key; }))
       return make_error(Errc::malformed, "twice");
-    if (reader.peek() == CborKind::null) return reader.null();
-    PEN_ASSIGN(auto array, read_named_array(reader, key, start));
+    if (item.peek() == CborKind::null) return item.null();
+    PEN_ASSIGN(auto array, read_named_array(item, key, start));
     arrays.push_back(std::move(array));
     return {};
   });
@@ -140,14 +162,32 @@ Result<void> read_countrate_table(CborReader& reader, Start& start) {
 
 Result<void> read_threshold_energy(CborReader& reader, Start& start) {
   auto& energies = start.series.threshold_energy_ev;
-  return for_each_entry(reader, [&](std::string_view key) -> Result<void> {
+  return for_each_good_entry(reader, [&](std::string_view key, CborReader& item) -> Result<void> {
     if (energies.size() == start.limits.channels_max)
       return make_error(Errc::too_large, "more than {} channels", start.limits.channels_max);
-    if (reader.peek() == CborKind::null) return reader.null();
-    PEN_ASSIGN(const auto energy, reader.number());
+    if (item.peek() == CborKind::null) return item.null();
+    PEN_ASSIGN(const auto energy, item.number());
     if (!energies.emplace(key, energy).second) return make_error(Errc::malformed, "twice");
     return {};
   });
+}
+
+/// DECTRIS' header_appendix is passed on as it was given: as text too, which may be JSON.
+Result<void> read_user_data(CborReader& reader, Start& start) {
+  if (reader.peek() == CborKind::text) {
+    auto trial = reader;
+    PEN_ASSIGN(const auto text, read_text(trial, start.limits.text_bytes_max));
+    if (auto object = object_in_text(text)) {
+      start.series.user_data_json = std::move(*object);
+      reader.catch_up(trial);
+      return {};
+    }
+  }
+  const auto from = reader.offset();
+  PEN_ASSIGN(start.series.user_data_json, read_as_json(reader, start.limits.text_bytes_max));
+  const auto item = reader.taken_since(from);
+  start.series.user_data_cbor.assign(item.begin(), item.end());
+  return {};
 }
 
 Result<void> read_type(CborReader& reader, Start& start) {
@@ -161,104 +201,129 @@ Result<void> read_type(CborReader& reader, Start& start) {
 }
 
 constexpr auto fields = std::to_array<Field>({
-    {"series_id", true,
+    {"series_id", Need::always,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.series.id, reader.unsigned_integer());
        return {};
      }},
-    {"series_unique_id", true,
+    {"series_unique_id", Need::always,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.series.unique_id, read_identifier(reader, start.limits));
        return {};
      }},
-    {"arm_date", false,
+    {"arm_date", Need::never,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.series.arm_date, read_date(reader, start.limits));
        return {};
      }},
-    {"number_of_images", false,
+    {"number_of_images", Need::right,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.series.frames, reader.unsigned_integer());
        return {};
      }},
-    {"image_size_x", true,
+    {"image_size_x", Need::always,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.columns, reader.unsigned_integer());
        return {};
      }},
-    {"image_size_y", true,
+    {"image_size_y", Need::always,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.rows, reader.unsigned_integer());
        return {};
      }},
-    {"image_size_z", false,
+    {"image_size_z", Need::right,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.planes, reader.unsigned_integer());
        if (start.planes == 0) return make_error(Errc::malformed, "0; leave it out where frames have two dimensions");
        return {};
      }},
-    {"image_dtype", true, read_type},
-    {"channels", true, read_channels},
-    {"beam_center_x", false, read_number<&Series::beam_center_x>},
-    {"beam_center_y", false, read_number<&Series::beam_center_y>},
-    {"count_time", false, read_number<&Series::count_time_s>},
-    {"frame_time", false, read_number<&Series::frame_time_s>},
-    {"incident_energy", false, read_number<&Series::incident_energy_ev>},
-    {"incident_wavelength", false, read_number<&Series::incident_wavelength_angstrom>},
-    {"pixel_size_x", false, read_number<&Series::pixel_size_x_m>},
-    {"pixel_size_y", false, read_number<&Series::pixel_size_y_m>},
-    {"sensor_thickness", false, read_number<&Series::sensor_thickness_m>},
-    {"saturation_value", false,
+    {"image_dtype", Need::always, read_type},
+    {"channels", Need::always, read_channels},
+    {"beam_center_x", Need::never, read_number<&Series::beam_center_x>},
+    {"beam_center_y", Need::never, read_number<&Series::beam_center_y>},
+    {"count_time", Need::never, read_number<&Series::count_time_s>},
+    {"frame_time", Need::never, read_number<&Series::frame_time_s>},
+    {"incident_energy", Need::never, read_number<&Series::incident_energy_ev>},
+    {"incident_wavelength", Need::never, read_number<&Series::incident_wavelength_angstrom>},
+    {"pixel_size_x", Need::never, read_number<&Series::pixel_size_x_m>},
+    {"pixel_size_y", Need::never, read_number<&Series::pixel_size_y_m>},
+    {"sensor_thickness", Need::never, read_number<&Series::sensor_thickness_m>},
+    {"saturation_value", Need::never,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.series.saturation_value, reader.unsigned_integer());
        return {};
      }},
-    {"detector_translation", false, read_translation},
-    {"detector_description", false, read_optional_text<&Series::detector_description>},
-    {"detector_serial_number", false, read_optional_text<&Series::detector_serial_number>},
-    {"sensor_material", false, read_optional_text<&Series::sensor_material>},
-    {"countrate_correction_enabled", false, read_boolean<&Series::countrate_correction_enabled>},
-    {"flatfield_enabled", false, read_boolean<&Series::flatfield_enabled>},
-    {"pixel_mask_enabled", false, read_boolean<&Series::pixel_mask_enabled>},
-    {"virtual_pixel_interpolation_enabled", false, read_boolean<&Series::virtual_pixel_interpolation_enabled>},
-    {"threshold_energy", false, read_threshold_energy},
-    {"goniometer", false, read_goniometer},
-    {"pixel_mask", false, read_arrays<&Series::pixel_mask>},
-    {"flatfield", false, read_arrays<&Series::flatfield>},
-    {"countrate_correction_lookup_table", false, read_countrate_table},
-    {"user_data", false,
-     [](CborReader& reader, Start& start) -> Result<void> {
-       const auto from = reader.offset();
-       PEN_ASSIGN(start.series.user_data_json, read_as_json(reader, start.limits.text_bytes_max));
-       const auto item = reader.taken_since(from);
-       start.series.user_data_cbor.assign(item.begin(), item.end());
-       return {};
-     }},
+    {"detector_translation", Need::never, read_translation},
+    {"detector_description", Need::never, read_optional_text<&Series::detector_description>},
+    {"detector_serial_number", Need::never, read_optional_text<&Series::detector_serial_number>},
+    {"sensor_material", Need::never, read_optional_text<&Series::sensor_material>},
+    {"countrate_correction_enabled", Need::never, read_boolean<&Series::countrate_correction_enabled>},
+    {"flatfield_enabled", Need::never, read_boolean<&Series::flatfield_enabled>},
+    {"pixel_mask_enabled", Need::never, read_boolean<&Series::pixel_mask_enabled>},
+    {"virtual_pixel_interpolation_enabled", Need::never, read_boolean<&Series::virtual_pixel_interpolation_enabled>},
+    {"threshold_energy", Need::never, read_threshold_energy},
+    {"goniometer", Need::never, read_goniometer},
+    {"pixel_mask", Need::never, read_arrays<&Series::pixel_mask>},
+    {"flatfield", Need::never, read_arrays<&Series::flatfield>},
+    {"countrate_correction_lookup_table", Need::never, read_countrate_table},
+    {"user_data", Need::never, read_user_data},
 });
 static_assert(fields.size() <= 64);
 
 /// Kept where there is room, passed over otherwise: what is not known cannot be wrong.
 Result<void> read_unknown(CborReader& reader, const std::string& key, Start& start) {
-  auto& unknown = start.series.unknown;
   const auto from = reader.offset();
   PEN_TRY(reader.skip());
-  const auto item = reader.taken_since(from);
-  if (unknown.size() == start.limits.metadata_max || key.size() > start.limits.identifier_bytes_max) return {};
-  if (item.size() > start.limits.unknown_bytes_max - start.unknown_bytes) return {};
-  start.unknown_bytes += item.size();
-  unknown.insert_or_assign(key, std::vector(item.begin(), item.end()));
+  (void)keep_item(key, reader.taken_since(from), start);
   return {};
 }
 
-Result<void> check_arrays(const std::vector<NamedArray>& arrays, const Series& series, std::string_view field) {
+/// A field without which the series can be recorded.
+Result<void> read_optional(CborReader& reader, const Field& field, Start& start) {
+  const auto from = reader.offset();
+  PEN_ASSIGN(const auto problem, attempt(reader, [&](CborReader& trial) { return field.read(trial, start); }));
+  const auto item = reader.taken_since(from);
+  if (field.name == "pixel_mask") start.pixel_mask_item = item;
+  if (field.name == "flatfield") start.flatfield_item = item;
+  if (problem) set_aside(field.name, item, *problem, start);
+  return {};
+}
+
+Result<void> read_field(CborReader& reader, const Field& field, std::uint64_t& seen, Start& start) {
+  const auto bit = std::uint64_t{1} << (&field - fields.data());
+  if ((seen & bit) != 0 && field.need != Need::never) return make_error(Errc::malformed, "twice");
+  if ((seen & bit) != 0) {
+    start.series.remarks.push_back(make_error(Errc::malformed, "{}: twice: the first one counts", field.name));
+    return reader.skip();
+  }
+  seen |= bit;
+  if (field.need != Need::always && reader.peek() == CborKind::null) return reader.null();
+  return field.need == Need::never ? read_optional(reader, field, start) : field.read(reader, start);
+}
+
+/// Masks and flat fields that do not fit the images say nothing about them.
+Result<void> check_array(const NamedArray& array, const Series& series) {
+  const auto& channels = series.channels;
+  if (std::find(channels.begin(), channels.end(), array.channel) == channels.end())
+    return make_error(Errc::mismatch, "\"{}\": none of the series' channels [{}]", array.channel.substr(0, 64),
+                      fmt::join(channels, ", "));
   const auto& frame = series.frame.shape;
   // Of frames with planes one array may stand for all of them.
   const std::vector<std::uint64_t> plane(frame.end() - 2, frame.end());
-  for (const auto& array : arrays)
-    if (array.spec.shape != frame && array.spec.shape != plane)
-      return make_error(Errc::mismatch, "{}: \"{}\": shape [{}], but the images have [{}]", field, array.channel,
-                        fmt::join(array.spec.shape, ", "), fmt::join(series.frame.shape, ", "));
+  if (array.spec.shape != frame && array.spec.shape != plane)
+    return make_error(Errc::mismatch, "\"{}\": shape [{}], but the images have [{}]", array.channel,
+                      fmt::join(array.spec.shape, ", "), fmt::join(series.frame.shape, ", "));
   return {};
+}
+
+void drop_misfits(std::vector<NamedArray>& arrays, std::string_view field, Bytes item, Start& start) {
+  std::optional<Error> first;
+  std::erase_if(arrays, [&](const NamedArray& array) {
+    const auto checked = check_array(array, start.series);
+    if (!checked.ok() && !first) first = checked.error();
+    return !checked.ok();
+  });
+  if (first) set_aside(field, item, *first, start);
 }
 
 Result<void> check(Start& start) {
@@ -268,15 +333,15 @@ Result<void> check(Start& start) {
   const auto size = series.frame.bytes(start.limits.frame_bytes_max);
   if (!size.ok()) return size.error().with_context("image_size_z, image_size_y, image_size_x");
   PEN_ASSIGN(series.element, element_in(series.user_data_json));
-  PEN_TRY(check_arrays(series.pixel_mask, series, "pixel_mask"));
-  PEN_TRY(check_arrays(series.flatfield, series, "flatfield"));
+  drop_misfits(series.pixel_mask, "pixel_mask", start.pixel_mask_item, start);
+  drop_misfits(series.flatfield, "flatfield", start.flatfield_item, start);
   return {};
 }
 
 }  // namespace
 
 Result<Series> read_start(CborReader& reader, CborContainer& container, const MessageLimits& limits) {
-  Start start{limits, {}};
+  Start start{.limits = limits, .series = {}, .pixel_mask_item = {}, .flatfield_item = {}};
   std::uint64_t seen = 0;
   std::string scratch;
   for (;;) {
@@ -290,17 +355,10 @@ Result<Series> read_start(CborReader& reader, CborContainer& container, const Me
       PEN_TRY(read_unknown(reader, key, start), "\"{}\"", key.substr(0, 64));
       continue;
     }
-    const auto bit = std::uint64_t{1} << (found - fields.begin());
-    if ((seen & bit) != 0) return make_error(Errc::malformed, "{}: twice", key);
-    seen |= bit;
-    if (!found->required && reader.peek() == CborKind::null) {
-      PEN_TRY(reader.null());
-      continue;
-    }
-    PEN_TRY(found->read(reader, start), "{}", key);
+    PEN_TRY(read_field(reader, *found, seen, start), "{}", key);
   }
   for (std::size_t i = 0; i < fields.size(); ++i)
-    if (fields[i].required && (seen & std::uint64_t{1} << i) == 0)
+    if (fields[i].need == Need::always && (seen & std::uint64_t{1} << i) == 0)
       return make_error(Errc::malformed, "{}: missing", fields[i].name);
   PEN_TRY(check(start));
   return std::move(start.series);

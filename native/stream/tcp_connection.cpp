@@ -195,11 +195,13 @@ Result<void> TcpConnection::serve_message(const TcpHeader& header) {
   }
   if (!outcome.ok()) {
     // The number is right though a later part of the message is not.
-    if (crc32c(message) == header.message_crc)
+    if (crc32c(message) == header.message_crc) {
       account(message, Fate::damaged, options_.limits, sink_, [&](const std::string& unique_id) {
         (void)find_channels(unique_id);
         return session_ != nullptr ? session_->element() : std::nullopt;
       });
+      if (const auto start = name_of_start(message, options_.limits)) sink_.refuse_start(*start, outcome.error());
+    }
     reject(header.sequence, outcome.error());
   }
   return {};
@@ -228,6 +230,10 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
   if (auto* image = std::get_if<ImageMessage>(&parsed)) {
     const auto* channels = find_channels(image->series_unique_id);
     const Bytes readable(pixels.owner->bytes().data(), pixels.owner->capacity());
+    for (const auto& remark : std::exchange(image->remarks, {}))
+      sink_.note(
+          fmt::format("tcp {}", peer_),
+          remark.with_context(fmt::format("image {} of series \"{}\"", image->image_id, image->series_unique_id)));
     PEN_ASSIGN(auto frames, frames_of(std::move(*image), channels, pixels.owner, readable));
     for (auto& frame : frames) {
       const bool whole = frame.payload.data() == pixels.bytes.data() && frame.payload.size() == pixels.bytes.size();

@@ -30,8 +30,8 @@ std::string unique_id_of(std::uint64_t number) {
 void drop_misfits(Series& series, FrameSink& sink, std::string_view address) {
   const auto misfit = [&](const NamedArray& array, std::string_view field) {
     if (array.spec.shape == series.frame.shape) return false;
-    sink.reject(address, make_error(Errc::mismatch, "{}: shape [{}], but the images have [{}] (rows first)", field,
-                                    fmt::join(array.spec.shape, ", "), fmt::join(series.frame.shape, ", ")));
+    sink.note(address, make_error(Errc::mismatch, "{}: shape [{}], but the images have [{}] (rows first)", field,
+                                  fmt::join(array.spec.shape, ", "), fmt::join(series.frame.shape, ", ")));
     return true;
   };
   std::erase_if(series.pixel_mask, [&](const auto& array) { return misfit(array, "pixelmask"); });
@@ -65,7 +65,7 @@ Result<void> V1Stream::deliver(std::vector<ZmqMessage>& parts, std::span<const B
 }
 
 Result<void> V1Stream::take_header(V1Header header, FrameSink& sink) {
-  for (const auto& remark : header.remarks) sink.reject(address_, remark);
+  for (const auto& remark : header.remarks) sink.note(address_, remark);
   if (current_ && current_->waiting)
     sink.reject(address_, make_error(Errc::out_of_order, "series {} began, and no image of it came before series {}",
                                      current_->number, header.series.id));
@@ -94,10 +94,10 @@ Result<void> V1Stream::begin_for(const V1Image& image, FrameSink& sink) {
   if (!current_) {
     if (ended_ == image.series)
       return make_error(Errc::out_of_order, "image {} is of series {}, which has ended", image.frame, image.series);
-    sink.reject(address_, make_error(Errc::out_of_order,
-                                     "image {} is of series {}, whose header did not come: the series is recorded "
-                                     "without what a header tells",
-                                     image.frame, image.series));
+    sink.note(address_, make_error(Errc::out_of_order,
+                                   "image {} is of series {}, whose header did not come: the series is recorded "
+                                   "without what a header tells",
+                                   image.frame, image.series));
     Series series;
     series.id = image.series;
     series.unique_id = unique_id_of(series.id);

@@ -11,6 +11,7 @@
 #include "stream/delivery.hpp"
 #include "stream/v1_stream.hpp"
 #include "stream/zmq_socket.hpp"
+#include "stream/zmq_watch.hpp"
 
 namespace penstock::stream {
 namespace {
@@ -59,6 +60,7 @@ class ZmqSource : public Source {
     if (socket_ == nullptr) return zmq_error("ZeroMQ socket");
     PEN_TRY(configure());
     const auto& endpoint = options_.endpoint;
+    if (!options_.bind) PEN_TRY(watch_.open(context_.get(), socket_.get()));
     const int failed =
         options_.bind ? ::zmq_bind(socket_.get(), endpoint.c_str()) : ::zmq_connect(socket_.get(), endpoint.c_str());
     if (failed != 0) return zmq_error(fmt::format("{} {}", options_.bind ? "bind" : "connect to", endpoint));
@@ -74,6 +76,7 @@ class ZmqSource : public Source {
   void stop() override {
     stopping_ = true;
     if (thread_.joinable()) thread_.join();
+    watch_.close();
     socket_.reset();
     context_.reset();
   }
@@ -100,7 +103,10 @@ class ZmqSource : public Source {
     while (!stopping_) {
       auto held = std::make_shared<Held>();
       if (::zmq_msg_recv(held->message.get(), socket_.get(), 0) < 0) {
-        if (::zmq_errno() == EAGAIN || ::zmq_errno() == EINTR) continue;
+        if (::zmq_errno() == EAGAIN || ::zmq_errno() == EINTR) {
+          if (const auto complaint = watch_.complaint(address_)) sink.note(address_, *complaint);
+          continue;
+        }
         sink.reject(address_, zmq_error("receive"));
         std::this_thread::sleep_for(std::chrono::milliseconds(receive_timeout_ms));
         continue;
@@ -187,15 +193,31 @@ class ZmqSource : public Source {
   }
 
   Result<void> deliver(const std::shared_ptr<Held>& held, FrameSink& sink) {
-    PEN_ASSIGN(auto message, parse_message(held->message.bytes(), options_.limits));
+    auto parsed = parse_message(held->message.bytes(), options_.limits);
+    if (!parsed.ok()) {
+      note_start_without_sense(held->message.bytes(), parsed.error(), sink);
+      return std::move(parsed).error();
+    }
+    auto& message = *parsed;
     if (auto* image = std::get_if<ImageMessage>(&message)) return take_image(std::move(*image), held, sink);
     if (auto* series = std::get_if<Series>(&message)) return take_start(std::move(*series), sink);
     take_end(std::get<SeriesEnd>(std::move(message)), sink);
     return {};
   }
 
+  /// A start that could not be parsed begins nothing, and what follows it has no file.
+  void note_start_without_sense(Bytes message, const Error& why, FrameSink& sink) {
+    const auto unique_id = name_of_start(message, options_.limits);
+    if (!unique_id || streams_.contains(*unique_id)) return;
+    sink.refuse_start(*unique_id, why);
+    if (!unique_id->empty() && !sink.channels(*unique_id)) refuse(*unique_id, sink);
+  }
+
   Result<void> take_image(ImageMessage image, const std::shared_ptr<Held>& held, FrameSink& sink) {
     const auto number = image.image_id;
+    for (const auto& remark : std::exchange(image.remarks, {}))
+      sink.note(address_,
+                remark.with_context(fmt::format("image {} of series \"{}\"", number, image.series_unique_id)));
     if (is_refused(image.series_unique_id)) {
       sink.reject(address_, make_error(Errc::refused, "image {} is of series \"{}\", whose start was refused", number,
                                        image.series_unique_id));
@@ -223,6 +245,7 @@ class ZmqSource : public Source {
   Result<void> take_start(Series series, FrameSink& sink) {
     const auto unique_id = series.unique_id;
     if (auto settled = settle_element(series); !settled.ok()) {
+      sink.refuse_start(unique_id, settled.error());
       refuse(unique_id, sink);
       return settled;
     }
@@ -245,6 +268,10 @@ class ZmqSource : public Source {
       remember(unique_id, std::move(stream));
     else if (known != streams_.end() && is_another(known->second, stream))
       give_up(unique_id, known->second, sink);
+    else if (taken.error().code() == Errc::out_of_order && sink.channels(unique_id)) {
+      sink.note(address_, taken.error().with_context("a start that changes nothing, and frames are taken if they fit"));
+      return {};
+    }
     return taken;
   }
 
@@ -319,6 +346,7 @@ class ZmqSource : public Source {
   std::string address_;
   ZmqContext context_;
   ZmqSocket socket_;
+  ZmqWatch watch_;
   std::atomic<bool> stopping_ = false;
   // the thread's own
   std::map<std::string, Stream> streams_;

@@ -18,7 +18,7 @@ from ports import free_ports
 from pusher import Pusher
 
 from penstock.files.inspect import FileInfo
-from penstock.model.events import Listening, RecorderSeriesEnd, Rejected, SeriesStart
+from penstock.model.events import Listening, Note, RecorderSeriesEnd, Rejected, SeriesRefused, SeriesStart
 
 FRAMES = frames_of("uint16")
 PATIENCE = "end_timeout_s: 3\nidle_timeout_s: 10\n"
@@ -51,6 +51,10 @@ def pull(
 
 def rejected(recorder: RecordCommand) -> list[str]:
     return [event.message for event in recorder.events if isinstance(event, Rejected)]
+
+
+def noted(recorder: RecordCommand) -> list[str]:
+    return [event.message for event in recorder.events if isinstance(event, Note)]
 
 
 def endpoints(count: int) -> list[str]:
@@ -91,7 +95,10 @@ def test_pushers_that_die_or_disagree_cost_nobody_elses_frames(record: Record, t
         first.send(image(2), end())
         ended = recorder.series_end()
     assert (ended.frames_received, ended.missing, ended.problem) == (4, 2, None)
-    assert rejected(recorder) == ['number_of_images is 7; series "s" began with 6']
+    assert rejected(recorder) == []
+    assert [message.rpartition(": ")[2] for message in noted(recorder)] == [
+        'number_of_images is 7; series "s" began with 6'
+    ]
     with h5py.File(tmp_path / "s.h5") as file:
         assert list(file["/entry/penstock/frame_state"]) == [1, 1, 1, 0, 1, 0]
         assert (file["/entry/data/data"][4] == FRAMES[4]).all()
@@ -273,12 +280,13 @@ def test_the_old_stream_with_an_old_number_and_with_no_header(record: Record, tm
     with h5py.File(anew.file) as file:
         assert (file["/entry/data/data"][...] == FRAMES).all()
     told = rejected(recorder)
-    assert len(told) == 5, told
-    assert "whose header did not come" in told[0]
-    assert "part 1 is not valid JSON" in told[1]
-    assert "a message of 2 parts, of which the first is no JSON" in told[2]
-    assert "image 1 of series 5 has 3 parts, expected 4" in told[3]
-    assert "image 1 is of series 9, but the last header was that of series 5" in told[4]
+    assert len(told) == 4, told
+    assert "part 1 is not valid JSON" in told[0]
+    assert "a message of 2 parts, of which the first is no JSON" in told[1]
+    assert "image 1 of series 5 has 3 parts, expected 4" in told[2]
+    assert "image 1 is of series 9, but the last header was that of series 5" in told[3]
+    # The series is recorded, and nothing is refused.
+    assert "whose header did not come" in noted(recorder)[0]
 
 
 def test_arrays_that_frames_bring_along_are_columns_of_their_shape(record: Record, tmp_path: Path) -> None:
@@ -360,8 +368,8 @@ def test_what_a_start_message_cannot_mean_is_only_kept(record: Record, tmp_path:
         pusher.send(*(image(number) for number in range(6)), end())
         ended = recorder.series_end()
     assert (ended.frames_received, ended.problem) == (6, None)
-    told = rejected(recorder)
-    assert [message.split(";")[0] for message in told] == [
+    assert rejected(recorder) == []
+    assert [message.split(";")[0] for message in noted(recorder)] == [
         'series "s": pixel_size_x is 0',
         'series "s": pixel_size_y is nan',
         'series "s": incident_wavelength is inf',
@@ -406,3 +414,60 @@ def test_a_start_that_is_sent_twice_is_one_series(record: Record, tmp_path: Path
     with Pusher(endpoint) as pusher:
         pusher.send(start(frames=3), image(0), start(frames=3), image(1), image(2), end())
         assert recorder.series_end().frames_received == 3
+
+
+ODD_FIELDS = {
+    "sensor_thickness": "450 um",
+    "saturation_value": -1,
+    "count_time": "fast",
+    "pixel_mask": {"threshold_1": multi_dimensional(numpy.zeros((2, 2), "uint32"))},
+    "flatfield": {"threshold_9": multi_dimensional(numpy.ones(SHAPE[1:], "float32"))},
+    "goniometer": {"omega": {"start": "here", "increment": 0.1}},
+}
+
+
+def test_odd_fields_that_no_pixel_needs_cost_no_frame(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    with Pusher(endpoint) as detector:
+        odd = {**image(2), "start_time": [1, 0], "user_data": '{"gain": 3}'}
+        detector.send(start(frames=6, beam_center_x=48.5, user_data='{"sample": "lysozyme"}', **ODD_FIELDS))
+        detector.send(*(odd if frame == 2 else image(frame) for frame in range(6)), end())
+        ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing, ended.damaged, ended.problem) == (6, 0, 0, None)
+    assert rejected(recorder) == []
+    told = noted(recorder)
+    for field in (*ODD_FIELDS, "start_time"):
+        assert any(f": {field}" in message for message in told), (field, told)
+    assert any('sensor_thickness is "450 um"' in message for message in told)
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert (file["/entry/data/data"][...] == FRAMES).all()
+        kept = file["/entry/penstock/start"]
+        assert kept["sensor_thickness_as_told"][()] == b"450 um"
+        assert kept["saturation_value_as_told"][()] == -1
+        assert kept["pixel_mask_as_told/threshold_1"].shape == (2, 2)
+        assert file["/entry/penstock/user_data"][()] == b'{"sample":"lysozyme"}'
+        assert "sensor_thickness" not in file["/entry/instrument/detector"]
+        assert "count_time" not in file["/entry/instrument/detector"]
+
+
+def test_a_start_that_cannot_be_understood_is_a_refused_series(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint, series=2)
+    with Pusher(endpoint) as detector:
+        detector.send(start("bad", image_dtype="uint12"), image(0, "bad"), end("bad"))
+        refused = recorder.until(SeriesRefused)
+        detector.send(start("good", frames=1), image(0, "good"), end("good"))
+        assert recorder.series_end().frames_received == 1
+        assert recorder.process.wait(timeout=30) == 1, "a series was refused"
+    assert (refused.series_unique_id, "uint12" in refused.message) == ("bad", True)
+
+
+def test_frames_without_a_start_are_told_once(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    with Pusher(endpoint) as detector:
+        detector.send(*(image(frame % 6, "early") for frame in range(200)))
+        detector.send(start(frames=6), *(image(frame) for frame in range(6)), end())
+        recorder.series_end()
+    assert len([message for message in rejected(recorder) if '"early"' in message]) == 1

@@ -148,6 +148,7 @@ def test_elements_that_come_late_or_lack_frames(
     assert [each["problem"] for each in closed] == [None, None]
     end = recorder.series_end()
     assert (end.frames_received, end.missing, end.late, end.problem) == (3, 2, 0, None)
+    assert end.frames_written == 3, "halves of frames are no frames"
     pixels, states, counts = stored(end.file)
     assert states == [1, 0, 1, 1, 0]
     assert list(counts["received_by_element"]) == [5, 3]

@@ -109,8 +109,9 @@ void Indexer::count(std::span<const PlacedChunk> chunks) {
 
 void Indexer::report_lost(std::span<const PlacedChunk> chunks, const Error& why) {
   counters_.lost_chunks += chunks.size();
-  spdlog::error("{} chunks from number {} on are not in the file's index: {}", chunks.size(),
-                chunks.empty() ? 0 : chunks.front().head.index, why.message());
+  if (const auto more = losses_told_.tell())
+    spdlog::error("{} chunks from number {} on are not in the file's index: {}{}", chunks.size(),
+                  chunks.empty() ? 0 : chunks.front().head.index, why.message(), *more);
   if (listener_ != nullptr) listener_->lost(chunks, why);
 }
 

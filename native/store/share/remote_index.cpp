@@ -92,7 +92,9 @@ void RemoteIndex::settle(Settled& settled) {
   if (segment.failure) {
     counters_.lost_chunks += segment.chunks.size();
     if (segment.failure->code() == Errc::hdf5 && !failure_) failure_ = segment.failure;
-    spdlog::error("{} chunks are not in the file's index: {}", segment.chunks.size(), segment.failure->message());
+    if (const auto more = losses_told_.tell())
+      spdlog::error("{} chunks are not in the file's index: {}{}", segment.chunks.size(), segment.failure->message(),
+                    *more);
     if (listener_ != nullptr) listener_->lost(segment.chunks, *segment.failure);
     return;
   }

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/now_and_then.hpp"
 #include "base/queue.hpp"
 #include "store/pipeline.hpp"
 #include "store/share/messages.hpp"
@@ -47,6 +48,7 @@ class RemoteIndex final : private RowWriter {
   const std::chrono::milliseconds flush_interval_;
   Listener* const listener_;
   Counters& counters_;
+  NowAndThen losses_told_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -141,6 +141,14 @@ class Rejected(Event):
     message: str = ""
 
 
+class Note(Event):
+    """Something that is amiss, and nothing was refused for."""
+
+    source: str = ""
+    code: str = ""
+    message: str = ""
+
+
 class SeriesRefused(Event):
     """A series that has no file, so that nothing of it is recorded."""
 
@@ -302,6 +310,7 @@ _COMMON: dict[str, type[Event]] = {
     "listening": Listening,
     "series_start": SeriesStart,
     "rejected": Rejected,
+    "note": Note,
     # Of the pvAccess source; `penstock record` tells them beside the recorder's.
     "channel": PvaChannel,
     "frame_problem": FrameProblem,

@@ -18,6 +18,7 @@ from penstock.model.events import (
     Listening,
     LoadProgress,
     MetricsAddress,
+    Note,
     Prepare,
     PvaChannel,
     PvaProgress,
@@ -118,7 +119,7 @@ def show(view: ProgressView, event: Event) -> None:
         case CheckProgress():
             share = f"{100 * event.done / event.total:.0f} %" if event.total else "…"
             view.update(event.what or "checking", event.done, event.total, share)
-        case Listening() | Stall() | MetricsAddress() | Rejected():
+        case Listening() | Stall() | MetricsAddress() | Note() | Rejected():
             view.say(_line(event))
         case PvaChannel() | FrameProblem() | PvaProgress() | PvaSeriesEnd():
             _show_source(view, event)
@@ -160,7 +161,7 @@ def source_summary(event: PvaSeriesEnd) -> str:
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")
 
 
-def _line(event: Listening | Stall | MetricsAddress | Rejected) -> str:
+def _line(event: Listening | Stall | MetricsAddress | Note | Rejected) -> str:
     match event:
         case Listening():
             return sources_line(event)
@@ -168,6 +169,8 @@ def _line(event: Listening | Stall | MetricsAddress | Rejected) -> str:
             return stall_line(event)
         case MetricsAddress():
             return f"metrics at {event.address}"
+        case Note():
+            return f"note on {event.source}: {event.message}"
         case Rejected():
             return f"refused from {event.source}: {event.message} ({event.code})"
 

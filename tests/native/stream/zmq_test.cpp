@@ -1,10 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <future>
+#include <thread>
+
 #include "../support/recording_sink.hpp"
+#include "base/socket.hpp"
 #include "samples.hpp"
 #include "stream/zmq_sender.hpp"
 #include "stream/zmq_socket.hpp"
 #include "stream/zmq_source.hpp"
+#include "vectors.hpp"
 
 namespace penstock::stream::test {
 namespace {
@@ -63,6 +68,70 @@ TEST(Zmq, ARefusedSecondStartIsToldAndChangesNothing) {
   EXPECT_EQ(pair.sink.frame_count(), 2u);
   EXPECT_EQ(pair.sink.rejected().size(), 2u);
   EXPECT_EQ(pair.sink.rejected().front().second.code(), Errc::already_exists);
+}
+
+/// A peer that sends what it likes.
+struct RawPeer {
+  RawPeer() : context(::zmq_ctx_new()), socket(::zmq_socket(context.get(), ZMQ_PUSH)) {
+    const int linger = 0;
+    EXPECT_EQ(::zmq_setsockopt(socket.get(), ZMQ_LINGER, &linger, sizeof linger), 0);
+    EXPECT_EQ(::zmq_bind(socket.get(), "tcp://127.0.0.1:*"), 0);
+    ZmqSourceOptions options;
+    options.endpoint = last_endpoint(socket.get(), "");
+    source = make_zmq_source(options).value();
+    EXPECT_TRUE(source->start(sink).ok());
+  }
+  void send(Bytes message) { EXPECT_GE(::zmq_send(socket.get(), message.data(), message.size(), 0), 0); }
+
+  RecordingSink sink;
+  ZmqContext context;
+  ZmqSocket socket;
+  std::unique_ptr<Source> source;
+};
+
+TEST(Zmq, OddFieldsOfAnImageCostNoPixels) {
+  RawPeer peer;
+  auto series = sample_series("01ABC", 3, 4);
+  peer.send(encode_start(series));
+  peer.send(read_vector("bad_time_denominator_0"));
+  ASSERT_TRUE(peer.sink.wait_for_frames(1));
+  EXPECT_TRUE(peer.sink.damaged().empty());
+  EXPECT_TRUE(peer.sink.rejected().empty());
+  ASSERT_EQ(peer.sink.notes().size(), 1u);
+  EXPECT_EQ(peer.sink.frames().front().exposure_start_ns, -1);
+}
+
+TEST(Zmq, AStartThatCannotBeUnderstoodIsARefusedSeries) {
+  RawPeer peer;
+  peer.send(read_vector("bad_dtype"));
+  ASSERT_TRUE(peer.sink.wait_for_rejected(1));
+  EXPECT_EQ(peer.sink.refused_starts(), std::vector<std::string>{"01ABC"});
+  peer.send(read_vector("image_u16"));
+  ASSERT_TRUE(peer.sink.wait_for_rejected(2));
+  EXPECT_EQ(peer.sink.rejected().back().second.message(), "image 5 is of series \"01ABC\", whose start was refused");
+}
+
+TEST(Zmq, NobodyAtTheOtherEndIsToldOnce) {
+  const auto told = [](const std::string& endpoint) {
+    RecordingSink sink;
+    ZmqSourceOptions options;
+    options.endpoint = endpoint;
+    const auto source = make_zmq_source(options).value();
+    EXPECT_TRUE(source->start(sink).ok());
+    EXPECT_TRUE(sink.wait_for_notes(1));
+    std::this_thread::sleep_for(300ms);
+    EXPECT_EQ(sink.notes().size(), 1u);
+    return sink.notes().front().second.message();
+  };
+  auto unknown = std::async(std::launch::async, told, "tcp://nosuchhost.invalid:31001");
+  auto nobody = std::async(std::launch::async, told, "tcp://127.0.0.1:1");
+  const auto listener = listen_on("127.0.0.1", 0, 0).value();
+  const auto mute = told(tcp_address("127.0.0.1", listener.port));
+  EXPECT_NE(mute.find("does not speak ZeroMQ"), std::string::npos) << mute;
+  const auto text = unknown.get();
+  EXPECT_NE(text.find("is the host's name known here"), std::string::npos) << text;
+  const auto refused = nobody.get();
+  EXPECT_NE(refused.find("nobody answers"), std::string::npos) << refused;
 }
 
 /// Whatever its frames are numbered, they belong to no series that was there before.
@@ -146,6 +215,8 @@ struct OldDetector {
   explicit OldDetector(std::size_t pool_bytes = std::size_t{64} << 20, bool alone = true) : sink(pool_bytes) {
     context.reset(::zmq_ctx_new());
     socket.reset(::zmq_socket(context.get(), ZMQ_PUSH));
+    const int linger = 0;
+    EXPECT_EQ(::zmq_setsockopt(socket.get(), ZMQ_LINGER, &linger, sizeof linger), 0);
     EXPECT_EQ(::zmq_bind(socket.get(), "tcp://127.0.0.1:*"), 0);
     ZmqSourceOptions options;
     options.endpoint = last_endpoint(socket.get(), "");

@@ -75,15 +75,27 @@ class RecordingSink : public FrameSink {
     changed_.notify_all();
   }
 
+  void note(std::string_view source, const Error& what) override {
+    std::lock_guard lock(mutex_);
+    notes_.emplace_back(source, what);
+    changed_.notify_all();
+  }
+
+  void refuse_start(const std::string& series_unique_id, const Error& /*why*/) override {
+    std::lock_guard lock(mutex_);
+    refused_starts_.push_back(series_unique_id);
+    changed_.notify_all();
+  }
+
   BufferPool& pool() override { return pool_; }
 
   /// Whether sources wait for the pool.
   bool holds = true;
   bool holds_back() const override { return holds; }
-  void drop(const std::string& /*series_unique_id*/, FrameNumber number) override { note(dropped_, number); }
+  void drop(const std::string& /*series_unique_id*/, FrameNumber number) override { count(dropped_, number); }
   void damage(const std::string& /*series_unique_id*/, FrameNumber number,
               std::optional<std::uint32_t> /*element*/) override {
-    note(damaged_, number);
+    count(damaged_, number);
   }
 
   /// Waits until `reached()`, which is called with the lock held; false after ten seconds.
@@ -98,6 +110,9 @@ class RecordingSink : public FrameSink {
   bool wait_for_rejected(std::size_t count) {
     return wait_until([&] { return rejected_.size() >= count; });
   }
+  bool wait_for_notes(std::size_t count) {
+    return wait_until([&] { return notes_.size() >= count; });
+  }
   bool wait_for_ends(std::size_t count) {
     return wait_until([&] { return ends_.size() >= count; });
   }
@@ -106,6 +121,8 @@ class RecordingSink : public FrameSink {
   std::vector<Frame> frames() const { return copy(frames_); }
   std::vector<SeriesEnd> ends() const { return copy(ends_); }
   std::vector<std::pair<std::string, Error>> rejected() const { return copy(rejected_); }
+  std::vector<std::pair<std::string, Error>> notes() const { return copy(notes_); }
+  std::vector<std::string> refused_starts() const { return copy(refused_starts_); }
   std::vector<std::uint64_t> dropped() const { return copy(dropped_); }
   std::vector<std::uint64_t> damaged() const { return copy(damaged_); }
   bool wait_for_dropped(std::size_t count) {
@@ -133,7 +150,7 @@ class RecordingSink : public FrameSink {
   std::string problem;  ///< that every series is closed with
 
  private:
-  void note(std::vector<std::uint64_t>& into, FrameNumber number) {
+  void count(std::vector<std::uint64_t>& into, FrameNumber number) {
     std::lock_guard lock(mutex_);
     into.push_back(value(number));
     changed_.notify_all();
@@ -155,6 +172,8 @@ class RecordingSink : public FrameSink {
   std::vector<std::uint64_t> damaged_;
   std::vector<SeriesEnd> ends_;
   std::vector<std::pair<std::string, Error>> rejected_;
+  std::vector<std::pair<std::string, Error>> notes_;
+  std::vector<std::string> refused_starts_;
   std::map<std::string, std::shared_ptr<AckListener>> listeners_;
   std::map<std::string, std::shared_ptr<AckListener>> sessions_;
 };

@@ -1,0 +1,118 @@
+/// Messages with fields that cannot be understood and that no pixel needs.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+
+#include "samples.hpp"
+#include "stream/cbor.hpp"
+#include "stream/message.hpp"
+
+namespace penstock::stream::test {
+namespace {
+
+const MessageLimits limits;
+
+/// The start of a series that is otherwise as in start_least.
+std::vector<std::byte> start_with(const std::function<void(CborWriter&)>& entry) {
+  std::vector<std::byte> bytes;
+  CborWriter writer(bytes);
+  writer.tag(55799);
+  writer.map(8);
+  for (const auto& [key, number] : {std::pair("series_id", 7), {"image_size_x", 4}, {"image_size_y", 3}}) {
+    if (key == std::string_view("series_id")) {
+      writer.text("type");
+      writer.text("start");
+    }
+    writer.text(key);
+    writer.unsigned_integer(static_cast<std::uint64_t>(number));
+  }
+  writer.text("series_unique_id");
+  writer.text("01ABC");
+  writer.text("image_dtype");
+  writer.text("uint16");
+  writer.text("channels");
+  writer.array(1);
+  writer.text("a");
+  entry(writer);
+  return bytes;
+}
+
+TEST(Message, AFieldThatNoSeriesNeedsIsKeptAsItCame) {
+  const auto bytes = start_with([](CborWriter& writer) {
+    writer.text("sensor_thickness");
+    writer.text("450 um");
+  });
+  const auto parsed = parse_message(bytes, limits);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  const auto& series = std::get<Series>(*parsed);
+  EXPECT_FALSE(series.sensor_thickness_m);
+  EXPECT_EQ(as_text(series.unknown.at("sensor_thickness_as_told")),
+            "\x66"
+            "450 um");
+  ASSERT_EQ(series.remarks.size(), 1u);
+  EXPECT_TRUE(series.remarks[0].message().starts_with("sensor_thickness is \"450 um\": "))
+      << series.remarks[0].message();
+  EXPECT_TRUE(series.remarks[0].message().ends_with("it is only kept, as sensor_thickness_as_told"));
+  const auto encoded = encode_start(series);
+  const auto again = parse_message(encoded, limits);
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(std::get<Series>(*again).unknown, series.unknown);
+  EXPECT_TRUE(std::get<Series>(*again).remarks.empty());
+}
+
+TEST(Message, OneEntryThatIsWrongCostsTheOthersNothing) {
+  const auto bytes = start_with([](CborWriter& writer) {
+    writer.text("threshold_energy");
+    writer.map(3);
+    writer.text("a");
+    writer.text("high");
+    writer.text("b");
+    writer.floating(6200);
+    writer.text("c");
+    writer.array(0);
+  });
+  const auto parsed = parse_message(bytes, limits);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  const auto& series = std::get<Series>(*parsed);
+  EXPECT_EQ(series.threshold_energy_ev, (std::map<std::string, double>{{"b", 6200.0}}));
+  EXPECT_TRUE(series.unknown.contains("threshold_energy_as_told"));
+}
+
+TEST(Message, UserDataThatIsJsonTextIsUnderstood) {
+  const auto told = [](const char* text) {
+    const auto bytes = start_with([&](CborWriter& writer) {
+      writer.text("user_data");
+      writer.text(text);
+    });
+    return std::get<Series>(parse_message(bytes, limits).value()).user_data_json;
+  };
+  EXPECT_EQ(told(R"( {"sample":"lysozyme","n":1})"), R"({"n":1,"sample":"lysozyme"})");
+  EXPECT_EQ(told(R"({"sample":)"), R"("{\"sample\":")");
+  EXPECT_EQ(told("[1]"), R"("[1]")");
+  EXPECT_EQ(told("just text"), R"("just text")");
+}
+
+TEST(Message, AnImagesUserDataThatIsJsonTextBecomesMetadata) {
+  const auto pixels = sample_pixels(1, 24);
+  auto image = sample_image(sample_series("s", 3, 4), 0, pixels);
+  image.metadata = {};
+  auto bytes = encode_image(image);
+  // One more entry in front of the others, behind `type`.
+  std::vector<std::byte> entry;
+  CborWriter writer(entry);
+  writer.text("user_data");
+  writer.text(R"({"x":1.5,"n":-4,"t":"é","l":[1,2],"z":null})");
+  bytes[3] = std::byte(std::to_integer<int>(bytes[3]) + 1);
+  constexpr std::size_t behind_type = 3 + 1 + 5 + 6;
+  bytes.insert(bytes.begin() + behind_type, entry.begin(), entry.end());
+  const auto parsed = parse_message(bytes, limits);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  using Entry = std::pair<std::string, MetaValue>;
+  const std::vector<Entry> expected{
+      {"l", std::string("[1,2]")}, {"n", std::int64_t{-4}}, {"t", std::string("é")}, {"x", 1.5}};
+  EXPECT_EQ(std::get<ImageMessage>(*parsed).metadata, expected);
+}
+
+}  // namespace
+}  // namespace penstock::stream::test
