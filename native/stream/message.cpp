@@ -59,11 +59,15 @@ std::string shown_field(std::string_view field, Bytes item) {
   return fmt::format("{} is {}{}", field, value->substr(0, shown_max), value->size() > shown_max ? "..." : "");
 }
 
-std::optional<std::string> object_in_text(std::string_view text) {
+std::optional<std::string> object_in_text(std::string_view text, const MessageLimits& limits) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') return std::nullopt;
   const auto known = parse_json(text, "user_data");
   if (!known.ok() || !known->is_object()) return std::nullopt;
+  // It travels on within a message, which is a map.
+  const auto cbor = Json::to_cbor(*known);
+  CborReader reader(std::as_bytes(std::span(cbor)), limits.nesting_max - 1);
+  if (!reader.skip().ok()) return std::nullopt;
   return known->dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

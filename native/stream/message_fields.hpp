@@ -83,8 +83,9 @@ Result<void> for_each_good_entry(CborReader& reader, Read read) {
 
 /// A field and its value, for messages: `count_time is "fast"`. Of a long value the field alone.
 std::string shown_field(std::string_view field, Bytes item);
-/// A text that stands for a JSON object, as control software passes one on; nothing where it is any other.
-std::optional<std::string> object_in_text(std::string_view text);
+/// A text that stands for a JSON object, as control software passes one on; nothing where it is any other, or
+/// nested deeper than a message may be.
+std::optional<std::string> object_in_text(std::string_view text, const MessageLimits& limits);
 
 // Each kind of message reads its fields from behind `type` to the end of the map.
 Result<Series> read_start(CborReader& reader, CborContainer& fields, const MessageLimits& limits);

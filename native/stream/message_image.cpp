@@ -191,7 +191,7 @@ void drop_names_twice(ImageMessage& image, const MetadataNames& known) {
 /// Of text that stands for a JSON object, as CBOR; empty of any other. Takes nothing.
 std::vector<std::uint8_t> object_in(CborReader reader, const MessageLimits& limits) {
   const auto text = read_text(reader, limits.text_bytes_max);
-  const auto object = text.ok() ? object_in_text(*text) : std::nullopt;
+  const auto object = text.ok() ? object_in_text(*text, limits) : std::nullopt;
   return object ? Json::to_cbor(Json::parse(*object, nullptr, false)) : std::vector<std::uint8_t>();
 }
 

@@ -177,7 +177,7 @@ Result<void> read_user_data(CborReader& reader, Start& start) {
   if (reader.peek() == CborKind::text) {
     auto trial = reader;
     PEN_ASSIGN(const auto text, read_text(trial, start.limits.text_bytes_max));
-    if (auto object = object_in_text(text)) {
+    if (auto object = object_in_text(text, start.limits)) {
       start.series.user_data_json = std::move(*object);
       reader.catch_up(trial);
       return {};

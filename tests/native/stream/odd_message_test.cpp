@@ -89,6 +89,10 @@ TEST(Message, UserDataThatIsJsonTextIsUnderstood) {
   };
   EXPECT_EQ(told(R"( {"sample":"lysozyme","n":1})"), R"({"n":1,"sample":"lysozyme"})");
   EXPECT_EQ(told(R"({"sample":)"), R"("{\"sample\":")");
+  std::string deep = "{\"a\":";
+  for (int i = 0; i < 20; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(21, '}');
+  EXPECT_TRUE(told(deep.c_str())->starts_with("\"{")) << "no message is nested so deep";
   EXPECT_EQ(told("[1]"), R"("[1]")");
   EXPECT_EQ(told("just text"), R"("just text")");
 }
