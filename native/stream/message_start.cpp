@@ -18,6 +18,7 @@ struct Start {
   std::uint64_t rows = 0;
   std::uint64_t planes = 0;  ///< 0 where a frame has two dimensions
   std::size_t unknown_bytes = 0;
+  std::uint64_t told_twice = 0;  ///< a bit for each field, so that a message has few remarks however long it is
   // As they came: whether they fit the images shows when all is read.
   Bytes pixel_mask_item;
   Bytes flatfield_item;
@@ -293,7 +294,9 @@ Result<void> read_field(CborReader& reader, const Field& field, std::uint64_t& s
   const auto bit = std::uint64_t{1} << (&field - fields.data());
   if ((seen & bit) != 0 && field.need != Need::never) return make_error(Errc::malformed, "twice");
   if ((seen & bit) != 0) {
-    start.series.remarks.push_back(make_error(Errc::malformed, "{}: twice: the first one counts", field.name));
+    if ((start.told_twice & bit) == 0)
+      start.series.remarks.push_back(make_error(Errc::malformed, "{}: twice: the first one counts", field.name));
+    start.told_twice |= bit;
     return reader.skip();
   }
   seen |= bit;

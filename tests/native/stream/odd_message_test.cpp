@@ -14,11 +14,11 @@ namespace {
 const MessageLimits limits;
 
 /// The start of a series that is otherwise as in start_least.
-std::vector<std::byte> start_with(const std::function<void(CborWriter&)>& entry) {
+std::vector<std::byte> start_with(const std::function<void(CborWriter&)>& entry, std::uint64_t entries = 1) {
   std::vector<std::byte> bytes;
   CborWriter writer(bytes);
   writer.tag(55799);
-  writer.map(8);
+  writer.map(7 + entries);
   for (const auto& [key, number] : {std::pair("series_id", 7), {"image_size_x", 4}, {"image_size_y", 3}}) {
     if (key == std::string_view("series_id")) {
       writer.text("type");
@@ -59,6 +59,22 @@ TEST(Message, AFieldThatNoSeriesNeedsIsKeptAsItCame) {
   ASSERT_TRUE(again.ok()) << again.error().message();
   EXPECT_EQ(std::get<Series>(*again).unknown, series.unknown);
   EXPECT_TRUE(std::get<Series>(*again).remarks.empty());
+}
+
+TEST(Message, AFieldThatIsThereAThousandTimesIsToldOnce) {
+  const auto bytes = start_with(
+      [](CborWriter& writer) {
+        for (int i = 0; i < 1000; ++i) {
+          writer.text("count_time");
+          writer.floating(i + 1);
+        }
+      },
+      1000);
+  const auto parsed = parse_message(bytes, limits);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  const auto& series = std::get<Series>(*parsed);
+  EXPECT_EQ(series.count_time_s, 1);
+  EXPECT_EQ(series.remarks.size(), 1u);
 }
 
 TEST(Message, OneEntryThatIsWrongCostsTheOthersNothing) {
