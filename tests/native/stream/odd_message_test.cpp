@@ -11,7 +11,7 @@
 namespace penstock::stream::test {
 namespace {
 
-const MessageLimits limits;
+const MessageLimits usual_limits;
 
 /// The start of a series that is otherwise as in start_least.
 std::vector<std::byte> start_with(const std::function<void(CborWriter&)>& entry, std::uint64_t entries = 1) {
@@ -43,7 +43,7 @@ TEST(Message, AFieldThatNoSeriesNeedsIsKeptAsItCame) {
     writer.text("sensor_thickness");
     writer.text("450 um");
   });
-  const auto parsed = parse_message(bytes, limits);
+  const auto parsed = parse_message(bytes, usual_limits);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message();
   const auto& series = std::get<Series>(*parsed);
   EXPECT_FALSE(series.sensor_thickness_m);
@@ -55,7 +55,7 @@ TEST(Message, AFieldThatNoSeriesNeedsIsKeptAsItCame) {
       << series.remarks[0].message();
   EXPECT_TRUE(series.remarks[0].message().ends_with("it is only kept, as sensor_thickness_as_told"));
   const auto encoded = encode_start(series);
-  const auto again = parse_message(encoded, limits);
+  const auto again = parse_message(encoded, usual_limits);
   ASSERT_TRUE(again.ok()) << again.error().message();
   EXPECT_EQ(std::get<Series>(*again).unknown, series.unknown);
   EXPECT_TRUE(std::get<Series>(*again).remarks.empty());
@@ -70,7 +70,7 @@ TEST(Message, AFieldThatIsThereAThousandTimesIsToldOnce) {
         }
       },
       1000);
-  const auto parsed = parse_message(bytes, limits);
+  const auto parsed = parse_message(bytes, usual_limits);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message();
   const auto& series = std::get<Series>(*parsed);
   EXPECT_EQ(series.count_time_s, 1);
@@ -88,7 +88,7 @@ TEST(Message, OneEntryThatIsWrongCostsTheOthersNothing) {
     writer.text("c");
     writer.array(0);
   });
-  const auto parsed = parse_message(bytes, limits);
+  const auto parsed = parse_message(bytes, usual_limits);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message();
   const auto& series = std::get<Series>(*parsed);
   EXPECT_EQ(series.threshold_energy_ev, (std::map<std::string, double>{{"b", 6200.0}}));
@@ -101,7 +101,7 @@ TEST(Message, UserDataThatIsJsonTextIsUnderstood) {
       writer.text("user_data");
       writer.text(text);
     });
-    return std::get<Series>(parse_message(bytes, limits).value()).user_data_json;
+    return std::get<Series>(parse_message(bytes, usual_limits).value()).user_data_json;
   };
   EXPECT_EQ(told(R"( {"sample":"lysozyme","n":1})"), R"({"n":1,"sample":"lysozyme"})");
   EXPECT_EQ(told(R"({"sample":)"), R"("{\"sample\":")");
@@ -126,7 +126,7 @@ TEST(Message, AnImagesUserDataThatIsJsonTextBecomesMetadata) {
   bytes[3] = std::byte(std::to_integer<int>(bytes[3]) + 1);
   constexpr std::size_t behind_type = 3 + 1 + 5 + 6;
   bytes.insert(bytes.begin() + behind_type, entry.begin(), entry.end());
-  const auto parsed = parse_message(bytes, limits);
+  const auto parsed = parse_message(bytes, usual_limits);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message();
   using Entry = std::pair<std::string, MetaValue>;
   const std::vector<Entry> expected{
