@@ -148,15 +148,15 @@ bool Content::is_block(Bytes bytes, Bytes ground, std::uint64_t file, std::uint6
   const auto first = offset / sector_bytes;
   // Nearly always it is: nothing is asked before the end, and both are walked through once, as fast as memory is.
   std::uint64_t wrong_stamps = 0;
-  int wrong_bytes = 0;
+  bool wrong_bytes = false;
   for (std::size_t at = 0; at < bytes.size(); at += sector_bytes) {
     const auto size = std::min(sector_bytes, bytes.size() - at);
     const bool stamped = size >= sizeof(std::uint64_t);
     const std::size_t skip = stamped ? sizeof(std::uint64_t) : 0;
     if (stamped) wrong_stamps |= load_le<std::uint64_t>(bytes.data() + at) ^ random_at(key, first + at / sector_bytes);
-    wrong_bytes |= std::memcmp(bytes.data() + at + skip, expected.data() + at + skip, size - skip);
+    wrong_bytes |= std::memcmp(bytes.data() + at + skip, expected.data() + at + skip, size - skip) != 0;
   }
-  return wrong_stamps == 0 && wrong_bytes == 0;
+  return wrong_stamps == 0 && !wrong_bytes;
 }
 
 std::optional<std::size_t> first_difference(Bytes one, Bytes other) {

@@ -416,7 +416,7 @@ def test_a_start_that_is_sent_twice_is_one_series(record: Record, tmp_path: Path
         assert recorder.series_end().frames_received == 3
 
 
-ODD_FIELDS = {
+ODD_FIELDS: dict[str, Any] = {
     "sensor_thickness": "450 um",
     "saturation_value": -1,
     "count_time": "fast",
@@ -457,6 +457,7 @@ def test_a_start_that_cannot_be_understood_is_a_refused_series(record: Record, t
     with Pusher(endpoint) as detector:
         detector.send(start("bad", image_dtype="uint12"), image(0, "bad"), end("bad"))
         refused = recorder.until(SeriesRefused)
+        assert isinstance(refused, SeriesRefused)
         detector.send(start("good", frames=1), image(0, "good"), end("good"))
         assert recorder.series_end().frames_received == 1
         assert recorder.process.wait(timeout=30) == 1, "a series was refused"
