@@ -96,7 +96,7 @@ std::vector<std::uint64_t> offsets_of_a_write(const std::string& path, bool dire
   const int plain = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   std::vector<std::uint64_t> offsets;
   const auto in_pieces = [&](const seccomp_data& call) -> testing::Answer {
-    const auto& piece = *reinterpret_cast<const iovec*>(call.args[1]);
+    const auto piece = testing::first_piece(call);
     const auto size = offsets.size() < sizes.size() ? std::min(sizes[offsets.size()], piece.iov_len) : piece.iov_len;
     offsets.push_back(call.args[3]);
     return ::pwrite(plain, piece.iov_base, size, static_cast<off_t>(call.args[3]));

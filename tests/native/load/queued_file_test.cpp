@@ -15,6 +15,7 @@ namespace penstock::load {
 namespace {
 
 using testing::Answer;
+using testing::first_piece;
 using testing::with_answers;
 
 class QueuedFiles : public LoadTest {
@@ -144,7 +145,7 @@ TEST_F(QueuedFiles, MemoryStaysUntilTheKernelIsDoneWithItWhateverItSaysOfWaits) 
 TEST_F(QueuedFiles, WhatAShortWriteLeftOfAPageIsWrittenOnceMore) {
   std::vector<std::pair<std::uint64_t, std::size_t>> calls;
   const auto note = [&](const seccomp_data& call) -> Answer {
-    calls.emplace_back(call.args[3], reinterpret_cast<const iovec*>(call.args[1])->iov_len);
+    calls.emplace_back(call.args[3], first_piece(call).iov_len);
     return std::nullopt;
   };
   const std::uint64_t limit = 2 * block_bytes + 3 * page_bytes + 512;
