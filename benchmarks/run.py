@@ -78,6 +78,7 @@ ROWS: dict[str, Row] = {
     "memory": memory.bounded,
     "load": load.alone,
     "load-disk": load.beside_fio,
+    "load-limited": load.beside_fio_at_a_known_rate,
     "compare": compare.simulated,
     "compare-real": compare.real,
     "metadata": metadata.beside_bare_calls,

@@ -44,6 +44,9 @@ METHOD = """## What is measured
   into a dataset of the final extent) fed by the same sender over ZeroMQ; Penstock is measured over
   ZeroMQ too, and over its own TCP protocol. All of it shares two cores. CPU time is that of sender
   and receiver together.
+- **the load generator on a device of 0.4 GB/s**: an ext4 in a loop device that the kernel's block layer
+  holds to that rate, so that a disk's scatter cannot hide a difference between the two programs, and what
+  they should find is known.
 - **memory**: the recorder's resident peak (`VmHWM`) while a sender is faster than the recorder.
 
 Right before each run's clock starts, with images and data prepared, as much memory as it needs is

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from measure.statistics import Estimate, median, median_of_ratios, verdict
+from measure.statistics import Estimate, median, median_of_ratios, verdict, verdict_within
 
 Sample = Mapping[str, float]
 
@@ -68,6 +68,38 @@ def beside_best(
         peer=median(figures[best]).value * scale,
         verdict=verdict(estimate, at_least, at_least=True),
         samples={"penstock": mine, **figures},
+        remarks=remarks,
+    )
+
+
+def within(
+    name: str,
+    what: str,
+    ours: Sequence[Sample],
+    beside: str,
+    peer: Sequence[Sample],
+    *,
+    margin: float,
+    metric: str = "bytes_per_s",
+    scale: float = 1e-9,
+    unit: str = "GB/s",
+    remarks: tuple[str, ...] = (),
+) -> Result:
+    """Ours and the peer's figure are the same but for `margin`, a share: more is as wrong as less."""
+    mine, others = [sample[metric] for sample in ours], [sample[metric] for sample in peer]
+    estimate = median_of_ratios(mine, others)
+    return Result(
+        name=name,
+        what=what,
+        beside=beside,
+        target=f"{1 - margin:g} to {1 + margin:g} ×",
+        unit=unit,
+        measured=estimate,
+        is_ratio=True,
+        ours=median(mine).value * scale,
+        peer=median(others).value * scale,
+        verdict=verdict_within(estimate, 1 - margin, 1 + margin),
+        samples={"penstock": mine, beside: others},
         remarks=remarks,
     )
 

@@ -51,3 +51,12 @@ def verdict(estimate: Estimate, target: float, at_least: bool) -> str:
     if at_least:
         return "yes" if estimate.low >= target else "no" if estimate.high < target else "cannot tell"
     return "yes" if estimate.high <= target else "no" if estimate.low > target else "cannot tell"
+
+
+def verdict_within(estimate: Estimate, low: float, high: float) -> str:
+    """`yes` where the whole interval is within the bounds, `no` where all of it is outside."""
+    if math.isnan(estimate.low) or math.isnan(estimate.high):
+        return "cannot tell"
+    if low <= estimate.low and estimate.high <= high:
+        return "yes"
+    return "no" if estimate.high < low or estimate.low > high else "cannot tell"

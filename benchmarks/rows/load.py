@@ -11,9 +11,10 @@ from typing import Any
 from measure.blocks import Subject, interleaved
 from measure.context import GIB, Context, size_name
 from measure.huge_pages import may_reserve_huge_pages, reserved_huge_pages
+from measure.limited_device import limited_device
 from measure.machine import settle
 from measure.process import BenchmarkError, run_json
-from measure.results import Result, Sample, absolute, beside_best
+from measure.results import Result, Sample, absolute, beside_best, within
 from peers import fio
 
 from rows.ranks import ENVIRONMENT, MPIRUN
@@ -28,6 +29,10 @@ AT_LEAST = 0.97
 QUEUE_DEPTH = 8
 # The buffers of a job of fio, and what it has beside them.
 _HUGE_PAGES_BYTES = 2 * QUEUE_DEPTH * fio.BLOCK_BYTES
+# Far below what a disk can do, so that the limit decides; in bytes a second.
+LIMIT_BYTES_PER_S = 400_000_000
+LIMITED_BYTES = 2 * GIB
+MARGIN = 0.03
 STORE_TRANSFERS = (1 << 20, 8 << 20)
 STORE_AT_LEAST = 0.95
 
@@ -220,3 +225,36 @@ def store_beside_posix(context: Context) -> list[Result]:
 
 def ranks_beside_fio(context: Context) -> list[Result]:
     return _both_ways(context, "load/ranks", f"{RANKS} processes, a file each", RANKS)
+
+
+def beside_fio_at_a_known_rate(context: Context) -> list[Result]:
+    """On a device with a limit, where what is true is known: both have to find it, and so each other."""
+    total = context.bytes_of(LIMITED_BYTES)
+    room = 2 * total + GIB
+    context.need(context.disk, room)
+    results = []
+    with limited_device(context.disk, room, LIMIT_BYTES_PER_S) as folder:
+        for ranks in (1, RANKS):
+            for direct in (True, False):
+                results.append(_limited(context, folder, total, ranks, direct))
+    return results
+
+
+def _limited(context: Context, folder: Path, total: int, ranks: int, direct: bool) -> Result:
+    how = "direct" if direct else "buffered"
+    peer = "fio" if ranks == 1 else f"fio, numjobs={ranks}"
+    name = f"load/limited/{ranks}/{how}"
+    subjects: dict[str, Subject] = {
+        "penstock": partial(_streams, context, folder, total, ranks, direct),
+        peer: partial(_fio, folder, total, ranks, direct, huge=False),
+    }
+    samples = interleaved(name, subjects, context.repetitions)
+    processes = "one process" if ranks == 1 else f"{ranks} processes, a file each"
+    return within(
+        name,
+        f"on a device of {LIMIT_BYTES_PER_S / 1e9:g} GB/s, {processes}, 8 MiB a write, {how}, to fsync",
+        samples["penstock"],
+        peer,
+        samples[peer],
+        margin=MARGIN,
+    )

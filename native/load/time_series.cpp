@@ -4,11 +4,12 @@
 
 namespace penstock::load {
 
-Interval& TimeSeries::at(std::int64_t since_start_ns) {
-  const auto number = static_cast<std::uint64_t>(std::max<std::int64_t>(since_start_ns, 0) / interval_ns_);
-  const auto index = std::min(number, most_ - 1);
-  if (index >= intervals_.size()) intervals_.resize(index + 1);
-  return intervals_[index];
+Interval& TimeSeries::go_to(std::int64_t since_start_ns) {
+  const auto number = std::max<std::int64_t>(since_start_ns, 0) / interval_ns_;
+  begin_ns_ = number * interval_ns_;
+  index_ = std::min(static_cast<std::uint64_t>(number), most_ - 1);
+  if (index_ >= intervals_.size()) intervals_.resize(index_ + 1);
+  return intervals_[index_];
 }
 
 void TimeSeries::add(const TimeSeries& other) {

@@ -107,3 +107,20 @@ def test_blocks_that_lack_a_figure_are_refused() -> None:
 def test_a_verdict_asks_the_whole_interval(low: float, high: float, at_least: bool, expected: str) -> None:
     estimate = measured.Estimate((low + high) / 2, low, high)
     assert measured.verdict(estimate, 1.3, at_least) == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.98, 1.02, "yes"),
+        (0.97, 1.03, "yes"),
+        (0.96, 1.02, "cannot tell"),
+        (0.98, 1.04, "cannot tell"),
+        (0.5, 1.5, "cannot tell"),
+        (0.90, 0.96, "no"),
+        (1.04, 1.10, "no"),
+        (math.nan, math.nan, "cannot tell"),
+    ],
+)
+def test_sameness_needs_the_whole_interval_within_the_margin(low: float, high: float, said: str) -> None:
+    assert measured.verdict_within(measured.Estimate(1.0, low, high), 0.97, 1.03) == said

@@ -84,5 +84,16 @@ TEST(TimeSeries, TheLastIntervalTakesWhatComesAfterItsEnd) {
   EXPECT_EQ(series.to_json()["held_max"], (Json{0, 4, 0}));
 }
 
+TEST(TimeSeries, TimesAreCountedWhereTheyBelongInWhateverOrderTheyCome) {
+  TimeSeries series(100, 4);
+  for (const std::int64_t time_ns : {250, 299, 300, 199, 200, 0, 99, 5000, 350, 399, 400, 100, -1, 150, 299})
+    series.at(time_ns).done += 1;
+  EXPECT_EQ(series.to_json()["done"], (Json{3, 3, 4, 5}));
+  const auto empty = TimeSeries(100, 4);
+  auto copy = empty;
+  copy.at(0).done += 1;
+  EXPECT_EQ(copy.to_json()["done"], (Json{1}));
+}
+
 }  // namespace
 }  // namespace penstock::load
