@@ -164,8 +164,7 @@ class _Course:
         full = self.take_full_speed()
         if self.request.search_s:
             self.take_search(at_rate, full)
-        lost = at_rate.run.frames is not None and at_rate.run.frames.written < at_rate.run.frames.due
-        if self.request.soak is not None and not lost:
+        if self.request.soak is not None and not self.verdict(GOES_ON).lost:
             self.take_sound("soak", self.request.soak)
 
     def take_full_speed(self) -> Step:
@@ -198,21 +197,23 @@ class _Course:
             self.search = Search(
                 held_hz=bracket.held_hz,
                 not_held_hz=bracket.not_held_hz,
+                held_runs=bracket.held_runs,
+                not_held_runs=bracket.not_held_runs,
+                chance_hz=bracket.chance_hz,
                 full_speed_hz=full_hz,
                 top_hz=limits.top_hz,
                 top_reason=top_reason,
                 ended=ended,
             )
 
-        bracket = Bracket().with_outcome(at_rate.rate_hz, at_rate.outcome == "held")
+        bracket = Bracket().with_outcome(at_rate.rate_hz, at_rate.outcome)
         note(bracket, "cut short")
 
         def outcome_at(rate_hz: float) -> StepOutcome | None:
             nonlocal bracket
             outcome = self.take("search", request.search_step(rate_hz)).outcome
-            if outcome != "invalid":
-                bracket = bracket.with_outcome(rate_hz, outcome == "held")
-                note(bracket, "cut short")
+            bracket = bracket.with_outcome(rate_hz, outcome)
+            note(bracket, "cut short")
             return outcome
 
         note(*search(outcome_at, bracket, limits))

@@ -245,7 +245,7 @@ class Run(_Part):
 Answer = Literal["yes", "no", "cannot tell", "invalid"]
 StepKind = Literal["rate", "probe", "full speed", "search", "soak"]
 StepOutcome = Literal["held", "not held", "invalid", "measured"]
-SearchEnd = Literal["narrow", "top", "bottom", "steps", "time", "invalid", "cut short"]
+SearchEnd = Literal["narrow", "chance", "top", "bottom", "steps", "time", "invalid", "cut short"]
 TopReason = Literal["asked", "space"]
 
 
@@ -260,15 +260,29 @@ class Step(_Part):
 
 
 class Search(_Part):
-    """Between which rates the highest one lies that holds. Each end is a single run."""
+    """Between which rates the highest one lies that holds.
 
-    held_hz: float | None = Field(description="the highest rate that held; null: none that was tried")
-    not_held_hz: float | None = Field(description="the lowest rate that did not; null: none that was tried")
+    Every run at the lower end and below it held, every run at the upper end and above it did not.
+    """
+
+    held_hz: float | None = Field(
+        description="the highest rate that held, of those below each that did not; null: none that was tried"
+    )
+    not_held_hz: float | None = Field(
+        description="the lowest rate that did not hold, of those above each that did; null: none that was"
+        " tried"
+    )
+    held_runs: int = Field(1, ge=0, description="at the lower end; all of them held")
+    not_held_runs: int = Field(1, ge=0, description="at the upper end; none of them held")
+    chance_hz: list[float] = Field(
+        [], description="rates between the ends, in a range where one run held and another did not"
+    )
     full_speed_hz: float | None = Field(description="frames a second as fast as it went")
     top_hz: float = Field(description="nothing higher would have been tried")
     top_reason: TopReason
     ended: SearchEnd = Field(
-        description="narrow: the ends are near each other; top, bottom: nothing is left to try"
+        description="narrow: the ends are near each other; chance: they are as near as they get, with rates"
+        " between them that hold by chance; top, bottom: nothing is left to try"
     )
 
 

@@ -60,8 +60,8 @@ def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
     largest = request.search_step(top_hz)
     return (
         f"{limit}; at most {request.search_steps_max} steps of {human_seconds(request.step_s)} or more within"
-        f" {human_seconds(request.search_s)}, each of at most {human_bytes(largest.bytes)} and removed before"
-        " the next"
+        f" {human_seconds(request.search_s)}, among them the ends of the bracket once more; each of at most"
+        f" {human_bytes(largest.bytes)} and removed before the next"
     )
 
 
@@ -84,13 +84,25 @@ def step_line(step: Step) -> str:
 
 
 def bracket_line(search: Search) -> str:
-    """ "81.3 Hz held, 84.9 Hz did not"."""
-    held = f"{search.held_hz:.4g} Hz held" if search.held_hz is not None else "no rate held"
+    """ "81.3 Hz held (2 runs), 84.9 Hz did not (2 runs)"."""
+    held = "no rate held"
+    if search.held_hz is not None:
+        held = f"{search.held_hz:.4g} Hz held ({counted(search.held_runs, 'run')})"
     if search.not_held_hz is not None:
-        return f"{held}, {search.not_held_hz:.4g} Hz did not"
+        held += f", {search.not_held_hz:.4g} Hz did not ({counted(search.not_held_runs, 'run')})"
+    if search.chance_hz:
+        return f"{held}; {_rates(search.chance_hz)} by chance"
+    if search.not_held_hz is not None:
+        return held
     if search.ended == "top":
         return f"{held}, nothing higher was tried"
     return f"{held}, of higher rates no run was sound"
+
+
+def _rates(rates_hz: list[float]) -> str:
+    """ "81.3 Hz" or "81.3 to 84.9 Hz"."""
+    low = f"{rates_hz[0]:.4g}"
+    return f"{low} Hz" if len(rates_hz) == 1 else f"{low} to {rates_hz[-1]:.4g} Hz"
 
 
 def verdict_rows(verdict: Verdict) -> dict[str, str]:
