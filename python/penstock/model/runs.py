@@ -73,6 +73,20 @@ class Meanwhile(_Part):
     other_runs: list[str] = Field(description="folders of other runs that worked in the target")
 
 
+class Clock(_Part):
+    """What the clocks did during a run, on the machine where it was begun. Times are of the monotonic one."""
+
+    source: str = Field(description="what the kernel reads it from; empty: it does not tell")
+    source_before: str = Field(description="likewise, before the run")
+    seconds: float = Field(description="between the two looks, before the run and after it")
+    set_by_s: float = Field(
+        description="by which the time of day went ahead of it meanwhile: it was set, or the machine stood"
+        " still"
+    )
+    suspended_s: float = Field(ge=0, description="in which the machine was suspended")
+    adjusted_share: float = Field(description="by which it was made faster than the machine's own clock is")
+
+
 class Percentiles(_Part):
     """Milliseconds; each is the upper end of its bucket, at most 0.4 % above the value."""
 
@@ -235,6 +249,7 @@ class Run(_Part):
     network: NetworkFigures | None = None
     cost: ProcessorCost | None = None
     meanwhile: Meanwhile | None = Field(None, description="null: nobody looked, or nothing is stored")
+    clock: Clock | None = Field(None, description="null: of a Penstock that did not look")
     profile: Profile | None = Field(None, description="where one was asked for and could be made")
     ceiling_hz: float | None = Field(
         None, description="frames a second that the generator reaches without storage"
