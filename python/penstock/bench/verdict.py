@@ -32,6 +32,7 @@ class Measured:
     steps: Sequence[Step]
     search: Search | None = None
     problem: str | None = None
+    beside: str = ""
 
     @property
     def needed_bytes_per_s(self) -> float:
@@ -74,6 +75,7 @@ def judge(measured: Measured) -> Verdict:
     answer, reasons = _answer(measured, margin, lost)
     return Verdict(
         detector=measured.detector,
+        beside=measured.beside,
         answer=answer,
         reasons=reasons,
         advice=list(dict.fromkeys(_advice(measured))),

@@ -6,7 +6,7 @@ import typer
 
 from penstock.bench.content import chosen_content
 from penstock.bench.run import Access
-from penstock.bench.workloads import metadata_job
+from penstock.bench.jobs import metadata_job
 from penstock.cli.bench import (
     Content,
     ContentFile,

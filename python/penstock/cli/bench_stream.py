@@ -7,7 +7,7 @@ import typer
 from penstock.bench.content import chosen_content
 from penstock.bench.library import check_access
 from penstock.bench.run import Access, stream_bytes, stream_files, stream_workload
-from penstock.bench.workloads import stream_job
+from penstock.bench.jobs import stream_job
 from penstock.cli.bench import (
     Buffered,
     Content,

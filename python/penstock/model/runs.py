@@ -306,6 +306,7 @@ class Verdict(_Part):
 
     format: Literal["penstock-verdict 1"] = "penstock-verdict 1"
     detector: str
+    beside: str = Field("", description="what was repeated beside each step; empty: nothing")
     answer: Answer
     reasons: list[str]
     advice: list[str]

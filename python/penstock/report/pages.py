@@ -73,7 +73,7 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
         title=f"Can this storage take the {verdict.detector}?",
         answer=verdict.answer[:1].upper() + verdict.answer[1:],
         answer_state=_ANSWER_STATE[verdict.answer],
-        subtitle=f"{target}: {storage}; {started}",
+        subtitle=f"{target}: {storage}; {started}{f'; beside {verdict.beside}' if verdict.beside else ''}",
         source=source,
         banners=_banners(verdict),
         sections=sections,
