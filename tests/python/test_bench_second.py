@@ -1,4 +1,4 @@
-"""What runs beside a run: a reader that leaves files as they are, and the parameter `beside` of a campaign."""
+"""What runs beside a run: a reader that leaves files as they are, and `beside` as a campaign's parameter."""
 
 import os
 import time
@@ -97,7 +97,7 @@ def test_a_large_file_is_read_by_several_threads(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--threads", "0"], "--threads 0: it must be at least 1"),
-        (["--threads"], "--threads True"),
+        (["--threads"], "--threads has no value"),
         (["--write"], "--write True: there is no such field"),
         (["--transfer=much"], "is not a size"),
         (["{data}/absent"], "there is no"),
@@ -132,7 +132,8 @@ def test_a_verdict_beside_a_reader_has_it_beside_each_step(
 ) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    small = ("--rows", "64", "--columns", "64", "--rate", "20", "--seconds", "2", "--quick", "--yes", "--json")
+    shape = ("--rows", "64", "--columns", "64", "--rate", "20")
+    small = (*shape, "--seconds", "2", "--quick", "--yes", "--json")
     finished = run("verdict", "custom", str(target), *small, "--beside", f"read {data}")
     verdict = Verdict.model_validate_json(finished.stdout)
     assert verdict.beside == f"read {data}"

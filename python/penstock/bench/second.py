@@ -92,15 +92,19 @@ def reader_of(text: str, words: Sequence[str], folder: Path) -> Second:
 
 def _reader_asked(text: str, words: Sequence[str]) -> tuple[list[str], _Reader]:
     paths, options = _options_of(words)
+    usage = f"{READER} [PATH…] [--threads N] [--transfer SIZE]"
     try:
-        return paths, _Reader.model_validate(options)
+        reader = _Reader.model_validate(options)
     except ValidationError as error:
         first = error.errors()[0]
         name = place_of(first).replace("_", "-")
         raise UsageError(
-            f"--beside '{text}': --{name} {first['input']}: {words_of(first)}",
-            "read [PATH…] [--threads N] [--transfer SIZE]",
+            f"--beside '{text}': --{name} {first['input']}: {words_of(first)}", usage
         ) from error
+    for name, value in options.items():
+        if isinstance(value, bool):
+            raise UsageError(f"--beside '{text}': --{name} has no value", usage)
+    return paths, reader
 
 
 def _files_in(text: str, path: Path) -> Iterator[tuple[Path, int]]:

@@ -49,7 +49,7 @@ Content = Annotated[
 ]
 RatioOption = Annotated[
     float | None,
-    typer.Option(min=1, max=CONTENT_RATIO_MAX, help="With --content compressible: so many times smaller."),
+    typer.Option(help=f"With --content compressible: so many times smaller, 1 to {CONTENT_RATIO_MAX:g}."),
 ]
 ContentFile = Annotated[
     Path | None,
