@@ -1,5 +1,7 @@
 """What runs beside a run: a workload that is repeated, or a reader of somebody's files."""
 
+import contextlib
+import itertools
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,7 +73,8 @@ def reader_of(text: str, words: Sequence[str], folder: Path) -> Second:
     A UsageError names what is wrong, a path without a file among it. Files of runs are left out.
     """
     paths, reader = _reader_asked(text, words)
-    files = [file for path in paths or [str(folder)] for file in _files_in(text, Path(path))]
+    found = (file for path in paths or [str(folder)] for file in _files_in(text, Path(path)))
+    files = list(itertools.islice(found, _FILES_MAX + 1))
     if not files:
         raise UsageError(
             f"--beside '{text}': there is no file with bytes in {', '.join(paths) or folder}",
@@ -112,30 +115,22 @@ def _files_in(text: str, path: Path) -> Iterator[tuple[Path, int]]:
     if not path.exists():
         raise UsageError(f"--beside '{text}': there is no {path}", "name files, or folders of files")
     path = path.resolve()
-    if path.is_file():
-        found = iter([path])
-    else:
-        found = (Path(entry.path) for entry in _entries(path))
-    for file in found:
-        size = file.stat().st_size
-        if size > 0:
-            yield file, size
+    for file in [path] if path.is_file() else _plain_files(path):
+        with contextlib.suppress(OSError):  # it is gone already
+            if size := file.stat().st_size:
+                yield file, size
 
 
-def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
-    """Of plain files; folders that cannot be listed are passed over."""
+def _plain_files(folder: Path) -> Iterator[Path]:
+    """Of a folder and those in it; folders that cannot be listed are passed over."""
     folders = [folder]
     while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        if not entry.name.startswith(OF_RUNS):
-                            folders.append(Path(entry.path))
-                    elif entry.is_file(follow_symlinks=False):
-                        yield entry
-        except OSError:
-            continue
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    yield Path(entry.path)
+                elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith(OF_RUNS):
+                    folders.append(Path(entry.path))
 
 
 def with_second(job: Job, text: str, parameters_of: ParametersOf) -> Job:
