@@ -17,7 +17,8 @@ def command_of(
     `fixed` are left out, and have their defaults, or what `fixed` says. Its help is that of `run`.
     """
     hints = get_type_hints(table, include_extras=True)
-    shown = [field for field in fields(table) if field.name not in (*without, *fixed)]  # type: ignore[arg-type]
+    known = fields(table)  # type: ignore[arg-type]
+    shown = [field for field in known if field.name not in (*without, *fixed)]
 
     def command(**options: Any) -> None:
         run(table(**options, **fixed))
