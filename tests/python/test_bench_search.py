@@ -202,7 +202,7 @@ def test_time_for_the_ends_is_kept(seconds_max: float, each_s: float) -> None:
 
 
 def test_an_end_that_does_not_repeat_when_time_is_up_is_no_end() -> None:
-    script = Script(lambda rate, time: "not held" if 10 < rate and time > 1 else None)
+    script = Script(lambda rate, time: "not held" if rate > 10 and time > 1 else None)
     found, ended, _ = timed(script, 45.0)
     assert ended == "time"
     assert found.held_hz == 10.0

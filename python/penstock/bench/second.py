@@ -101,9 +101,7 @@ def _reader_asked(text: str, words: Sequence[str]) -> tuple[list[str], _Reader]:
     except ValidationError as error:
         first = error.errors()[0]
         name = place_of(first).replace("_", "-")
-        raise UsageError(
-            f"--beside '{text}': --{name} {first['input']}: {words_of(first)}", usage
-        ) from error
+        raise UsageError(f"--beside '{text}': --{name} {first['input']}: {words_of(first)}", usage) from error
     for name, value in options.items():
         if isinstance(value, bool):
             raise UsageError(f"--beside '{text}': --{name} has no value", usage)

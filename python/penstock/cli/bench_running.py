@@ -8,9 +8,9 @@ from pathlib import Path
 import typer
 
 from penstock.bench.folder import ROOM_ADVICE, BenchFolder, others_at_work, require_target, usable
+from penstock.bench.jobs import Job
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
-from penstock.bench.jobs import Job
 from penstock.bench.second import Second
 from penstock.cli.bench_beside import BLOCKS, interference, parse_second, require_room_for_both
 from penstock.cli.campaign_runs import repeat

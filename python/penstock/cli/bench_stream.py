@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from penstock.bench.content import chosen_content
+from penstock.bench.jobs import stream_job
 from penstock.bench.library import check_access
 from penstock.bench.run import Access, stream_bytes, stream_files, stream_workload
-from penstock.bench.jobs import stream_job
 from penstock.cli.bench import (
     Buffered,
     Content,

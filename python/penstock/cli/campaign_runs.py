@@ -7,8 +7,8 @@ import typer
 
 from penstock.bench.campaign_text import CampaignText
 from penstock.bench.campaigns import CampaignPlan, CampaignTelling, Standing, plan_repetitions, run_campaign
-from penstock.bench.run import Telling
 from penstock.bench.jobs import Job
+from penstock.bench.run import Telling
 from penstock.cli.common import err, out, print_json
 from penstock.cli.documents import Entering
 from penstock.files.growing_document import GrowingDocument
