@@ -166,7 +166,7 @@ Json phases_of(const Documents& documents) {
         phase = from;
         continue;
       }
-      combine(phase, from, sum, {"bytes", "operations", "mismatches", "verify_ns", "cached_bytes"});
+      combine(phase, from, sum, {"bytes", "operations", "mismatches", "verify_ns", "fill_ns", "cached_bytes"});
       combine(phase, from, most, {"storage_waited_ns"});
       combine(phase["gaps"], from.at("gaps"), most, {"longest_ns", "sum_ns"});
       add_histograms(phase["times"], from.at("times"));

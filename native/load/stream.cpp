@@ -52,6 +52,7 @@ struct Worker {
   std::uint64_t operations = 0;
   std::uint64_t mismatches = 0;  ///< blocks that were not what was written
   std::int64_t verify_ns = 0;    ///< spent on finding that out
+  std::int64_t fill_ns = 0;      ///< spent on making what is written
   std::int64_t done_ns = -1;     ///< since the phase began; synced and closed too
   std::int64_t waited_for_processor_ns = -1;
   Times service;
@@ -62,6 +63,7 @@ struct Worker {
 /// A transfer that is under way.
 struct UnderWay {
   std::int64_t begin_ns = 0;
+  std::int64_t fill_ns = 0;
   std::uint64_t offset = 0;
   MutableBytes block;
   std::optional<std::uint64_t> taken;  ///< which block of the ground it is
@@ -175,13 +177,14 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     auto series = no_series_;
     auto threads = Json::array();
     std::uint64_t bytes = 0, operations = 0, mismatches = 0;
-    std::int64_t verify_ns = 0;
+    std::int64_t verify_ns = 0, fill_ns = 0;
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       bytes += worker->bytes;
       operations += worker->operations;
       mismatches += worker->mismatches;
       verify_ns += worker->verify_ns;
+      fill_ns += worker->fill_ns;
       service.add(worker->service);
       series.add(worker->series);
       threads.push_back({{"bytes", worker->bytes},
@@ -194,6 +197,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
             {"operations", operations},
             {"mismatches", ground_ ? Json(mismatches) : Json()},
             {"verify_ns", ground_ ? Json(verify_ns) : Json()},
+            {"fill_ns", phase_ == Phase::write ? Json(fill_ns) : Json()},
             {"cached_bytes", cached_bytes_ ? Json(*cached_bytes_) : Json()},
             {"times", {{"service", load::to_json(service)}}},
             {"threads", std::move(threads)},
@@ -333,7 +337,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     for (std::uint64_t next = 0;;) {
       while (done.ok() && !free.empty() && next < worker.transfers && !ends()) {
         const auto slot = free.back();
-        transfers[slot] = {0, offset_at(next++), {}, std::nullopt};
+        transfers[slot] = {0, 0, offset_at(next++), {}, std::nullopt};
         done = begin_one(worker, file, slot, transfers[slot]);
         if (done.ok()) free.pop_back();
       }
@@ -346,11 +350,13 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   }
 
   Result<void> begin_one(Worker& worker, StoredFile& file, unsigned slot, UnderWay& transfer) {
+    const auto fill_begin_ns = now_ns();
     if (phase_ == Phase::write)
       lay_one(worker, slot, transfer);
     else
       transfer.block = block_of(worker, slot);
     transfer.begin_ns = now_ns();
+    transfer.fill_ns = transfer.begin_ns - fill_begin_ns;
     return phase_ == Phase::write ? file.begin_write(slot, transfer.block, transfer.offset)
                                   : file.begin_read(slot, transfer.block, transfer.offset);
   }
@@ -377,7 +383,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     if (transfer.taken) worker.taken[*transfer.taken] = false;
     PEN_ASSIGN(const auto bytes, ended.bytes);
     if (phase_ == Phase::read) PEN_TRY(check_size(worker, bytes, transfer.offset));
-    book(worker, transfer.begin_ns, done_ns);
+    book(worker, transfer.fill_ns, transfer.begin_ns, done_ns);
     if (ground_) verify(worker, transfer.block, transfer.offset);
     return {};
   }
@@ -405,11 +411,12 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   bool ends() const { return stop_now_ || (stream_.seconds_max > 0 && seconds_of(now_ns()) >= stream_.seconds_max); }
 
   Result<void> write_block(Worker& worker, StoredFile& file, std::uint64_t offset) {
+    const auto fill_begin_ns = now_ns();
     const auto block = content_.block(worker.ground->bytes(), file_of(worker), offset);
     const auto begin_ns = now_ns();
     PEN_TRY(file.write(block, offset));
     if (backend_->sync() == Sync::each) PEN_TRY(file.sync());
-    book(worker, begin_ns, now_ns());
+    book(worker, begin_ns - fill_begin_ns, begin_ns, now_ns());
     return {};
   }
 
@@ -419,7 +426,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     PEN_ASSIGN(const auto bytes, file.read(block, offset));
     const auto done_ns = now_ns();
     PEN_TRY(check_size(worker, bytes, offset));
-    book(worker, begin_ns, done_ns);
+    book(worker, 0, begin_ns, done_ns);
     if (ground_) verify(worker, block, offset);
     return {};
   }
@@ -440,8 +447,9 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     if (!right) ++worker.mismatches;
   }
 
-  void book(Worker& worker, std::int64_t begin_ns, std::int64_t done_ns) {
+  void book(Worker& worker, std::int64_t fill_ns, std::int64_t begin_ns, std::int64_t done_ns) {
     std::lock_guard lock(worker.mutex);
+    worker.fill_ns += fill_ns;
     worker.bytes += stream_.transfer_bytes;
     ++worker.operations;
     worker.service.add(done_ns - begin_ns);

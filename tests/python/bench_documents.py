@@ -157,6 +157,8 @@ def searched(held_hz: float | None = 20.0, not_held_hz: float | None = 21.0, **c
     found: dict[str, Any] = {
         "held_hz": held_hz,
         "not_held_hz": not_held_hz,
+        "held_runs": 2,
+        "not_held_runs": 2,
         "full_speed_hz": 22.0,
         "top_hz": 100.0,
         "top_reason": "asked",

@@ -25,7 +25,7 @@ from penstock.bench.checks import (
     validity_of,
 )
 from penstock.bench.conditions import direct_cached, own_cache
-from penstock.bench.generator_checks import check_verifying
+from penstock.bench.generator_checks import check_handing_over, check_own_work
 from penstock.bench.rank_checks import ended_together
 from penstock.files.storage import Mount
 from penstock.model.load import LoadDocument, StreamPhase
@@ -165,14 +165,48 @@ def compared(verify_ns: int | None, done_s: list[float]) -> StreamPhase:
 
 def test_comparing_what_was_read_is_no_bottleneck() -> None:
     """Of the time of all threads together, which the last one's is."""
-    (check,) = check_verifying(compared(SECOND, [10.0, 10.0]))
+    (check,) = check_own_work(compared(SECOND, [10.0, 10.0]))
     assert (check.outcome, check.actual) == ("ok", "5.0 %")
-    (check,) = check_verifying(compared(3 * SECOND, [10.0, 5.0]))
+    (check,) = check_own_work(compared(3 * SECOND, [10.0, 5.0]))
     assert (check.name, check.outcome) == ("generator not the bottleneck (read)", "warning")
     assert (check.actual, check.bias) == ("15.0 %", "worse")
     assert "--no-verify" in check.advice
-    assert list(check_verifying(compared(None, [10.0]))) == []
-    assert list(check_verifying(compared(SECOND, []))) == []
+    assert list(check_own_work(compared(None, [10.0]))) == []
+    assert list(check_own_work(compared(SECOND, []))) == []
+
+
+def test_making_what_is_written_is_no_bottleneck() -> None:
+    threads = [{"bytes": 1, "done_s": 10.0, "waited_ns": 0}] * 2
+    changes = {"phase": "write", "threads": threads}
+    phase = stream_phase([1]).model_dump() | changes
+    (check,) = check_own_work(StreamPhase.model_validate(phase | {"fill_ns": SECOND}))
+    assert (check.name, check.outcome, check.actual) == (
+        "generator not the bottleneck (write)",
+        "ok",
+        "5.0 %",
+    )
+    (check,) = check_own_work(StreamPhase.model_validate(phase | {"fill_ns": 2 * SECOND}))
+    assert (check.outcome, check.bias, check.actual) == ("warning", "worse", "10.0 %")
+
+
+@pytest.mark.parametrize(
+    ("service_s", "outcome", "actual"), [(9.8, "ok", "2.0 %"), (6.0, "warning", "40.0 %")]
+)
+def test_writers_that_wait_for_the_generator_are_told(service_s: float, outcome: str, actual: str) -> None:
+    """Two writers, done after 12 and 8 s, with 20 frames of so much in all; a third had nothing to do."""
+    writers = [
+        {"written": 10, "first_done_s": 1.0, "last_done_s": 12.0, "waited_ns": 0},
+        {"written": 10, "first_done_s": 1.0, "last_done_s": 8.0, "waited_ns": 0},
+        {"written": 0, "first_done_s": None, "last_done_s": None, "waited_ns": 0},
+    ]
+    generator = {"pacer_goes_first": False, "pacer_waited_ns": 0, "writers": writers}
+    times = paced_document(0.0, 20).model_dump()["times"]
+    times["service"] = histogram(*[int(service_s / 10 * SECOND)] * 20)
+    document = paced_document(0.0, 20, generator=generator, times=times)
+    (check,) = check_handing_over(document)
+    assert (check.name, check.outcome, check.actual) == ("generator not the bottleneck", outcome, actual)
+    assert check in frame_checks(document, None, False)
+    assert check.name not in [each.name for each in frame_checks(paced_document(0.0, 20), None, False)]
 
 
 @pytest.mark.parametrize(

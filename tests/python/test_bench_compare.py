@@ -91,6 +91,28 @@ def test_a_fifth_is_found_in_six_blocks_of_five_percent_noise() -> None:
     assert found >= 0.95 * trials
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.02])
+def test_the_interval_that_is_shown_is_the_one_that_decided(threshold: float) -> None:
+    """An interval of 95 % each would leave 0 out beside values that are not called different."""
+    numbers, seen = numpy.random.default_rng(26), set()
+    for change in (0.9, 0.93, 0.97, 1.0) * 15:
+        base, other = two_sets(numbers, lambda g, n: g.normal(0, 0.03, n), in_turn=True, change=change)
+        for row in compare(base, other, threshold).values:
+            assert row.low is not None
+            assert row.high is not None
+            assert row.confidence is not None
+            assert row.low < row.effect < row.high
+            low, high = numpy.log(row.low), numpy.log(row.high)
+            margin = numpy.log1p(threshold)
+            is_beyond = bool(low > margin or high < -margin)
+            assert is_beyond == (row.outcome in ("better", "worse"))
+            if row.outcome == "same":
+                assert row.confidence == 0.95
+                assert -margin <= low < high <= margin
+            seen.add((row.outcome, round(row.confidence, 3)))
+    assert {("worse", 0.975), ("indistinguishable", 0.975), ("indistinguishable", 0.95)} <= seen
+
+
 def test_what_blocks_share_does_not_hide_a_difference() -> None:
     """The machine's mood changes by a third from block to block, and B is 5 % slower in each."""
     mood = 1e9 * numpy.array([1.0, 0.6, 1.4, 0.8, 1.3, 0.7])

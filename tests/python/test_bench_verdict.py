@@ -6,8 +6,10 @@ import pytest
 from bench_documents import SECOND, frames_document, histogram, paced_document, searched, step_of, verdict_of
 
 from penstock.bench.holds import backlog_growth, outcome_of
+from penstock.bench.verdict import is_at_least
 from penstock.model.load import LoadDocument
 from penstock.model.runs import Check, Step
+from penstock.report.verdicts import bracket_line
 
 
 def check(outcome: str, bias: str) -> Check:
@@ -126,7 +128,47 @@ def test_a_rate_close_above_that_did_not_hold_makes_a_yes_doubtful() -> None:
     assert far.detectors == 1
 
 
-@pytest.mark.parametrize("ended", ["top", "time", "steps", "invalid"])
+def test_a_rate_between_the_ends_that_is_close_above_makes_a_yes_doubtful() -> None:
+    search = searched(held_hz=10.0, not_held_hz=20.0, chance_hz=[10.4, 12.0], ended="chance")
+    verdict = verdict_of(at_rate(), full_speed(), soak(), search=search)
+    assert verdict.answer == "cannot tell"
+    assert any("4.0 % higher" in reason for reason in verdict.reasons)
+
+
+@pytest.mark.parametrize(("runs", "answer"), [(2, "yes"), (1, "cannot tell")])
+def test_an_end_that_did_not_repeat_has_to_be_replaced(runs: int, answer: str) -> None:
+    """By one that is no single run, where it is more than the detector's rate, which the soak repeats."""
+    chance = {"chance_hz": [17.0], "ended": "time"}
+    verdict = verdict_of(
+        at_rate(), full_speed(), soak(), search=searched(held_hz=15.0, held_runs=runs, **chance)
+    )
+    assert verdict.answer == answer
+    told = [reason for reason in verdict.reasons if "17 Hz held in one run and not in another" in reason]
+    assert len(told) == (runs == 1)
+    assert not is_at_least(verdict)
+    bottom = verdict_of(at_rate(), full_speed(), soak(), search=searched(held_hz=10.0, held_runs=1, **chance))
+    assert bottom.answer == "yes"
+
+
+def test_frames_that_are_lost_when_the_search_repeats_the_detectors_rate_count() -> None:
+    again = step_of("search", frames_document(dropped=2))
+    verdict = verdict_of(at_rate(), full_speed(), again, search=searched(held_hz=None, held_runs=0))
+    assert (verdict.answer, verdict.due, verdict.lost) == ("no", 600, 2)
+    assert verdict.reasons[0].startswith("at the detector's rate, again: 2 of 300")
+    elsewhere = step_of("search", paced_document(20.0, 300, dropped=2))
+    assert verdict_of(at_rate(), full_speed(), elsewhere, soak(), search=searched()).lost == 0
+
+
+def test_an_end_that_is_a_single_run_is_told() -> None:
+    single = verdict_of(at_rate(), full_speed(), soak(), search=searched(not_held_runs=1))
+    assert single.answer == "yes"
+    assert ["single run" in each for each in single.advice] == [True]
+    assert bracket_line(searched()) == "20 Hz held (2 runs), 21 Hz did not (2 runs)"
+    by_chance = searched(chance_hz=[20.3, 20.6], not_held_runs=1)
+    assert bracket_line(by_chance) == "20 Hz held (2 runs), 21 Hz did not (1 run); 20.3 to 20.6 Hz by chance"
+
+
+@pytest.mark.parametrize("ended", ["top", "time", "steps", "invalid", "chance"])
 def test_a_search_that_did_not_end_by_itself_says_what_would_help(ended: str) -> None:
     verdict = verdict_of(at_rate(), full_speed(), soak(), search=searched(ended=ended))
     assert verdict.answer == "yes"

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import sqlite3
+import time
 from contextlib import closing
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -18,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from penstock.bench.entries import find_documents, read_entry
 from penstock.cli import application
+from penstock.cli.documents import Entering
 from penstock.files import catalogue as module
 from penstock.files.catalogue import Catalogue, Filter, default_path
 from penstock.model.entries import Entry
@@ -331,6 +333,35 @@ def test_what_to_do_about_a_catalogue_depends_on_what_is_wrong(
     whole = path.read_bytes()
     path.write_bytes(whole[:100] + b"\xff" * (len(whole) - 100))
     assert "move it away" in remedy_of(Catalogue(path))
+
+
+def test_a_catalogue_that_is_locked_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A campaign goes on, and its document is entered at the end."""
+    monkeypatch.setattr("penstock.files.catalogue._WAITS_S", 0.5)
+    path, document = tmp_path / "c.sqlite", tmp_path / "campaign.json"
+    monkeypatch.setenv("PENSTOCK_CATALOGUE", str(path))
+    document.write_text(made_up_campaign(done=4).model_dump_json())
+    Catalogue(path).add(read_entry(written(tmp_path)))
+    with Entering(document) as entering:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            begin = time.monotonic()
+            for done in range(5):
+                entering.enter(made_up_campaign(done=done))
+            assert 0.4 < time.monotonic() - begin < 1.0
+            other.execute("ROLLBACK")
+        assert len(Catalogue(path).documents()) == 1
+        entering.enter(made_up_campaign(done=4))
+    said = capsys.readouterr().err
+    assert said.count("is not in the catalogue of runs") == 1
+    assert "once more at the end" in said
+    assert [listed.entry.kind for listed in Catalogue(path).documents()] == ["run", "campaign"]
+    with Entering(document) as entering:  # and one that is free is up to date after each run
+        entering.enter(made_up_campaign(done=4))
+        assert len(Catalogue(path).documents()) == 2
+    assert capsys.readouterr().err == ""
 
 
 def test_where_the_catalogue_is(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from penstock.bench.content import content_text
 from penstock.bench.generator_checks import (
     IN_TIME,
     NOT_THE_BOTTLENECK,
+    check_handing_over,
+    check_own_work,
     check_running,
-    check_verifying,
     worst_gap,
 )
 from penstock.bench.rank_checks import check_ranks_end_together, ended_together, make_check, rank_checks
@@ -60,7 +61,11 @@ def frame_checks(
         *rank_checks(document),
     ]
     if workload.rate_hz == 0:
-        checks += [check_long_enough(seconds), *check_ranks_end_together(document)]
+        checks += [
+            check_long_enough(seconds),
+            *check_handing_over(document),
+            *check_ranks_end_together(document),
+        ]
     if workload.rate_hz > 0:
         checks += [
             # The last frame stands for a period, too: 100 at 10 Hz are ten seconds.
@@ -98,7 +103,7 @@ def stream_checks(
             ),
             *check_size(document, phase, memory_file_system, own_cache),
         ]
-    checks += [check for measured in document.phases or [] for check in check_verifying(measured)]
+    checks += [check for measured in document.phases or [] for check in check_own_work(measured)]
     steady = (check for measured in document.phases or [] for check in check_steady_phase(measured))
     return [*checks, *steady, *machine_checks(document, seconds), *rank_checks(document)]
 

@@ -14,6 +14,7 @@ from penstock.bench.intervals import (
     difference_apart,
     difference_in_blocks,
     holm,
+    holm_levels,
 )
 from penstock.bench.scale import Scale, middle_of
 from penstock.bench.sets import Measured, RunSet, differences, refuse_doubles
@@ -204,7 +205,6 @@ def _row(case: str, name: str, base: list[Measured], other: list[Measured], pair
     plain, slope, scale = sides.plain, sides.slope, sides.scale
     difference = without_drift(plain, slope, sides.distance) if plain and slope else plain
     middles = [float(numpy.median(numbers)) for numbers in sides.numbers]
-    low, high = difference.interval() if difference else (None, None)
     value = base[0].values[name]
     told = ValueComparison(
         case=case,
@@ -219,8 +219,8 @@ def _row(case: str, name: str, base: list[Measured], other: list[Measured], pair
         pairs=len(pairs),
         scale="ratio" if scale.as_ratio else "difference",
         effect=scale.effect(difference.estimate if difference else middles[1] - middles[0]),
-        low=None if low is None else scale.effect(low),
-        high=None if high is None else scale.effect(high),
+        low=None,
+        high=None,
         drift=scale.change(slope.estimate) if _drifts(sides) and slope else None,
         detectable=None,
         p_value=None,
@@ -244,26 +244,40 @@ def _drifts(sides: _Sides) -> bool:
 def _judged(rows: list[_Row], threshold: float) -> list[ValueComparison]:
     """With the outcomes of all values that were compared at once."""
     p_values = [row.difference.p_value(_margin(row, threshold)) for row in rows if row.difference]
-    both = iter(zip(p_values, holm(p_values), strict=True))
+    decided = zip(p_values, holm(p_values), holm_levels(p_values), strict=True)
+    tests = (_Test(*each, len(p_values)) for each in decided)
     return [
-        _told(row, row.difference, threshold, *next(both), len(p_values)) if row.difference else row.told
-        for row in rows
+        _told(row, row.difference, threshold, next(tests)) if row.difference else row.told for row in rows
     ]
 
 
-def _told(
-    row: _Row, difference: Difference, threshold: float, p_value: float, p_adjusted: float, family: int
-) -> ValueComparison:
+@dataclass(frozen=True)
+class _Test:
+    """Of one value among `family`, as Holm's procedure decided it."""
+
+    p_value: float
+    p_adjusted: float
+    level: float
+    family: int
+
+
+def _told(row: _Row, difference: Difference, threshold: float, test: _Test) -> ValueComparison:
     margin = _margin(row, threshold)
-    outcome = _outcome(row, difference, p_adjusted, margin)
+    outcome = _outcome(row, difference, test.p_adjusted, margin)
+    # That all values are the same follows from each of them alone; that one differs, from all together.
+    confidence = CONFIDENCE if outcome == "same" else 1 - test.level
+    low, high = difference.interval(confidence)
     drifted = row.told.drift is not None and row.plain is not None and row.plain.p_value(margin) < _ALPHA
     return row.told.model_copy(
         update={
             "outcome": outcome,
+            "low": row.scale.effect(low),
+            "high": row.scale.effect(high),
+            "confidence": confidence,
             "reason": _DRIFTED if drifted and outcome == "indistinguishable" else "",
-            "detectable": row.scale.change(difference.detectable(_ALPHA / family) + margin),
-            "p_value": p_value,
-            "p_adjusted": p_adjusted,
+            "detectable": row.scale.change(difference.detectable(_ALPHA / test.family) + margin),
+            "p_value": test.p_value,
+            "p_adjusted": test.p_adjusted,
         }
     )
 

@@ -12,7 +12,12 @@ _RECORD_BYTES, _SAMPLE_BYTES = 128 << 10, 16 << 20
 
 
 def chosen_content(content: ContentKind, ratio: float | None, file: Path | None) -> dict[str, Any]:
-    """The fields of an Access. A UsageError where options do not go together."""
+    """The fields of an Access. A UsageError where options do not go together, or a ratio is not possible."""
+    if ratio is not None and not 1 <= ratio <= CONTENT_RATIO_MAX:
+        raise UsageError(
+            f"--ratio {ratio:g} is not possible: it is from 1 to {CONTENT_RATIO_MAX:g}",
+            "a ratio in that range with --content compressible; --content zeros compresses further",
+        )
     if content == "compressible" and ratio is None:
         raise UsageError("--content compressible without --ratio", "say how far it compresses: --ratio 4")
     if content == "file" and file is None:
@@ -21,10 +26,6 @@ def chosen_content(content: ContentKind, ratio: float | None, file: Path | None)
         raise UsageError(f"--ratio with --content {content}", "add --content compressible")
     if content != "file" and file is not None:
         raise UsageError(f"--content-file with --content {content}", "add --content file")
-    if ratio is not None and not 1 <= ratio <= CONTENT_RATIO_MAX:
-        raise UsageError(
-            f"--ratio is {ratio:g}, and not from 1 to {CONTENT_RATIO_MAX:g}", "--content zeros is more"
-        )
     if file is None:
         return {"content": content, "content_ratio": ratio or 1.0}
     return {"content": content, "content_ratio": _ratio_of(file), "content_file": str(file.resolve())}

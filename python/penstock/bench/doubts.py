@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterator
 
 from penstock.bench.checks import AT_HAND, NO_STEAL, QUIET, waits_ns
+from penstock.bench.clock import CLOCK_SOURCE
 from penstock.bench.generator_checks import IN_TIME, NOT_THE_BOTTLENECK
 from penstock.bench.meanwhile import ALONE, own_and_noted_bytes
 from penstock.model.runs import Bias, Check, Run
 from penstock.model.units import human_rate
 
 # Other programs take processor time, and what is made of them is reckoned with below.
-_OF_PROCESSORS = frozenset((NO_STEAL, QUIET, AT_HAND, IN_TIME, NOT_THE_BOTTLENECK))
+_OF_PROCESSORS = frozenset((NO_STEAL, QUIET, AT_HAND, IN_TIME, NOT_THE_BOTTLENECK, CLOCK_SOURCE))
 # What shares more than processors with others (their caches, their memory) is not reckoned with.
 FAR_SHARE = 0.5
 # For each wake of a writer: threads of a journal, of the block layer, of interrupts and their like.

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.bench.rank_checks import make_check
+from penstock.bench.statistics import sum_s
 from penstock.model.load import LoadDocument, StreamPhase
 from penstock.model.network import Gaps
 from penstock.model.runs import Check, CheckOutcome
@@ -16,8 +17,8 @@ IN_TIME, NOT_THE_BOTTLENECK = "generator in time", "generator not the bottleneck
 GAP_S, GAP_MAX_S = 0.1, 1.0
 GAP_NOTED_S = 0.05
 GAP_SHARE, GAP_SHARE_MAX = 0.01, 0.1
-# Of the time of the threads that read.
-VERIFY_SHARE = 0.05
+# Of the time of the threads that write or read: their own work, and waiting for something to do.
+OWN_SHARE = 0.05
 
 _ORDER: list[CheckOutcome] = ["ok", "warning", "failed"]
 
@@ -86,17 +87,47 @@ def check_running(document: LoadDocument) -> Iterator[Check]:
         )
 
 
-def check_verifying(phase: StreamPhase) -> Iterator[Check]:
-    """While a thread compares what it has read the storage has nothing to do, but for what is queued."""
+def check_own_work(phase: StreamPhase) -> Iterator[Check]:
+    """While a thread makes or compares bytes the storage has nothing to do, but for what is queued."""
     seconds = _seconds_of(phase) * len(phase.threads)
-    if phase.verify_ns is None or seconds <= 0:
+    if seconds <= 0:
         return
-    share = phase.verify_ns * 1e-9 / seconds
-    yield make_check(
-        f"{NOT_THE_BOTTLENECK} ({phase.phase})",
-        "ok" if share <= VERIFY_SHARE else "warning",
-        f"at most {100 * VERIFY_SHARE:.0f} % of the time for comparing what was read",
+    if phase.verify_ns is not None:
+        yield _check_own_share(
+            phase.phase,
+            phase.verify_ns * 1e-9 / seconds,
+            "for comparing what was read",
+            "this storage reads faster than shown: --no-verify once its bytes are known to be right",
+        )
+    if phase.fill_ns is not None:
+        yield _check_own_share(
+            phase.phase,
+            phase.fill_ns * 1e-9 / seconds,
+            "for making what is written",
+            "this storage writes faster than shown: more --threads, or a larger --queue-depth",
+        )
+
+
+def check_handing_over(document: LoadDocument) -> Iterator[Check]:
+    """Of frames without a rate: writers are with the storage, and do not wait for the generator."""
+    assert document.times is not None
+    writers = document.generator.writers if document.generator is not None else []
+    seconds = sum(writer.last_done_s for writer in writers if writer.last_done_s is not None)
+    if seconds > 0:
+        yield _check_own_share(
+            "",
+            max(0.0, 1 - sum_s(document.times.service) / seconds),
+            "in which writers wait for a frame, or make it",
+            "this storage writes faster than shown: more --writers, or larger frames",
+        )
+
+
+def _check_own_share(phase: str, share: float, what: str, advice: str) -> Check:
+    return make_check(
+        f"{NOT_THE_BOTTLENECK}{f' ({phase})' if phase else ''}",
+        "ok" if share <= OWN_SHARE else "warning",
+        f"at most {100 * OWN_SHARE:.0f} % of the time {what}",
         f"{100 * share:.1f} %",
         "worse",
-        "this storage reads faster than shown: --no-verify once its bytes are known to be right",
+        advice,
     )

@@ -62,7 +62,7 @@ def interfere(
     for block in range(blocks):
         for case in order.sample((ALONE, BESIDE), 2):
             try:
-                run = first() if case == ALONE else _beside(first, second)
+                run = first() if case == ALONE else run_beside(first, second)
             except (PenstockError, KeyboardInterrupt) as trouble:
                 if not runs:
                     raise
@@ -87,18 +87,21 @@ def _campaign(runs: list[CaseRun], what: dict[str, str | int | float], blocks: i
     )
 
 
-def _beside(first: Callable[[], Run], second: Callable[[], AbstractContextManager[Repeated]]) -> Run:
+def run_beside(first: Callable[[], Run], second: Callable[[], AbstractContextManager[Repeated]]) -> Run:
+    """The run, with a check that `second` was there, and without those that ask for a quiet machine."""
     with second() as repeated:
         run = first()
     begin_s = datetime.fromisoformat(run.document.started).timestamp()
     window = Stint(begin_s, begin_s + run.document.active_seconds)
     checks = [check for check in run.checks if check.name not in _EXPECTED]
-    checks.append(check_under_way(window, repeated.stints, repeated.problem))
+    checks.append(check_under_way(window, repeated.stints, repeated.problem, repeated.done_text))
     return run.model_copy(update={"checks": checks, "validity": validity_of(checks)})
 
 
-def check_under_way(window: Stint, stints: Sequence[Stint], problem: str | None = None) -> Check:
-    """Whether the second load was there while the first one was."""
+def check_under_way(
+    window: Stint, stints: Sequence[Stint], problem: str | None = None, done_text: str = ""
+) -> Check:
+    """Whether the second load was there while the first one was. `done_text`: what it did, where known."""
     seconds = window.end_s - window.begin_s
     share = sum(_overlap(window, stint) for stint in stints) / seconds if seconds > 0 else 0.0
     outcome: CheckOutcome = (
@@ -106,6 +109,7 @@ def check_under_way(window: Stint, stints: Sequence[Stint], problem: str | None 
     )
     longest = max(_gaps(window, stints), default=0.0)
     actual = f"{100 * share:.1f} %; begun {len(stints)} times, the longest gap {human_seconds(longest)}"
+    actual += f"; {done_text}" if done_text else ""
     if problem is not None:
         outcome, actual = "failed", f"{actual}; it ended: {problem}"
     return Check(

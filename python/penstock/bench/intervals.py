@@ -152,6 +152,21 @@ def difference_apart(
     return Difference(float(second.mean() - first.mean()), math.sqrt(total), degrees)
 
 
+def holm_levels(p_values: Sequence[float], alpha: float = 1 - CONFIDENCE) -> list[float]:
+    """The level at which Holm's procedure decided each: below it a p-value counts.
+
+    From the first on that does not count the level stays. An interval of 1 - level is without 0 (or beyond
+    the margin) just where its value counts.
+    """
+    levels = numpy.empty(len(p_values))
+    level, goes_on = alpha, True
+    for place, index in enumerate(numpy.argsort(p_values, kind="stable")):
+        level = alpha / (len(p_values) - place) if goes_on else level
+        goes_on = goes_on and p_values[int(index)] < level
+        levels[index] = level
+    return [float(level) for level in levels]
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted after Holm (1979): one that is true falls below alpha in a share alpha of families at most.
 

@@ -12,6 +12,7 @@ from penstock.bench.checks import (
     machine_checks,
     validity_of,
 )
+from penstock.bench.clock import ClockWatch, clock_checks
 from penstock.bench.conditions import conditions_of, is_memory
 from penstock.bench.figures import metadata_figures
 from penstock.bench.folder import BenchFolder
@@ -87,13 +88,14 @@ def metadata_plan(
 
 def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
     plan = metadata_plan(workload, access, folder)
-    conditions, watch = conditions_of(folder.path), Watch(folder.path)
+    conditions, watch, clocks = conditions_of(folder.path), Watch(folder.path), ClockWatch()
     document = load(plan, telling.progress, telling.log)
-    meanwhile = watch.seen()
+    meanwhile, clock = watch.seen(), clocks.seen()
     figures = metadata_figures(document)
     checks = [
         *metadata_checks(document, workload, figures, is_memory(conditions)),
         *storage_checks(document, conditions, meanwhile),
+        *clock_checks(clock),
     ]
     return Run(
         workload="metadata",
@@ -103,6 +105,7 @@ def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder
         checks=checks,
         metadata=figures,
         meanwhile=meanwhile,
+        clock=clock,
         document=document,
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from penstock.bench.checks import validity_of
+from penstock.bench.clock import ClockWatch, clock_checks
 from penstock.bench.conditions import conditions_of_machine
 from penstock.bench.cost import processor_cost
 from penstock.bench.network_checks import network_checks
@@ -60,9 +61,10 @@ def run_network(workload: NetworkWorkload, telling: Telling, link_bytes_per_s: f
     interface = interface_to(workload.host)
     link = link_bytes_per_s if link_bytes_per_s is not None else link_speed(interface)
     plan = LoadPlan(backend=NullBackend(), workload=workload)
+    clocks = ClockWatch()
     document = load(plan, telling.progress, telling.log)
-    figures = network_figures(document, interface, link)
-    checks = network_checks(document, figures)
+    clock, figures = clocks.seen(), network_figures(document, interface, link)
+    checks = [*network_checks(document, figures), *clock_checks(clock)]
     return Run(
         workload="network",
         target=f"tcp://{workload.host}:{workload.port}",
@@ -71,6 +73,7 @@ def run_network(workload: NetworkWorkload, telling: Telling, link_bytes_per_s: f
         checks=checks,
         network=figures,
         cost=processor_cost(document),
+        clock=clock,
         document=document,
     )
 

@@ -1,7 +1,7 @@
 """What makes a measurement of the network sound.
 
 The clocks of the two ends are never compared: each end times what it receives from the agreed start to the
-last byte on its own clock, and round trips begin and end at the same one. So there is no check of clocks.
+last byte on its own clock, and round trips begin and end at the same one. Whether they agree is not checked.
 """
 
 from collections.abc import Iterator

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.checks import frame_checks, stream_checks, validity_of
+from penstock.bench.clock import ClockWatch, clock_checks
 from penstock.bench.conditions import check_kept, conditions_of, is_memory
 from penstock.bench.cost import processor_cost
 from penstock.bench.figures import frame_figures, stream_figures
@@ -309,12 +310,13 @@ def _run_frames(
     team: Ranks | None,
 ) -> Run:
     ceiling_hz = measure_ceiling(request, telling, image, team) if request.rate_hz else None
-    conditions, watch = conditions_of(place), Watch(place)
+    conditions, watch, clocks = conditions_of(place), Watch(place), ClockWatch()
     document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log, team)
-    meanwhile = watch.seen()
+    meanwhile, clock = watch.seen(), clocks.seen()
     checks = [
         *frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached),
         *storage_checks(document, conditions, meanwhile),
+        *clock_checks(clock),
     ]
     return Run(
         workload="frames",
@@ -325,6 +327,7 @@ def _run_frames(
         frames=frame_figures(document),
         cost=processor_cost(document),
         meanwhile=meanwhile,
+        clock=clock,
         ceiling_hz=ceiling_hz,
         document=document,
     )
@@ -377,15 +380,16 @@ def run_stream(
 ) -> Run:
     """The run in `folder`, by `team`."""
     plan = stream_plan(workload, access, folder, team)
-    conditions, watch = conditions_of(folder.path), Watch(folder.path)
+    conditions, watch, clocks = conditions_of(folder.path), Watch(folder.path), ClockWatch()
     document: LoadDocument = load(plan, telling.progress, telling.log, team)
-    meanwhile = watch.seen()
+    meanwhile, clock = watch.seen(), clocks.seen()
     figures = stream_figures(document)
     checks = [
         *stream_checks(
             document, figures, is_memory(conditions), conditions.direct_cached, conditions.own_cache
         ),
         *storage_checks(document, conditions, meanwhile),
+        *clock_checks(clock),
     ]
     return Run(
         workload="stream",
@@ -396,5 +400,6 @@ def run_stream(
         streams=figures,
         cost=processor_cost(document),
         meanwhile=meanwhile,
+        clock=clock,
         document=document,
     )

@@ -5,6 +5,7 @@ Whatever ends it before its time, what was measured until then is in the verdict
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -12,11 +13,13 @@ from typing import Protocol
 from penstock.bench.checks import FAR_TOO_SHORT_S, SHORT_S
 from penstock.bench.folder import BenchFolder, require_room, room_for_frames, usable
 from penstock.bench.holds import FRAMES_MIN, outcome_of
+from penstock.bench.interference import run_beside
 from penstock.bench.run import FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.bench.search import STEPS_MAX, Bracket, limits_of, search
 from penstock.bench.verdict import Measured, judge
 from penstock.model.errors import PenstockError
 from penstock.model.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
+from penstock.programs.beside import Repeated
 
 # The first look at how fast it goes: of the frames of the run at the detector's rate.
 _FULL_SPEED_SHARE = 3
@@ -47,6 +50,8 @@ class VerdictRequest:
     soak_s: float
     step_s: float = SHORT_S
     """of the search, at least"""
+    beside: str = ""
+    """what runs beside each step; empty: nothing"""
 
     @property
     def full_speed(self) -> FramesRequest:
@@ -103,6 +108,25 @@ class FolderPlace:
             return fits_hz(request, self.folder.path)
 
 
+@dataclass(frozen=True)
+class BesidePlace:
+    """Every run is made beside a second load, which takes so many bytes where the frames go."""
+
+    place: Place
+    start: Callable[[], AbstractContextManager[Repeated]]
+    taken_bytes: int
+
+    def run(self, request: FramesRequest, prefix: str) -> Run:
+        return run_beside(lambda: self.place.run(request, prefix), self.start)
+
+    def clear(self) -> None:
+        self.place.clear()
+
+    def fits_hz(self, request: VerdictRequest) -> float:
+        taken_hz = self.taken_bytes / request.at_rate.stored_bytes_each / request.step_s
+        return max(0.0, self.place.fits_hz(request) - taken_hz)
+
+
 def fits_hz(request: VerdictRequest, target: Path) -> float:
     """The highest rate whose step of the search has room in `target`."""
     at_rate = request.at_rate
@@ -132,6 +156,7 @@ class _Course:
                 frame_bytes=self.request.at_rate.frame_bytes,
                 late_limit_s=self.request.late_limit_s,
                 searches=self.request.search_s > 0,
+                beside=self.request.beside,
                 steps=self.steps,
                 search=self.search,
                 problem=problem,
@@ -164,8 +189,7 @@ class _Course:
         full = self.take_full_speed()
         if self.request.search_s:
             self.take_search(at_rate, full)
-        lost = at_rate.run.frames is not None and at_rate.run.frames.written < at_rate.run.frames.due
-        if self.request.soak is not None and not lost:
+        if self.request.soak is not None and not self.verdict(GOES_ON).lost:
             self.take_sound("soak", self.request.soak)
 
     def take_full_speed(self) -> Step:
@@ -198,21 +222,23 @@ class _Course:
             self.search = Search(
                 held_hz=bracket.held_hz,
                 not_held_hz=bracket.not_held_hz,
+                held_runs=bracket.held_runs,
+                not_held_runs=bracket.not_held_runs,
+                chance_hz=bracket.chance_hz,
                 full_speed_hz=full_hz,
                 top_hz=limits.top_hz,
                 top_reason=top_reason,
                 ended=ended,
             )
 
-        bracket = Bracket().with_outcome(at_rate.rate_hz, at_rate.outcome == "held")
+        bracket = Bracket().with_outcome(at_rate.rate_hz, at_rate.outcome)
         note(bracket, "cut short")
 
         def outcome_at(rate_hz: float) -> StepOutcome | None:
             nonlocal bracket
             outcome = self.take("search", request.search_step(rate_hz)).outcome
-            if outcome != "invalid":
-                bracket = bracket.with_outcome(rate_hz, outcome == "held")
-                note(bracket, "cut short")
+            bracket = bracket.with_outcome(rate_hz, outcome)
+            note(bracket, "cut short")
             return outcome
 
         note(*search(outcome_at, bracket, limits))

@@ -38,6 +38,11 @@ def quantile_ns(histogram: Histogram, share: float) -> int:
     return histogram.max_ns
 
 
+def sum_s(histogram: Histogram) -> float:
+    """Of all values, each taken for the middle of its bucket."""
+    return sum((lowest + highest) / 2 * count for lowest, highest, count in histogram.buckets) * 1e-9
+
+
 def percentiles(histogram: Histogram) -> Percentiles:
     p50, p90, p99, p999 = (quantile_ns(histogram, share) * 1e-6 for share in (0.5, 0.9, 0.99, 0.999))
     return Percentiles(p50=p50, p90=p90, p99=p99, p999=p999, max=histogram.max_ns * 1e-6)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.bench.checks import CEILING_FACTOR, LONG_ENOUGH
 from penstock.bench.doubts import doubts, far_too_slow
-from penstock.bench.search import WIDTH
+from penstock.bench.search import RUNS_OF_AN_END, WIDTH
 from penstock.bench.statistics import share_bound
 from penstock.model.errors import ExitCode
 from penstock.model.runs import Answer, Run, Search, Step, Verdict
@@ -32,6 +32,7 @@ class Measured:
     steps: Sequence[Step]
     search: Search | None = None
     problem: str | None = None
+    beside: str = ""
 
     @property
     def needed_bytes_per_s(self) -> float:
@@ -39,6 +40,12 @@ class Measured:
 
     def sound(self, *kinds: str) -> list[Step]:
         return [step for step in self.steps if step.kind in kinds and step.outcome != "invalid"]
+
+    @property
+    def at_rate(self) -> list[Step]:
+        """At the detector's rate, and not invalid: the search may come to it once more."""
+        sound = self.sound("rate", "search", "soak")
+        return [step for step in sound if step.kind != "search" or step.rate_hz == self.needed_hz]
 
     @property
     def full_speed(self) -> Step | None:
@@ -64,10 +71,11 @@ class Measured:
 def judge(measured: Measured) -> Verdict:
     needed, found = measured.needed_bytes_per_s, measured.bytes_per_s
     margin = None if found is None else found / needed - 1
-    due, lost = _counts(measured.sound("rate", "soak"))
+    due, lost = _counts(measured.at_rate)
     answer, reasons = _answer(measured, margin, lost)
     return Verdict(
         detector=measured.detector,
+        beside=measured.beside,
         answer=answer,
         reasons=reasons,
         advice=list(dict.fromkeys(_advice(measured))),
@@ -98,7 +106,7 @@ def is_at_least(verdict: Verdict) -> bool:
     """Whether nothing that was tried was too much for the storage: it carries what was measured, or more."""
     search = verdict.search
     if search is not None:
-        return search.held_hz is not None and search.not_held_hz is None
+        return search.held_hz is not None and search.not_held_hz is None and not search.chance_hz
     at_rate = next((s for s in verdict.steps if s.kind == "rate" and s.outcome != "invalid"), None)
     full = next((step for step in verdict.steps if step.kind == "full speed"), None)
     return full is not None and at_rate is not None and _generator_limited(full.run, at_rate.run.ceiling_hz)
@@ -120,9 +128,21 @@ def _advice(measured: Measured) -> Iterator[str]:
         why = "with more free space" if search.top_reason == "space" else "with a larger --search-to"
         yield f"the highest rate that was tried held: the storage may carry more, which shows {why}"
     elif search.ended in ("time", "steps"):
-        yield "the search ended before its bracket was narrow: more --search-time narrows it"
+        yield "the search ended before its bracket was narrow, and its ends repeated: more --search-time"
     elif search.ended == "invalid":
-        yield "the search ended at a rate whose runs were invalid: the storage carries at least what held"
+        yield "the search ended at rates whose runs were invalid: the storage carries at least what held"
+    elif search.ended == "chance":
+        yield (
+            "rates between the ends of the bracket held in one run and not in another: count on the lower"
+            " end, and look for what else uses this storage"
+        )
+    if search.ended not in ("time", "steps") and _has_single_run(search):
+        yield "an end of the bracket is a single run, as it could not be repeated: run again"
+
+
+def _has_single_run(search: Search) -> bool:
+    ends = ((search.held_hz, search.held_runs), (search.not_held_hz, search.not_held_runs))
+    return any(rate is not None and runs < RUNS_OF_AN_END for rate, runs in ends)
 
 
 def _generator_limited(full: Run, ceiling_hz: float | None) -> bool:
@@ -135,8 +155,8 @@ def _generator_limited(full: Run, ceiling_hz: float | None) -> bool:
 
 def _answer(measured: Measured, margin: float | None, lost: int) -> tuple[Answer, list[str]]:
     """What a condition may have made too good is no yes; what it may have made too bad is no no."""
-    at_rate = measured.sound("rate", "soak")
-    if not at_rate:
+    at_rate = measured.at_rate
+    if not any(step.kind in ("rate", "soak") for step in at_rate):
         void = [step.shortcomings for step in measured.steps if step.kind == "rate"]
         return "invalid", void[-1] if void else ["nothing was measured at the detector's rate"]
     if lost > 0:
@@ -158,14 +178,15 @@ def _of_losers(losers: Sequence[Step]) -> tuple[Answer, list[str]]:
 
 
 def _name(step: Step) -> str:
-    return "soak" if step.kind == "soak" else "at the detector's rate"
+    names = {"rate": "at the detector's rate", "search": "at the detector's rate, again"}
+    return names.get(step.kind, step.kind)
 
 
 def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[str]:
     """Why a storage that lost nothing may be too weak all the same."""
     if measured.problem is not None:
         yield f"it is incomplete: {measured.problem}"
-    for step in measured.sound("rate", "soak"):
+    for step in measured.at_rate:
         yield from doubts(step.run, "better")
         yield from (f"{_name(step)}: {shortcoming}" for shortcoming in step.shortcomings)
     full = measured.full_speed
@@ -185,7 +206,16 @@ def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[str]:
 
 def _chance(measured: Measured) -> Iterator[str]:
     """A rate near the limit holds by chance."""
-    failed_hz = measured.search.not_held_hz if measured.search is not None else None
-    if failed_hz is not None and measured.needed_hz < failed_hz < measured.needed_hz * (1 + WIDTH):
+    search = measured.search
+    if search is None:
+        return
+    # The lowest of those between the ends did not hold in a run.
+    failed_hz = min([*search.chance_hz, search.not_held_hz or math.inf])
+    if measured.needed_hz < failed_hz < measured.needed_hz * (1 + WIDTH):
         percent = 100 * (failed_hz / measured.needed_hz - 1)
         yield f"a rate that is only {percent:.1f} % higher did not hold: that this one did may be chance"
+    elif search.chance_hz and search.held_runs < RUNS_OF_AN_END and search.held_hz != measured.needed_hz:
+        yield (
+            f"{search.chance_hz[0]:.4g} Hz held in one run and not in another, and the rate below it that"
+            " held was not repeated: what the storage carries may be less"
+        )

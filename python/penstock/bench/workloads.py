@@ -5,31 +5,23 @@ line in WORKLOADS. Campaigns, their documents and tables know nothing else of it
 """
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.content import chosen_content
-from penstock.bench.folder import BenchFolder
 from penstock.bench.images import ImageRequest, PixelType, make_template
+from penstock.bench.jobs import LOCAL as LOCAL
+from penstock.bench.jobs import Job as Job
+from penstock.bench.jobs import NetworkJob as NetworkJob
+from penstock.bench.jobs import frames_job, metadata_job, stream_job
 from penstock.bench.library import check_access, hdf5_access, parse_hint
-from penstock.bench.metadata import bytes_at_once, metadata_workload, names_at_once, run_metadata
+from penstock.bench.metadata import metadata_workload
 from penstock.bench.network import network_workload, run_local, run_network, seconds_of
-from penstock.bench.run import (
-    Access,
-    FramesRequest,
-    Telling,
-    frames_request,
-    require_possible,
-    run_frames,
-    run_stream,
-    stream_bytes,
-    stream_files,
-    stream_workload,
-)
+from penstock.bench.run import Access, Telling, frames_request, require_possible, stream_workload
+from penstock.bench.second import NONE, with_second
 from penstock.bench.values import PROCESSOR_TIME, round_trip_names
 from penstock.model.campaigns import Parameter
 from penstock.model.configuration import read_token
@@ -39,10 +31,8 @@ from penstock.model.load import (
     ContentKind,
     Hdf5Access,
     Layout,
-    MetadataWorkload,
     MpiioAccess,
     Order,
-    StreamWorkload,
     Sync,
 )
 from penstock.model.network import NETWORK_PORT, parse_address, parse_cpus, parse_link
@@ -53,68 +43,6 @@ from penstock.model.units import Size, format_size, parse_size
 from penstock.programs.ranks import MpiIo, Ranks, mpi_of
 
 _MIB, _PAGE = 1 << 20, 4096
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run, ready to be made, and what it takes."""
-
-    workload: str
-    bytes: int  # that its files take
-    files: int
-    paced_s: float  # how long it takes at least, whatever the storage does
-    moved_bytes: int  # as fast as the storage goes
-    run: Callable[[BenchFolder, Telling], Run]
-
-
-@dataclass(frozen=True)
-class NetworkJob:
-    """One run that stores nothing; `run` takes where the other end is: HOST:PORT, or LOCAL."""
-
-    paced_s: float
-    run: Callable[[str, Telling], Run]
-    bytes: ClassVar[int] = 0
-    files: ClassVar[int] = 0
-    moved_bytes: ClassVar[int] = 0
-
-
-# Instead of an address: the other end is a second process on this machine.
-LOCAL = "local"
-
-
-def frames_job(request: FramesRequest, team: Ranks | None = None) -> Job:
-    paced_s = request.frames / request.rate_hz if request.rate_hz else 0.0
-    return Job(
-        workload="frames",
-        bytes=request.bytes,
-        files=request.files,
-        paced_s=paced_s,
-        moved_bytes=0 if request.rate_hz else request.bytes,
-        run=lambda folder, telling: run_frames(request, folder, "frame-", telling, team),
-    )
-
-
-def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = None) -> Job:
-    size = stream_bytes(workload, access, team)
-    return Job(
-        workload="stream",
-        bytes=size,
-        files=stream_files(workload, access, team),
-        paced_s=0.0,
-        moved_bytes=workload.bytes * (team.count if team is not None else 1) * (2 if workload.read else 1),
-        run=lambda folder, telling: run_stream(workload, access, folder, telling, team),
-    )
-
-
-def metadata_job(workload: MetadataWorkload, access: Access) -> Job:
-    return Job(
-        workload="metadata",
-        bytes=bytes_at_once(workload),
-        files=names_at_once(workload),
-        paced_s=0.0,
-        moved_bytes=bytes_at_once(workload) * workload.iterations,
-        run=lambda folder, telling: run_metadata(workload, access, folder, telling),
-    )
 
 
 def team_of(ranks: int, mpi_io: MpiIo | None, needs_mpi: bool = False) -> Ranks | None:
@@ -173,7 +101,24 @@ def _scaled(name: str, value: float, factor: float) -> float:
     return max(unit, whole(scaled, unit))
 
 
-class FramesParameters(WorkloadParameters):
+class StoredParameters(WorkloadParameters):
+    """Of a workload that writes into a folder of its own in its target."""
+
+    beside: str = Field(
+        NONE,
+        description="what is repeated beside it, on the same target: stream, frames or metadata with options"
+        " (`stream --threads 2 --size 1GiB`), or `read PATH… --threads 4` for files that are there already",
+    )
+
+    def job(self) -> Job:
+        return with_second(self.alone(), self.beside, parameters_of)
+
+    def alone(self) -> Job:
+        """With nothing beside it."""
+        raise NotImplementedError
+
+
+class FramesParameters(StoredParameters):
     """Frames that become due at a rate, as `penstock bench frames` writes them."""
 
     SCALED = ("seconds", "frames")
@@ -199,7 +144,7 @@ class FramesParameters(WorkloadParameters):
     content_file: str | None = Field(None, description="whose bytes are written, with `content: file`")
     seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
 
-    def job(self) -> Job:
+    def alone(self) -> Job:
         if self.rate == 0 and self.frames is None:
             raise UsageError("`rate` is 0 and there is no `frames`", "say how many frames are written")
         seconds = self.seconds if self.frames is None or self.rate == 0 else self.frames / self.rate
@@ -242,44 +187,52 @@ class FramesParameters(WorkloadParameters):
         return self.frame_size
 
 
-class StreamParameters(WorkloadParameters):
-    """A large file a thread, written and then read, as `penstock bench stream` does it."""
+class StreamedParameters(StoredParameters):
+    """What streams have in common, whatever they go through."""
 
     SCALED = ("size",)
 
     size: Size = 4 << 30
     transfer: Size = 8 << 20
     threads: int = Field(1, ge=1, le=256, description="of each rank")
-    shared: bool = Field(False, description="one file for all threads and ranks")
-    segments: int = Field(1, ge=1, description="of a shared file; each has a block of every thread")
-    order: Order = "sequential"
-    queue_depth: int | None = Field(
-        None, ge=1, le=1024, description="transfers of a thread under way at once; 1, or 8 of the store"
-    )
-    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
-    backend: Literal["posix", "mpiio", "hdf5", "store"] = "posix"
-    mpi_io: MpiIo | None = Field(None, description="implementation of MPI-IO; left out: the MPI's own choice")
+    shared: bool = Field(False, description="one file for all threads and ranks; of hdf5 for all ranks")
     collective: bool = Field(False, description="all ranks do each call together; with mpiio or hdf5, shared")
-    block: Size | None = Field(None, le=2**50, description="of a rank in a row, in a shared file of mpiio")
-    hints: str = Field(
-        "none",
-        description="of mpiio: KEY=VALUE, several with spaces between, such as cb_nodes=2",
-    )
     chunk: Size | None = Field(
         None, le=GIB, description="of a dataset of hdf5; left out: contiguous, or with `deflate` a transfer"
     )
     deflate: int = Field(0, ge=0, le=9, description="of hdf5: level at which chunks are compressed; 0: none")
+    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
     read: bool = True
     verify: bool = True
     seconds_max: float = Field(0.0, ge=0, le=86400, description="of each phase; 0: no limit")
-    buffered: bool = False
     sync: Sync = "end"
     content: ContentKind = "random"
     ratio: float | None = Field(None, ge=1, le=CONTENT_RATIO_MAX, description="of compressible content")
     content_file: str | None = Field(None, description="whose bytes are written, with `content: file`")
     seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
 
-    def job(self) -> Job:
+    def values(self) -> list[str]:
+        return ["write", *(["read"] if self.read else []), PROCESSOR_TIME]
+
+
+class StreamParameters(StreamedParameters):
+    """A large file a thread, written and then read, as `penstock bench stream` does it."""
+
+    segments: int = Field(1, ge=1, description="of a shared file; each has a block of every thread")
+    order: Order = "sequential"
+    queue_depth: int | None = Field(
+        None, ge=1, le=1024, description="transfers of a thread under way at once; 1, or 8 of the store"
+    )
+    backend: Literal["posix", "mpiio", "hdf5", "store"] = "posix"
+    mpi_io: MpiIo | None = Field(None, description="implementation of MPI-IO; left out: the MPI's own choice")
+    block: Size | None = Field(None, le=2**50, description="of a rank in a row, in a shared file of mpiio")
+    hints: str = Field(
+        "none",
+        description="of mpiio: KEY=VALUE, several with spaces between, such as cb_nodes=2",
+    )
+    buffered: bool = False
+
+    def alone(self) -> Job:
         workload = stream_workload(
             self.threads,
             whole(self.size, self.block or 1),
@@ -307,9 +260,6 @@ class StreamParameters(WorkloadParameters):
         needs_mpi = self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
         return stream_job(workload, access, team_of(self.ranks, self.mpi_io, needs_mpi))
 
-    def values(self) -> list[str]:
-        return ["write", *(["read"] if self.read else []), PROCESSOR_TIME]
-
     def _library(self) -> MpiioAccess | Hdf5Access | None:
         if self.backend != "mpiio" and (self.mpi_io is not None or self.block is not None or self._hints()):
             raise UsageError("`mpi_io`, `block` and `hints` are of the backend mpiio", "add `backend: mpiio`")
@@ -332,38 +282,11 @@ class StreamParameters(WorkloadParameters):
         return {} if self.hints == "none" else dict(parse_hint(text) for text in self.hints.split())
 
 
-class Hdf5Parameters(WorkloadParameters):
+class Hdf5Parameters(StreamedParameters):
     """A dataset in each file, written and then read through HDF5, as `penstock bench hdf5` does it."""
 
-    SCALED = ("size",)
-
-    size: Size = 4 << 30
-    transfer: Size = 8 << 20
-    threads: int = Field(1, ge=1, le=256, description="of each rank")
-    shared: bool = Field(False, description="one file for all ranks")
-    collective: bool = Field(False, description="all ranks do each call together, in a shared file")
-    chunk: Size | None = Field(
-        None, le=GIB, description="of a dataset; left out: contiguous, or with `deflate` a transfer"
-    )
-    deflate: int = Field(0, ge=0, le=9, description="level at which chunks are compressed; 0: none")
-    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
-    read: bool = True
-    verify: bool = True
-    seconds_max: float = Field(0.0, ge=0, le=86400, description="of each phase; 0: no limit")
-    sync: Sync = "end"
-    content: ContentKind = "random"
-    ratio: float | None = Field(None, ge=1, le=CONTENT_RATIO_MAX, description="of compressible content")
-    content_file: str | None = Field(None, description="whose bytes are written, with `content: file`")
-    seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
-
-    def job(self) -> Job:
-        return self._stream().job()
-
-    def values(self) -> list[str]:
-        return self._stream().values()
-
-    def _stream(self) -> StreamParameters:
-        return StreamParameters(backend="hdf5", **self.model_dump())
+    def alone(self) -> Job:
+        return StreamParameters(backend="hdf5", **self.model_dump()).alone()
 
 
 def _content(asked: FramesParameters | StreamParameters) -> dict[str, Any]:
@@ -371,7 +294,7 @@ def _content(asked: FramesParameters | StreamParameters) -> dict[str, Any]:
     return chosen_content(asked.content, asked.ratio, file)
 
 
-class MetadataParameters(WorkloadParameters):
+class MetadataParameters(StoredParameters):
     """Names: folders and files made, found, read and removed, as `penstock bench metadata` does it."""
 
     SCALED = ("items",)
@@ -387,9 +310,9 @@ class MetadataParameters(WorkloadParameters):
     rename: bool = False
     sync: Sync = "none"
 
-    def job(self) -> Job:
+    def alone(self) -> Job:
         workload = metadata_workload(
-            **self.model_dump(exclude={"file_size", "sync"}), file_bytes=self.file_size
+            **self.model_dump(exclude={"file_size", "sync", "beside"}), file_bytes=self.file_size
         )
         return metadata_job(workload, Access(direct=False, sync=self.sync))
 

@@ -8,8 +8,8 @@ import typer
 from penstock.bench.content import chosen_content
 from penstock.bench.folder import find_removable
 from penstock.bench.images import PixelType
+from penstock.bench.jobs import frames_job
 from penstock.bench.run import Access, frames_request, require_possible
-from penstock.bench.workloads import frames_job
 from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
 from penstock.cli.bench_running import How, check_run, may_go_on, run_job, runs_of
 from penstock.cli.common import err, out, reports_errors, warn
@@ -49,7 +49,7 @@ Content = Annotated[
 ]
 RatioOption = Annotated[
     float | None,
-    typer.Option(min=1, max=CONTENT_RATIO_MAX, help="With --content compressible: so many times smaller."),
+    typer.Option(help=f"With --content compressible: so many times smaller, 1 to {CONTENT_RATIO_MAX:g}."),
 ]
 ContentFile = Annotated[
     Path | None,

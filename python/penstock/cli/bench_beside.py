@@ -1,10 +1,7 @@
 """`--beside` of the commands of `penstock bench`: the same workload alone, and beside another one."""
 
-import shlex
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +20,7 @@ from penstock.bench.run import (
     stream_plan,
     stream_workload,
 )
+from penstock.bench.second import READER, Second, reader_of, words_in
 from penstock.cli.common import err, out, print_json, size_option, warn
 from penstock.cli.documents import written_whatever_happens
 from penstock.cli.frame_choice import frame_bytes_of
@@ -30,7 +28,7 @@ from penstock.cli.metadata_choice import chosen_metadata
 from penstock.model.campaigns import CaseRun
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.runs import Run
-from penstock.programs.beside import Repeated, RepeatedCommand
+from penstock.programs.beside import RepeatedCommand
 from penstock.report.interference import effects_view, run_line, second_plan_view
 
 Beside = Annotated[
@@ -38,7 +36,8 @@ Beside = Annotated[
     typer.Option(
         metavar="WORKLOAD",
         help="Measure alone and beside this one, which is repeated meanwhile: 'stream --threads 2 --size"
-        " 1GiB', 'frames …', or 'command -- …' for a program of your own.",
+        " 1GiB', 'frames …', 'read PATH… --threads 4' for files that are there already, or 'command -- …' for"
+        " a program of your own.",
     ),
 ]
 BesideTarget = Annotated[
@@ -64,23 +63,9 @@ _ELSEWHERE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Second:
-    """What runs beside a workload. `target` is None, and nothing is written, for a command."""
-
-    text: str
-    target: Path | None
-    bytes: int
-    files: int
-    start: Callable[[], AbstractContextManager[Repeated]]
-
-
 def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
     """`group` has the commands whose options are understood. A UsageError names what is wrong."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"--beside '{text}': {error}", "close the quotes") from error
+    words = words_in(text)
     if words[:2] == ["command", "--"] and len(words) > 2:
         if shutil.which(words[2]) is None:
             raise UsageError(
@@ -88,10 +73,12 @@ def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
             )
         return Second(text, None, 0, 0, lambda: RepeatedCommand(words[2:]))
     makers = {"frames": _frames, "stream": _stream, "metadata": _metadata}
-    if not words or words[0] not in makers:
-        known = ", ".join([*makers, "command -- …"])
+    if not words or words[0] not in (*makers, READER):
+        known = ", ".join([*makers, READER, "command -- …"])
         raise UsageError(f"--beside '{text}' is no workload", f"begin it with one of: {known}")
     require_target(target)
+    if words[0] == READER:
+        return reader_of(text, words[1:], target)
     return makers[words[0]](text, target, _options(text, words, target, group))
 
 
@@ -203,7 +190,7 @@ def require_room_for_both(
 
 def show_second(second: Second | None, blocks: int | None) -> None:
     if second is not None:
-        err().print(second_plan_view(second.text, str(second.target or ""), second.bytes, blocks or BLOCKS))
+        err().print(second_plan_view(second, blocks or BLOCKS))
 
 
 def interference(

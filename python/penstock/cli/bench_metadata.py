@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import typer
 
 from penstock.bench.content import chosen_content
+from penstock.bench.jobs import metadata_job
 from penstock.bench.run import Access
-from penstock.bench.workloads import metadata_job
 from penstock.cli.bench import (
     Content,
     ContentFile,

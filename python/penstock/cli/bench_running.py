@@ -8,10 +8,11 @@ from pathlib import Path
 import typer
 
 from penstock.bench.folder import ROOM_ADVICE, BenchFolder, others_at_work, require_target, usable
+from penstock.bench.jobs import Job
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
-from penstock.bench.workloads import Job
-from penstock.cli.bench_beside import BLOCKS, Second, interference, parse_second, require_room_for_both
+from penstock.bench.second import Second
+from penstock.cli.bench_beside import BLOCKS, interference, parse_second, require_room_for_both
 from penstock.cli.campaign_runs import repeat
 from penstock.cli.common import err, out, print_json, warn
 from penstock.cli.documents import written_whatever_happens

@@ -7,10 +7,10 @@ import typer
 
 from penstock.bench.campaign_text import CampaignText
 from penstock.bench.campaigns import CampaignPlan, CampaignTelling, Standing, plan_repetitions, run_campaign
+from penstock.bench.jobs import Job
 from penstock.bench.run import Telling
-from penstock.bench.workloads import Job
 from penstock.cli.common import err, out, print_json
-from penstock.cli.documents import enter
+from penstock.cli.documents import Entering
 from penstock.files.growing_document import GrowingDocument
 from penstock.model.campaigns import Campaign
 from penstock.model.errors import ExitCode, InterruptedRunError, PenstockError
@@ -43,12 +43,14 @@ def run_into(
 ) -> None:
     """The runs that are not in the document yet, and what came of all."""
     text = CampaignText()
+    with Entering(path) as catalogue:
 
-    def save(campaign: Campaign) -> None:
-        document.write(text.of(campaign))
-        enter(path, campaign)
+        def save(campaign: Campaign) -> None:
+            document.write(text.of(campaign))
+            catalogue.enter(campaign)
 
-    show(_run(plan, save, telling, after_interruption), json)
+        campaign = _run(plan, save, telling, after_interruption)
+    show(campaign, json)
 
 
 def _run(

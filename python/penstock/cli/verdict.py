@@ -8,10 +8,19 @@ from typing import Annotated
 import typer
 
 from penstock.bench.conditions import conditions_of
-from penstock.bench.folder import BenchFolder, require_room, require_target
+from penstock.bench.folder import BenchFolder, require_target
 from penstock.bench.images import make_template
 from penstock.bench.run import Access, frames_request
-from penstock.bench.stages import FolderPlace, VerdictRequest, fits_hz, late_limit_s, measure
+from penstock.bench.second import Second
+from penstock.bench.stages import (
+    BesidePlace,
+    FolderPlace,
+    Place,
+    VerdictRequest,
+    fits_hz,
+    late_limit_s,
+    measure,
+)
 from penstock.bench.verdict import EXIT_CODES
 from penstock.cli.bench import (
     Buffered,
@@ -27,6 +36,7 @@ from penstock.cli.bench import (
     Writers,
     Yes,
 )
+from penstock.cli.bench_beside import BesideTarget, parse_second, require_room_for_both
 from penstock.cli.bench_running import check_output, may_go_on, telling, warn_of_others
 from penstock.cli.common import err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
@@ -95,6 +105,15 @@ def verdict_command(
     rows: CustomRows = None,
     columns: CustomColumns = None,
     type_: CustomType = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORKLOAD",
+            help="Make every step beside this one, which is repeated meanwhile: 'read PATH… --threads 4' for"
+            " files that are there already, 'stream …', 'frames …', 'metadata …' or 'command -- …'.",
+        ),
+    ] = None,
+    beside_target: BesideTarget = None,
     output: Output = None,
     report: ReportFile = None,
     yes: Yes = False,
@@ -128,22 +147,25 @@ def verdict_command(
         search_s=0.0 if quick else search_time,
         times_max=search_to,
         soak_s=0.0 if quick else soak,
+        beside=beside or "",
     )
     require_target(target)
+    second = _second(beside, beside_target, target)
     warn_of_others(target)
     check_output(output)
     require_new(report, "--report")
     if report is not None and output is not None and report.absolute() == output.absolute():
         raise UsageError(f"--report and --output both name {report}", "name different files")
-    err().print(verdict_plan_view(request, conditions_of(target), str(target), fits_hz(request, target)))
+    room_hz = fits_hz(request, target)
+    err().print(verdict_plan_view(request, conditions_of(target), str(target), room_hz, second))
     for step in request.always:
-        require_room(target, step.bytes, step.files)
+        require_room_for_both(target, step.bytes, step.files, second)
     if dry_run:
         return
     may_go_on(yes)
     with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:
         document = _Growing(output)
-        verdict = _measure(request, folder, document)
+        verdict = _measure(request, folder, document, second)
         with document.finished(verdict) as kept_at:
             _show(verdict, json)
             if report is not None:
@@ -155,6 +177,17 @@ def _name_of(detector: Detector) -> str:
     if detector.name != CUSTOM:
         return detector.name
     return f"custom detector of {detector.rows} x {detector.columns} {detector.type}"
+
+
+def _second(beside: str | None, beside_target: Path | None, target: Path) -> Second | None:
+    if beside is None:
+        if beside_target is not None:
+            raise UsageError("--beside-target is for --beside", "add --beside, or leave it away")
+        return None
+    # Has all commands, which takes a moment.
+    from penstock.cli.bench_group import bench_application  # noqa: PLC0415
+
+    return parse_second(beside, beside_target or target, bench_application)
 
 
 class _Growing:
@@ -190,7 +223,9 @@ class _Growing:
             raise trouble
 
 
-def _measure(request: VerdictRequest, folder: BenchFolder, document: _Growing) -> Verdict:
+def _measure(
+    request: VerdictRequest, folder: BenchFolder, document: _Growing, second: Second | None
+) -> Verdict:
     """The document is written after each step, so that it is there whatever happens."""
     with ProgressView(err()) as view:
 
@@ -198,7 +233,10 @@ def _measure(request: VerdictRequest, folder: BenchFolder, document: _Growing) -
             view.say(step_line(step))
             document.write(so_far)
 
-        return measure(request, FolderPlace(folder, telling(view)), on_step)
+        place: Place = FolderPlace(folder, telling(view))
+        if second is not None:
+            place = BesidePlace(place, second.start, second.bytes)
+        return measure(request, place, on_step)
 
 
 def _write_report(path: Path, verdict: Verdict, output: Path | None) -> None:

@@ -63,8 +63,15 @@ class ValueComparison(_Part):
         description="of what follows: other / base, or other - base where a value may be 0"
     )
     effect: float
-    low: float | None = Field(description="of the effect, at 95 %; null: nothing is known of noise")
+    low: float | None = Field(
+        description="of the interval that decided the outcome; null: nothing is known of noise"
+    )
     high: float | None
+    confidence: float | None = Field(
+        None,
+        description="of that interval: 0.95 of `same`; else more where several values were compared, so that"
+        " all together have 0.95, after Holm; null: of a Penstock that told 0.95 of all, or no interval",
+    )
     drift: float | None = Field(
         description="from a run to the next, a share or a difference; it was taken out; null: none"
     )

@@ -357,6 +357,9 @@ class StreamPhase(_Part):
     verify_ns: int | None = Field(
         None, description="of all threads together, comparing what was read; null: not looked at"
     )
+    fill_ns: int | None = Field(
+        None, description="of all threads together, making what is written; null: of reads"
+    )
     times: StreamTimes
     threads: list[StreamThread]
     storage_waited_ns: int | None = Field(

@@ -73,6 +73,20 @@ class Meanwhile(_Part):
     other_runs: list[str] = Field(description="folders of other runs that worked in the target")
 
 
+class Clock(_Part):
+    """What the clocks did during a run, on the machine where it was begun. Times are of the monotonic one."""
+
+    source: str = Field(description="what the kernel reads it from; empty: it does not tell")
+    source_before: str = Field(description="likewise, before the run")
+    seconds: float = Field(description="between the two looks, before the run and after it")
+    set_by_s: float = Field(
+        description="by which the time of day went ahead of it meanwhile: it was set, or the machine stood"
+        " still"
+    )
+    suspended_s: float = Field(ge=0, description="in which the machine was suspended")
+    adjusted_share: float = Field(description="by which it was made faster than the machine's own clock is")
+
+
 class Percentiles(_Part):
     """Milliseconds; each is the upper end of its bucket, at most 0.4 % above the value."""
 
@@ -235,6 +249,7 @@ class Run(_Part):
     network: NetworkFigures | None = None
     cost: ProcessorCost | None = None
     meanwhile: Meanwhile | None = Field(None, description="null: nobody looked, or nothing is stored")
+    clock: Clock | None = Field(None, description="null: of a Penstock that did not look")
     profile: Profile | None = Field(None, description="where one was asked for and could be made")
     ceiling_hz: float | None = Field(
         None, description="frames a second that the generator reaches without storage"
@@ -245,7 +260,7 @@ class Run(_Part):
 Answer = Literal["yes", "no", "cannot tell", "invalid"]
 StepKind = Literal["rate", "probe", "full speed", "search", "soak"]
 StepOutcome = Literal["held", "not held", "invalid", "measured"]
-SearchEnd = Literal["narrow", "top", "bottom", "steps", "time", "invalid", "cut short"]
+SearchEnd = Literal["narrow", "chance", "top", "bottom", "steps", "time", "invalid", "cut short"]
 TopReason = Literal["asked", "space"]
 
 
@@ -260,15 +275,29 @@ class Step(_Part):
 
 
 class Search(_Part):
-    """Between which rates the highest one lies that holds. Each end is a single run."""
+    """Between which rates the highest one lies that holds.
 
-    held_hz: float | None = Field(description="the highest rate that held; null: none that was tried")
-    not_held_hz: float | None = Field(description="the lowest rate that did not; null: none that was tried")
+    Every run at the lower end and below it held, every run at the upper end and above it did not.
+    """
+
+    held_hz: float | None = Field(
+        description="the highest rate that held, of those below each that did not; null: none that was tried"
+    )
+    not_held_hz: float | None = Field(
+        description="the lowest rate that did not hold, of those above each that did; null: none that was"
+        " tried"
+    )
+    held_runs: int = Field(1, ge=0, description="at the lower end; all of them held")
+    not_held_runs: int = Field(1, ge=0, description="at the upper end; none of them held")
+    chance_hz: list[float] = Field(
+        [], description="rates between the ends, in a range where one run held and another did not"
+    )
     full_speed_hz: float | None = Field(description="frames a second as fast as it went")
     top_hz: float = Field(description="nothing higher would have been tried")
     top_reason: TopReason
     ended: SearchEnd = Field(
-        description="narrow: the ends are near each other; top, bottom: nothing is left to try"
+        description="narrow: the ends are near each other; chance: they are as near as they get, with rates"
+        " between them that hold by chance; top, bottom: nothing is left to try"
     )
 
 
@@ -277,6 +306,7 @@ class Verdict(_Part):
 
     format: Literal["penstock-verdict 1"] = "penstock-verdict 1"
     detector: str
+    beside: str = Field("", description="what was repeated beside each step; empty: nothing")
     answer: Answer
     reasons: list[str]
     advice: list[str]

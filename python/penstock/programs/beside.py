@@ -1,24 +1,30 @@
 """Something that runs beside something else: begun again and again for as long as the other one takes."""
 
 import contextlib
+import mmap
 import os
 import signal
 import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from penstock.model.errors import PenstockError
 from penstock.model.events import LoadResult
 from penstock.model.load import LoadDocument, LoadPlan
+from penstock.model.units import human_bytes, human_rate
 from penstock.programs.process import Program
 
 _BEGINS_WITHIN_S = 60.0
 _ENDS_WITHIN_S = 5.0
+# Of a file, by one thread: a large one is read by several.
+_PIECE_BYTES = 64 << 20
 
 
 class Stint(NamedTuple):
@@ -37,6 +43,8 @@ class Repeated(ABC):
     def __init__(self) -> None:
         self.stints: list[Stint] = []
         self.problem: str | None = None
+        self.done_text = ""
+        """what it did, where that is known"""
         self._stop = threading.Event()
         self._begun = threading.Event()  # or has come to nothing
         self._was_under_way = False
@@ -158,3 +166,119 @@ class RepeatedCommand(Repeated):
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+class Piece(NamedTuple):
+    """Of a file that is there."""
+
+    path: Path
+    offset: int
+    size: int
+
+
+class RepeatedReads(Repeated):
+    """Reads somebody's files, as those who reduce data do: through the page cache, by several threads.
+
+    Nothing is written, and files are opened for reading alone. What was read is dropped from this machine's
+    memory: it comes from the storage again the next time. Files that cannot be read are passed over; it is a
+    problem where none can.
+    """
+
+    def __init__(self, files: Sequence[tuple[Path, int]], threads: int, transfer_bytes: int) -> None:
+        """`files` with their sizes: so far they are read."""
+        super().__init__()
+        self._pieces = [piece for path, size in files for piece in _pieces_of(path, size)]
+        self._threads = threads
+        self._transfer_bytes = transfer_bytes
+        self._lock = threading.Lock()
+        # guarded by _lock
+        self._left: deque[Piece] = deque()
+        self._reading = 0
+        self._read_bytes = 0
+        self._read_before_round = -1
+        self._trouble = ""
+        self._found_none = False
+
+    def _once(self) -> None:
+        """Round after round, until it is told to end."""
+        begin_s = time.time()
+        threads = [threading.Thread(target=self._read_on, daemon=True) for _ in range(self._threads)]
+        for thread in threads:
+            thread.start()
+        self._wait_for(threads)
+        stint = Stint(begin_s, time.time())
+        self.stints.append(stint)
+        seconds = stint.end_s - stint.begin_s
+        self.done_text = f"{human_bytes(self._read_bytes)} read, {human_rate(self._read_bytes / seconds)}"
+        self._fail(f"nothing could be read: {self._trouble or 'the files are empty now'}")
+
+    def _wait_for(self, threads: Sequence[threading.Thread]) -> None:
+        """A thread that hangs in the storage when it is told to end is left behind."""
+        told_at: float | None = None
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.05)
+                if self._stop.is_set():
+                    told_at = told_at or time.monotonic()
+                    if time.monotonic() - told_at > _ENDS_WITHIN_S:
+                        return
+
+    def _end(self) -> None:
+        """Its threads look for themselves whether they are to go on."""
+
+    def _read_on(self) -> None:
+        with mmap.mmap(-1, self._transfer_bytes) as block:
+            while (piece := self._next()) is not None:
+                trouble = ""
+                try:
+                    self._read(piece, block)
+                except OSError as error:
+                    trouble = f"{piece.path}: {error.strerror}"
+                with self._lock:
+                    self._reading -= 1
+                    self._trouble = trouble or self._trouble
+
+    def _next(self) -> Piece | None:
+        """None when it is time to end, or nothing at all was read since the round began."""
+        with self._lock:
+            if not self._left:
+                # Somebody who reads still may read the first bytes of this round.
+                if self._reading == 0 and self._read_bytes == self._read_before_round:
+                    self._found_none = True
+                self._read_before_round = self._read_bytes
+                self._left.extend(self._pieces)
+            if self._found_none or self._stop.is_set():
+                return None
+            self._reading += 1
+            return self._left.popleft()
+
+    def _read(self, piece: Piece, block: mmap.mmap) -> None:
+        descriptor = _opened(piece.path)
+        try:
+            at, end = piece.offset, piece.offset + piece.size
+            while at < end and not self._stop.is_set():
+                count = os.preadv(descriptor, [memoryview(block)[: min(len(block), end - at)]], at)
+                if count == 0:  # it has become shorter
+                    return
+                at += count
+                with self._lock:
+                    self._read_bytes += count
+                self._is_under_way()
+        finally:
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(descriptor, piece.offset, piece.size, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+def _pieces_of(path: Path, size: int) -> Iterator[Piece]:
+    for offset in range(0, size, _PIECE_BYTES):
+        yield Piece(path, offset, min(_PIECE_BYTES, size - offset))
+
+
+def _opened(path: Path) -> int:
+    """Without a note of when it was read, where this user may leave that away: it would be a write."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags | os.O_NOATIME)
+    except PermissionError:
+        return os.open(path, flags)

@@ -111,13 +111,14 @@ def middle_text(middle: Middle, unit: str) -> str:
 
 
 def _effect_text(row: ValueComparison) -> str:
-    """As changes, which are read sooner than ratios: "+3.1 %", and below it "-0.4 % to +6.8 %"."""
+    """As changes, which are read sooner than ratios: "+3.1 %", and below "-0.4 % to +6.8 % (98.3 %)"."""
     one = 1.0 if row.scale == "ratio" else 0.0
     text = _size(row.effect - one, row.unit, row.scale, "+")
     if row.low is None or row.high is None:
         return text
     low, high = (_size(each - one, row.unit, row.scale, "+") for each in (row.low, row.high))
-    return f"{text}\n{low} to {high}"
+    sure = "" if row.confidence is None else f" ({100 * row.confidence:.3g} %)"
+    return f"{text}\n{low} to {high}{sure}"
 
 
 def _size(change: float, unit: str, scale: str, sign: str = "") -> str:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.interference import ALONE, BESIDE, Effect, sound_pairs
+from penstock.bench.second import Second
 from penstock.bench.values import values_of
 from penstock.model.campaigns import Campaign, CaseRun
 from penstock.model.text import counted
@@ -16,11 +17,16 @@ from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
 
-def second_plan_view(text: str, target: str, size: int, blocks: int) -> Table:
+def second_plan_view(second: Second, blocks: int) -> Table:
     """What will run beside the first load, before it does."""
-    where = f"a new folder in {target}, removed afterwards; {human_bytes(size)}" if target else ""
-    rows = {"beside": text, "in": where, "blocks": f"{blocks}, each alone and beside"}
-    return fact_table(rows)
+    return fact_table({**second_rows(second), "blocks": f"{blocks}, each alone and beside"})
+
+
+def second_rows(second: Second) -> dict[str, str]:
+    where = second.about
+    if second.target is not None:
+        where = f"a new folder in {second.target}, removed afterwards; {human_bytes(second.bytes)}"
+    return {"beside": second.text, "in": where}
 
 
 def run_line(done: CaseRun) -> str:

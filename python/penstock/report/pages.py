@@ -73,7 +73,7 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
         title=f"Can this storage take the {verdict.detector}?",
         answer=verdict.answer[:1].upper() + verdict.answer[1:],
         answer_state=_ANSWER_STATE[verdict.answer],
-        subtitle=f"{target}: {storage}; {started}",
+        subtitle=f"{target}: {storage}; {started}{f'; beside {verdict.beside}' if verdict.beside else ''}",
         source=source,
         banners=_banners(verdict),
         sections=sections,
@@ -163,8 +163,8 @@ def _search_section(verdict: Verdict) -> list[Section]:
     if verdict.search is None or plot is None:
         return []
     lines = [
-        f"{bracket_line(verdict.search)}. Each of these is a single run: near the limit a rate holds by"
-        " chance.",
+        f"{bracket_line(verdict.search)}. Near the limit a rate holds by chance: both ends are run again,"
+        " and one that does not repeat lies between the ends that are shown.",
         "A rate holds when no frame is lost, none is done more than"
         f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow.",
     ]

@@ -5,11 +5,13 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.run import RATE_MAX_HZ, FramesRequest
+from penstock.bench.second import Second
 from penstock.bench.stages import FULL_SPEED_S, VerdictRequest
 from penstock.bench.verdict import is_at_least
 from penstock.model.runs import Conditions, Search, Step, Verdict
 from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.report.interference import second_rows
 from penstock.report.runs import image_text, pattern_rows
 from penstock.report.tables import fact_table
 
@@ -23,7 +25,13 @@ STEP_NAMES = {
 }
 
 
-def verdict_plan_view(request: VerdictRequest, conditions: Conditions, target: str, fits_hz: float) -> Table:
+def verdict_plan_view(
+    request: VerdictRequest,
+    conditions: Conditions,
+    target: str,
+    fits_hz: float,
+    second: Second | None = None,
+) -> Table:
     """What the storage is, and what will be done, before it is."""
     at_rate = request.at_rate
     rate = f"{at_rate.rate_hz:g} Hz, {human_rate(at_rate.rate_hz * at_rate.frame_bytes)}"
@@ -43,7 +51,7 @@ def verdict_plan_view(request: VerdictRequest, conditions: Conditions, target: s
         rows["soak"] = _planned(request.soak, f"{human_seconds(request.soak_s)} at the detector's rate")
     seconds = at_rate.frames / at_rate.rate_hz + request.search_s + request.soak_s
     rows["takes"] = f"at most about {human_seconds(seconds)}, and as long as the storage needs to catch up"
-    return fact_table(rows | pattern_rows(at_rate))
+    return fact_table(rows | pattern_rows(at_rate) | (second_rows(second) if second is not None else {}))
 
 
 def _planned(step: FramesRequest, how: str) -> str:
@@ -60,8 +68,8 @@ def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
     largest = request.search_step(top_hz)
     return (
         f"{limit}; at most {request.search_steps_max} steps of {human_seconds(request.step_s)} or more within"
-        f" {human_seconds(request.search_s)}, each of at most {human_bytes(largest.bytes)} and removed before"
-        " the next"
+        f" {human_seconds(request.search_s)}, among them the ends of the bracket once more; each of at most"
+        f" {human_bytes(largest.bytes)} and removed before the next"
     )
 
 
@@ -84,18 +92,33 @@ def step_line(step: Step) -> str:
 
 
 def bracket_line(search: Search) -> str:
-    """ "81.3 Hz held, 84.9 Hz did not"."""
-    held = f"{search.held_hz:.4g} Hz held" if search.held_hz is not None else "no rate held"
+    """ "81.3 Hz held (2 runs), 84.9 Hz did not (2 runs)"."""
+    held = "no rate held"
+    if search.held_hz is not None:
+        held = f"{search.held_hz:.4g} Hz held ({counted(search.held_runs, 'run')})"
     if search.not_held_hz is not None:
-        return f"{held}, {search.not_held_hz:.4g} Hz did not"
+        held += f", {search.not_held_hz:.4g} Hz did not ({counted(search.not_held_runs, 'run')})"
+    if search.chance_hz:
+        return f"{held}; {_rates(search.chance_hz)} by chance"
+    if search.not_held_hz is not None:
+        return held
     if search.ended == "top":
         return f"{held}, nothing higher was tried"
     return f"{held}, of higher rates no run was sound"
 
 
+def _rates(rates_hz: list[float]) -> str:
+    """ "81.3 Hz" or "81.3 to 84.9 Hz"."""
+    low = f"{rates_hz[0]:.4g}"
+    return f"{low} Hz" if len(rates_hz) == 1 else f"{low} to {rates_hz[-1]:.4g} Hz"
+
+
 def verdict_rows(verdict: Verdict) -> dict[str, str]:
     """The figures of a verdict."""
-    rows = {"needed": f"{human_rate(verdict.needed_bytes_per_s)} ({verdict.needed_hz:g} Hz)"}
+    rows = {
+        "needed": f"{human_rate(verdict.needed_bytes_per_s)} ({verdict.needed_hz:g} Hz)",
+        "beside": verdict.beside,
+    }
     if verdict.measured_bytes_per_s is not None and verdict.margin is not None:
         how = "as fast as it goes" if verdict.search is None else "at the highest rate that held"
         least = "at least " if is_at_least(verdict) else ""

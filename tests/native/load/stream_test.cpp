@@ -344,6 +344,23 @@ TEST_F(Stream, TellsHowLongItComparedWhatItRead) {
   EXPECT_TRUE(document_of(verified)["phases"][1]["verify_ns"].is_null());
 }
 
+TEST_F(Stream, TellsHowLongItMadeWhatItWrote) {
+  for (const unsigned depth : {1, 4}) {
+    auto written = plan();
+    written["workload"].update({{"thread_bytes", 400 * 65536}});
+    written["backend"]["queue_depth"] = depth;
+    const auto document = document_of(written);
+    const auto& write = document["phases"][0];
+    const auto made_ns = write["fill_ns"].get<std::int64_t>();
+    // Each sector has a number of its own: no processor has ten of them in a nanosecond.
+    EXPECT_GT(made_ns, 3 * 400 * 65536 / 512 / 10);
+    double busy_s = 0;
+    for (const auto& thread : write["threads"]) busy_s += thread["done_s"].get<double>();
+    EXPECT_LT(static_cast<double>(made_ns) * 1e-9, busy_s);
+    EXPECT_TRUE(document["phases"][1]["fill_ns"].is_null());
+  }
+}
+
 TEST_F(Stream, ALimitOfTimeEndsAPhaseAndTheNextReadsWhatThereIs) {
   auto slow = Json{{"backend", {{"kind", "null"}, {"delay_s", 0.005}}},
                    {"workload",
