@@ -201,6 +201,36 @@ def test_a_folder_that_was_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> N
     assert (victim / f"{PREFIX}000000001.bin").read_text() == "somebody's"
 
 
+def test_another_folder_in_its_place_is_left_alone(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    make_files(folder, 2)
+    moved = folder.path.rename(tmp_path / "moved")
+    folder.path.mkdir()
+    foreign = folder.path / f"{PREFIX}000000001.bin"
+    foreign.write_text("somebody's")
+    for remove in (folder.clear, folder.remove):
+        with pytest.raises(PenstockError, match="another folder than the one that was made"):
+            remove()
+    assert foreign.read_text() == "somebody's"
+    assert len(list(moved.iterdir())) == 3
+    folder.close()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_a_manifest_that_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{NAME}strange"
+    path.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path / MANIFEST)
+    elif kind == "folder":
+        (path / MANIFEST).mkdir()
+    else:
+        (path / MANIFEST).symlink_to("/dev/zero")
+    folders, (doubt,) = find_removable(tmp_path, kept=True)
+    assert folders == []
+    assert "cannot be read" in str(doubt)
+
+
 def test_targets_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not there"):
         BenchFolder.make(tmp_path / "absent")
