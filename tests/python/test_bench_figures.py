@@ -5,12 +5,13 @@ from math import comb
 
 import numpy
 import pytest
-from bench_documents import paced_document
+from bench_documents import paced_document, run_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.bench.figures import frame_figures
 from penstock.bench.statistics import latencies_ns, quantile_ns, recovery_s, share_bound
+from penstock.bench.values import values_of
 from penstock.model.load import Histogram
 
 
@@ -82,3 +83,10 @@ def test_no_more_is_carried_than_becomes_due(due: int) -> None:
     assert figures.carried_bytes_per_s == pytest.approx(figures.needed_bytes_per_s)
     slow = frame_figures(paced_document(1.0, due, seconds=seconds | {"completed": 2.0 * due}))
     assert slow.carried_bytes_per_s == pytest.approx(figures.needed_bytes_per_s / 2)
+
+
+def test_a_part_of_a_period_is_no_difference_of_what_was_carried() -> None:
+    """Runs that keep up carry the same to the last digit, which is no proof that one more digit matters."""
+    at_rate, full = (values_of(run_of(paced_document(rate, 300), []))["carried"] for rate in (10.0, 0.0))
+    assert at_rate.error == pytest.approx(at_rate.value / 300 * numpy.std(numpy.linspace(0, 1, 10_001)), rel=1e-3)
+    assert full.error == 0

@@ -42,7 +42,7 @@ class StoodStill:
 
 
 def graded_gap(longest_s: float, seconds: float, all_s: float = 0.0) -> CheckOutcome:
-    """`seconds` of the phase, 0 where that is not known; `all_s` of its gaps of GAP_NOTED_S and more together.
+    """`seconds` of the phase, 0 where that is not known; `all_s` of all gaps of GAP_NOTED_S and more.
 
     Many short ones move a figure as far as a long one does.
     """
