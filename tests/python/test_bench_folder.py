@@ -21,7 +21,9 @@ from penstock.bench.folder import (
     require_room,
     room_for_frames,
 )
+from penstock.bench.run import Access, frames_request
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.load import Layout
 
 PREFIX = "frame-"
 
@@ -409,3 +411,20 @@ def test_the_frames_that_have_room_fit_and_one_more_does_not(
             require_room(Path(), frames * stored, frames if files else 0)
         with pytest.raises(PenstockError):
             require_room(Path(), (frames + 1) * stored, frames + 1 if files else 0)
+
+
+@pytest.mark.parametrize(
+    ("layout", "direct", "frame_bytes", "each"),
+    [
+        ("file_a_frame", True, 1, 4096),
+        ("file_a_frame", False, 1, 4096),
+        ("file_a_frame", False, 4097, 8192),
+        ("file_a_writer", True, 1, 4096),
+        ("file_a_writer", False, 1, 1),
+    ],
+)
+def test_small_frames_need_room_for_whole_blocks(
+    layout: Layout, direct: bool, frame_bytes: int, each: int
+) -> None:
+    request = frames_request(frame_bytes, 100.0, 10.0, 1, 1.0, None, layout, Access(direct=direct))
+    assert request.bytes == 1000 * each

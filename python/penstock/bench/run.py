@@ -44,7 +44,7 @@ from penstock.programs.ranks import Ranks
 
 # What the ceiling is measured with: so many seconds' frames, and these take a fraction of that.
 _CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
-# Storage whose files are whole pages, with direct I/O.
+# Storage whose files are whole pages, with direct I/O; and what the smallest file takes without.
 _PAGE = 4096
 RATE_MAX_HZ = 1e7
 FRAMES_MAX = 10**9
@@ -109,8 +109,8 @@ class FramesRequest(BaseModel):
 
     @property
     def stored_bytes_each(self) -> int:
-        """That a frame takes in a file."""
-        page = _PAGE if self.access.direct else 1
+        """That a frame takes on the storage, in its own file or in that of its writer."""
+        page = _PAGE if self.access.direct or self.layout == "file_a_frame" else 1
         return -(-self.frame_bytes // page) * page
 
     @property
