@@ -297,7 +297,9 @@ def test_caches_below_direct_io_are_found(tmp_path: Path) -> None:
     assert direct_cached(mount_of("ext4"), tmp_path) == ""
     assert "data=journal" in direct_cached(mount_of("ext4", data="journal"), tmp_path)
     assert direct_cached(mount_of("ext4", data="ordered"), tmp_path) == ""
-    assert "zfs" in direct_cached(mount_of("zfs"), tmp_path)
+    for kind in ("zfs", "fuse.sshfs", "fuseblk", "9p", "virtiofs"):
+        assert direct_cached(mount_of(kind), tmp_path) == f"{kind} takes direct I/O, and may cache it"
+    assert direct_cached(mount_of("gpfs"), tmp_path) == ""
     loop, mapper = tmp_path / "loop3", tmp_path / "dm-0"
     for folder in (loop / "slaves", loop / "loop", mapper / "slaves"):
         folder.mkdir(parents=True)

@@ -14,7 +14,7 @@ from penstock.bench.cost import processor_cost
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
 from penstock.bench.images import ImageRequest, suffix_of, template_file
-from penstock.bench.meanwhile import Watch, check_alone
+from penstock.bench.meanwhile import Watch, check_alone, check_reached
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
@@ -331,9 +331,10 @@ def _run_frames(
 
 
 def storage_checks(document: LoadDocument, conditions: Conditions, meanwhile: Meanwhile) -> Iterator[Check]:
-    """Of what was written into: that it is a storage, and that nobody else used it."""
+    """Of what was written into: that it is a storage, that it was reached, and that nobody else used it."""
     if not isinstance(document.plan.backend, NullBackend):
         yield check_kept(conditions)
+        yield from check_reached(meanwhile, document, conditions)
         yield from check_alone(meanwhile, document, conditions.mount_options)
 
 
