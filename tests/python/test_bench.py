@@ -20,6 +20,7 @@ from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
 
 from penstock.bench.figures import frame_figures, stream_figures
+from penstock.bench.folder import BenchFolder
 from penstock.model.runs import Run
 from penstock.programs.load import load
 
@@ -236,6 +237,22 @@ def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path
     cleaned = run("bench", "clean", str(tmp_path), "--yes")
     assert cleaned.returncode == 0, cleaned.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_folder_with_somebodys_file_keeps_no_other_from_being_cleaned(
+    run: RunCommand, tmp_path: Path
+) -> None:
+    folders = [BenchFolder.make(tmp_path) for _ in range(3)]
+    first, second, third = sorted(folders, key=lambda folder: folder.path.name)
+    for folder in (first, second):
+        (folder.path / "mine").write_text("kept")
+    for folder in folders:
+        folder.close()
+    cleaned = run("bench", "clean", str(tmp_path), "--yes")
+    assert cleaned.returncode == 1
+    assert all(f"{folder.path} stays: mine in it" in cleaned.stderr for folder in (first, second))
+    assert {path.name for path in tmp_path.iterdir()} == {first.path.name, second.path.name}
+    assert not third.path.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

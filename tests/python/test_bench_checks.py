@@ -331,7 +331,9 @@ def test_caches_below_direct_io_are_found(tmp_path: Path) -> None:
     assert direct_cached(mount_of("ext4"), tmp_path) == ""
     assert "data=journal" in direct_cached(mount_of("ext4", data="journal"), tmp_path)
     assert direct_cached(mount_of("ext4", data="ordered"), tmp_path) == ""
-    assert "zfs" in direct_cached(mount_of("zfs"), tmp_path)
+    for kind in ("zfs", "fuse.sshfs", "fuseblk", "9p", "virtiofs"):
+        assert direct_cached(mount_of(kind), tmp_path) == f"{kind} takes direct I/O, and may cache it"
+    assert direct_cached(mount_of("gpfs"), tmp_path) == ""
     loop, mapper = tmp_path / "loop3", tmp_path / "dm-0"
     for folder in (loop / "slaves", loop / "loop", mapper / "slaves"):
         folder.mkdir(parents=True)
@@ -375,3 +377,21 @@ def test_ten_seconds_are_ten_seconds() -> None:
     seconds: Any = {"last_due": 9.8, "first_done": 0, "last_done": 9.802, "completed": 9.802}
     assert "long enough" not in outcomes(frames_document(due=100, seconds=seconds))
     assert outcomes(frames_document(due=99, seconds=seconds))["long enough"] == "warning"
+
+
+@pytest.mark.parametrize(("due", "outcome"), [(1, "failed"), (9, "warning")])
+def test_few_frames_at_a_low_rate_last_as_long_as_they_took(due: int, outcome: str) -> None:
+    last_s = (due - 1) * 1.2
+    seconds = {"last_due": last_s, "first_done": 0, "last_done": last_s + 0.002, "completed": last_s + 0.002}
+    document = paced_document(1 / 1.2, due, seconds=seconds)
+    assert outcomes(document)["long enough"] == outcome
+
+
+def test_a_generator_that_is_stopped_often_is_no_better_for_its_late_frames() -> None:
+    found = frames_document()
+    assert found.times is not None
+    assert found.generator is not None
+    slow = found.times.model_dump() | {"jitter": histogram(*[10_000] * 200, *[20_000_000] * 100)}
+    gaps = {"longest_ns": SECOND // 12, "sum_ns": 4 * SECOND}
+    stopped = frames_document(times=slow, generator=found.generator.model_dump() | {"gaps": gaps})
+    assert outcomes(stopped) == {"generator in time": "failed"}

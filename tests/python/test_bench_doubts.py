@@ -15,7 +15,7 @@ from penstock.bench.checks import frame_checks
 from penstock.bench.conditions import check_kept, conditions_of, memory_below
 from penstock.bench.doubts import hindered_share, waiting_somewhere
 from penstock.bench.folder import BenchFolder
-from penstock.bench.meanwhile import ALONE, Watch, check_alone
+from penstock.bench.meanwhile import ALONE, Watch, check_alone, check_reached
 from penstock.files.storage import Mount, find_mount
 from penstock.model.load import LoadDocument
 from penstock.model.runs import Meanwhile, Run, Step
@@ -178,6 +178,42 @@ def test_bytes_of_others_on_the_device_are_noticed() -> None:
     assert "/x/penstock-bench-1" in check.actual
 
 
+@pytest.mark.parametrize(
+    ("seen", "conditions", "outcome"),
+    [
+        ({"moved": 301 * 10**6}, {}, "ok"),
+        ({"moved": 10**6}, {}, "warning"),  # eatmydata
+        ({"moved": 10**6, "device": ""}, {}, ""),
+        ({"moved": 10**6}, {"file_system": "xfs"}, "warning"),
+        ({"moved": 10**6}, {"file_system": "f2fs"}, ""),  # may compress
+        ({"moved": 10**6}, {"mount_options": "rw,dax=always"}, ""),
+        ({"moved": 10**6}, {"file_system": "xfs", "mount_options": "rw,rtdev=/dev/sdb"}, ""),
+    ],
+)
+def test_bytes_that_the_device_never_saw_are_noticed(
+    seen: dict[str, Any], conditions: dict[str, str], outcome: str
+) -> None:
+    where = CONDITIONS.model_copy(update=conditions)
+    found = list(check_reached(meanwhile(**seen), frames_document(), where))
+    assert [check.outcome for check in found] == ([outcome] if outcome else [])
+    assert all(check.bias == "better" for check in found)
+
+
+def test_a_device_that_does_not_count_is_not_known(tmp_path: Path) -> None:
+    disk, part = tmp_path / "sda", tmp_path / "sda" / "sda1"
+    (disk / "queue").mkdir(parents=True)
+    part.mkdir()
+    (part / "partition").write_text("1\n")
+    (tmp_path / "8:1").symlink_to(part)
+    mount = Mount("/", "ext4", "/dev/sda1", "8:1", {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.bench.meanwhile.find_mount", lambda _: mount)
+        for sectors, counts, known in ((9, "1", True), (9, "0", False), (0, "1", False)):
+            (part / "stat").write_text(f" 9 9 {sectors} 9 9 9 {sectors} 9 0 9 9\n")
+            (disk / "queue" / "iostats").write_text(f"{counts}\n")
+            assert bool(Watch(tmp_path, tmp_path, tmp_path).seen().device) == known
+
+
 def made_up(folder: Path, waits_us: int, sectors: int) -> None:
     device = folder / "8:1"
     device.mkdir(parents=True, exist_ok=True)
@@ -238,7 +274,7 @@ def test_what_looks_at_a_folder_for_a_moment_takes_it_from_nobody(tmp_path: Path
 @pytest.fixture
 def devices(tmp_path: Path) -> Path:
     """An ordinary disk, a disk of memory, and a loop device over a file."""
-    for name, number in (("sda1", "8:1"), ("ram0", "1:0"), ("zram1", "252:1"), ("loop3", "7:3")):
+    for name, number in (("sda1", "8:1"), ("ram0", "1:0"), ("zram1", "252:1"), ("nullb0", "251:0"), ("loop3", "7:3")):
         (tmp_path / name / "slaves").mkdir(parents=True)
         (tmp_path / number).symlink_to(tmp_path / name)
     (tmp_path / "loop3" / "loop").mkdir()
@@ -253,6 +289,7 @@ def devices(tmp_path: Path) -> Path:
         ("ext4", "8:1", ""),
         ("xfs", "1:0", "ram0 is memory"),
         ("ext4", "252:1", "zram1 is memory"),
+        ("ext4", "251:0", "nullb0 is memory"),
         ("nfs4", "0:50", ""),
     ],
 )

@@ -5,10 +5,13 @@ from math import comb
 
 import numpy
 import pytest
+from bench_documents import paced_document, run_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.bench.figures import frame_figures
 from penstock.bench.statistics import latencies_ns, quantile_ns, recovery_s, share_bound
+from penstock.bench.values import values_of
 from penstock.model.load import Histogram
 
 
@@ -69,3 +72,21 @@ def test_recovery_is_the_time_from_the_stall_to_the_next_frame_in_time() -> None
     found = recovery_s(done, 1.0, 1.0, 8.0)
     assert found == pytest.approx(0.6)  # frame 7, due at 7, was done at 8.5; frame 8, at 8.6, was in time
     assert recovery_s(done[:6], 1.0, 1.0, 8.0) is None
+
+
+@pytest.mark.parametrize("due", [1, 2, 20])
+def test_no_more_is_carried_than_becomes_due(due: int) -> None:
+    """2 frames at 1 Hz are done after a second, and are 1 a second all the same."""
+    last_s = due - 1.0
+    seconds = {"last_due": last_s, "first_done": 0.0, "last_done": last_s + 0.002, "completed": last_s + 0.002}
+    figures = frame_figures(paced_document(1.0, due, seconds=seconds))
+    assert figures.carried_bytes_per_s == pytest.approx(figures.needed_bytes_per_s)
+    slow = frame_figures(paced_document(1.0, due, seconds=seconds | {"completed": 2.0 * due}))
+    assert slow.carried_bytes_per_s == pytest.approx(figures.needed_bytes_per_s / 2)
+
+
+def test_a_part_of_a_period_is_no_difference_of_what_was_carried() -> None:
+    """Runs that keep up carry the same to the last digit, which is no proof that one more digit matters."""
+    at_rate, full = (values_of(run_of(paced_document(rate, 300), []))["carried"] for rate in (10.0, 0.0))
+    assert at_rate.error == pytest.approx(at_rate.value / 300 * numpy.std(numpy.linspace(0, 1, 10_001)), rel=1e-3)
+    assert full.error == 0

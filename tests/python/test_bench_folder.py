@@ -21,7 +21,9 @@ from penstock.bench.folder import (
     require_room,
     room_for_frames,
 )
+from penstock.bench.run import Access, frames_request
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.load import Layout
 
 PREFIX = "frame-"
 
@@ -199,6 +201,36 @@ def test_a_folder_that_was_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> N
     with pytest.raises(PenstockError, match="cannot be removed"):
         folder.remove()
     assert (victim / f"{PREFIX}000000001.bin").read_text() == "somebody's"
+
+
+def test_another_folder_in_its_place_is_left_alone(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    make_files(folder, 2)
+    moved = folder.path.rename(tmp_path / "moved")
+    folder.path.mkdir()
+    foreign = folder.path / f"{PREFIX}000000001.bin"
+    foreign.write_text("somebody's")
+    for remove in (folder.clear, folder.remove):
+        with pytest.raises(PenstockError, match="another folder than the one that was made"):
+            remove()
+    assert foreign.read_text() == "somebody's"
+    assert len(list(moved.iterdir())) == 3
+    folder.close()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_a_manifest_that_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{NAME}strange"
+    path.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path / MANIFEST)
+    elif kind == "folder":
+        (path / MANIFEST).mkdir()
+    else:
+        (path / MANIFEST).symlink_to("/dev/zero")
+    folders, (doubt,) = find_removable(tmp_path, kept=True)
+    assert folders == []
+    assert "cannot be read" in str(doubt)
 
 
 def test_targets_that_cannot_be_used_are_named(tmp_path: Path) -> None:
@@ -379,3 +411,20 @@ def test_the_frames_that_have_room_fit_and_one_more_does_not(
             require_room(Path(), frames * stored, frames if files else 0)
         with pytest.raises(PenstockError):
             require_room(Path(), (frames + 1) * stored, frames + 1 if files else 0)
+
+
+@pytest.mark.parametrize(
+    ("layout", "direct", "frame_bytes", "each"),
+    [
+        ("file_a_frame", True, 1, 4096),
+        ("file_a_frame", False, 1, 4096),
+        ("file_a_frame", False, 4097, 8192),
+        ("file_a_writer", True, 1, 4096),
+        ("file_a_writer", False, 1, 1),
+    ],
+)
+def test_small_frames_need_room_for_whole_blocks(
+    layout: Layout, direct: bool, frame_bytes: int, each: int
+) -> None:
+    request = frames_request(frame_bytes, 100.0, 10.0, 1, 1.0, None, layout, Access(direct=direct))
+    assert request.bytes == 1000 * each

@@ -108,3 +108,30 @@ def test_a_stopped_end_of_a_network_is_noticed_at_the_other(tmp_path: Path) -> N
 )
 def test_how_long_a_generator_may_stand_still(longest_s: float, seconds: float, outcome: str) -> None:
     assert graded_gap(longest_s, seconds) == outcome
+
+
+@pytest.mark.parametrize(
+    ("longest_s", "all_s", "outcome"),
+    [(0.09, 0.09, "ok"), (0.09, 0.5, "warning"), (0.09, 1.8, "failed"), (0.02, 0.0, "ok")],
+)
+def test_many_short_stops_are_a_long_one(longest_s: float, all_s: float, outcome: str) -> None:
+    """Of ten seconds."""
+    assert graded_gap(longest_s, 10.0, all_s) == outcome
+
+
+def test_a_generator_that_is_stopped_again_and_again_is_noticed() -> None:
+    """For less than a tenth of a second each time."""
+    process = generator({"backend": SLOW, "workload": WORKLOADS[0]})
+    time.sleep(0.2)
+    for _ in range(20):
+        if process.poll() is not None:
+            break
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(0.08)
+        os.kill(process.pid, signal.SIGCONT)
+        time.sleep(0.02)
+    document = document_of(process)
+    assert document.problem is None
+    assert document.generator is not None
+    assert document.generator.gaps is not None
+    assert outcome_of(document) == "failed"

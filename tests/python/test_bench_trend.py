@@ -1,5 +1,6 @@
 """Many documents through time: what is called steady, rising, falling or jumped."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy
@@ -8,7 +9,7 @@ from comparable import Numbers, measured, set_of
 from scipy import stats
 
 from penstock.bench.sets import RunSet
-from penstock.bench.trend import jumps_of, trend
+from penstock.bench.trend import jumps_of, kendall, trend
 from penstock.model.comparisons import TrendRow
 from penstock.model.errors import UsageError
 
@@ -73,6 +74,19 @@ def test_the_slope_is_the_median_of_all_pairs() -> None:
     pairs = [(logs[b] - logs[a]) / (b - a) for a in range(9) for b in range(a + 1, 9)]
     assert row.slope == pytest.approx(numpy.exp(numpy.median(pairs)) - 1)
     assert row.p_adjusted == pytest.approx(stats.kendalltau(range(9), logs).pvalue)
+
+
+@pytest.mark.parametrize("numbers", [[1, 1, 2, 2, 3], [0, 0, 0, 0, 1, 2], [1, 1, 2, 3, 4], [1, 2, 2, 2, 3, 3], [5] * 5])
+def test_orders_of_equal_numbers_are_called_moving_in_one_of_twenty_at_most(numbers: list[int]) -> None:
+    """Counted over all orders in which they may come."""
+    orders = {order: kendall(numpy.array(order, dtype=float)) for order in itertools.permutations(numbers)}
+    assert sum(p_value < 0.05 for p_value in orders.values()) <= 0.05 * len(orders)
+    assert all(0 < p_value <= 1 for p_value in orders.values())
+
+
+def test_orders_without_equal_numbers_are_exact() -> None:
+    numbers = numpy.random.default_rng(6).normal(size=9)
+    assert kendall(numbers) == stats.kendalltau(range(9), numbers, method="exact").pvalue
 
 
 def test_a_jump_is_measured_by_students_prediction() -> None:

@@ -62,6 +62,10 @@ def test_the_order_follows_from_the_seed_and_changes_from_block_to_block() -> No
     assert order_of(1, 0, 12) == [8, 11, 4, 7, 5, 0, 1, 9, 2, 10, 6, 3]
     orders = {tuple(order_of(seed, block, 12)) for seed in range(5) for block in range(5)}
     assert len(orders) == 25
+    assert order_of(1, 1, 12) == order_of(1, 0, 12)[::-1]
+    for seed in range(20):
+        came_first = Counter(order_of(seed, block, 2)[0] for block in range(6))
+        assert came_first == {0: 3, 1: 3}, "what a run leaves behind for the next one meets both alike"
     first = Counter(order_of(7, block, 3)[0] for block in range(600))
     assert min(first.values()) > 150, "each case comes first in about a third of the blocks"
 

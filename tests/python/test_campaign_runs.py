@@ -195,7 +195,44 @@ def test_nothing_of_others_is_written_over(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert path.read_text() == "two\n"
     (tmp_path / "document.json.new").symlink_to(tmp_path / "precious")
-    with GrowingDocument.open(path) as document, pytest.raises(PenstockError, match="cannot be written"):
-        document.write("three")
+    with pytest.raises(UsageError, match="in the way"):
+        GrowingDocument.open(path)
     assert (tmp_path / "precious").read_text() == "mine"
     assert path.read_text() == "two\n"
+
+
+@pytest.mark.parametrize("text", ["mine", "", '{"format":"mine"}'])
+def test_a_file_that_came_to_where_versions_are_made_stays(text: str, tmp_path: Path) -> None:
+    path, new = tmp_path / "document.json", tmp_path / "document.json.new"
+    with GrowingDocument.create(path, "one") as document:
+        new.write_text(text)
+        with pytest.raises(PenstockError, match="cannot be written: File exists"):
+            document.write("two")
+    with pytest.raises(UsageError, match="in the way"):
+        GrowingDocument.open(path)
+    assert (path.read_text(), new.read_text()) == ("one\n", text)
+
+
+def test_what_a_killed_command_had_not_finished_goes(tmp_path: Path) -> None:
+    path, new = tmp_path / "document.json", tmp_path / "document.json.new"
+    GrowingDocument.create(path, "one").close()
+    new.write_text('{"format":"penstock-campaign 1","na')
+    with GrowingDocument.open(path) as document:
+        document.write("two")
+        assert [each.name for each in tmp_path.iterdir()] == ["document.json"]
+    assert path.read_text() == "two\n"
+
+
+def test_another_file_in_the_place_of_a_version_stays(tmp_path: Path) -> None:
+    path, moved = tmp_path / "document.json", tmp_path / "moved.json"
+    with GrowingDocument.create(path, "one") as document:
+        path.rename(moved)
+        path.write_text("mine")
+        with pytest.raises(PenstockError, match="another file than the one that was written"):
+            document.write("two")
+        assert (path.read_text(), moved.read_text()) == ("mine", "one\n")
+        path.unlink()
+        document.write("three")
+        document.write("four")
+    assert (path.read_text(), moved.read_text()) == ("four\n", "one\n")
+    assert len(list(tmp_path.iterdir())) == 2

@@ -34,6 +34,8 @@ WAIT_SHARE = 0.05
 CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
 # Of a frame's period.
 LATENCY_SHARE = 0.05
+# Of fewer, the one in which nothing more becomes due is too much of the whole.
+_PERIODS_MIN = 10
 
 
 def validity_of(checks: list[Check]) -> Validity:
@@ -68,12 +70,16 @@ def frame_checks(
         ]
     if workload.rate_hz > 0:
         checks += [
-            # The last frame stands for a period, too: 100 at 10 Hz are ten seconds.
-            check_long_enough(max(seconds, round(document.frames.due / workload.rate_hz, 6))),
+            check_long_enough(max(seconds, _schedule_s(document.frames.due, workload.rate_hz))),
             check_offered_in_time(document, workload),
             check_ceiling(workload, ceiling_hz),
         ]
     return [*checks, *check_steady(document, workload)]
+
+
+def _schedule_s(due: int, rate_hz: float) -> float:
+    """The last frame stands for a period, too: 100 at 10 Hz are ten seconds. One at 0.1 Hz is a moment."""
+    return round(due / rate_hz, 6) if due >= _PERIODS_MIN else 0.0
 
 
 def stream_checks(
@@ -221,7 +227,7 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
     )
     actual = f"99.9 % within {human_seconds(usual_s)}, all within {human_seconds(most_s)}"
     # It may have stood still when no frame was due any more, and some were being written.
-    if outcome == "ok" and (worst := worst_gap(document)) is not None and worst.outcome != "ok":
+    if (worst := worst_gap(document)) is not None and worst.is_worse_than(outcome):
         outcome, actual = worst.outcome, f"{actual}; it stood still for {worst.actual}"
     return make_check(
         IN_TIME,

@@ -1,7 +1,7 @@
 """Two sets of runs: what is better, worse or the same, what cannot be told, and what could have been seen."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -63,7 +63,7 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
         answer=_answer(rows, threshold, bool(lost)) if matched else "invalid",
         conditions=differences("", all_first, all_second, lambda run: run.conditions),
         parameters=parameters,
-        notes=lost + notes + _notes(rows),
+        notes=[*lost, *notes, *_one_after_the_other(matched, base.name, other.name), *_notes(rows)],
         values=rows,
     )
 
@@ -82,6 +82,17 @@ def _lost(base: RunSet, other: RunSet, matched: Sequence[_Matched]) -> list[str]
         if case in cases and not any(id(run) in compared for run in runs):
             told.append(f"{case}: no run of {other.name} is sound")
     return told
+
+
+def _one_after_the_other(matched: Sequence[_Matched], base: str, other: str) -> Iterator[str]:
+    """Of pairs in which the same set always came second: a place in the pair is no part of a storage."""
+    for case, first, second in matched:
+        came_second = {partner.started > run.started for run, partner in pairs_of(first, second)}
+        if len(came_second) == 1:
+            yield (
+                f"{case}: {other if came_second.pop() else base} came second in each pair: what a run leaves"
+                " behind for the next one looks like a difference"
+            )
 
 
 def _match(base: RunSet, other: RunSet) -> tuple[list[_Matched], list[str]]:

@@ -20,7 +20,10 @@ _MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 _KEPT_IN_MEMORY = (*_MEMORY_FILE_SYSTEMS, "devtmpfs", "hugetlbfs", "rootfs")
 # The ARC, the page pool, a daemon's, and that of the machine a virtual one runs on. fuse.sshfs is fuse, too.
 _CACHED_BY_ITSELF = ("zfs", "gpfs", "fuse", "fuseblk", "9p", "virtiofs")
-_MEMORY_DEVICE = re.compile(r"z?ram[0-9]+")
+# Of these GPFS keeps its promise.
+_DIRECT_IN_CACHE = ("zfs", "fuse", "fuseblk", "9p", "virtiofs")
+# A null block device keeps what it gets in memory, or nowhere.
+_MEMORY_DEVICE = re.compile(r"(z?ram|nullb)[0-9]+")
 # A file in an overlay over a loop device, and so on.
 _LAYERS_MAX = 8
 
@@ -66,13 +69,14 @@ def conditions_of_machine() -> Conditions:
 def direct_cached(mount: Mount, blocks: Path = Path("/sys/dev/block")) -> str:
     """Why files that were opened for direct I/O are cached on this machine; empty where nothing is known.
 
-    That open(2) takes O_DIRECT says nothing: ext4 with data=journal and ZFS take it and use their caches, and
-    a loop device hands it to a file that is cached.
+    That open(2) takes O_DIRECT says nothing: ext4 with data=journal and ZFS take it and use their caches, a
+    loop device hands it to a file that is cached, and what a daemon or a virtual machine's host makes of it
+    nobody sees from here.
     """
     if mount.options.get("data") == "journal":
         return f"{mount.kind} with data=journal takes direct I/O, and caches it"
-    if mount.kind == "zfs":
-        return "zfs takes direct I/O, and may cache it"
+    if mount.kind.partition(".")[0] in _DIRECT_IN_CACHE:
+        return f"{mount.kind} takes direct I/O, and may cache it"
     return _cached_loop(mount, blocks)
 
 

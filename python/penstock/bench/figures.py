@@ -25,11 +25,15 @@ def frame_figures(document: LoadDocument) -> FrameFigures:
     assert document.seconds is not None
     assert document.buffer is not None
     lost = counts.due - counts.written
-    completed_s = document.seconds.completed or document.seconds.last_done or 0.0
+    carried_s = max(
+        document.seconds.completed or document.seconds.last_done or 0.0,
+        # The last frame has its period, too: else 2 frames at 1 Hz would be carried at 2 a second.
+        counts.due / workload.rate_hz if workload.rate_hz else 0.0,
+    )
     return FrameFigures(
         needed_hz=workload.rate_hz,
         needed_bytes_per_s=workload.rate_hz * workload.frame_bytes,
-        carried_bytes_per_s=counts.bytes / completed_s if completed_s else 0.0,
+        carried_bytes_per_s=counts.bytes / carried_s if carried_s else 0.0,
         **counts.model_dump(include={"due", "written", "dropped", "late", "failed", "unfinished"}),
         lost_share=lost / counts.due if counts.due else 0.0,
         lost_share_bound_95=share_bound(lost, counts.due),

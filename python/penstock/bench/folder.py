@@ -210,7 +210,7 @@ class BenchFolder:
     def clear(self) -> None:
         """Removes the files that are listed; the folder stays, for more."""
         try:
-            with _Opened(self.path) as opened:
+            with _Opened(self.path, self._claim) as opened:
                 opened.remove(self._is_listed)
         except OSError as error:
             raise PenstockError(
@@ -219,7 +219,7 @@ class BenchFolder:
             ) from error
 
     def _remove(self) -> None:
-        with _Opened(self.path) as opened:
+        with _Opened(self.path, self._claim) as opened:
             opened.remove(self._is_listed)
             foreign = sorted(opened.remove_trees(self._manifest.trees))
             if foreign:
@@ -278,10 +278,14 @@ def _new_manifest(path: Path, keep: bool, needed_bytes: int) -> Manifest:
 def _read_manifest(path: Path) -> Manifest | None:
     """None where there is none."""
     try:
-        with (path / MANIFEST).open("rb") as file:
-            return Manifest.model_validate_json(file.read(_MANIFEST_BYTES_MAX))
+        number = os.open(path / MANIFEST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    if not stat.S_ISREG(os.fstat(number).st_mode):  # a pipe would be waited for
+        os.close(number)
+        raise OSError(errno.EINVAL, "not a regular file", str(path / MANIFEST))
+    with os.fdopen(number, "rb") as file:
+        return Manifest.model_validate_json(file.read(_MANIFEST_BYTES_MAX))
 
 
 def _manifest_of_unmarked(path: Path, status: os.stat_result) -> Manifest:
@@ -381,14 +385,23 @@ _Wanted = Callable[[str], bool]
 
 
 class _Opened:
-    """A folder by its descriptor: no link that somebody puts in its place leads elsewhere."""
+    """A folder by its descriptor: what somebody puts in its place, a link or a folder, is not touched."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claim: int = -1) -> None:
+        """`claim` is a descriptor of the folder that is meant, where there is one."""
         self._path = path
+        self._claim = claim
         self._descriptor = -1
 
     def __enter__(self) -> Self:
+        """A PenstockError where another folder has taken its place."""
         self._descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if self._claim >= 0 and not os.path.sameopenfile(self._descriptor, self._claim):
+            os.close(self._descriptor)
+            raise PenstockError(
+                f"{self._path} is another folder than the one that was made: nothing in it is removed",
+                f"the run's own was moved away; its {MANIFEST} lists what the run wrote",
+            )
         return self
 
     def __exit__(

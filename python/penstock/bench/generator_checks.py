@@ -25,21 +25,31 @@ _ORDER: list[CheckOutcome] = ["ok", "warning", "failed"]
 
 @dataclass(frozen=True)
 class StoodStill:
-    """The longest time in which the generator did not run, in which phase, and what that means."""
+    """How long the generator did not run at once, and in all, in which phase, and what that means."""
 
     what: str
     longest_s: float
+    all_s: float
     outcome: CheckOutcome
 
     @property
     def actual(self) -> str:
-        return f"{human_seconds(self.longest_s)}{f' in {self.what}' if self.what else ''}"
+        one, all_ = human_seconds(self.longest_s), human_seconds(self.all_s)
+        told = one if self.all_s <= self.longest_s else f"{one}, {all_} in all"
+        return f"{told}{f' in {self.what}' if self.what else ''}"
+
+    def is_worse_than(self, outcome: CheckOutcome) -> bool:
+        return _ORDER.index(self.outcome) > _ORDER.index(outcome)
 
 
-def graded_gap(longest_s: float, seconds: float) -> CheckOutcome:
-    """`seconds` of the phase, 0 where that is not known."""
-    share = longest_s / seconds if seconds > 0 else 0.0
-    if longest_s > GAP_MAX_S or (longest_s > GAP_S and share > GAP_SHARE_MAX):
+def graded_gap(longest_s: float, seconds: float, all_s: float = 0.0) -> CheckOutcome:
+    """`seconds` of the phase, 0 where that is not known; `all_s` of all gaps of GAP_NOTED_S and more.
+
+    Many short ones move a figure as far as a long one does.
+    """
+    stood_s = max(longest_s, all_s)
+    share = stood_s / seconds if seconds > 0 else 0.0
+    if longest_s > GAP_MAX_S or (stood_s > GAP_S and share > GAP_SHARE_MAX):
         return "failed"
     noted = longest_s > GAP_NOTED_S and share > GAP_SHARE
     return "warning" if longest_s > GAP_S or noted else "ok"
@@ -48,11 +58,14 @@ def graded_gap(longest_s: float, seconds: float) -> CheckOutcome:
 def worst_gap(document: LoadDocument) -> StoodStill | None:
     """Of all phases; None where nobody looked."""
     found = [
-        StoodStill(what, gaps.longest_ns * 1e-9, graded_gap(gaps.longest_ns * 1e-9, seconds))
-        for what, seconds, gaps in _phases(document)
-        if gaps is not None
+        _stood_still(what, seconds, gaps) for what, seconds, gaps in _phases(document) if gaps is not None
     ]
     return max(found, key=lambda one: (_ORDER.index(one.outcome), one.longest_s), default=None)
+
+
+def _stood_still(what: str, seconds: float, gaps: Gaps) -> StoodStill:
+    longest_s, all_s = gaps.longest_ns * 1e-9, gaps.sum_ns * 1e-9
+    return StoodStill(what, longest_s, all_s, graded_gap(longest_s, seconds, all_s))
 
 
 def _phases(document: LoadDocument) -> Iterator[tuple[str, float, Gaps | None]]:

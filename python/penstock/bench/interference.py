@@ -54,13 +54,17 @@ def interfere(
 ) -> Campaign:
     """Each block runs `first` alone and beside `second`, in an order drawn from `seed`.
 
+    Every second block has the other order, as those of campaigns have.
+
     Ends with the run that was cut short, or before the one that came to nothing, if one did. `what` are
     the parameters of the second load.
     """
-    order = random.Random(seed)
+    numbers = random.Random(seed)
+    order: list[str] = []
     runs: list[CaseRun] = []
     for block in range(blocks):
-        for case in order.sample((ALONE, BESIDE), 2):
+        order = order[::-1] if block % 2 else numbers.sample((ALONE, BESIDE), 2)
+        for case in order:
             try:
                 run = first() if case == ALONE else run_beside(first, second)
             except (PenstockError, KeyboardInterrupt) as trouble:

@@ -10,10 +10,14 @@ from penstock.bench.folder import others_at_work
 from penstock.bench.rank_checks import make_check
 from penstock.files.storage import find_mount
 from penstock.model.load import LoadDocument, PosixBackend
-from penstock.model.runs import Check, Meanwhile
+from penstock.model.runs import Check, Conditions, Meanwhile
 from penstock.model.units import human_bytes
 
-ALONE = "storage to itself"
+ALONE, REACHED = "storage to itself", "moved by the device"
+# Less of what the run moved, and something in between kept it.
+_REACHED_SHARE = 0.9
+# Mount options with which bytes go around the counter, or to another device.
+_UNCOUNTED = ("dax", "rtdev")
 # Of what the run moves itself.
 _OTHERS_SHARE = 0.2
 # Beside its bytes a file that is synced has a folder, an inode and a journal.
@@ -95,11 +99,21 @@ def _waits_s(pressure: Path) -> float | None:
 
 
 def _moved_bytes(device: Path) -> tuple[int, int] | None:
-    """None of what is no block device, as that of a network."""
+    """None of what is no block device, as that of a network, and of one that does not count."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = (device / "stat").read_text(encoding="ascii").split()
-        return int(fields[2]) * _SECTOR_BYTES, int(fields[6]) * _SECTOR_BYTES
+        read, written = int(fields[2]) * _SECTOR_BYTES, int(fields[6]) * _SECTOR_BYTES
+        return (read, written) if read + written > 0 and _counts(device) else None
     return None
+
+
+def _counts(device: Path) -> bool:
+    """Counting can be switched off."""
+    disk = device.resolve()
+    disk = disk.parent if (disk / "partition").exists() else disk
+    with contextlib.suppress(OSError):
+        return (disk / "queue" / "iostats").read_text(encoding="ascii").strip() != "0"
+    return True
 
 
 def check_alone(meanwhile: Meanwhile, document: LoadDocument, mount_options: str) -> Iterator[Check]:
@@ -123,6 +137,29 @@ def check_alone(meanwhile: Meanwhile, document: LoadDocument, mount_options: str
         f"{human_bytes(others)} of others on {meanwhile.device}, {human_bytes(own)} of the run",
         "worse",
         advice,
+    )
+
+
+def check_reached(meanwhile: Meanwhile, document: LoadDocument, conditions: Conditions) -> Iterator[Check]:
+    """The device moved what the run did; nothing where that cannot be told.
+
+    Whatever forces bytes to storage may be intercepted (eatmydata, SuppressSync of systemd-nspawn), and what
+    takes direct I/O may have a cache: the device's own counter is neither's. Of file systems alone that lie on
+    one device and store bytes as they are.
+    """
+    own, _ = own_and_noted_bytes(document)
+    options = (each.partition("=")[0] for each in conditions.mount_options.split(","))
+    is_counted = conditions.file_system in _PLAIN_KINDS and not set(_UNCOUNTED) & set(options)
+    if not meanwhile.device or not own or not is_counted:
+        return
+    moved = meanwhile.device_read_bytes + meanwhile.device_written_bytes
+    yield make_check(
+        REACHED,
+        "ok" if moved >= _REACHED_SHARE * own else "warning",
+        f"at least {100 * _REACHED_SHARE:.0f} % of what the run wrote and read",
+        f"{human_bytes(moved)} by {meanwhile.device}, {human_bytes(own)} by the run",
+        "better",
+        "something between kept it: a cache, or a sync that is suppressed",
     )
 
 

@@ -15,7 +15,7 @@ from penstock.bench.cost import processor_cost
 from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
 from penstock.bench.images import ImageRequest, suffix_of, template_file
-from penstock.bench.meanwhile import Watch, check_alone
+from penstock.bench.meanwhile import Watch, check_alone, check_reached
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
@@ -45,7 +45,7 @@ from penstock.programs.ranks import Ranks
 
 # What the ceiling is measured with: so many seconds' frames, and these take a fraction of that.
 _CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
-# Storage whose files are whole pages, with direct I/O.
+# Storage whose files are whole pages, with direct I/O; and what the smallest file takes without.
 _PAGE = 4096
 RATE_MAX_HZ = 1e7
 FRAMES_MAX = 10**9
@@ -110,8 +110,8 @@ class FramesRequest(BaseModel):
 
     @property
     def stored_bytes_each(self) -> int:
-        """That a frame takes in a file."""
-        page = _PAGE if self.access.direct else 1
+        """That a frame takes on the storage, in its own file or in that of its writer."""
+        page = _PAGE if self.access.direct or self.layout == "file_a_frame" else 1
         return -(-self.frame_bytes // page) * page
 
     @property
@@ -334,9 +334,10 @@ def _run_frames(
 
 
 def storage_checks(document: LoadDocument, conditions: Conditions, meanwhile: Meanwhile) -> Iterator[Check]:
-    """Of what was written into: that it is a storage, and that nobody else used it."""
+    """Of what was written into: that it is a storage, that it was reached, and that nobody else used it."""
     if not isinstance(document.plan.backend, NullBackend):
         yield check_kept(conditions)
+        yield from check_reached(meanwhile, document, conditions)
         yield from check_alone(meanwhile, document, conditions.mount_options)
 
 

@@ -35,7 +35,7 @@ def values_of(run: Run) -> dict[str, Value]:
     values: dict[str, Value] = {}
     if run.frames is not None:
         frames = run.frames
-        values["carried"] = Value(frames.carried_bytes_per_s, "B/s", "higher")
+        values["carried"] = _carried(frames)
         if frames.needed_hz:
             values["lost"] = _share(frames, frames.due - frames.written)
             values["late"] = _share(frames, frames.late)
@@ -69,6 +69,13 @@ def _processor_time(cost: ProcessorCost) -> Value:
     """The kernel counts in hundredths of a second: each of five counters is rounded before and after."""
     error_s = _TICK_S * math.sqrt(2 * _COUNTERS / 12)
     return Value(cost.machine_s_per_gb, "s/GB", "lower", error_s / (max(1, cost.moved_bytes) * 1e-9))
+
+
+def _carried(frames: FrameFigures) -> Value:
+    """At a rate it is as many frames as became due: where in its period the last one was done is chance."""
+    carried = frames.carried_bytes_per_s
+    error = carried / max(1, frames.due) / math.sqrt(12) if frames.needed_hz else 0.0
+    return Value(carried, "B/s", "higher", error)
 
 
 def _share(frames: FrameFigures, hits: int) -> Value:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.bench.content import chosen_content
-from penstock.bench.folder import find_removable
+from penstock.bench.folder import BenchFolder, find_removable
 from penstock.bench.images import PixelType
 from penstock.bench.jobs import frames_job
 from penstock.bench.run import Access, frames_request, require_possible
@@ -17,7 +17,7 @@ from penstock.cli.frame_choice import FormatOption, Rename, check_layout, frame_
 from penstock.cli.ranks_choice import MpiOption, RanksOption, team_of
 from penstock.cli.words import examples
 from penstock.model.campaign_files import BLOCKS_MAX
-from penstock.model.errors import ExitCode, UsageError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.load import CONTENT_RATIO_MAX, ContentKind, Layout, Sync
 from penstock.report.runs import frames_plan_view
 
@@ -196,7 +196,19 @@ def clean_command(
         out().print(str(folder.path), markup=False, soft_wrap=True)
     if folders:
         may_go_on(yes)
-    for folder in folders:
-        folder.remove()
+    troubles = [trouble for folder in folders if (trouble := _removed(folder)) is not None]
+    for trouble in troubles[1:]:
+        warn(str(trouble))
+    if troubles:
+        raise troubles[0]
     if doubts:
         raise typer.Exit(int(ExitCode.FAILED))
+
+
+def _removed(folder: BenchFolder) -> PenstockError | None:
+    """Why it was not: the others are removed all the same."""
+    try:
+        folder.remove()
+    except PenstockError as error:
+        return error
+    return None

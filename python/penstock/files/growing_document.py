@@ -11,6 +11,9 @@ from penstock.files.documents import read_bytes
 from penstock.files.naming import give_name
 from penstock.model.errors import PenstockError, UsageError
 
+# Of each version.
+_BEGINNING = b'{"format":"penstock-'
+
 
 class GrowingDocument:
     """Each version is a new file that takes the old one's place. One process at a time has it."""
@@ -29,7 +32,7 @@ class GrowingDocument:
                     f"{taken} is there already", "name a new file, or --resume where one was left"
                 )
         try:
-            descriptor = _write(new, path, text, os.O_EXCL, 0o666)
+            descriptor = _write(new, path, text, 0o666)
             try:
                 give_name(new, path)
             except BaseException:
@@ -51,6 +54,11 @@ class GrowingDocument:
                 f"{path} cannot be opened: {error.strerror}", "name the --output of before"
             ) from error
         _claim(descriptor, path)
+        try:
+            _remove_left(_new_of(whole))
+        except BaseException:
+            os.close(descriptor)
+            raise
         return cls(whole, descriptor)
 
     def read(self) -> bytes:
@@ -58,17 +66,34 @@ class GrowingDocument:
 
     def write(self, text: str) -> None:
         """A PenstockError where that fails; the version of before stays then."""
-        new = _new_of(self._path)
         try:
-            mode = stat.S_IMODE(os.fstat(self._descriptor).st_mode)
-            descriptor = _write(new, self._path, text, os.O_TRUNC, mode)
-            new.replace(self._path)
+            self._replace(_new_of(self._path), text)
         except OSError as error:
             raise PenstockError(
                 f"{self._path} cannot be written: {error.strerror}", "what was measured before is in it still"
             ) from error
-        os.close(self._descriptor)
-        self._descriptor = descriptor
+
+    def _replace(self, new: Path, text: str) -> None:
+        mode = stat.S_IMODE(os.fstat(self._descriptor).st_mode)
+        descriptor = _write(new, self._path, text, mode)
+        try:
+            self._require_own()
+            new.replace(self._path)
+        finally:
+            # Ctrl-C may come when it has its name already.
+            if _is_at(self._path, descriptor):
+                self._descriptor, descriptor = descriptor, self._descriptor
+            else:
+                new.unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def _require_own(self) -> None:
+        """A PenstockError where somebody put another file in the place of the version of before."""
+        if os.path.lexists(self._path) and not _is_at(self._path, self._descriptor):
+            raise PenstockError(
+                f"{self._path} is another file than the one that was written before: it stays",
+                "what was measured before is where that was moved to",
+            )
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -84,13 +109,42 @@ class GrowingDocument:
         self.close()
 
 
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 def _new_of(path: Path) -> Path:
     return path.with_name(path.name + ".new")
 
 
-def _write(new: Path, path: Path, text: str, flag: int, mode: int) -> int:
+def _remove_left(new: Path) -> None:
+    """What a command that was killed had not finished. A UsageError where it is something else."""
+    try:
+        descriptor = os.open(new, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _in_the_way(new) from error
+    try:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        head = os.read(descriptor, len(_BEGINNING)) if is_file else b""
+    finally:
+        os.close(descriptor)
+    if not head or not _BEGINNING.startswith(head):
+        raise _in_the_way(new)
+    new.unlink()
+
+
+def _in_the_way(new: Path) -> UsageError:
+    return UsageError(f"{new} is in the way, and no part of a document", "move it away")
+
+
+def _write(new: Path, path: Path, text: str, mode: int) -> int:
     """A descriptor of the file `new`, claimed, with `text` on the storage: the next version of `path`."""
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flag, mode)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     _claim(descriptor, path)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", closefd=False) as file:

@@ -102,7 +102,9 @@ class FrameFigures(_Part):
 
     needed_hz: float = Field(description="0: as fast as it went")
     needed_bytes_per_s: float
-    carried_bytes_per_s: float = Field(description="written until the last file was synced and closed")
+    carried_bytes_per_s: float = Field(
+        description="written until the last file was synced and closed; at a rate at most what was needed"
+    )
     due: int
     written: int
     dropped: int
