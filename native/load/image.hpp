@@ -21,6 +21,9 @@ struct ImagePlan {
   /// Each byte of the pixels is a difference to the one before, as CBF has it: any value but 0x80, which announces a
   /// larger difference.
   bool differences = false;
+  /// Two pixels in each byte, as load/packed_pixels.hpp has them; the file ends with the checksum of gzip.
+  bool packed = false;
+  std::uint64_t bytes_after = 0;  ///< that follow the pixels in the unpacked file
 
   /// `frame_bytes`: of the template.
   static Result<ImagePlan> read(Fields& fields, std::uint64_t frame_bytes);
@@ -41,6 +44,9 @@ class Image {
  private:
   Image(ImagePlan plan, std::vector<std::byte> file) : plan_(std::move(plan)), file_(std::move(file)) {}
   MutableBytes pixels(MutableBytes block) const { return block.subspan(plan_.pixels_at, plan_.pixels_bytes); }
+  /// Makes possible pixels of random ones.
+  void admit(MutableBytes random) const;
+  void change_checksum(MutableBytes block, std::uint32_t by) const;
 
   ImagePlan plan_;
   std::vector<std::byte> file_;

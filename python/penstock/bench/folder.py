@@ -50,10 +50,11 @@ class FileSet(BaseModel):
 
     prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
     count: int = Field(ge=0, le=10**9)
-    suffix: str = Field("bin", pattern=r"^[a-z0-9]{1,10}$")
+    suffix: str = Field("bin", pattern=r"^[a-z0-9]+(\.[a-z0-9]+)?$", max_length=10)
 
     def has(self, name: str) -> bool:
-        match = re.fullmatch(re.escape(self.prefix) + rf"([0-9]{{9}})\.{self.suffix}(\.partial)?", name)
+        numbered = rf"{re.escape(self.prefix)}([0-9]{{9}})\.{re.escape(self.suffix)}(\.partial)?"
+        match = re.fullmatch(numbered, name)
         return match is not None and int(match[1]) < self.count
 
 

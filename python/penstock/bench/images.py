@@ -16,12 +16,13 @@ import numpy
 import numpy.typing
 from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.bench.packed_pixels import gzip_of_differences
 from penstock.model.errors import UsageError
 from penstock.model.load import FrameImage
 
-ImageFormat = Literal["cbf", "tiff", "hdf5"]
+ImageFormat = Literal["cbf", "cbf.gz", "tiff", "hdf5"]
 PixelType = Literal["uint8", "uint16", "uint32", "int16", "int32"]
-_SUFFIXES: dict[ImageFormat, str] = {"cbf": "cbf", "tiff": "tif", "hdf5": "h5"}
+_SUFFIXES: dict[ImageFormat, str] = {"cbf": "cbf", "cbf.gz": "cbf.gz", "tiff": "tif", "hdf5": "h5"}
 _FRAME_BYTES_MAX = 4 << 30
 _CBF_HEADER = (
     "# Detector: Penstock load generator\r\n# Pixel_size 172e-6 m x 172e-6 m\r\n"
@@ -51,6 +52,7 @@ class Template(BaseModel):
     data: bytes
     pixels_at: int
     pixels_bytes: int
+    bytes_after: int = 0  # of the unpacked file, where that is another one
 
 
 @lru_cache(maxsize=1)
@@ -60,20 +62,21 @@ def make_template(image: ImageRequest) -> Template:
         raise UsageError(f"frames of {image.rows} x {image.columns} are too large", "4 GiB at most")
     random = numpy.random.default_rng(1)
     if image.format == "cbf":
-        return _cbf(image, random)
+        return _cbf(image, random.integers(-127, 128, image.rows * image.columns, dtype=numpy.int8))
+    if image.format == "cbf.gz":
+        return _packed_cbf(image, random)
     # Random, so that they are found in the file.
     pixels = random.integers(0, 2**7, (image.rows, image.columns), dtype=image.type)
     data = _tiff(pixels) if image.format == "tiff" else _hdf5(pixels)
     return _found(data, pixels.tobytes(), image.format)
 
 
-def _cbf(image: ImageRequest, random: numpy.random.Generator) -> Template:
+def _cbf(image: ImageRequest, steps: numpy.typing.NDArray[numpy.int8]) -> Template:
     """Pixels whose differences take a byte each, as those of weak diffraction do: a byte a pixel."""
     if image.type != "int32":
         raise UsageError(f"CBF files of {image.type} are not made", "--type int32 is what PILATUS writes")
     from fabio.cbfimage import CbfImage  # noqa: PLC0415 - it takes a while to load
 
-    steps = random.integers(-127, 128, image.rows * image.columns, dtype=numpy.int8)
     pixels = numpy.cumsum(steps, dtype=numpy.int64).astype(numpy.int32).reshape(image.rows, image.columns)
     header = {"_array_data.header_convention": '"PILATUS_1.2"', "_array_data.header_contents": _CBF_HEADER}
     data = _written_by(CbfImage(data=pixels, header=header))
@@ -82,6 +85,17 @@ def _cbf(image: ImageRequest, random: numpy.random.Generator) -> Template:
     if start >= 0:
         data = data[:start] + data[data.index(b"\r\n", start) + 2 :]
     return _found(data, steps.tobytes(), "cbf")
+
+
+def _packed_cbf(image: ImageRequest, random: numpy.random.Generator) -> Template:
+    """Pixels whose differences are from -7 to 7, in a gzip file: half a byte a pixel."""
+    steps = random.integers(-7, 8, image.rows * image.columns, dtype=numpy.int8)
+    plain = _cbf(image, steps)
+    head, tail = plain.data[: plain.pixels_at], plain.data[plain.pixels_at + plain.pixels_bytes :]
+    data, pixels_at = gzip_of_differences(head, steps, tail)
+    pairs = len(steps) // 2
+    after = len(plain.data) - len(head) - 2 * pairs
+    return Template(data=data, pixels_at=pixels_at, pixels_bytes=pairs, bytes_after=after)
 
 
 def _tiff(pixels: Pixels) -> bytes:
@@ -132,6 +146,8 @@ def template_file(image: ImageRequest) -> Iterator[FrameImage]:
             pixels_at=template.pixels_at,
             pixels_bytes=template.pixels_bytes,
             differences=image.format == "cbf",
+            packed=image.format == "cbf.gz",
+            bytes_after=template.bytes_after,
         )
 
 

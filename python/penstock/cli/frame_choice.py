@@ -10,7 +10,7 @@ from penstock.cli.common import size_option
 from penstock.model.errors import UsageError
 from penstock.model.load import Layout
 
-FrameFormat = Literal["raw", "cbf", "tiff", "hdf5"]
+FrameFormat = Literal["raw", "cbf", "cbf.gz", "tiff", "hdf5"]
 FormatOption = Annotated[
     FrameFormat, typer.Option("--format", help="Plain bytes, or files that image readers open.")
 ]

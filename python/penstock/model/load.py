@@ -47,11 +47,20 @@ class FrameImage(Plan):
     """Frames as files that image readers open: a template, in which each has pixels of its own."""
 
     template: str = Field(description="a file with one whole frame, of frame_bytes")
-    suffix: str = Field(pattern=r"^[a-z0-9]{1,10}$", description="of file names, instead of bin")
+    suffix: str = Field(
+        pattern=r"^[a-z0-9]+(\.[a-z0-9]+)?$", max_length=10, description="of file names, instead of bin"
+    )
     pixels_at: int = Field(ge=0, description="the first byte of the pixels in the template")
     pixels_bytes: int = Field(ge=0)
     differences: bool = Field(
         False, description="each byte is a difference of pixels, as in CBF: any value but 0x80"
+    )
+    packed: bool = Field(
+        False,
+        description="two differences in each byte, as codes of gzip: any but 0xF; the file ends with its CRC-32",
+    )
+    bytes_after: int = Field(
+        0, ge=0, le=1 << 20, description="with `packed`: that follow the pixels in the unpacked file"
     )
 
 

@@ -37,7 +37,7 @@ Json image_plan() {
   plan["workload"].update(Json::parse(R"({
     "layout": "file_a_frame", "rename": true,
     "image": {"template": "/tmp/one.cbf", "suffix": "cbf", "pixels_at": 800, "pixels_bytes": 1000000,
-              "differences": true}})"));
+              "differences": true, "packed": false, "bytes_after": 0}})"));
   return plan;
 }
 
@@ -196,6 +196,10 @@ TEST(LoadPlan, NamesWhatIsWrongWithImages) {
       {"/workload/image/pixels_bytes", 1047777,
        "workload.image.pixels_bytes is 1047777, expected a whole number from 0 to 1047776"},
       {"/workload/image/pixels_bytes", nullptr, "workload.image.pixels_bytes is missing"},
+      {"/workload/image/suffix", "cbf.", "workload.image.suffix is \"cbf.\", expected 1 to 10 small letters and digits"},
+      {"/workload/image/suffix", ".gz", "workload.image.suffix is \".gz\", expected 1 to 10 small letters and digits"},
+      {"/workload/image/packed", true,
+       "workload.image.packed is true, expected false where there are differences, or no 8 bytes behind the pixels"},
       {"/workload/image/colour", "red", "workload.image.colour is not a field that is known here"},
   };
   for (const auto& [where, value, message] : all) {
