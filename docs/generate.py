@@ -18,7 +18,7 @@ from pydantic_core import PydanticUndefined
 from penstock.bench.workloads import WORKLOADS
 from penstock.cli import application
 from penstock.model.campaign_files import CampaignFile
-from penstock.model.campaigns import Baseline, Campaign, Parameter, View
+from penstock.model.campaigns import Baseline, Campaign, Line, Parameter, View
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.configuration import (
     ChannelFilter,
@@ -333,6 +333,12 @@ rate, `read` unless it is left out, `file read` of files that are not empty, ren
 round trips of the sizes in `latency`. Others are refused before the first run.
 """
 
+DERIVED_TEXT = """\
+Views may also show what was asked of a run, and what follows from its values; `penstock compare` leaves it
+out. `needed` are the bytes a second of the frames that become due. `both: total` are both ways together.
+`link` and shares of it are there where its speed is known; both ways together are a share of twice that speed.
+"""
+
 WITH_ALL_VALUES: dict[str, dict[str, Parameter]] = {
     "frames": {"rate": 1},
     "metadata": {"file_size": 1, "rename": True},
@@ -352,6 +358,7 @@ def campaign_page() -> str:
         *_table(CampaignFile),
     ]
     models: list[tuple[str, type[BaseModel]]] = [("views", View), ("views.share_of", Baseline)]
+    models.append(("views.lines", Line))
     models += [(f"parameters of the workload {name}", model) for name, model in WORKLOADS.items()]
     for title, model in models:
         lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
@@ -362,6 +369,10 @@ def campaign_page() -> str:
     for name, model in WORKLOADS.items():
         values = model.model_validate(WITH_ALL_VALUES.get(name, {})).values()
         lines.append(f"- {name}: {', '.join(f'`{value}`' for value in values)}")
+    lines += ["", *DERIVED_TEXT.splitlines(), ""]
+    for name, model in WORKLOADS.items():
+        if derived := model.model_validate(WITH_ALL_VALUES.get(name, {})).derived():
+            lines.append(f"- {name}: {', '.join(f'`{value}`' for value in derived)}")
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -9,7 +9,7 @@ from penstock.bench.checks import check_content
 from penstock.bench.folder import BenchFolder
 from penstock.bench.run import Telling
 from penstock.bench.workloads import Job
-from penstock.model.campaigns import Campaign, Case, CaseRun, Target
+from penstock.model.campaigns import Campaign, Case, CaseRun, Target, View
 from penstock.model.runs import Run
 
 
@@ -42,6 +42,30 @@ def made_up_campaign(blocks: int = 2, cases: int = 2, done: int | None = None) -
             for number, name in enumerate(names, 1)
         ],
         runs=list(islice(runs, done)),
+    )
+
+
+def with_targets(targets: list[Target], rates: dict[str, float], views: list[View]) -> Campaign:
+    """One block of the cases threads=1 and 2 on each target, whose runs carry its rate times the threads."""
+    cases = [
+        Case(name=f"threads={threads} target={target.name}", target=target.name, parameters={"threads": threads})
+        for target in targets
+        for threads in (1, 2)
+    ]
+    runs = [
+        CaseRun(case=case.name, block=0, run=made_up_run(rates[case.target] * (1 + number % 2)))
+        for number, case in enumerate(cases)
+    ]
+    return Campaign(
+        name="made-up",
+        title="Made up",
+        workload="frames",
+        targets=targets,
+        views=views,
+        seed=1,
+        blocks=1,
+        cases=cases,
+        runs=runs,
     )
 
 

@@ -20,7 +20,7 @@ from penstock.bench.campaigns import (
 )
 from penstock.bench.folder import BenchFolder
 from penstock.bench.run import Telling
-from penstock.bench.values import values_of
+from penstock.bench.values import derived_of, values_of
 from penstock.bench.workloads import NetworkJob, parameters_of
 from penstock.files.catalogue import Catalogue, default_path
 from penstock.model.campaigns import Campaign, Parameter
@@ -286,7 +286,7 @@ def test_a_campaign_of_the_network_takes_addresses_and_stores_nothing(
         ("stream", {"size": "1 MiB", "transfer": "64 KiB", "read": False}),
         ("metadata", {"items": 3}),
         ("metadata", {"items": 3, "file_size": 1, "rename": True}),
-        ("network", {"seconds": 0.1, "latency": "8B,1KiB", "latency_seconds": 0.1}),
+        ("network", {"seconds": 0.1, "latency": "8B,1KiB", "latency_seconds": 0.1, "link": "10Gb"}),
     ],
 )
 def test_runs_have_the_values_that_were_foretold(
@@ -301,6 +301,7 @@ def test_runs_have_the_values_that_were_foretold(
             found = job.run(folder, quiet)
     # Of an invalid run nothing is left out as too short.
     assert set(values_of(found.model_copy(update={"validity": "invalid"}))) == set(parameters.values())
+    assert set(derived_of(found)) == set(parameters.derived())
 
 
 @pytest.mark.parametrize(

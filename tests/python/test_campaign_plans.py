@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from penstock.bench.campaigns import left_of, order_of, plan_campaign, resumed
 from penstock.bench.library import check_access
-from penstock.bench.run import Access
+from penstock.bench.run import Access, stream_workload
 from penstock.bench.values import values_of
-from penstock.bench.views import cell_of, grid_of
+from penstock.bench.views import cell_of, grid_of, shown_cases
 from penstock.bench.workloads import WORKLOADS, StreamParameters, parameters_of
 from penstock.model.campaign_files import CampaignFile, read_campaign_file
 from penstock.model.campaigns import Baseline, Campaign, CaseFailure, CaseRun, Parameter, Target, View
@@ -113,6 +113,17 @@ def test_scaled_sizes_are_near_and_possible(size: int, factor: float) -> None:
     scaled.job()
 
 
+@given(stripes=st.integers(1, 4096), factor=st.floats(1e-3, 10))
+def test_stripes_of_a_scaled_file_are_as_large_as_before(stripes: int, factor: float) -> None:
+    stripe = 4 << 20
+    whole = {"shared": True, "transfer": stripe, "size": stripe * stripes, "segments": stripes}
+    job = parameters_of("stream", whole).scaled(factor)
+    segments, size = getattr(job, "segments"), getattr(job, "size")  # noqa: B009
+    laid = stream_workload(1, size, stripe, False, False, 0, False, True, segments)
+    assert laid.thread_bytes == segments * stripe
+    assert stripes * factor <= segments * (1 + 1e-6) <= (stripes * factor + 1) * (1 + 1e-6)
+
+
 def test_scaled_counts_are_whole_and_times_are_not() -> None:
     frames = parameters_of("frames", {"frame_size": "1 MB", "rate": 10, "frames": 100_000}).scaled(0.12345)
     assert frames.shown("frames") == 12345
@@ -128,11 +139,13 @@ def test_shipped_campaigns_can_be_planned_and_shown(path: Path) -> None:
     for scale in (None, 1.0, 0.01):
         campaign = plan_campaign(path.stem, file, BOTH, seed=1, scale=scale).campaign
         for view in campaign.views:
-            parameters = {*campaign.cases[0].parameters, "target"}
+            parameters = {*campaign.cases[0].parameters, "target", "servers", "system"}
             assert {view.rows, *view.columns} - {""} <= parameters
             grid = grid_of(campaign, view)
-            each = 3 * len(view.values) if view.kind == "extremes" else 1
-            assert len(grid.cells) == each * len(campaign.cases), "no two cases fall into one cell"
+            each = {"extremes": 3 * len(view.values), "listing": len(view.values)}.get(view.kind, 1)
+            cases = shown_cases(campaign, view)
+            assert len(grid.cells) == each * len(cases), "no two cases fall into one cell"
+            assert cases or view.rows == "servers"
 
 
 def test_a_new_workload_needs_a_line_and_no_change_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +205,9 @@ def test_hostile_descriptions_are_refused_with_the_thing_named(words: str) -> No
         ("metadata", {"file_size": 1}, "file read", "file rename"),
         ("metadata", {"rename": True}, "folder rename", "file read"),
         ("network", {"latency": "8B,1KiB"}, "round trip 1024 B p99", "round trip 1 B p99"),
+        ("network", {}, "both: total share of link", "total"),
+        ("frames", {"frame_size": 4096, "rate": 10}, "needed", "link"),
+        ("frames", {"frame_size": 4096, "rate": 0, "frames": 10}, "carried", "needed"),
     ],
 )
 def test_values_that_a_view_may_show_follow_from_the_parameters(
@@ -300,8 +316,8 @@ def test_views_show_medians_of_sound_runs_and_shares() -> None:
     view = View(kind="plot", value="carried", rows="threads", columns=["target"], share_of=share)
     grid = grid_of(campaign, view)
     assert grid.unit == "share"
-    assert grid.cells[1, ("disk",)].middle == pytest.approx(1)
-    assert grid.cells[2, ("disk",)].middle == pytest.approx(2.1 / 2.2)
+    assert grid.cells[(1,), ("disk",)].middle == pytest.approx(1)
+    assert grid.cells[(2,), ("disk",)].middle == pytest.approx(2.1 / 2.2)
     nothing = grid_of(campaign, view.model_copy(update={"value": "no such value"}))
     assert nothing.unit == "share"
     assert all(cell.middle is None for cell in nothing.cells.values())
@@ -320,9 +336,9 @@ def test_extremes_are_the_most_the_least_and_the_mean_of_sound_runs() -> None:
     )
     assert len(found) == 2
     for statistic, expected in (("max", found[1]), ("min", found[0]), ("mean", sum(found) / 2)):
-        assert grid.cells["Carrying", (statistic, 1)].middle == pytest.approx(expected)
-        assert grid.cells["None", (statistic, 1)].middle is None
-    assert grid.cells["Carrying", ("max", 1)].invalid == 1
+        assert grid.cells[("Carrying",), (statistic, 1)].middle == pytest.approx(expected)
+        assert grid.cells[("None",), (statistic, 1)].middle is None
+    assert grid.cells[("Carrying",), ("max", 1)].invalid == 1
     page = campaign_page(campaign.model_copy(update={"views": [view]}), "x.json")
     (section,) = (each for each in page.sections if each.title == "Tables and plots")
     (table,) = section.blocks
@@ -341,6 +357,9 @@ def test_extremes_are_the_most_the_least_and_the_mean_of_sound_runs() -> None:
         {"kind": "extremes", "values": {"a": "b"}, "value": "write"},
         {"kind": "table", "rows": "target"},
         {"kind": "plot", "value": "write", "rows": "target", "values": {"a": "b"}},
+        {"kind": "listing", "values": {"a": "b"}, "columns": ["target"], "rows": "target"},
+        {"kind": "listing", "values": {"a": "b"}, "columns": ["target"], "lines": [{"title": "x", "value": "y"}]},
+        {"kind": "table", "value": "write", "rows": "target", "aggregate": "max"},
     ],
 )
 def test_a_view_has_what_its_kind_needs(fields: dict[str, object]) -> None:

@@ -110,7 +110,10 @@ def test_options_in_the_documentation_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", COMMAND_PAGES, ids=lambda path: path.name)
 def test_configurations_in_the_documentation_are_valid(path: Path) -> None:
-    """YAML blocks that name sources are whole or partial configurations."""
+    """YAML blocks that name sources are whole or partial configurations, those with a workload campaigns."""
     for block in re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
         if "sources:" in block:
             parse_yaml(block, Configuration, str(path))
+        if "workload:" in block:
+            described = parse_yaml(block, CampaignFile, str(path))
+            plan_campaign("example", described, [Target(name="here", path="/tmp")], seed=1)

@@ -10,9 +10,9 @@ import numpy
 
 from penstock.bench.conditions import conditions_of, conditions_of_machine
 from penstock.bench.folder import BenchFolder, require_room, require_target
-from penstock.bench.profile import KINDS, profiled
+from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
-from penstock.bench.values import PROCESSOR_TIME
+from penstock.bench.view_checks import require_known, require_yielded
 from penstock.bench.workloads import Job, NetworkJob, WorkloadParameters, parameters_of
 from penstock.model.campaign_files import CASES_MAX, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
@@ -81,13 +81,13 @@ def plan_campaign(
     """Every case of `file` on every target. A UsageError names the case and the value that is wrong."""
     factor = file.scale if scale is None else scale
     points = list(file.points())
-    _require_known(file, points)
+    require_known(file, points)
     if len(points) * len(targets) > CASES_MAX:
         raise UsageError(
             f"{len(points)} cases on {len(targets)} targets are more than {CASES_MAX}", "name fewer targets"
         )
     planned = [_planned(file, point, factor) for point in points]
-    _require_yielded(file, planned)
+    require_yielded(file, planned)
     cases, jobs = [], {}
     for target in targets:
         for point, parameters in zip(points, planned, strict=True):
@@ -114,34 +114,6 @@ def plan_campaign(
         runs=[],
     )
     return CampaignPlan(campaign, jobs)
-
-
-def _require_known(file: CampaignFile, points: list[dict[str, Parameter]]) -> None:
-    """What tables and plots name is a parameter of cases."""
-    known = {"target"}.union(*points)
-    for view in file.views:
-        times = [view.share_of.times] if view.share_of is not None and view.share_of.times else []
-        rows = [view.rows] if view.rows else []
-        for name in (*rows, *view.columns, *times):
-            if name not in known:
-                raise UsageError(
-                    f"the view {view.name} shows `{name}`, in which no cases differ",
-                    f"one of {', '.join(sorted(known))}",
-                )
-
-
-def _require_yielded(file: CampaignFile, planned: list[WorkloadParameters]) -> None:
-    """What tables and plots show is a value that runs of some case have."""
-    there = dict.fromkeys(name for parameters in planned for name in parameters.values())
-    if file.profile and PROCESSOR_TIME in there:
-        there |= dict.fromkeys(f"{PROCESSOR_TIME}: {kind}" for kind in KINDS)
-    for view in file.views:
-        for value in view.values.values() or [view.value]:
-            if value not in there:
-                raise UsageError(
-                    f"the view {view.name} shows the value `{value}`, which no run of {file.workload} has",
-                    f"one of {', '.join(there)}",
-                )
 
 
 def plan_repetitions(job: Job, target: Path, repetitions: int) -> CampaignPlan:

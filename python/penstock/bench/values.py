@@ -4,26 +4,41 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.model.runs import FrameFigures, ProcessorCost, Run
+from penstock.model.runs import FrameFigures, NetworkFigures, ProcessorCost, Run
 
 Unit = Literal["B/s", "1/s", "ms", "s", "share", "s/GB"]
 
 
 @dataclass(frozen=True)
-class Value:
+class Reading:
+    """What tables and plots of campaigns may show."""
+
+    value: float
+    unit: Unit
+
+
+@dataclass(frozen=True)
+class Value(Reading):
     """`better` is the direction in which a storage is better.
 
     `error` is what a single run leaves open because it counts and rounds: a standard deviation, in `unit`.
     """
 
-    value: float
-    unit: Unit
     better: Literal["higher", "lower"]
     error: float = 0.0
 
 
 PROCESSOR_TIME = "processor time"
 _TICK_S, _COUNTERS = 0.01, 5
+NEEDED, LINK, TOTAL = "needed", "link", "both: total"
+TRANSFERS = ("up", "down", "both: up", "both: down")
+
+def share_of_link_name(transfer: str) -> str:
+    return f"{transfer} share of link"
+
+
+# Of a network workload; those of a link only where its speed is known.
+NETWORK_READINGS = (TOTAL, LINK, *(share_of_link_name(way) for way in (*TRANSFERS, TOTAL)))
 
 
 def round_trip_names(message_bytes: int) -> tuple[str, str]:
@@ -63,6 +78,39 @@ def values_of(run: Run) -> dict[str, Value]:
             time = Value(share * run.cost.machine_s_per_gb, "s/GB", "lower")
             values[f"{PROCESSOR_TIME}: {name}"] = time
     return values
+
+
+def derived_of(run: Run) -> dict[str, Reading]:
+    """What was asked of a run, and what follows from its values: `penstock compare` learns nothing by it."""
+    readings: dict[str, Reading] = {}
+    if run.frames is not None and run.frames.needed_hz:
+        readings[NEEDED] = Reading(run.frames.needed_bytes_per_s, "B/s")
+    if run.network is not None:
+        readings |= _network_readings(run.network)
+    return readings
+
+
+def readings_of(run: Run) -> dict[str, Reading]:
+    """All that a view may show."""
+    return {**values_of(run), **derived_of(run)}
+
+
+def _network_readings(network: NetworkFigures) -> dict[str, Reading]:
+    """A link carries its speed in each direction, so both together are a share of twice that."""
+    link = network.link_bytes_per_s
+    rates = {transfer.name: transfer.bytes_per_s for transfer in network.transfers}
+    readings: dict[str, Reading] = {}
+    both = [rate for name, rate in rates.items() if name.startswith("both: ")]
+    if len(both) == 2:
+        readings[TOTAL] = Reading(sum(both), "B/s")
+    if not link:
+        return readings
+    readings[LINK] = Reading(link, "B/s")
+    for name, rate in rates.items():
+        readings[share_of_link_name(name)] = Reading(rate / link, "share")
+    if TOTAL in readings:
+        readings[share_of_link_name(TOTAL)] = Reading(sum(both) / (2 * link), "share")
+    return readings
 
 
 def _processor_time(cost: ProcessorCost) -> Value:

@@ -1,13 +1,19 @@
 """The tables of a campaign: for each case the middle of its sound runs, and how far these lie apart."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
-from penstock.bench.values import Unit, Value, values_of
-from penstock.model.campaigns import Baseline, Campaign, Case, Parameter, View
+from penstock.bench.values import Reading, Unit, Value, readings_of, values_of
+from penstock.model.campaigns import Aggregate, Baseline, Campaign, Case, Line, Parameter, View
 
 Key = tuple[Parameter | None, ...]
+_AGGREGATES: dict[Aggregate, Callable[[Sequence[float]], float]] = {
+    "median": median,
+    "max": max,
+    "min": min,
+    "mean": fmean,
+}
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,18 @@ class Cell:
     runs: int
     invalid: int
     failed: int
+    unit: Unit | None = None  # None where no run has the value
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A line beside the curves: what a row is compared with, by the key of the row."""
+
+    title: str
+    unit: Unit | None
+    column_names: list[str]
+    column: Key
+    points: dict[Key, float]
 
 
 @dataclass(frozen=True)
@@ -27,25 +45,31 @@ class Grid:
     """A view with its numbers: `cells` by the keys of row and column."""
 
     title: str
-    value: str  # empty where rows are several values
-    unit: Unit | None  # None where there is no such value in any run
-    row_name: str  # the parameter that the rows differ in
+    value: str  # empty where rows or columns are several values
+    unit: Unit | None  # of `value`; None where there is no such value in any run
+    row_names: list[str]  # the parameters that the rows differ in
     column_names: list[str]  # the parameters that the columns differ in; empty for what explains itself
-    rows: list[Parameter | None]
+    rows: list[Key]
     columns: list[Key]
-    cells: dict[tuple[Parameter | None, Key], Cell]
+    cells: dict[tuple[Key, Key], Cell]
+    lines: list[Reference] = field(default_factory=list)
 
 
 def sound_values(campaign: Campaign, case: Case, value: str) -> list[float]:
     """Of the runs of a case that are not invalid, from the lowest up."""
+    return sorted(reading.value for reading in _sound_readings(campaign, case, value))
+
+
+def _sound_readings(campaign: Campaign, case: Case, value: str) -> list[Reading]:
     runs = [each.run for each in campaign.runs if each.case == case.name]
-    sound = [values_of(run) for run in runs if run.validity != "invalid"]
-    return sorted(values[value].value for values in sound if value in values)
+    sound = [readings_of(run) for run in runs if run.validity != "invalid"]
+    return [readings[value] for readings in sound if value in readings]
 
 
 def cell_of(campaign: Campaign, case: Case, value: str) -> Cell:
     runs = [each.run for each in campaign.runs if each.case == case.name]
-    found = sound_values(campaign, case, value)
+    readings = _sound_readings(campaign, case, value)
+    found = sorted(reading.value for reading in readings)
     return Cell(
         middle=median(found) if found else None,
         lowest=found[0] if found else None,
@@ -53,6 +77,7 @@ def cell_of(campaign: Campaign, case: Case, value: str) -> Cell:
         runs=len(found),
         invalid=sum(run.validity == "invalid" for run in runs),
         failed=sum(failure.case == case.name for failure in campaign.failures),
+        unit=readings[0].unit if readings else None,
     )
 
 
@@ -65,34 +90,58 @@ def names_of_values(campaign: Campaign) -> dict[str, Value]:
     return names
 
 
+def units_of(campaign: Campaign) -> dict[str, Unit]:
+    """Of all that views may show of its runs."""
+    return {name: reading.unit for each in campaign.runs for name, reading in readings_of(each.run).items()}
+
+
+def shown_cases(campaign: Campaign, view: View) -> list[Case]:
+    """Those that the view does not leave out."""
+
+    def is_left_out(case: Case) -> bool:
+        return all(campaign.value_of(case, name) == value for name, value in view.leave_out.items())
+
+    cases = [case for case in campaign.cases if not (view.leave_out and is_left_out(case))]
+    if "servers" not in (view.rows, *view.columns):
+        return cases
+    return [case for case in cases if campaign.value_of(case, "servers") is not None]
+
+
 def grid_of(campaign: Campaign, view: View) -> Grid:
     """Where several cases fall into one cell, the last one is shown."""
+    cases = shown_cases(campaign, view)
     if view.kind == "extremes":
-        return _extremes(campaign, view)
-    values = names_of_values(campaign)
-    unit = values[view.value].unit if view.value in values else None
-    cells: dict[tuple[Parameter | None, Key], Cell] = {}
-    for case in campaign.cases:
-        place = case.value_of(view.rows), tuple(case.value_of(name) for name in view.columns)
+        return _extremes(campaign, view, cases)
+    if view.kind == "listing":
+        return _listing(campaign, view, cases)
+    units, sums = units_of(campaign), _local_sums(campaign, view)
+    cells: dict[tuple[Key, Key], Cell] = {}
+    for case in cases:
         cell = cell_of(campaign, case, view.value)
-        cells[place] = (
-            cell if view.share_of is None else _share(campaign, case, cell, view.value, view.share_of)
-        )
-    return _grid(view, unit if view.share_of is None else "share", view.rows, view.columns, cells)
+        if view.share_of is not None:
+            cell = _share(cell, _whole(campaign, case, view.value, view.share_of, sums))
+        cells[_key(campaign, case, [view.rows]), _key(campaign, case, view.columns)] = cell
+    unit = units.get(view.value) if view.share_of is None else "share"
+    lines = [each for line in view.lines for each in _references(campaign, view, line, cases, units)]
+    return replace(_grid(view, unit, [view.rows], view.columns, cells), lines=lines)
+
+
+def _key(campaign: Campaign, case: Case, names: Sequence[str]) -> Key:
+    return tuple(campaign.value_of(case, name) for name in names)
 
 
 def _grid(
     view: View,
     unit: Unit | None,
-    row_name: str,
+    row_names: list[str],
     column_names: list[str],
-    cells: dict[tuple[Parameter | None, Key], Cell],
+    cells: dict[tuple[Key, Key], Cell],
 ) -> Grid:
     return Grid(
         title=view.name,
         value=view.value,
         unit=unit,
-        row_name=row_name,
+        row_names=row_names,
         column_names=column_names,
         rows=list(dict.fromkeys(row for row, _ in cells)),
         columns=list(dict.fromkeys(column for _, column in cells)),
@@ -100,41 +149,115 @@ def _grid(
     )
 
 
-def _extremes(campaign: Campaign, view: View) -> Grid:
+def _extremes(campaign: Campaign, view: View, cases: Sequence[Case]) -> Grid:
     """Rows are values; first the most of every case, then the least, then the mean."""
-    known = names_of_values(campaign)
-    units = [known[value].unit for value in view.values.values() if value in known]
-    cells: dict[tuple[Parameter | None, Key], Cell] = {}
+    cells: dict[tuple[Key, Key], Cell] = {}
+    statistics: tuple[Aggregate, ...] = ("max", "min", "mean")
     for label, value in view.values.items():
-        for statistic, of in (("max", max), ("min", min), ("mean", fmean)):
-            for case in campaign.cases:
-                key = (statistic, *(case.value_of(name) for name in view.columns))
-                found = sound_values(campaign, case, value)
-                one = of(found) if found else None
-                cell = replace(cell_of(campaign, case, value), middle=one, lowest=one, highest=one)
-                cells[label, key] = cell
-    return _grid(view, units[0] if units else None, "value", ["", *view.columns], cells)
+        for statistic in statistics:
+            for case in cases:
+                cell = _aggregated(campaign, case, value, statistic)
+                cells[(label,), (statistic, *_key(campaign, case, view.columns))] = replace(
+                    cell, lowest=cell.middle, highest=cell.middle
+                )
+    return _grid(view, None, ["value"], ["", *view.columns], cells)
 
 
-def _share(campaign: Campaign, case: Case, cell: Cell, value: str, baseline: Baseline) -> Cell:
-    """Of the median of another case, times a parameter of this one."""
-    base = _case_like(campaign.cases, case, baseline)
+def _listing(campaign: Campaign, view: View, cases: Sequence[Case]) -> Grid:
+    """Rows are cases by their parameters, columns are values."""
+    cells: dict[tuple[Key, Key], Cell] = {
+        (_key(campaign, case, view.columns), (label,)): _aggregated(campaign, case, value, view.aggregate)
+        for case in cases
+        for label, value in view.values.items()
+    }
+    return _grid(view, None, view.columns, [""], cells)
+
+
+def _aggregated(campaign: Campaign, case: Case, value: str, aggregate: Aggregate) -> Cell:
+    """Of extremes no range is told: the most is one end of it."""
+    found = sound_values(campaign, case, value)
+    middle = _AGGREGATES[aggregate](found) if found else None
+    cell = replace(cell_of(campaign, case, value), middle=middle)
+    return replace(cell, lowest=middle, highest=middle) if aggregate in ("max", "min") else cell
+
+
+def _references(
+    campaign: Campaign, view: View, line: Line, cases: Sequence[Case], units: Mapping[str, Unit]
+) -> list[Reference]:
+    """One for each combination of values of its columns."""
+    found: dict[Key, dict[Key, list[float]]] = {}
+    for case in cases:
+        points = found.setdefault(_key(campaign, case, line.columns), {})
+        other = _case_like(campaign, case, line.of) if line.of else case
+        values = sound_values(campaign, other, line.value) if other is not None else []
+        points.setdefault(_key(campaign, case, [view.rows]), []).extend(values)
+    return [
+        Reference(
+            title=line.title,
+            unit=units.get(line.value),
+            column_names=line.columns,
+            column=column,
+            points={row: median(values) for row, values in points.items() if values},
+        )
+        for column, points in found.items()
+    ]
+
+
+def _local_sums(campaign: Campaign, view: View) -> dict[str, float]:
+    """By the target's name: what the local disks of its servers do together, where both are known."""
+    if view.share_of is None or not view.share_of.local:
+        return {}
+    best: dict[str, float] = {}
+    for case in campaign.cases:
+        middle = cell_of(campaign, case, view.value).middle
+        if middle is not None:
+            best[case.target] = max(middle, best.get(case.target, middle))
+    return {
+        target.name: best[target.local] * target.servers
+        for target in campaign.targets
+        if target.local in best and target.servers is not None
+    }
+
+
+def _whole(
+    campaign: Campaign, case: Case, value: str, baseline: Baseline, sums: Mapping[str, float]
+) -> float | None:
+    """What the value of a case is a share of; None where there is none to compare it with."""
+    if baseline.local:
+        return sums.get(case.target)
+    base = _case_like(campaign, case, baseline.parameters)
     whole = cell_of(campaign, base, value).middle if base is not None else None
-    times = case.value_of(baseline.times) if baseline.times else 1
-    if not whole or isinstance(times, bool | str) or not times:
+    times = campaign.value_of(case, baseline.times) if baseline.times else 1
+    if whole is None or times is None or isinstance(times, bool | str):
+        return None
+    return whole * times
+
+
+def _share(cell: Cell, whole: float | None) -> Cell:
+    if not whole:
         return Cell(None, None, None, 0, cell.invalid, cell.failed)
     middle, lowest, highest = (
-        None if each is None else each / (whole * times) for each in (cell.middle, cell.lowest, cell.highest)
+        None if each is None else each / whole for each in (cell.middle, cell.lowest, cell.highest)
     )
-    return replace(cell, middle=middle, lowest=lowest, highest=highest)
+    return replace(cell, middle=middle, lowest=lowest, highest=highest, unit="share")
 
 
-def _case_like(cases: Sequence[Case], case: Case, baseline: Baseline) -> Case | None:
-    """As `case`, with the parameters of the baseline; else the first with these on its target."""
-    wanted = {"target": case.target} | baseline.parameters
+def _case_like(campaign: Campaign, case: Case, parameters: Mapping[str, Parameter]) -> Case | None:
+    """As `case`, but with these parameters; else the first with these."""
+    wanted: dict[str, Parameter | None] = {**_place_of(campaign, case, parameters), **parameters}
     exact = {**case.parameters, **wanted}
     for needed in (exact, wanted):
-        for other in cases:
-            if all(other.value_of(name) == value for name, value in needed.items()):
+        for other in campaign.cases:
+            if all(campaign.value_of(other, name) == value for name, value in needed.items()):
                 return other
     return None
+
+
+def _place_of(
+    campaign: Campaign, case: Case, parameters: Mapping[str, Parameter]
+) -> dict[str, Parameter | None]:
+    """On its target, unless another one is named; with another number of servers it is of the same system."""
+    if "target" in parameters or "system" in parameters:
+        return {}
+    name = "system" if "servers" in parameters else "target"
+    return {name: campaign.value_of(case, name)}

@@ -4,6 +4,7 @@ A new one is a class here, with the names and defaults of the options of its `pe
 line in WORKLOADS. Campaigns, their documents and tables know nothing else of it.
 """
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from penstock.bench.metadata import metadata_workload
 from penstock.bench.network import network_workload, run_local, run_network, seconds_of
 from penstock.bench.run import Access, Telling, frames_request, require_possible, stream_workload
 from penstock.bench.second import NONE, with_second
-from penstock.bench.values import PROCESSOR_TIME, round_trip_names
+from penstock.bench.values import NEEDED, NETWORK_READINGS, PROCESSOR_TIME, TRANSFERS, round_trip_names
 from penstock.model.campaigns import Parameter
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
@@ -66,6 +67,10 @@ class WorkloadParameters(BaseModel):
         """What runs of it yield, as `values_of` names it: what tables and plots may show."""
         raise NotImplementedError
 
+    def derived(self) -> list[str]:
+        """What they may show beside that, as `derived_of` names it; some of it a run may lack."""
+        return []
+
     def scaled(self, factor: float) -> Self:
         """Sizes are whole MiB, or whole pages where they are small; counts are whole, and at least one."""
         return self.model_copy(
@@ -94,6 +99,8 @@ def whole(size: int, unit: int) -> int:
 def _scaled(name: str, value: float, factor: float) -> float:
     if not isinstance(value, int):
         return round(value * factor, 6)
+    if name == "segments":  # rounded up as sizes are: what is in each of them stays
+        return max(1, math.ceil(round(value * factor, 6)))
     scaled = round(value * factor)
     unit = 1
     if _is_size(name):
@@ -124,7 +131,9 @@ class FramesParameters(StoredParameters):
     SCALED = ("seconds", "frames")
 
     frame_size: Size | None = Field(None, description="of plain frames")
-    format: Literal["raw", "cbf", "tiff", "hdf5"] = Field("raw", description="files that image readers open")
+    format: Literal["raw", "cbf", "cbf.gz", "tiff", "hdf5"] = Field(
+        "raw", description="files that image readers open"
+    )
     rows: int = Field(2527, ge=1, le=1 << 20, description="of an image")
     columns: int = Field(2463, ge=1, le=1 << 20)
     type: PixelType = Field("int32", description="of its pixels")
@@ -168,6 +177,9 @@ class FramesParameters(StoredParameters):
     def values(self) -> list[str]:
         of_rate = ["lost", "late"] if self.rate else []
         return ["carried", *of_rate, "latency p50", "latency p99", "stall", PROCESSOR_TIME]
+
+    def derived(self) -> list[str]:
+        return [NEEDED] if self.rate else []
 
     def _image(self) -> ImageRequest | None:
         if self.format == "raw":
@@ -217,6 +229,8 @@ class StreamedParameters(StoredParameters):
 
 class StreamParameters(StreamedParameters):
     """A large file a thread, written and then read, as `penstock bench stream` does it."""
+
+    SCALED = ("size", "segments")
 
     segments: int = Field(1, ge=1, description="of a shared file; each has a block of every thread")
     order: Order = "sequential"
@@ -368,8 +382,10 @@ class NetworkParameters(WorkloadParameters):
 
     def values(self) -> list[str]:
         sizes = [self._echo_bytes(size) for size in self.latency.split(",") if size.strip()]
-        ways = ["up", "down", "both: up", "both: down"]
-        return [*ways, *(name for size in sizes for name in round_trip_names(size)), PROCESSOR_TIME]
+        return [*TRANSFERS, *(name for size in sizes for name in round_trip_names(size)), PROCESSOR_TIME]
+
+    def derived(self) -> list[str]:
+        return list(NETWORK_READINGS)
 
     @staticmethod
     def _echo_bytes(text: str) -> int:

@@ -16,20 +16,18 @@ from penstock.bench.campaigns import (
     strange_conditions,
 )
 from penstock.bench.folder import find_left
-from penstock.bench.workloads import LOCAL
 from penstock.cli.bench_running import check_output, may_go_on, telling
 from penstock.cli.campaign_runs import run_into
+from penstock.cli.campaign_targets import targets_of
 from penstock.cli.common import err, out, print_json, reports_errors, warn
 from penstock.files.documents import parse_document, read_bytes
 from penstock.files.growing_document import GrowingDocument
 from penstock.model.campaign_files import BLOCKS_MAX, CampaignFile, read_campaign_file
-from penstock.model.campaigns import Campaign, Target
+from penstock.model.campaigns import Campaign
 from penstock.model.errors import UsageError
-from penstock.model.network import parse_address
 from penstock.programs.locate import campaigns_folder
 from penstock.report.campaigns import campaign_plan_view, shipped_table
 
-_NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(?P<path>.+)", re.DOTALL)
 _SHIPPED = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -42,9 +40,10 @@ def campaign_command(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[NAME=]PATH",
+            metavar="[NAME=]PATH[,servers=N[,local=NAME]]",
             help="A folder on a storage; for a campaign of the network HOST[:PORT], or local. Several are"
-            " measured in each block.",
+            " measured in each block; one NAME with several numbers of servers is a curve. local: the target"
+            " that is the disk of one server.",
         ),
     ] = None,
     output: Annotated[
@@ -86,7 +85,7 @@ def campaign_command(
     if description is None:
         raise UsageError("a campaign is missing", "name a YAML file, or one of `penstock campaign --list`")
     name, file = _read(description)
-    targets = _targets(target or [], of_network=file.workload == "network")
+    targets = targets_of(target or [], of_network=file.workload == "network")
     plan = plan_campaign(name, file, targets, seed, blocks, scale)
     if dry_run:
         _dry_run(plan, output, resume, json)
@@ -163,22 +162,3 @@ def _read(description: str) -> tuple[str, CampaignFile]:
             )
         path = shipped[description]
     return path.stem, read_campaign_file(path)
-
-
-def _targets(texts: list[str], of_network: bool = False) -> list[Target]:
-    """ "ssd=/data" is called ssd, and "/data" is called as it is."""
-    if not texts:
-        what = "the address of the other end, or local" if of_network else "a folder on the storage"
-        raise UsageError("a campaign needs a --target", f"name {what}")
-    targets: dict[str, Target] = {}
-    for text in texts:
-        match = _NAMED.fullmatch(text)
-        name, path = (match["name"], match["path"]) if match else (text, text)
-        if name in targets:
-            raise UsageError(f'two targets are called "{name}"', "give them names: --target NAME=PATH")
-        if not path.isprintable() or not path:
-            raise UsageError(f"--target {text!r} is no folder", "name a folder: --target NAME=PATH")
-        if of_network and path != LOCAL:
-            parse_address(path)
-        targets[name] = Target(name=name, path=path if of_network else str(Path(path).absolute()))
-    return list(targets.values())

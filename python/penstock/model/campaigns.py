@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from penstock.model.runs import Run
 
 Parameter = str | bool | int | float
+SERVERS_MAX = 100_000
+# What a view may name beside the parameters of cases.
+OF_TARGETS = ("target", "system", "servers")
 
 
 class _Part(BaseModel):
@@ -20,6 +23,13 @@ class Target(_Part):
     path: str = Field(
         min_length=1, description="a folder on a storage; of the workload network HOST:PORT, or local"
     )
+    servers: int | None = Field(
+        None, ge=1, le=SERVERS_MAX, description="of the storage, as the user says; null: not said"
+    )
+    system: str = Field(
+        "", description="what it has in common with targets of other numbers of servers; empty: its name"
+    )
+    local: str = Field("", description="name of the target that is the local disk of one of its servers")
 
 
 class Case(_Part):
@@ -30,11 +40,6 @@ class Case(_Part):
     parameters: dict[str, Parameter] = Field(
         default={}, description="what makes it differ from the other cases"
     )
-
-    def value_of(self, parameter: str) -> Parameter | None:
-        """Of what a view names: one of the parameters, or `target`."""
-        return self.target if parameter == "target" else self.parameters.get(parameter)
-
 
 class CaseRun(_Part):
     """A run of a case. Each block has a run of every case, in an order of its own."""
@@ -56,39 +61,107 @@ class CaseFailure(_Part):
 class Baseline(_Part):
     """What values are a share of: the median of the case with these parameters, else like the one shown."""
 
-    parameters: dict[str, Parameter] = Field(min_length=1, description="`target` may be one of them")
-    times: str = Field("", description="a parameter of the case that is shown, whose value multiplies that")
+    parameters: dict[str, Parameter] = Field(
+        default={}, description="`target`, `system` and `servers` may be among them"
+    )
+    times: str = Field(
+        "", description="a parameter of the case that is shown, or `servers`, whose value multiplies that"
+    )
+    local: bool = Field(
+        False,
+        description="instead: the highest median on the local disk of a server of its target, times servers",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if self.local == bool(self.parameters) or (self.local and self.times):
+            raise ValueError("it has `parameters`, with or without `times`, or else `local: true`")
+        return self
+
+
+class Line(_Part):
+    """Beside the curves of a plot, and a column of its table: what was asked, or what can be reached.
+
+    For each row the median of a value, of the row's own cases or of another one. A plot draws lines that have
+    the unit of its value.
+    """
+
+    title: str = Field(min_length=1, max_length=60)
+    value: str = Field(min_length=1, description="of runs, such as `needed`; see below")
+    of: dict[str, Parameter] = Field(
+        default={},
+        description="of the case with these parameters, else like the row's; left out: of the row's own",
+    )
+    columns: list[str] = Field(
+        default=[], description="parameters, or `target`: a line for each of their values; left out: one line"
+    )
+
+
+Aggregate = Literal["median", "max", "min", "mean"]
 
 
 class View(_Part):
     """A table or a plot of a campaign. Rows and columns are parameters, or `target`.
 
     A plot or table has one value, of each case the median of its runs. Extremes have several values, one a
-    row, and of each the most, the least and the mean of the runs.
+    row, and of each the most, the least and the mean of the runs. A listing has a case in each row: its
+    parameters, and then several values beside each other.
+
+    `servers` and `system` are a target's number of servers, and the name that it has in common with targets
+    of other numbers. A view by `servers` leaves out targets for which no number is given.
     """
 
-    kind: Literal["table", "plot", "extremes"]
+    kind: Literal["table", "plot", "extremes", "listing"]
     title: str = ""
-    value: str = Field("", description="of each run, by its name: carried, lost, write …; not of extremes")
-    rows: str = Field(
-        "", description="of the table; of a plot, what its horizontal axis shows; not of extremes"
+    value: str = Field(
+        "", description="of each run, by its name: carried, lost, write …; of tables and plots"
     )
-    columns: list[str] = Field(default=[], description="of the table; of a plot, what its curves are")
-    share_of: Baseline | None = None
+    rows: str = Field("", description="of the table; of a plot, what its horizontal axis shows")
+    columns: list[str] = Field(
+        default=[],
+        description="of the table; of a plot, what its curves are; of a listing, what cases differ in",
+    )
+    share_of: Baseline | None = Field(None, description="of tables and plots")
+    lines: list[Line] = Field(default=[], max_length=10, description="of tables and plots")
     values: dict[str, str] = Field(
-        default={}, max_length=100, description="of extremes: what rows are called, and the value of each"
+        default={},
+        max_length=100,
+        description="what rows of extremes or columns of a listing are called, and the value of each",
+    )
+    aggregate: Aggregate = Field("median", description="of a listing: what a value is of the runs of a case")
+    leave_out: dict[str, Parameter] = Field(
+        default={}, description="cases with these parameters are not shown, and may still be compared with"
     )
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Self:
-        if self.kind == "extremes":
-            if not self.values or self.value or self.rows or self.share_of is not None:
+        if self.kind in ("extremes", "listing"):
+            if not self.values or self.value or self.rows or self.share_of is not None or self.lines:
                 raise ValueError(
-                    "`extremes` have `values` and `columns`, and no `value`, `rows` or `share_of`"
+                    f"`{self.kind}` has `values` and `columns`, and no `value`, `rows`, `share_of` or `lines`"
                 )
         elif self.values or not (self.value and self.rows):
             raise ValueError(f"a {self.kind} has `value` and `rows`, and no `values`")
+        if self.kind == "listing" and not self.columns:
+            raise ValueError("a listing has `columns`: what its cases differ in")
+        if self.kind != "listing" and self.aggregate != "median":
+            raise ValueError("`aggregate` is of a listing, and its `values`")
         return self
+
+    @property
+    def shown_values(self) -> list[str]:
+        """By their names, those of lines too."""
+        return [*(self.values.values() or [self.value]), *(line.value for line in self.lines)]
+
+    @property
+    def named(self) -> list[str]:
+        """The parameters that it needs cases to have, or `target`, `system` or `servers`."""
+        names = [*([self.rows] if self.rows else []), *self.columns, *self.leave_out]
+        if self.share_of is not None:
+            names += [*self.share_of.parameters, *([self.share_of.times] if self.share_of.times else [])]
+        for line in self.lines:
+            names += [*line.columns, *line.of]
+        return names
 
     @property
     def name(self) -> str:
@@ -122,6 +195,21 @@ class Campaign(_Part):
         """The targets that are on a storage."""
         return [] if self.workload == "network" else self.targets
 
+    def value_of(self, case: Case, name: str) -> Parameter | None:
+        """Of what a view names: a parameter of the case, or something of its target."""
+        if name not in OF_TARGETS:
+            return case.parameters.get(name)
+        if name == "target":
+            return case.target
+        target = self.target_of(case)
+        if target is None:
+            return None
+        return target.servers if name == "servers" else target.system or target.name
+
+    def target_of(self, case: Case) -> Target | None:
+        """None where the campaign names no targets."""
+        return next((target for target in self.targets if target.name == case.target), None)
+
     @property
     def complete(self) -> bool:
         return len(self.runs) + len(self.failures) == self.blocks * len(self.cases)
@@ -142,6 +230,9 @@ class Campaign(_Part):
                 raise ValueError(f"a {what} stands twice")
         if any(case.target not in targets for case in self.cases if case.target):
             raise ValueError("a case has a target that is not in the list of targets")
+        for target in self.targets:
+            if target.local and (target.local not in targets or target.servers is None):
+                raise ValueError("a local disk is one of the targets, of one that has a number of servers")
         if len(self.done) != len(self.runs) + len(self.failures):
             raise ValueError("a case stands twice in a block")
         if any(block >= self.blocks or name not in names for block, name in self.done):

@@ -6,18 +6,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from penstock.bench.views import Cell as Figures
-from penstock.bench.views import Grid, Key, grid_of
+from penstock.bench.views import Grid, Key, Reference, grid_of
 from penstock.model.campaigns import Campaign, Parameter, View
-from penstock.report.campaigns import column_title, grid_cell_text, missing_value, parameter_text
+from penstock.report.campaigns import (
+    column_title,
+    grid_cell_text,
+    line_texts,
+    line_title,
+    missing_value,
+    parameter_text,
+    table_titles,
+)
 from penstock.report.page import Block, Cell, Lines, Section, Table
 from penstock.report.printable import printable
 from penstock.report.svg import COLOURS, picture
 
 # What a plot scales its values by, and calls them then.
 SCALES = {"B/s": (1e-6, "MB/s"), "share": (100.0, "%")}
-_CURVES_MAX = 12
+_CURVES_MAX, _LINES_MAX = 12, 8
 _COLOURS = ("first", "second", "good", "warning", "bad", "text")
 _MARKERS = "osD^vP"
+_DASHES = (":", "--", "-.", (0, (1, 4)))
 
 
 def views_section(campaign: Campaign) -> Section | None:
@@ -35,16 +44,27 @@ def views_section(campaign: Campaign) -> Section | None:
 
 
 def _table(grid: Grid, view: View) -> Table:
-    columns = [grid.row_name, *(column_title(grid, column) for column in grid.columns)]
     rows = [
-        [Cell(parameter_text(row)), *(_cell(grid, row, column) for column in grid.columns)]
+        [
+            *(Cell(parameter_text(value)) for value in row),
+            *(_cell(grid, row, column) for column in grid.columns),
+            *(Cell(text) for text in line_texts(grid, row)),
+        ]
         for row in grid.rows
     ]
-    of = "" if view.kind == "extremes" else ": medians, with the lowest and the highest run"
-    return Table(grid.title + of, columns, rows)
+    return Table(grid.title + _of_runs(view), table_titles(grid), rows)
 
 
-def _cell(grid: Grid, row: Parameter | None, column: Key) -> Cell:
+def _of_runs(view: View) -> str:
+    """What cells are of the runs of a case."""
+    if view.kind == "extremes":
+        return ""
+    if view.aggregate in ("max", "min"):
+        return f": the {'highest' if view.aggregate == 'max' else 'lowest'} run of each case"
+    return f": {'medians' if view.aggregate == 'median' else 'means'}, with the lowest and the highest run"
+
+
+def _cell(grid: Grid, row: Key, column: Key) -> Cell:
     found = grid.cells.get((row, column))
     if found is None:
         return Cell("")
@@ -57,17 +77,22 @@ def _plot(grid: Grid) -> Block:
     scale, unit = SCALES.get(grid.unit, (1.0, grid.unit))
     shown = grid.columns[:_CURVES_MAX]
     more = f" The first {len(shown)} of {len(grid.columns)} curves." if len(shown) < len(grid.columns) else ""
+    (row_name,) = grid.row_names
+    lines = [line for line in grid.lines if line.unit == grid.unit and line.points][:_LINES_MAX]
+    beside = f", and the lines {', '.join(line_title(line) for line in lines)}" if lines else ""
     description = (
-        f"{grid.value or grid.title} against {grid.row_name}; the table below has the numbers.{more}"
+        f"{grid.value or grid.title} against {row_name}{beside}; the table below has the numbers.{more}"
     )
-    places, labels = _places(grid.rows)
+    places, labels = _places([row for (row,) in grid.rows])
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         for number, column in enumerate(shown):
             cells = [grid.cells.get((row, column)) for row in grid.rows]
             _curve(axes, number, places, cells, scale, printable(column_title(grid, column), 60))
-        axes.set(xlabel=grid.row_name, ylabel=f"{grid.value}, {unit}")
+        for number, line in enumerate(lines):
+            _line(axes, number, dict(zip(grid.rows, places, strict=True)), line, scale)
+        axes.set(xlabel=row_name, ylabel=f"{grid.value}, {unit}")
         if labels:
             axes.set_xticks(places, labels)
         axes.set_ylim(bottom=0)
@@ -119,4 +144,20 @@ def _curve(
         linewidth=1.2,
         capsize=2,
         label=label,
+    )
+
+
+def _line(axes: Axes, number: int, places: dict[Key, float], line: Reference, scale: float) -> None:
+    """Nothing that was measured at these rows: a thin line in the colour of the text, without bars."""
+    points = sorted((places[row], value * scale) for row, value in line.points.items() if row in places)
+    x, y = zip(*points, strict=True)
+    axes.plot(
+        x,
+        y,
+        color=COLOURS["text"],
+        linestyle=_DASHES[number % len(_DASHES)],
+        linewidth=1,
+        marker="_",
+        zorder=1,
+        label=printable(line_title(line), 60),
     )

@@ -1,6 +1,7 @@
 """Campaigns for people: the plan before, the tables after."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -8,10 +9,19 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.campaigns import GUESSED_BYTES_PER_S, CampaignPlan, Standing, left_of
-from penstock.bench.values import Unit
-from penstock.bench.views import Cell, Grid, Key, cell_of, grid_of, names_of_values
+from penstock.bench.views import (
+    Cell,
+    Grid,
+    Key,
+    Reference,
+    cell_of,
+    grid_of,
+    names_of_values,
+    shown_cases,
+    units_of,
+)
 from penstock.model.campaign_files import CampaignFile
-from penstock.model.campaigns import Campaign, Parameter, View
+from penstock.model.campaigns import Campaign, Parameter, Target, View
 from penstock.model.text import counted, harmless
 from penstock.model.units import human_bytes, human_rate, human_seconds
 from penstock.report.tables import fact_table
@@ -19,6 +29,7 @@ from penstock.report.values import value_text
 
 _CASES_SHOWN = 12
 _REASONS_SHOWN = 4
+_LOCAL = "NAME=PATH,servers=N,local=DISK --target DISK=PATH"
 
 
 def campaign_plan_view(plan: CampaignPlan) -> Table:
@@ -38,7 +49,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     rows |= {
         "workload": campaign.workload
         + "".join(f", {name} {parameter_text(value)}" for name, value in campaign.parameters.items()),
-        "targets": ", ".join(_target_text(target.name, target.path) for target in campaign.targets),
+        "targets": ", ".join(_target_text(target) for target in campaign.targets),
         "cases": f"{len(cases)}: {', '.join(cases[:_CASES_SHOWN])}{more}",
         "blocks": f"{campaign.blocks}, each with every case once, in its own order (seed {campaign.seed})",
         "runs": f"{left} to be made" + (f", {done} are done" if done else ""),
@@ -50,8 +61,13 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     return fact_table(rows)
 
 
-def _target_text(name: str, path: str) -> str:
-    return path if name == path else f"{name} = {path}"
+def _target_text(target: Target) -> str:
+    """ "moosefs = /mnt/x (3 servers, each with a disk like ssd)"."""
+    text = target.path if target.name == target.path else f"{target.name} = {target.path}"
+    if target.servers is None:
+        return text
+    disk = f", each with a disk like {target.local}" if target.local else ""
+    return f"{text} ({counted(target.servers, 'server')}{disk})"
 
 
 def _takes(plan: CampaignPlan) -> str:
@@ -118,45 +134,80 @@ def _cases_table(campaign: Campaign) -> Table:
     if len(campaign.cases) == 1:
         only = campaign.cases[0]
         return fact_table(
-            {name: cell_text(cell_of(campaign, only, name), value.unit) for name, value in values.items()}
+            {name: cell_text(cell_of(campaign, only, name)) for name in values}
         )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("case", overflow="fold")
     for name in values:
         table.add_column(escape(name), justify="right")
     for case in campaign.cases:
-        cells = [cell_text(cell_of(campaign, case, name), value.unit) for name, value in values.items()]
+        cells = [cell_text(cell_of(campaign, case, name)) for name in values]
         table.add_row(escape(case.name), *(escape(cell) for cell in cells))
     return table
 
 
 def missing_value(campaign: Campaign, view: View) -> str:
     """What a view cannot show, where it can show nothing."""
+    if not shown_cases(campaign, view):
+        if "servers" in (view.rows, *view.columns):
+            return "no target has a number of servers: --target NAME=PATH,servers=N"
+        return "it leaves out all cases"
+    if view.share_of is not None and view.share_of.local and not any(each.local for each in campaign.targets):
+        return f"no target names the local disk of its servers: --target {_LOCAL}"
     wanted = list(view.values.values()) or [view.value]
-    if any(value in names_of_values(campaign) for value in wanted):
+    if any(value in units_of(campaign) for value in wanted):
         return ""
     return f"no run has the value {wanted[0]}"
 
 
+def table_titles(grid: Grid) -> list[str]:
+    """Of what rows differ in, of the cells, and of the lines beside them."""
+    return [
+        *grid.row_names,
+        *(column_title(grid, column) for column in grid.columns),
+        *(line_title(line) for line in grid.lines),
+    ]
+
+
 def column_title(grid: Grid, column: Key) -> str:
     """ "transfer 8 MiB, target disk"."""
-    pairs = zip(grid.column_names, column, strict=True)
-    return ", ".join(f"{name} {parameter_text(value)}".strip() for name, value in pairs) or grid.value
+    return _key_text(grid.column_names, column) or grid.value
 
 
-def grid_cell_text(grid: Grid, row: Parameter | None, column: Key) -> str:
+def line_title(line: Reference) -> str:
+    """ "bandwidth", or "bandwidth, target disk"."""
+    return ", ".join(filter(None, (line.title, _key_text(line.column_names, line.column))))
+
+
+def _key_text(names: Sequence[str], key: Key) -> str:
+    pairs = zip(names, key, strict=True)
+    return ", ".join(f"{name} {parameter_text(value)}".strip() for name, value in pairs)
+
+
+def grid_cell_text(grid: Grid, row: Key, column: Key) -> str:
     cell = grid.cells.get((row, column))
-    return "" if cell is None or grid.unit is None else cell_text(cell, grid.unit)
+    return "" if cell is None else cell_text(cell)
+
+
+def line_texts(grid: Grid, row: Key) -> list[str]:
+    """Of each line at that row."""
+    return [
+        value_text(line.points[row], line.unit) if line.unit is not None and row in line.points else ""
+        for line in grid.lines
+    ]
 
 
 def _grid_table(grid: Grid) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(escape(grid.row_name), overflow="fold")
-    for column in grid.columns:
-        table.add_column(escape(column_title(grid, column)), justify="right")
+    for number, title in enumerate(table_titles(grid)):
+        is_name = number < len(grid.row_names)
+        table.add_column(
+            escape(title), justify="left" if is_name else "right", overflow="fold" if is_name else "ellipsis"
+        )
     for row in grid.rows:
-        texts = [grid_cell_text(grid, row, column) for column in grid.columns]
-        table.add_row(escape(parameter_text(row)), *(escape(text) for text in texts))
+        names = (parameter_text(value) for value in row)
+        cells = (grid_cell_text(grid, row, column) for column in grid.columns)
+        table.add_row(*(escape(text) for text in (*names, *cells, *line_texts(grid, row))))
     return table
 
 
@@ -166,16 +217,16 @@ def parameter_text(value: Parameter | None) -> str:
     return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def cell_text(cell: Cell, unit: Unit) -> str:
+def cell_text(cell: Cell) -> str:
     """ "622 MB/s (601 to 640 MB/s)", and what is wrong with runs that are not in it."""
     wrong = [
         f"{count} {what}" for what, count in (("invalid", cell.invalid), ("failed", cell.failed)) if count
     ]
-    if cell.middle is None or cell.lowest is None or cell.highest is None:
+    if cell.middle is None or cell.lowest is None or cell.highest is None or cell.unit is None:
         return ", ".join(wrong) or "-"
-    text = value_text(cell.middle, unit)
+    text = value_text(cell.middle, cell.unit)
     if cell.lowest < cell.highest:
-        text += f" ({value_text(cell.lowest, unit)} to {value_text(cell.highest, unit)})"
+        text += f" ({value_text(cell.lowest, cell.unit)} to {value_text(cell.highest, cell.unit)})"
     return ", ".join([text, *wrong])
 
 

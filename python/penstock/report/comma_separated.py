@@ -2,9 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from penstock.bench.values import values_of
+from penstock.bench.values import Reading, derived_of, values_of
 from penstock.files.documents import Document
 from penstock.model.campaigns import Campaign
 from penstock.model.runs import Run, Verdict
@@ -63,9 +63,11 @@ def _lines(document: Document) -> Iterator[_Line]:
                 place: _Line = ["verdict", document.detector, step.kind, "", step.rate_hz, step.outcome]
                 yield from _run_lines(place, step.run, document.problem is not None)
         case Campaign():
+            shown = {name for view in document.views for name in view.shown_values}
             for each in document.runs:
                 place = ["campaign", document.name, each.case, each.block, _rate_of(each.run), ""]
                 yield from _run_lines(place, each.run, not document.complete)
+                yield from _derived_lines(place, each.run, not document.complete, shown)
             paths = {
                 case.name: target.path
                 for case in document.cases
@@ -83,16 +85,18 @@ def _rate_of(run: Run) -> float:
 
 
 def _run_lines(place: _Line, run: Run, incomplete: bool = False) -> Iterator[_Line]:
+    for name, value in values_of(run).items():
+        yield _line(place, run, incomplete, name, value, value.better)
+
+
+def _derived_lines(place: _Line, run: Run, incomplete: bool, names: Collection[str]) -> Iterator[_Line]:
+    """What tables and plots of the campaign show beside its values."""
+    for name, reading in derived_of(run).items():
+        if name in names:
+            yield _line(place, run, incomplete, name, reading, "")
+
+
+def _line(place: _Line, run: Run, incomplete: bool, name: str, reading: Reading, better: str) -> _Line:
     incomplete = incomplete or run.document.interrupted or run.document.problem is not None
     where = [run.document.started, run.target, run.conditions.host, run.conditions.file_system]
-    for name, value in values_of(run).items():
-        yield [
-            *place,
-            run.validity,
-            incomplete,
-            name,
-            value.value,
-            value.unit,
-            value.better,
-            *where,
-        ]
+    return [*place, run.validity, incomplete, name, reading.value, reading.unit, better, *where]

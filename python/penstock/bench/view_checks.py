@@ -1,0 +1,37 @@
+"""Tables and plots that a campaign could never show are refused before its first run."""
+
+from collections.abc import Sequence
+
+from penstock.bench.profile import KINDS
+from penstock.bench.values import PROCESSOR_TIME
+from penstock.bench.workloads import WorkloadParameters
+from penstock.model.campaign_files import CampaignFile
+from penstock.model.campaigns import OF_TARGETS, Parameter
+from penstock.model.errors import UsageError
+
+
+def require_known(file: CampaignFile, points: Sequence[dict[str, Parameter]]) -> None:
+    """A UsageError where a view names what is no parameter of cases."""
+    known = set(OF_TARGETS).union(*points)
+    for view in file.views:
+        for name in view.named:
+            if name not in known:
+                raise UsageError(
+                    f"the view {view.name} shows `{name}`, in which no cases differ",
+                    f"one of {', '.join(sorted(known))}",
+                )
+
+
+def require_yielded(file: CampaignFile, planned: Sequence[WorkloadParameters]) -> None:
+    """A UsageError where a view shows a value that runs of no case have."""
+    names = [name for parameters in planned for name in (*parameters.values(), *parameters.derived())]
+    there = dict.fromkeys(names)
+    if file.profile and PROCESSOR_TIME in there:
+        there |= dict.fromkeys(f"{PROCESSOR_TIME}: {kind}" for kind in KINDS)
+    for view in file.views:
+        for value in view.shown_values:
+            if value not in there:
+                raise UsageError(
+                    f"the view {view.name} shows the value `{value}`, which no run of {file.workload} has",
+                    f"one of {', '.join(there)}",
+                )
