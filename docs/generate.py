@@ -336,7 +336,7 @@ round trips of the sizes in `latency`. Others are refused before the first run.
 DERIVED_TEXT = """\
 Views may also show what was asked of a run, and what follows from its values; `penstock compare` leaves it
 out. `needed` are the bytes a second of the frames that become due. `both: total` are both ways together.
-`link` and shares of it are there where its speed is known; both ways together are a share of twice that speed.
+`link` and shares of it are there where its speed is known; both ways together are a share of twice that.
 """
 
 WITH_ALL_VALUES: dict[str, dict[str, Parameter]] = {

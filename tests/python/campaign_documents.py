@@ -48,7 +48,7 @@ def made_up_campaign(blocks: int = 2, cases: int = 2, done: int | None = None) -
 def with_targets(targets: list[Target], rates: dict[str, float], views: list[View]) -> Campaign:
     """One block of the cases threads=1 and 2 on each target, whose runs carry its rate times the threads."""
     cases = [
-        Case(name=f"threads={threads} target={target.name}", target=target.name, parameters={"threads": threads})
+        Case(name=f"{threads} on {target.name}", target=target.name, parameters={"threads": threads})
         for target in targets
         for threads in (1, 2)
     ]

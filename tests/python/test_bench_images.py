@@ -55,7 +55,7 @@ def content(size: int, frame: int) -> bytes:
 
 
 def unpacked(packed: bytes) -> bytes:
-    """Differences of two pixels a byte: a half of it is a code with its first bit lowest, 0 to 7 and -7 to -1."""
+    """Differences of two pixels a byte: a half is a code with its first bit lowest, 0 to 7 and -7 to -1."""
     codes = (code for byte in packed for code in (byte & 15, byte >> 4))
     # 0xF is none, and becomes the code that begins like it.
     turned = (int(f"{14 if code == 15 else code:04b}"[::-1], 2) for code in codes)
@@ -78,7 +78,14 @@ def expected(image: ImageRequest, frame: int) -> Any:
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize(
     ("image_format", "kind"),
-    [("cbf", "int32"), ("cbf.gz", "int32"), ("tiff", "int32"), ("tiff", "uint16"), ("hdf5", "int32"), ("hdf5", "uint8")],
+    [
+        ("cbf", "int32"),
+        ("cbf.gz", "int32"),
+        ("tiff", "int32"),
+        ("tiff", "uint16"),
+        ("hdf5", "int32"),
+        ("hdf5", "uint8"),
+    ],
 )
 def test_readers_find_the_pixels(image_format: Any, kind: PixelType, direct: bool, tmp_path: Path) -> None:
     image = ImageRequest(format=image_format, rows=ROWS, columns=COLUMNS, type=kind)

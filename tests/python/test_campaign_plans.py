@@ -358,7 +358,7 @@ def test_extremes_are_the_most_the_least_and_the_mean_of_sound_runs() -> None:
         {"kind": "table", "rows": "target"},
         {"kind": "plot", "value": "write", "rows": "target", "values": {"a": "b"}},
         {"kind": "listing", "values": {"a": "b"}, "columns": ["target"], "rows": "target"},
-        {"kind": "listing", "values": {"a": "b"}, "columns": ["target"], "lines": [{"title": "x", "value": "y"}]},
+        {"kind": "extremes", "values": {"a": "b"}, "lines": [{"title": "x", "value": "y"}]},
         {"kind": "table", "value": "write", "rows": "target", "aggregate": "max"},
     ],
 )

@@ -72,7 +72,8 @@ vary: {threads: [1, 2]}
 blocks: 1
 views:
   - {kind: plot, title: By servers, value: write, rows: servers, columns: [threads, system]}
-  - {kind: plot, title: Of the disks, value: write, rows: servers, columns: [threads], share_of: {local: true}}
+  - {kind: plot, title: Of the disks, value: write, rows: servers, columns: [threads],
+     share_of: {local: true}}
 """
 
 

@@ -1,8 +1,8 @@
 """Gzip files in which two pixels take a byte, whatever that byte is (RFC 1951 and 1952).
 
-Deflate lets a file say which bits stand for which byte. Here the differences of pixels from -7 to 7 have codes of
-four bits each, so that any half of a byte but 0xF is one: the load generator can give each frame random pixels of
-its own, and has to change nothing else but the checksum.
+Deflate lets a file say which bits stand for which byte. Here the differences of pixels from -7 to 7 have
+codes of four bits each, so that any half of a byte but 0xF is one: the load generator can give each frame
+random pixels of its own, and has to change nothing else but the checksum.
 """
 
 import struct

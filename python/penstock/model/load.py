@@ -57,7 +57,7 @@ class FrameImage(Plan):
     )
     packed: bool = Field(
         False,
-        description="two differences in each byte, as codes of gzip: any but 0xF; the file ends with its CRC-32",
+        description="two differences in each byte, as codes of gzip: any but 0xF; a CRC-32 ends the file",
     )
     bytes_after: int = Field(
         0, ge=0, le=1 << 20, description="with `packed`: that follow the pixels in the unpacked file"
