@@ -40,7 +40,7 @@ PLOT = View.model_validate(
 
 
 def campaign_with(view: View, cases: int = 4) -> Campaign:
-    """Of 100 MB/s times the threads and a tenth more in each of two blocks; each run was asked for 10 MB/s."""
+    """Of 100 MB/s times the threads a tenth more in the second block; each was asked for 10 MB/s."""
     return made_up_campaign(blocks=2, cases=cases).model_copy(update={"views": [view]})
 
 

@@ -33,6 +33,7 @@ _TICK_S, _COUNTERS = 0.01, 5
 NEEDED, LINK, TOTAL = "needed", "link", "both: total"
 TRANSFERS = ("up", "down", "both: up", "both: down")
 
+
 def share_of_link_name(transfer: str) -> str:
     return f"{transfer} share of link"
 

@@ -100,7 +100,7 @@ def _scaled(name: str, value: float, factor: float) -> float:
     if not isinstance(value, int):
         return round(value * factor, 6)
     if name == "segments":  # rounded up as sizes are: what is in each of them stays
-        return max(1, math.ceil(round(value * factor, 6)))
+        return max(1, math.ceil(round(value * factor, 6))) if value > 1 else value
     scaled = round(value * factor)
     unit = 1
     if _is_size(name):

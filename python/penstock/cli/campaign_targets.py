@@ -17,7 +17,7 @@ _FORM = "--target NAME=PATH,servers=N,local=NAME"
 
 
 def targets_of(texts: Sequence[str], of_network: bool = False) -> list[Target]:
-    """"ssd=/data" is called ssd, and "/data" is called as it is; "fs=/data,servers=3" has three servers.
+    """ "ssd=/data" is called ssd, and "/data" is called as it is; "fs=/data,servers=3" has three servers.
 
     Where one name stands several times with other numbers of servers, these are a system, and targets are
     called "fs-3". A UsageError names the text that is wrong.

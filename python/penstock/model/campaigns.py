@@ -41,6 +41,7 @@ class Case(_Part):
         default={}, description="what makes it differ from the other cases"
     )
 
+
 class CaseRun(_Part):
     """A run of a case. Each block has a run of every case, in an order of its own."""
 

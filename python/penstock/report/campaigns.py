@@ -133,9 +133,7 @@ def _cases_table(campaign: Campaign) -> Table:
     values = names_of_values(campaign)
     if len(campaign.cases) == 1:
         only = campaign.cases[0]
-        return fact_table(
-            {name: cell_text(cell_of(campaign, only, name)) for name in values}
-        )
+        return fact_table({name: cell_text(cell_of(campaign, only, name)) for name in values})
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("case", overflow="fold")
     for name in values:
