@@ -54,7 +54,7 @@ def test_folders_with_odd_names_are_folders() -> None:
         (["a=/x,servers=2,local=b"], 'the local disk "b" of a is no other target'),
         (["a=/x,servers=2,local=a"], 'the local disk "a" of a is no other target'),
         (["a=/x,local=b", "b=/y"], "no number of servers"),
-        (["a=,servers=2"], "is no folder"),
+        ([",servers=2"], "is no folder"),
     ],
 )
 def test_texts_that_are_no_targets_are_named(texts: list[str], words: str) -> None:
