@@ -48,13 +48,8 @@ Result<ImagePlan> ImagePlan::read(Fields& fields, std::uint64_t frame_bytes) {
 }
 
 Json ImagePlan::to_json() const {
-  return {{"template", path},
-          {"suffix", suffix},
-          {"pixels_at", pixels_at},
-          {"pixels_bytes", pixels_bytes},
-          {"differences", differences},
-          {"packed", packed},
-          {"bytes_after", bytes_after}};
+  return {{"template", path},           {"suffix", suffix}, {"pixels_at", pixels_at},    {"pixels_bytes", pixels_bytes},
+          {"differences", differences}, {"packed", packed}, {"bytes_after", bytes_after}};
 }
 
 Result<Image> Image::open(const ImagePlan& plan, std::uint64_t frame_bytes) {
