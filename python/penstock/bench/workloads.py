@@ -202,7 +202,7 @@ class FramesParameters(StoredParameters):
 class StreamedParameters(StoredParameters):
     """What streams have in common, whatever they go through."""
 
-    SCALED = ("size",)
+    SCALED: ClassVar[tuple[str, ...]] = ("size",)
 
     size: Size = 4 << 30
     transfer: Size = 8 << 20
