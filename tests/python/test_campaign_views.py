@@ -185,6 +185,8 @@ def test_servers_are_an_axis_and_shares_are_of_the_sum_of_local_disks() -> None:
     assert shares.unit == "share"
     assert shares.cells[(1,), (1, "fs")].middle == pytest.approx(90 / 200)
     assert shares.cells[(3,), (2, "fs")].middle == pytest.approx(480 / 600)
+    turned = grid_of(campaign.model_copy(update={"cases": campaign.cases[::-1]}), OF_LOCAL)
+    assert turned.cells == shares.cells, "it is the highest, whichever case comes last"
     assert "servers" in drawn(campaign).svg
 
 
