@@ -199,9 +199,8 @@ def _grid_table(grid: Grid) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, title in enumerate(table_titles(grid)):
         is_name = number < len(grid.row_names)
-        table.add_column(
-            escape(title), justify="left" if is_name else "right", overflow="fold" if is_name else "ellipsis"
-        )
+        # A figure that is cut would be another figure.
+        table.add_column(escape(title), justify="left" if is_name else "right", overflow="fold")
     for row in grid.rows:
         names = (parameter_text(value) for value in row)
         cells = (grid_cell_text(grid, row, column) for column in grid.columns)
