@@ -11,6 +11,9 @@ std::mutex& library_mutex() {
 }
 
 void set_up() {
+  // Every file is closed before the program ends. One that HDF5 could not close it tries to close once more at exit,
+  // and crashes over what it had freed of it.
+  H5dont_atexit();
   H5open();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5PLset_loading_state(0);
