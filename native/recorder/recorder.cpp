@@ -158,6 +158,10 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     return why;
   }
   auto file = find_when_open(unique_id);
+  if (!file && !acks && is_closing(unique_id)) {
+    await_close(unique_id);
+    file = find_when_open(unique_id);
+  }
   if (!file) {
     auto made = team_.leads() ? open(series, acks != nullptr) : join(series, acks != nullptr);
     if (made.ok()) {

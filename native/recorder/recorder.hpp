@@ -161,7 +161,9 @@ class Recorder final : public FrameSink {
   void end_silent_series(std::int64_t now_ns);
   bool has_one_source() const;
   bool is_all_pulled() const { return config_.sources.size() == pulled_; }
-  Result<void> wait_until_closed(const std::string& unique_id, std::uint64_t generation);
+  Result<void> wait_until_ended(const std::string& unique_id, std::uint64_t generation);
+  bool is_closing(const std::string& unique_id) const;
+  void await_close(const std::string& unique_id);
   void note_early(const std::string& unique_id, FrameNumber number);
   void enter_early(const std::string& unique_id, SeriesFile& file);
   Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element,

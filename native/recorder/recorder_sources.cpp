@@ -136,36 +136,45 @@ Result<void> Recorder::begin_anew(Series series, const SeriesEnd& before) {
   const bool alone = team_.ranks() == 1;
   if (alone || before.by_start) (void)end(before);  // it may be closed already
   if (alone) {
-    if (auto closed = wait_until_closed(unique_id, before.generation); !closed.ok()) {
-      if (closed.error().code() != Errc::cancelled) note_refusal(unique_id, closed.error());
-      return closed;
+    if (auto ended = wait_until_ended(unique_id, before.generation); !ended.ok()) {
+      if (ended.error().code() != Errc::cancelled) note_refusal(unique_id, ended.error());
+      return ended;
     }
     series.anew = true;
   }
   return begin(std::move(series), nullptr);
 }
 
-/// Other senders may have frames of it for a while yet. One that is being closed takes as long as the storage does.
-Result<void> Recorder::wait_until_closed(const std::string& unique_id, std::uint64_t generation) {
+/// Other senders may have frames of it for a while yet.
+Result<void> Recorder::wait_until_ended(const std::string& unique_id, std::uint64_t generation) {
   const std::chrono::duration<double> patience(config_.idle_timeout_s + config_.end_timeout_s);
   std::unique_lock lock(mutex_);
   const auto is_open = [&] {
     const auto found = open_.find(unique_id);
     return found != open_.end() && found->second.file->series().generation == generation;
   };
-  const auto given_up = [&] { return stopping_ || !waits_; };
   if (is_open())
     spdlog::warn("{}: another series of the same name begins, which waits until this one is closed",
                  open_.at(unique_id).file->path());
-  changed_.wait_for(lock, patience, [&] { return given_up() || !is_open(); });
-  changed_.wait_for(lock, closing_patience,
-                    [&] { return given_up() || is_open() || !closing_names_.contains(unique_id); });
-  if (given_up()) return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
-  if (!is_open() && !closing_names_.contains(unique_id)) return {};
+  changed_.wait_for(lock, patience, [&] { return stopping_ || !waits_ || !is_open(); });
+  if (!is_open()) return {};
+  if (stopping_ || !waits_) return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
   return make_error(Errc::refused,
                     "series \"{}\" is open, frames of it still come from elsewhere, and another one of the same name "
                     "begins: it has waited for {:.0f} s",
                     unique_id, patience.count());
+}
+
+bool Recorder::is_closing(const std::string& unique_id) const {
+  std::lock_guard lock(mutex_);
+  return team_.ranks() == 1 && closing_names_.contains(unique_id);
+}
+
+/// Whoever hears no answer cannot begin a series again later. To close a file takes as long as the storage does.
+void Recorder::await_close(const std::string& unique_id) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, closing_patience,
+                    [&] { return stopping_ || !waits_ || !closing_names_.contains(unique_id); });
 }
 
 std::uint64_t Recorder::generation(const std::string& series_unique_id) const {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "../support/fault_env.hpp"
 #include "recorder_fixture.hpp"
 
 namespace penstock::recorder {
@@ -61,7 +62,7 @@ class Sources : public RecorderFixture {
     return end;
   }
   /// What a source that begins another series says of the one before.
-  static SeriesEnd anew(const std::string& source, std::uint64_t generation, bool by_start) {
+  static SeriesEnd last_word(const std::string& source, std::uint64_t generation, bool by_start) {
     auto before = end(source);
     before.by_start = by_start;
     before.anew = true;
@@ -163,12 +164,12 @@ TEST_F(Sources, AnotherSeriesOfTheSameNameGetsAFileAtOnce) {
   const auto began = std::chrono::steady_clock::now();
   ASSERT_TRUE(recorder->begin(series("tcp://a:1", 3), nullptr).ok());
   ASSERT_TRUE(recorder->put(frame(0)).ok());
-  ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 3), anew("tcp://a:1", 1, true)).ok());
+  ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 3), last_word("tcp://a:1", 1, true)).ok());
   EXPECT_EQ(recorder->generation("s1"), 2u);
   for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(recorder->put(frame(number)).ok());
   ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
   // The same again, behind the end of a series that is whole.
-  ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 3), anew("tcp://a:1", 2, false)).ok());
+  ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 3), last_word("tcp://a:1", 2, false)).ok());
   for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(recorder->put(frame(number)).ok());
   ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
   EXPECT_TRUE(recorder->wait_for_limit(5s));
@@ -187,13 +188,13 @@ TEST_F(Sources, WhenAllPushersStartAnewNoFrameGoesAstray) {
   for (const auto* source : {"tcp://a:1", "tcp://b:1"}) ASSERT_TRUE(recorder->begin(series(source, 4), nullptr).ok());
   ASSERT_TRUE(recorder->put(frame(0)).ok());
   std::thread first([&] {
-    EXPECT_TRUE(recorder->begin_anew(series("tcp://a:1", 4), anew("tcp://a:1", 1, true)).ok());
+    EXPECT_TRUE(recorder->begin_anew(series("tcp://a:1", 4), last_word("tcp://a:1", 1, true)).ok());
     for (const std::uint64_t number : {0, 2}) EXPECT_TRUE(recorder->put(frame(number, "s1", 2)).ok());
   });
   std::this_thread::sleep_for(500ms);
   EXPECT_EQ(recorder->generation("s1"), 1u) << "the other one has more of it";
   ASSERT_TRUE(recorder->put(frame(1, "s1", 1)).ok());
-  ASSERT_TRUE(recorder->begin_anew(series("tcp://b:1", 4), anew("tcp://b:1", 1, true)).ok());
+  ASSERT_TRUE(recorder->begin_anew(series("tcp://b:1", 4), last_word("tcp://b:1", 1, true)).ok());
   first.join();
   EXPECT_EQ(recorder->generation("s1"), 2u);
   const auto late = recorder->put(frame(3, "s1", 1));
@@ -226,7 +227,7 @@ TEST_F(Sources, ASeriesWhoseNameIsTakenForTooLongIsRefused) {
       std::this_thread::sleep_for(50ms);
     }
   });
-  const auto refused = recorder->begin_anew(series("tcp://a:1"), anew("tcp://a:1", 1, true));
+  const auto refused = recorder->begin_anew(series("tcp://a:1"), last_word("tcp://a:1", 1, true));
   goes_on = false;
   other.join();
   ASSERT_FALSE(refused.ok());
@@ -245,12 +246,41 @@ TEST_F(Sources, NobodyWaitsForANameWhenTheRecorderStops) {
     recorder->stop_waiting();
   });
   const auto began = std::chrono::steady_clock::now();
-  const auto begun = recorder->begin_anew(series("tcp://a:1"), anew("tcp://a:1", 1, true));
+  const auto begun = recorder->begin_anew(series("tcp://a:1"), last_word("tcp://a:1", 1, true));
   EXPECT_EQ(begun.error().code(), Errc::cancelled);
   EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
   EXPECT_EQ(recorder->refused_series(), 0u);
   stops.join();
   recorder->stop();
+}
+
+TEST_F(Sources, AStartThatHearsNoAnswerWaitsForAFileThatIsBeingClosed) {
+  config_.series_limit = 2;
+  penstock::testing::FaultEnv slow;
+  std::atomic<bool> is_slow{false}, closing{false};
+  slow.faults->on_call = [&](penstock::testing::Call call) -> Result<void> {
+    if (!is_slow || call != penstock::testing::Call::truncate) return {};
+    closing = true;
+    std::this_thread::sleep_for(500ms);
+    return {};
+  };
+  Recorder recorder(slow, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series("tcp://a:1", 1), nullptr).ok());
+  ASSERT_TRUE(recorder.put(frame(0)).ok());
+  is_slow = true;
+  ASSERT_TRUE(recorder.end(end("tcp://a:1")).ok());
+  for (int i = 0; i < 500 && !closing; ++i) std::this_thread::sleep_for(10ms);
+  is_slow = false;
+  auto other = series("tcp://b:1", 1);
+  other.arm_date = "2026-11-20T10:00:00Z";
+  const auto begun = recorder.begin(std::move(other), nullptr);
+  ASSERT_TRUE(begun.ok()) << begun.error().message();
+  ASSERT_TRUE(recorder.put(frame(0)).ok());
+  ASSERT_TRUE(recorder.end(end("tcp://b:1")).ok());
+  EXPECT_TRUE(recorder.wait_for_limit(5s));
+  recorder.stop();
+  EXPECT_EQ(pixels("s1-2.h5")[0], 1u);
 }
 
 TEST_F(Sources, StartsThatFindNoPlaceAreCountedUntilTheyFindOne) {
