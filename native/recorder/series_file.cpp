@@ -176,7 +176,7 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
     node.chunk_bytes_max = chunk_bytes_max_;
   }
   lay_out_members(layout, config_.files, path_, team_.ranks(), series_, config_.layout.has_value());
-  if (layout.members) layout.members->overwrite = config_.store.overwrite && !series_.resumed;
+  if (layout.members) layout.members->overwrite = may_overwrite();
   return layout;
 }
 
@@ -225,7 +225,7 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   drop_store();
   use(encoding, columns);
   auto options = store_options();
-  options.overwrite = (options.overwrite && !series_.resumed) || replace;
+  options.overwrite = may_overwrite() || replace;
   PEN_ASSIGN(const auto number, team_.new_file());
   std::tie(file_, file_base_) = number;
   const auto placed = placement();

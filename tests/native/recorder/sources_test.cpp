@@ -182,6 +182,21 @@ TEST_F(Sources, AnotherSeriesOfTheSameNameGetsAFileAtOnce) {
   for (const auto* file : {"s1-2.h5", "s1-3.h5"}) EXPECT_EQ(pixels(file)[64], 3u);
 }
 
+TEST_F(Sources, OverwritingDoesNotTakeTheFileOfTheOneBefore) {
+  config_.sources.pop_back();
+  config_.series_limit = 2;
+  config_.store.overwrite = true;
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 1), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 1), last_word("tcp://a:1", 1, true)).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  recorder->stop();
+  for (const auto* file : {"s1.h5", "s1-2.h5"}) EXPECT_EQ(pixels(file)[0], 1u);
+}
+
 TEST_F(Sources, WhenAllPushersStartAnewNoFrameGoesAstray) {
   config_.series_limit = 2;
   auto recorder = start();
