@@ -187,7 +187,7 @@ def test_an_element_that_comes_back_sends_again(
 def test_elements_of_a_recorder_that_was_killed_are_recovered(
     record: Callable[..., Any], run: Run, tmp_path: Path
 ) -> None:
-    """What was acknowledged is there; a frame of which one element is there is missing, and that part is not lost."""
+    """What was acknowledged is there; where one element of a frame is there, it is not lost."""
     grid = (1, 2)
     frames = whole_frames(40, grid)
     recorder = record(tmp_path, "--durability", "segment")

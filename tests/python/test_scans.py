@@ -141,7 +141,7 @@ def test_a_table_in_the_configuration_and_two_ranks(run: Run, tmp_path: Path) ->
 def test_a_scan_that_cannot_be_costs_no_frame(
     record: Record, run: Run, tmp_path: Path, scan: dict[str, Any], says: str
 ) -> None:
-    """Where the configuration brings it, the recorder does not start; where a start message does, it is left out."""
+    """Of the configuration, the recorder does not start; of a start message, it is left out."""
     config = tmp_path / "scan.yaml"
     config.write_text(yaml.safe_dump({"scan": {"axes": [Y, X], **scan}}), encoding="utf-8")
     refused = run("record", str(config), "--folder", str(tmp_path), "--dry-run")
@@ -167,7 +167,10 @@ def test_a_scan_that_cannot_be_costs_no_frame(
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ("files: {layout: split, frames: 2}", 'files.layout is not "one" and frames belong to the points of a scan'),
+        (
+            "files: {layout: split, frames: 2}",
+            'files.layout is not "one" and frames belong to the points of a scan',
+        ),
         ("resume: true", "resume is true and frames belong to the points of a scan"),
         ("", "user_data.penstock.scan is 5; an object is expected"),
     ],

@@ -142,7 +142,7 @@ def with_metadata(number: int, frames: Frames) -> dict[str, object]:
 
 @pytest.mark.usefixtures("without_privilege")
 def test_a_disk_that_metadata_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What frames bring along cannot be written: the recorder lives, tells it, and loses no frame that it had stored."""
+    """What frames bring along cannot be written: the recorder lives and tells it, and keeps what it had."""
     at = tmp_path / "at"
     at.mkdir()
     frames = Frames(5, (32, 40))
