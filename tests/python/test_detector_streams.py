@@ -423,7 +423,7 @@ def counts(ended: RecorderSeriesEnd) -> tuple[int, ...]:
 
 
 def test_a_second_series_of_one_name_has_its_own_file(record: Record, tmp_path: Path) -> None:
-    """Behind the end of one that lacks a frame, and of one that is whole; nobody waits for what cannot come."""
+    """Behind the end of one that lacks a frame, and of a whole one; nobody waits for what never comes."""
     (endpoint,) = endpoints(1)
     recorder = pull(record, tmp_path, endpoint, series=3, settings="end_timeout_s: 60\n")
     orders = [(0, 1, 3), (2, 3, 0, 1), (0, 1, 2, 3)]
