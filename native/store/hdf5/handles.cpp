@@ -11,8 +11,8 @@ std::mutex& library_mutex() {
 }
 
 void set_up() {
-  // Every file is closed before the program ends. One that HDF5 could not close it tries to close once more at exit,
-  // and crashes over what it had freed of it.
+  // Every file is closed before the program ends. One that could not be HDF5 would try to close once more at exit, when
+  // what its driver needs is gone.
   H5dont_atexit();
   H5open();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
