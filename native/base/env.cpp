@@ -173,6 +173,12 @@ class PosixFile final : public File {
            mine.st_ino == named.st_ino;
   }
 
+  Result<FileIdentity> identity() const override {
+    struct stat info;
+    if (::fstat(fd_, &info) != 0) return errno_error(errno, fmt::format("stat {}", path_));
+    return FileIdentity{info.st_dev, info.st_ino};
+  }
+
  private:
   static std::size_t size_of(std::span<const iovec> pieces) {
     std::size_t all = 0;
@@ -270,6 +276,17 @@ class PosixEnv final : public Env {
 Env& posix_env() {
   static PosixEnv env;
   return env;
+}
+
+Result<std::shared_ptr<File>> open_direct(Env& env, const File& file, const std::string& path) {
+  PEN_ASSIGN(auto direct, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
+  PEN_ASSIGN(const auto first, file.identity());
+  PEN_ASSIGN(const auto second, direct->identity());
+  if (first == second) return direct;
+  return make_error(Errc::mismatch,
+                    "{} leads to another file than a moment ago: it was removed or replaced, and nothing is written to "
+                    "what is there now",
+                    path);
 }
 
 }  // namespace penstock

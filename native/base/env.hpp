@@ -28,6 +28,13 @@ struct OpenOptions {
   int folder = -1;
 };
 
+/// Which file it is, on this machine, whatever its names are.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t number = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
 /// An open file. All calls are safe from several threads at once.
 class File {
  public:
@@ -80,6 +87,7 @@ class File {
   /// Whether the name that it was opened by still leads to this file: it was neither removed nor
   /// replaced.
   virtual bool still_named() const = 0;
+  virtual Result<FileIdentity> identity() const { return FileIdentity{}; }
   /// Closes it now, and tells what the file system finds only then: some keep written bytes back until a file is
   /// closed, NFS among them. No other call follows. Without it the file is closed when it is destroyed, and such an
   /// error is lost.
@@ -102,6 +110,10 @@ class Env {
 
 /// The real one; lives as long as the program.
 Env& posix_env();
+
+/// Opens `file`, which was opened by `path`, once more, past the page cache where the file system can. `mismatch` where
+/// the path leads to another file by now.
+Result<std::shared_ptr<File>> open_direct(Env& env, const File& file, const std::string& path);
 
 inline Result<void> write_at(File& file, Bytes data, std::uint64_t offset) {
   const iovec piece{const_cast<std::byte*>(data.data()), data.size()};

@@ -39,6 +39,7 @@ using MetaValue = std::variant<std::int64_t, std::uint64_t, double, std::string,
 
 struct Frame {
   std::string series_unique_id;
+  std::uint64_t generation = 0;  ///< as in Series; 0: of whichever series of that name is open
   FrameNumber number{};
   std::uint32_t channel = 0;             ///< index into Series::channels
   std::optional<std::uint32_t> element;  ///< of the detector, where each has a stream of its own

@@ -56,6 +56,8 @@ struct Series {
   /// Whom it came from, where that sends one series after the other and hears nothing of what becomes of them; empty:
   /// not told. Several may deal the frames of one series.
   std::string source = {};
+  bool anew = false;                ///< its source has begun another series of this name before
+  std::uint64_t generation = 0;     ///< of those of its name, which one: the sink counts; 0: not told
   std::uint64_t window_frames = 0;  ///< its sender keeps so many that are not acknowledged; 0: not told, or none
 
   std::optional<double> beam_center_x;  ///< pixels
@@ -99,6 +101,8 @@ struct SeriesEnd {
   std::optional<std::uint32_t> element = {};  ///< which one's stream ends, where they have several
   std::string source = {};                    ///< as in Series
   bool by_start = false;                      ///< not said: its source has begun another series
+  bool anew = false;                          ///< that other one has the same name
+  std::uint64_t generation = 0;               ///< as in Series; 0: whichever of its name is open
 };
 
 }  // namespace penstock

@@ -1,6 +1,8 @@
 /// Where a source delivers what it received.
 #pragma once
 
+#include <utility>
+
 #include "base/result.hpp"
 #include "frame/frame.hpp"
 #include "frame/pool.hpp"
@@ -34,6 +36,15 @@ class FrameSink {
 
   /// Opens a series. `acks` may be null; otherwise it is held until the series is closed.
   virtual Result<void> begin(Series series, std::shared_ptr<AckListener> acks) = 0;
+  /// A source that has begun a series of this name begins another one: nothing of the one before, which `before` names,
+  /// comes from it any more. Waits, within bounds, until that one is closed.
+  virtual Result<void> begin_anew(Series series, const SeriesEnd& before) {
+    (void)end(before);
+    return begin(std::move(series), nullptr);
+  }
+  /// Which of the series of this name is open, to be told with its frames and its end: what is of another one does not
+  /// go into this one. 0: none is, or they are not told apart.
+  virtual std::uint64_t generation(const std::string& /*series_unique_id*/) const { return 0; }
   /// Takes the frame; waits while the recorder is full where its policy is to hold sources back.
   virtual Result<void> put(Frame frame) = 0;
   virtual Result<void> end(const SeriesEnd& end) = 0;

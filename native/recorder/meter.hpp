@@ -37,6 +37,7 @@ struct Snapshot {
   std::uint64_t open_series = 0;
   std::uint64_t complete_series = 0;  ///< since the start; of the lead
   std::uint64_t failed_series = 0;
+  std::uint64_t refused_series = 0;
   std::uint64_t rejected = 0;
   std::uint64_t queued_frames = 0;  ///< waiting for a thread that compresses
   std::uint64_t pool_bytes = 0;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "recorder/scan.hpp"
 #include "stream/cbor.hpp"
 
 namespace penstock::recorder {
@@ -106,6 +109,17 @@ void check_goniometer(Series& series, Aside& aside) {
 }
 
 }  // namespace
+
+bool set_scan_aside(Series& series, const Error& why) {
+  const auto scan = ScanConfig::told_in(series.user_data_json);
+  if (!scan) return false;
+  const auto cbor = nlohmann::json::to_cbor(*scan);
+  const auto item = std::as_bytes(std::span(cbor));
+  series.unknown["scan_as_told"].assign(item.begin(), item.end());
+  series.remarks.push_back(make_error(
+      why.code(), "{}: it is only kept, as scan_as_told, and the frames are recorded in their order", why.message()));
+  return true;
+}
 
 std::vector<Error> set_aside_impossible(Series& series) {
   Aside aside(series);

@@ -13,4 +13,9 @@ namespace penstock::recorder {
 /// and the value. The series is good without them: its frames would not come again.
 std::vector<Error> set_aside_impossible(Series& series);
 
+/// Of a series whose own scan, as its start message tells it, is impossible for the reason `why`: keeps that scan as
+/// scan_as_told in Series::unknown, with a remark in Series::remarks. False, and nothing done, where the start message
+/// has none.
+bool set_scan_aside(Series& series, const Error& why);
+
 }  // namespace penstock::recorder

@@ -110,7 +110,9 @@ bool Recorder::wait_for_limit(std::chrono::milliseconds wait) {
 
 void Recorder::stop_waiting() {
   std::lock_guard lock(mutex_);
+  waits_ = false;
   for (const auto& [id, open] : open_) open.file->stop_waiting();
+  changed_.notify_all();
 }
 
 std::uint64_t Recorder::refused_series() const {
@@ -124,6 +126,7 @@ Snapshot Recorder::snapshot() const {
   now.open_series = totals_.open_series();
   now.complete_series = complete_series_;
   now.failed_series = failed_series_ + unmade_series_;
+  now.refused_series = refusals_;
   now.rejected = rejected_;
   now.queued_frames = queue_.size();
   now.pool_bytes = pool_.budget_bytes();
@@ -155,6 +158,10 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     return why;
   }
   auto file = find_when_open(unique_id);
+  if (!file && !acks && is_closing(unique_id)) {
+    await_close(unique_id);
+    file = find_when_open(unique_id);
+  }
   if (!file) {
     auto made = team_.leads() ? open(series, acks != nullptr) : join(series, acks != nullptr);
     if (made.ok()) {
@@ -198,13 +205,16 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   auto path = *named;
   const auto id = series.id;
   const auto frames = series.frames;
-  PEN_TRY(claim(unique_id, series.element, series.source, series.arm_date));
+  PEN_TRY(claim(unique_id, series.element, series.anew ? std::string() : series.source, series.arm_date));
+  series.generation = ++generations_;
   decode_maps(series, 0);
   for (const auto& remark : set_aside_impossible(series))
     note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
   // Without the lock: to create a file takes milliseconds, in which other series' frames come in.
   auto file = make_file(std::move(series), path, answered);
   PEN_TRY(settle(unique_id, file));
+  for (const auto& remark : (*file)->series().remarks)
+    note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
   const auto before = (*file)->frames_before();
   spdlog::info("series \"{}\" goes into {}, which has {} frames", unique_id, path, before);
   events_.emit("series_start", {{"series_unique_id", unique_id},
@@ -215,18 +225,21 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   return file;
 }
 
-/// Whoever waits for the series waits in vain, though another start message may bring it yet.
-void Recorder::note_refusal(const std::string& unique_id, const Error& why) {
+/// Whoever waits for the series waits in vain, though another start message may bring it yet. False where it was told.
+bool Recorder::note_refusal(const std::string& unique_id, const Error& why) {
   {
     std::lock_guard lock(mutex_);
-    if (refused_names_.contains(unique_id)) return;
+    if (refused_names_.contains(unique_id)) return false;
     if (refused_names_.size() >= closed_names_max) refused_names_.clear();
     refused_names_.insert(unique_id);
     ++refused_series_;
-    if (!may_tell(rejects_a_second)) return;
+    ++refusals_;
+    changed_.notify_all();
+    if (!may_tell(rejects_a_second)) return true;
   }
   events_.emit("series_refused",
                {{"series_unique_id", unique_id}, {"code", name(why.code())}, {"message", why.message()}});
+  return true;
 }
 
 /// The claimed place of a series is taken by its file, or is free again.
@@ -278,14 +291,14 @@ std::shared_ptr<SeriesFile> Recorder::find_when_open(const std::string& series_u
 
 /// Takes one of the places for open series, until the file is there or could not be made.
 Result<void> Recorder::claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
-                             const std::string& source, const std::string& arm_date) {
+                             const std::string& late_source, const std::string& arm_date) {
   std::unique_lock lock(mutex_);
   if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
   if (closing_names_.contains(unique_id))
     return make_error(Errc::refused, "series \"{}\" is being closed; try again later", unique_id);
   // Of a pusher that was late with its start, when others had brought everything. Armed anew it is another series.
   if (const auto whole = whole_names_.find(unique_id);
-      !source.empty() && whole != whole_names_.end() && whole->second == arm_date)
+      !late_source.empty() && whole != whole_names_.end() && whole->second == arm_date)
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" is closed already, with all of its frames",
                       unique_id);
   // Another series of the same name begins with elements that were in the one before.
@@ -298,9 +311,13 @@ Result<void> Recorder::claim(const std::string& unique_id, const std::optional<E
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   const auto full = [&] { return open_.size() + opening_.size() >= max_open_series; };
   if (full() && end_idle_series()) changed_.wait_for(lock, std::chrono::seconds(5), [&] { return !full(); });
-  if (full())
-    return make_error(Errc::refused, "series \"{}\": {} series are open already; end one first", unique_id,
-                      max_open_series);
+  if (full()) {
+    auto why = make_error(Errc::refused, "series \"{}\": {} series are open already; end one first", unique_id,
+                          max_open_series);
+    lock.unlock();
+    if (team_.leads() && note_refusal(unique_id, why)) spdlog::error("{}", why.message());
+    return why;
+  }
   opening_.insert(unique_id);
   return {};
 }
@@ -313,6 +330,10 @@ Result<void> Recorder::put(Frame frame) {
     return make_error(Errc::out_of_order, "image {} belongs to series \"{}\", which has not started",
                       value(frame.number), frame.series_unique_id);
   }
+  if (frame.generation != 0 && frame.generation != series->series().generation)
+    return make_error(Errc::out_of_order,
+                      "image {} belongs to a series \"{}\" that is closed; another one of that name is open",
+                      value(frame.number), frame.series_unique_id);
   if (!holds_back() && queue_.size() >= queue_frames) {
     series->drop(frame.number);
     return make_error(Errc::refused, "image {} is dropped: {} frames wait already", value(frame.number), queue_frames);

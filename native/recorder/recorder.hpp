@@ -47,8 +47,8 @@ class Recorder final : public FrameSink {
   /// Closes every open series with what has come (its file is complete) and ends the threads. The
   /// sources must have been stopped before. In a team it returns when all ranks are here.
   void stop();
-  /// Frames on their way wait for nobody any more, neither for other clients' nor for a file to appear: sources can be
-  /// stopped at once.
+  /// Frames on their way wait for nobody any more, neither for other clients' nor for a file to appear, and starts not
+  /// for another series to close: sources can be stopped at once.
   void stop_waiting();
   /// Asks the whole team to stop: from now on told_to_stop() in every rank.
   void tell_to_stop();
@@ -66,6 +66,8 @@ class Recorder final : public FrameSink {
   Snapshot snapshot() const;
 
   Result<void> begin(Series series, std::shared_ptr<AckListener> acks) override;
+  Result<void> begin_anew(Series series, const SeriesEnd& before) override;
+  std::uint64_t generation(const std::string& series_unique_id) const override;
   Result<void> put(Frame frame) override;
   Result<void> end(const SeriesEnd& end) override;
   bool holds_back() const override { return config_.when_full == WhenFull::hold; }
@@ -130,7 +132,7 @@ class Recorder final : public FrameSink {
   Result<void> settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file);
   bool may_tell(unsigned most);
   void tell(std::string_view event, std::string_view source, const Error& what);
-  void note_refusal(const std::string& unique_id, const Error& why);
+  bool note_refusal(const std::string& unique_id, const Error& why);
   void release(const std::string& unique_id);
   Result<void> tell_of_session(const Series& series);
   Result<void> tell_of_source(const Series& series);
@@ -158,10 +160,14 @@ class Recorder final : public FrameSink {
   bool end_idle_series();
   void end_silent_series(std::int64_t now_ns);
   bool has_one_source() const;
+  bool is_all_pulled() const { return config_.sources.size() == pulled_; }
+  Result<void> wait_until_ended(const std::string& unique_id, std::uint64_t generation);
+  bool is_closing(const std::string& unique_id) const;
+  void await_close(const std::string& unique_id);
   void note_early(const std::string& unique_id, FrameNumber number);
   void enter_early(const std::string& unique_id, SeriesFile& file);
   Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
-                     const std::string& source = {}, const std::string& arm_date = {});
+                     const std::string& late_source = {}, const std::string& arm_date = {});
   void decode_maps(Series& series, std::uint64_t used_bytes);
   void work(unsigned worker);
   void keep_time();
@@ -188,6 +194,8 @@ class Recorder final : public FrameSink {
   std::atomic<std::uint64_t> complete_series_{0};
   std::atomic<std::uint64_t> failed_series_{0};
   std::atomic<std::uint64_t> unmade_series_{0};  ///< those that have no file, each time
+  std::atomic<std::uint64_t> refusals_{0};       ///< of series, as they were told
+  std::atomic<std::uint64_t> generations_{0};    ///< series that were begun
   std::atomic<bool> told_to_stop_{false};
 
   mutable std::mutex mutex_;
@@ -215,6 +223,7 @@ class Recorder final : public FrameSink {
   std::set<unsigned> stopped_ranks_;
   bool dismissed_ = false;  ///< by the lead, when every series is closed
   bool stopping_ = false;
+  bool waits_ = true;  ///< for others' series to close
   std::uint64_t closed_series_ = 0;
   std::uint64_t refused_series_ = 0;
   std::set<std::string> refused_names_;  ///< the last of them

@@ -15,6 +15,8 @@ namespace {
 
 /// Files of one name are numbered up to here.
 constexpr unsigned same_names_max = 1000;
+/// For a series that is being closed, however slow the storage is.
+constexpr auto closing_patience = std::chrono::seconds(600);
 
 /// The path with a number before its suffix.
 std::string numbered(const std::string& path, unsigned number) {
@@ -116,12 +118,69 @@ void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end) {
   const bool others_may_follow = !end.source.empty() && open.sources_ended.size() < pulled_;
   // What a pusher sent before its end has come before it; of others nothing is known but the end itself.
   const bool nothing_overtakes = end.source.empty() ? has_one_source() : team_.ranks() == 1;
-  const bool alone_and_open_ended =
-      by_all && nothing_overtakes && open.file->series().frames == 0 && !end.by_start && !others_may_follow;
-  const auto patience_s = alone_and_open_ended ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
+  const bool nothing_follows = by_all && nothing_overtakes && !others_may_follow;
+  const bool open_ended = open.file->series().frames == 0 && !end.by_start;
+  // Who begins another one of the same name has no more of this one, whatever was announced.
+  const bool is_over = nothing_follows && (end.anew ? is_all_pulled() : open_ended);
+  const auto patience_s = is_over ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
   open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all,
                         end.by_start ? EndedBy::new_start : EndedBy::message);
   changed_.notify_all();
+}
+
+/// A detector that was started anew cannot be told that the name of its series is taken: it is held back until the
+/// series before is closed, and then the file gets a number.
+Result<void> Recorder::begin_anew(Series series, const SeriesEnd& before) {
+  const auto unique_id = series.unique_id;
+  // In a team frames of both come through other ranks as well, and do not tell of which they are: it is refused there.
+  const bool alone = team_.ranks() == 1;
+  if (alone || before.by_start) (void)end(before);  // it may be closed already
+  if (alone) {
+    if (auto ended = wait_until_ended(unique_id, before.generation); !ended.ok()) {
+      if (ended.error().code() != Errc::cancelled) note_refusal(unique_id, ended.error());
+      return ended;
+    }
+    series.anew = true;
+  }
+  return begin(std::move(series), nullptr);
+}
+
+/// Other senders may have frames of it for a while yet.
+Result<void> Recorder::wait_until_ended(const std::string& unique_id, std::uint64_t generation) {
+  const std::chrono::duration<double> patience(config_.idle_timeout_s + config_.end_timeout_s);
+  std::unique_lock lock(mutex_);
+  const auto is_open = [&] {
+    const auto found = open_.find(unique_id);
+    return found != open_.end() && found->second.file->series().generation == generation;
+  };
+  if (is_open())
+    spdlog::warn("{}: another series of the same name begins, which waits until this one is closed",
+                 open_.at(unique_id).file->path());
+  changed_.wait_for(lock, patience, [&] { return stopping_ || !waits_ || !is_open(); });
+  if (!is_open()) return {};
+  if (stopping_ || !waits_) return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
+  return make_error(Errc::refused,
+                    "series \"{}\" is open, frames of it still come from elsewhere, and another one of the same name "
+                    "begins: it has waited for {:.0f} s",
+                    unique_id, patience.count());
+}
+
+bool Recorder::is_closing(const std::string& unique_id) const {
+  std::lock_guard lock(mutex_);
+  return team_.ranks() == 1 && closing_names_.contains(unique_id);
+}
+
+/// Whoever hears no answer cannot begin a series again later. To close a file takes as long as the storage does.
+void Recorder::await_close(const std::string& unique_id) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, closing_patience,
+                    [&] { return stopping_ || !waits_ || !closing_names_.contains(unique_id); });
+}
+
+std::uint64_t Recorder::generation(const std::string& series_unique_id) const {
+  if (team_.ranks() > 1) return 0;
+  const auto file = find(series_unique_id);
+  return file ? file->series().generation : 0;
 }
 
 /// A detector that began to count anew cannot be told that a file has this name already, and its frames would be lost:

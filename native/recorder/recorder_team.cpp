@@ -63,6 +63,7 @@ Result<Series> series_in(const json& message, std::uint64_t frame_bytes_max) {
   auto series = std::get<Series>(std::move(parsed));
   series.resumed = message.value("resumed", false);
   series.source = message.value("source", std::string());
+  series.remarks.clear();  // they were told where it came
   return series;
 }
 
@@ -79,7 +80,10 @@ nlohmann::json notice_end(const SeriesEnd& end) {
 /// Another rank's: the lead makes the file, or has made it for somebody else.
 Result<std::shared_ptr<SeriesFile>> Recorder::join(Series& series, bool with_session) {
   const std::string unique_id = series.unique_id;
-  PEN_TRY(claim(unique_id, series.element));
+  if (auto claimed = claim(unique_id, series.element); !claimed.ok()) {
+    if (claimed.error().code() == Errc::refused) refuse_start(unique_id, claimed.error());
+    return claimed.error();
+  }
   auto answer_of_lead =
       team_.ask(question_begin(series, with_session), std::max<seconds>(answer_patience, opening_patience()));
   if (!answer_of_lead.ok()) {
@@ -321,7 +325,12 @@ void Recorder::hear_part(unsigned from, const std::string& unique_id, const json
 void Recorder::end_at(unsigned rank, const SeriesEnd& end) {
   std::lock_guard lock(mutex_);
   const auto& unique_id = end.unique_id;
-  if (const auto found = open_.find(unique_id); found != open_.end()) return end_open(found->second, rank, end);
+  if (const auto found = open_.find(unique_id); found != open_.end()) {
+    const auto generation = found->second.file->series().generation;
+    // Another one of that name has begun meanwhile.
+    if (end.generation == 0 || end.generation == generation) end_open(found->second, rank, end);
+    return;
+  }
   if (!end.by_all) return;
   // Its start may still be on its way through another rank.
   if (closed_names_.contains(unique_id)) return;

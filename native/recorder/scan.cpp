@@ -262,11 +262,16 @@ Result<ScanConfig> ScanConfig::from_json(const json& object, const std::string& 
 
 Result<ScanConfig> ScanConfig::of_series(const std::optional<std::string>& user_data_json,
                                          const ScanConfig& otherwise) {
-  if (!user_data_json) return otherwise;
+  const auto scan = told_in(user_data_json);
+  return scan ? from_json(*scan, "user_data.penstock.scan") : otherwise;
+}
+
+std::optional<json> ScanConfig::told_in(const std::optional<std::string>& user_data_json) {
+  if (!user_data_json) return std::nullopt;
   const auto document = json::parse(*user_data_json, nullptr, false);
   const json::json_pointer at("/penstock/scan");
-  if (!document.is_object() || !document.contains(at)) return otherwise;
-  return from_json(document.at(at), "user_data.penstock.scan");
+  if (!document.is_object() || !document.contains(at) || document.at(at).is_null()) return std::nullopt;
+  return document.at(at);
 }
 
 Result<void> ScanPlaces::claim(std::uint64_t place, FrameNumber frame) {

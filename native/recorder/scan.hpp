@@ -53,6 +53,8 @@ struct ScanConfig {
 
   /// `where` names the object in errors. At most 8 axes and 2^32 - 2 points.
   static Result<ScanConfig> from_json(const nlohmann::json& object, const std::string& where);
+  /// What a start message's user_data holds under penstock.scan, right or wrong.
+  static std::optional<nlohmann::json> told_in(const std::optional<std::string>& user_data_json);
   /// The scan that a start message's user_data holds under penstock.scan, or `otherwise`.
   static Result<ScanConfig> of_series(const std::optional<std::string>& user_data_json, const ScanConfig& otherwise);
 };

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
 #include "recorder/members.hpp"
+#include "recorder/possible.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -36,6 +37,29 @@ Result<Mosaic> mosaic_of(const Series& series, const std::vector<std::uint64_t>&
   spdlog::warn("series \"{}\": chunk.shape: {}; its chunks are whole {}", series.unique_id, mosaic.error().message(),
                grid.count() > 1 ? "elements" : "frames");
   return Mosaic::of(series.frame, grid, {});
+}
+
+/// The scan that the start message brings, or the configuration, if the series can have it.
+Result<ScanConfig> scan_of(const Series& series, const Config& config, unsigned ranks, std::uint64_t chunks_a_frame) {
+  PEN_ASSIGN(auto scan, ScanConfig::of_series(series.user_data_json, config.scan));
+  if (!scan) return scan;
+  PEN_TRY(config.check_chunks(chunks_a_frame > 1, true));
+  const auto elements = series.element.value_or(ElementPlace{}).count();
+  if (scan.order == ScanConfig::Order::given && elements > 1)
+    return make_error(
+        Errc::unsupported,
+        "scan.order is \"given\", and the detector has {} elements, which may disagree about a frame's place",
+        elements);
+  // A rank does not know which places the frames of others claim.
+  if (scan.order == ScanConfig::Order::given && ranks > 1)
+    return make_error(Errc::unsupported,
+                      "scan.order is \"given\", and the recorder has {} ranks; frames that bring their places need a "
+                      "recorder of one rank",
+                      ranks);
+  if (scan.points() > chunks_max / chunks_a_frame)
+    return make_error(Errc::too_large, "the scan has {} points; with {} chunks a frame at most {} are possible",
+                      scan.points(), chunks_a_frame, chunks_max / chunks_a_frame);
+  return scan;
 }
 
 }  // namespace
@@ -70,23 +94,13 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
   if (series.frames > chunks_max / chunks_a_frame)
     return make_error(Errc::too_large, "number_of_images is {}; at most {} are possible", series.frames,
                       chunks_max / chunks_a_frame);
-  PEN_ASSIGN(auto scan, ScanConfig::of_series(series.user_data_json, config.scan));
-  PEN_TRY(config.check_chunks(chunks_a_frame > 1, static_cast<bool>(scan)));
-  if (scan && scan.order == ScanConfig::Order::given && elements > 1)
-    return make_error(
-        Errc::unsupported,
-        "scan.order is \"given\", and the detector has {} elements, which may disagree about a frame's place",
-        elements);
-  // A rank does not know which places the frames of others claim.
-  if (scan && scan.order == ScanConfig::Order::given && team.ranks() > 1)
-    return make_error(Errc::unsupported,
-                      "scan.order is \"given\", and the recorder has {} ranks; frames that bring their places need a "
-                      "recorder of one rank",
-                      team.ranks());
-  if (scan && scan.points() > chunks_max / chunks_a_frame)
-    return make_error(Errc::too_large, "the scan has {} points; with {} chunks a frame at most {} are possible",
-                      scan.points(), chunks_a_frame, chunks_max / chunks_a_frame);
-  PEN_ASSIGN(auto blocks, make_blocks(config, team.ranks(), series, mosaic.tiling(), scan, bytes));
+  PEN_TRY(config.check_chunks(chunks_a_frame > 1, false));
+  auto scan = scan_of(series, config, team.ranks(), chunks_a_frame);
+  if (!scan.ok()) {
+    if (!set_scan_aside(series, scan.error())) return std::move(scan).error();
+    scan = ScanConfig();
+  }
+  PEN_ASSIGN(auto blocks, make_blocks(config, team.ranks(), series, mosaic.tiling(), *scan, bytes));
   const auto raw = mosaic.tiling().tile_bytes() * (blocks ? blocks->frames() : 1);
   const auto encoded =
       !config.filters.empty() ? filtered_bytes_max(raw) : encoded_bound(config.codec, raw, size_of(series.frame.type));
@@ -97,7 +111,7 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
                       "chunks of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", raw,
                       (chunk + 2 * page_bytes) * (config.pool_bytes / room), config.pool_bytes);
   std::shared_ptr<SeriesFile> file(
-      new SeriesFile(env, config, team, std::move(series), std::move(mosaic), std::move(scan), std::move(path)));
+      new SeriesFile(env, config, team, std::move(series), std::move(mosaic), std::move(*scan), std::move(path)));
   file->raw_bytes_a_part_ = bytes;
   file->blocks_ = std::move(blocks);
   if (file->blocks_) file->ledger_.watch_windows();
@@ -162,7 +176,7 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
     node.chunk_bytes_max = chunk_bytes_max_;
   }
   lay_out_members(layout, config_.files, path_, team_.ranks(), series_, config_.layout.has_value());
-  if (layout.members) layout.members->overwrite = config_.store.overwrite && !series_.resumed;
+  if (layout.members) layout.members->overwrite = may_overwrite();
   return layout;
 }
 
@@ -211,7 +225,7 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   drop_store();
   use(encoding, columns);
   auto options = store_options();
-  options.overwrite = (options.overwrite && !series_.resumed) || replace;
+  options.overwrite = may_overwrite() || replace;
   PEN_ASSIGN(const auto number, team_.new_file());
   std::tie(file_, file_base_) = number;
   const auto placed = placement();

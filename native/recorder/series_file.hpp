@@ -199,6 +199,8 @@ class SeriesFile final : private store::Listener {
   Result<std::unique_ptr<store::Store>> join_once_visible(const Terms& terms);
   Result<void> join_store(Encoding encoding, const std::vector<MetaColumn>& columns);
   store::StoreOptions store_options() const;
+  /// Not what was recorded of the same series, nor what came from the same source a moment ago under the same name.
+  bool may_overwrite() const { return config_.store.overwrite && !series_.resumed && !series_.anew; }
   store::Placement placement() const;
   store::FileLayout layout(store::Placement placement) const;
   void note_edges(const Frame& frame);

@@ -194,7 +194,7 @@ class OwnStore final : public Store {
     // HDF5's small writes go through the page cache, the segments past it: they never share a page.
     auto data = file_;
     if (options_.direct && may_be_direct(layout)) {
-      PEN_ASSIGN(data, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
+      PEN_ASSIGN(data, open_direct(env, *file_, path));
     }
     shared_->pipeline =
         std::make_unique<Pipeline>(std::move(data), space_, shared_file_.id, options_, sequences(share_, shared_file_),

@@ -131,22 +131,47 @@ std::string utf8_of(std::string_view text) {
 }
 
 /// What the user's control software adds to each image: an object, or any text.
-Result<void> read_appendix(Bytes appendix, const MessageLimits& limits, V1Image& image) {
-  if (appendix.size() > limits.text_bytes_max)
-    return make_error(Errc::too_large, "the appendix has {} bytes; at most {} are possible", appendix.size(),
-                      limits.text_bytes_max);
+void read_appendix(Bytes appendix, const MessageLimits& limits, V1Image& image) {
+  if (appendix.size() > limits.text_bytes_max) {
+    image.remarks.push_back(make_error(Errc::too_large,
+                                       "the appendix has {} bytes; at most {} are possible: it is left out",
+                                       appendix.size(), limits.text_bytes_max));
+    return;
+  }
   const auto json = parse_json(as_text(appendix), "the appendix");
   if (!json.ok() || !json->is_object()) {
     if (!appendix.empty())
       image.metadata.emplace_back("appendix", json.ok() ? value_of(*json) : MetaValue(utf8_of(as_text(appendix))));
-    return {};
+    return;
   }
+  bool all = true;
   for (const auto& [key, value] : json->items()) {
-    if (key.size() > limits.identifier_bytes_max || image.metadata.size() == limits.metadata_max)
-      return make_error(Errc::too_large, "the appendix has more than {} values, or a name of more than {} bytes",
-                        limits.metadata_max, limits.identifier_bytes_max);
-    if (!value.is_null()) image.metadata.emplace_back(key, value_of(value));
+    const bool fits = key.size() <= limits.identifier_bytes_max && image.metadata.size() < limits.metadata_max;
+    if (fits && !value.is_null()) image.metadata.emplace_back(key, value_of(value));
+    all = all && fits;
   }
+  if (!all)
+    image.remarks.push_back(make_error(Errc::too_large,
+                                       "the appendix has more than {} values, or a name of more than {} bytes: the "
+                                       "others are left out",
+                                       limits.metadata_max, limits.identifier_bytes_max));
+}
+
+/// A time that is none leaves the others, and the pixels, as they are.
+Result<void> read_times(Parts parts, const MessageLimits& limits, V1Image& image) {
+  PEN_ASSIGN(const auto timed, object_in(parts, 3, limits));
+  PEN_TRY(expect_kind(timed, 3, "config"));
+  PEN_ASSIGN(auto times, Fields::of(timed, "image config"));
+  const auto read = [&](const std::string& name, std::int64_t& time) {
+    const auto told = times.integer(name, -1, -1, std::numeric_limits<std::int64_t>::max());
+    if (told.ok())
+      time = *told;
+    else
+      image.remarks.push_back(make_error(told.error().code(), "{}: it is left out", told.error().message()));
+  };
+  read("start_time", image.start_ns);
+  read("stop_time", image.stop_ns);
+  read("real_time", image.real_ns);
   return {};
 }
 
@@ -167,14 +192,9 @@ Result<V1Image> read_image(Parts parts, const Json& first, const MessageLimits& 
   PEN_ASSIGN(image.spec, read_spec(data, limits), "image {}", image.frame);
   PEN_TRY(read_encoding(data, image), "image {}", image.frame);
   PEN_TRY(check_pixels(data, parts[image.pixel_part], limits, image), "image {}", image.frame);
-  PEN_ASSIGN(const auto timed, object_in(parts, 3, limits));
-  PEN_TRY(expect_kind(timed, 3, "config"));
-  PEN_ASSIGN(auto times, Fields::of(timed, "image config"));
-  constexpr auto time_max = std::numeric_limits<std::int64_t>::max();
-  PEN_ASSIGN(image.start_ns, times.integer("start_time", -1, -1, time_max));
-  PEN_ASSIGN(image.stop_ns, times.integer("stop_time", -1, -1, time_max));
-  PEN_ASSIGN(image.real_ns, times.integer("real_time", -1, -1, time_max));
-  if (parts.size() > 4) PEN_TRY(read_appendix(parts[4], limits, image));
+  if (auto read = read_times(parts, limits, image); !read.ok())
+    image.remarks.push_back(make_error(read.error().code(), "{}: its times are left out", read.error().message()));
+  if (parts.size() > 4) read_appendix(parts[4], limits, image);
   return image;
 }
 

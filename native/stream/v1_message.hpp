@@ -41,6 +41,8 @@ struct V1Image {
   std::int64_t stop_ns = -1;
   std::int64_t real_ns = -1;
   std::vector<std::pair<std::string, MetaValue>> metadata;  ///< of the appendix
+  /// What could not be taken as it stands; the pixels are good without it.
+  std::vector<Error> remarks = {};
 };
 
 struct V1End {

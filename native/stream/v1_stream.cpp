@@ -159,6 +159,8 @@ Result<bool> V1Stream::hold(const V1Image& image, std::vector<ZmqMessage>& parts
 }
 
 Result<void> V1Stream::take_image(V1Image image, std::vector<ZmqMessage>& parts, Bytes pixels, FrameSink& sink) {
+  for (const auto& remark : image.remarks)
+    sink.note(address_, remark.with_context(fmt::format("image {} of series {}", image.frame, image.series)));
   PEN_TRY(begin_for(image, sink));
   if (current_->refused)
     return make_error(Errc::refused, "image {} is of series {}, which is not recorded", image.frame, image.series);

@@ -33,9 +33,10 @@ struct Stream {
   std::vector<std::string> channels;
   std::optional<std::uint32_t> element;  ///< of the detector, where the series has several
   std::string arm_date;
-  bool begun = false;    ///< by a start from here that was taken, and not elsewhere alone
-  bool ended = false;    ///< by an end from here
-  bool refused = false;  ///< what comes now is of a start that was refused
+  std::uint64_t generation = 0;  ///< of the series of that name, which one the sink took it for
+  bool begun = false;            ///< by a start from here that was taken, and not elsewhere alone
+  bool ended = false;            ///< by an end from here
+  bool refused = false;          ///< what comes now is of a start that was refused
 };
 
 std::string shown(const ElementPlace& place) {
@@ -184,10 +185,11 @@ class ZmqSource : public Source {
     }
   }
 
-  /// An image that is lost goes into the ledger of its series, unless it is of another one that was refused.
+  /// An image that is lost goes into the ledger of its series, unless it is of another one that was refused, or that is
+  /// closed while another one of its name is open.
   void account_for(Bytes message, Fate fate, FrameSink& sink) const {
     const auto image = name_of_image(message, options_.limits);
-    if (image && is_refused(image->series_unique_id)) return;
+    if (image && (is_refused(image->series_unique_id) || is_over(image->series_unique_id, sink))) return;
     account(message, fate, options_.limits, sink,
             [this](const std::string& unique_id) { return element_of(unique_id); });
   }
@@ -232,11 +234,13 @@ class ZmqSource : public Source {
         known = streams_.find(image.series_unique_id);
       }
     const auto element = element_of(image.series_unique_id);
+    const auto generation = known == streams_.end() ? 0 : known->second.generation;
     PEN_ASSIGN(auto frames,
                frames_of(std::move(image), known == streams_.end() ? nullptr : &known->second.channels, held));
     // The sender cannot be told.
     for (auto& frame : frames) {
       frame.element = element;
+      frame.generation = generation;
       if (auto taken = sink.put(std::move(frame)); !taken.ok()) sink.reject(address_, taken.error());
     }
     return {};
@@ -262,28 +266,64 @@ class ZmqSource : public Source {
     if (series.element) stream.element = series.element->number;
     stream.arm_date = series.arm_date;
     stream.begun = true;
+    if (known != streams_.end() && is_another(known->second, stream))
+      return take_another(std::move(series), known->second, std::move(stream), sink);
     auto taken = sink.begin(std::move(series), nullptr);
-    // A refused start does not change what frames are taken for, unless it shows that they are of another series.
-    if (taken.ok())
+    // A refused start does not change what frames are taken for.
+    if (taken.ok()) {
+      stream.generation = sink.generation(unique_id);
       remember(unique_id, std::move(stream));
-    else if (known != streams_.end() && is_another(known->second, stream))
-      give_up(unique_id, known->second, sink);
-    else if (taken.error().code() == Errc::out_of_order && sink.channels(unique_id)) {
-      sink.note(address_, taken.error().with_context("a start that changes nothing, and frames are taken if they fit"));
+    } else if (taken.error().code() == Errc::out_of_order && sink.channels(unique_id)) {
+      note_start_of_others(taken.error(), sink);
       return {};
     }
     return taken;
   }
 
-  /// Another series came under its name, and was refused: this one has had its last frame.
-  void give_up(const std::string& unique_id, Stream& before, FrameSink& sink) {
-    before.refused = true;
-    if (std::exchange(before.ended, true) || !before.begun) return;
+  /// Another series under the name of one that began here. The sender cannot be told that the name is taken: nothing
+  /// more is taken from it until the one before is closed, and ZeroMQ and the sender keep what comes.
+  Result<void> take_another(Series series, Stream& before, Stream stream, FrameSink& sink) {
+    const auto unique_id = series.unique_id;
+    const auto end = last_word(unique_id, before);
+    before.ended = true;
+    auto taken = sink.begin_anew(std::move(series), end);
+    const auto generation = sink.generation(unique_id);
+    before.refused = !taken.ok();
+    if (taken.ok()) {
+      stream.generation = generation;
+      before = std::move(stream);
+    } else if (taken.error().code() == Errc::out_of_order && generation != 0 && generation != end.generation) {
+      // Another sender has begun it, and says otherwise.
+      note_start_of_others(taken.error(), sink);
+      stream.begun = false;
+      before = std::move(stream);
+      return {};
+    }
+    return taken;
+  }
+
+  void note_start_of_others(const Error& why, FrameSink& sink) {
+    sink.note(address_, why.with_context("a start that changes nothing, and frames are taken if they fit"));
+  }
+
+  /// Of a series of which nothing comes from here any more, since another one has its name.
+  SeriesEnd last_word(const std::string& unique_id, const Stream& before) const {
     SeriesEnd end;
     end.unique_id = unique_id;
     end.element = before.element;
     end.source = address_;
-    end.by_start = true;
+    end.by_start = !before.ended;
+    end.anew = true;
+    end.generation = before.generation;
+    return end;
+  }
+
+  /// Another series came under its name, and was refused: this one has had its last frame.
+  void give_up(const std::string& unique_id, Stream& before, FrameSink& sink) {
+    before.refused = true;
+    if (before.ended || !before.begun) return;
+    const auto end = last_word(unique_id, before);
+    before.ended = true;
     if (auto taken = sink.end(end); !taken.ok()) sink.reject(address_, taken.error());
   }
 
@@ -292,6 +332,7 @@ class ZmqSource : public Source {
     if (const auto known = streams_.find(end.unique_id); known != streams_.end()) {
       if (known->second.refused) return;  // the end of what was refused
       known->second.ended = true;
+      end.generation = known->second.generation;
     }
     if (!options_.bind) end.source = address_;
     if (auto taken = sink.end(end); !taken.ok()) sink.reject(address_, taken.error());
@@ -310,7 +351,8 @@ class ZmqSource : public Source {
   }
 
   /// One sender does not begin a series twice. A start that it repeats is the same series; one behind the end, or of
-  /// another date, is of another one that has the same name. Of those that connect to us each may send its start.
+  /// another date, is of another one that has the same name. Of those that connect to us each may send its start, and
+  /// so may each of several endpoints.
   bool is_another(const Stream& before, const Stream& now) const {
     return !options_.bind && before.begun && (before.ended || before.arm_date != now.arm_date);
   }
@@ -318,6 +360,13 @@ class ZmqSource : public Source {
   bool is_refused(const std::string& unique_id) const {
     const auto found = streams_.find(unique_id);
     return found != streams_.end() && found->second.refused;
+  }
+
+  /// The series that frames from here are of was closed.
+  bool is_over(const std::string& unique_id, FrameSink& sink) const {
+    const auto found = streams_.find(unique_id);
+    return found != streams_.end() && found->second.generation != 0 &&
+           found->second.generation != sink.generation(unique_id);
   }
 
   void refuse(const std::string& unique_id, FrameSink& sink) {

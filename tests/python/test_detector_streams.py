@@ -1,5 +1,6 @@
 """Detectors' own streams as they go wrong: several pushers, detectors that start anew, old formats."""
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -252,6 +253,32 @@ def test_the_old_stream_becomes_the_same_file(record: Record, tmp_path: Path, en
         assert list(file["/entry/penstock/timing/exposure_start"]) == [frame * 10**7 for frame in range(6)]
 
 
+def test_odd_times_of_the_old_stream_cost_no_frame(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    odd = {1: {"start_time": "soon"}, 2: {"stop_time": -7, "real_time": 0.5}, 3: {"htype": "dother-1.0"}}
+    with Pusher(endpoint) as pusher:
+        pusher.parts(v1.header(7, "basic", SHAPE[1:]))
+        for number, pixels in enumerate(FRAMES):
+            parts = v1.image(7, number, pixels, "<", b'{"dose": %d}' % number)
+            parts[3] = v1.text(json.loads(parts[3]) | odd.get(number, {}))
+            pusher.parts(parts)
+        pusher.parts(v1.end(7))
+        ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing, ended.damaged, ended.problem) == (6, 0, 0, None)
+    assert rejected(recorder) == []
+    told = noted(recorder)
+    assert len(told) == 4, told
+    assert told[0].startswith('image 1 of series 7: image config.start_time is "soon"')
+    assert told[3].endswith("its times are left out")
+    with h5py.File(ended.file) as file:
+        assert (file["/entry/data/data"][...] == FRAMES).all()
+        timing = file["/entry/penstock/timing"]
+        assert list(timing["exposure_start"]) == [0, -1, 2 * 10**7, -1, 4 * 10**7, 5 * 10**7]
+        assert list(timing["exposure_stop"])[1:4] == [10**7 + 9 * 10**6, -1, -1]
+        assert list(file["/entry/metadata/dose"]) == list(range(6))
+
+
 def test_the_old_stream_with_an_old_number_and_with_no_header(record: Record, tmp_path: Path) -> None:
     """A recorder that comes late, a detector that dies and counts anew, rubbish, and a port for both."""
     (endpoint,) = endpoints(1)
@@ -391,21 +418,102 @@ def test_what_a_start_message_cannot_mean_is_only_kept(record: Record, tmp_path:
         assert numpy.isnan(kept["goniometer_as_told/omega/start"][()])
 
 
-def test_a_second_series_of_one_name_spoils_no_ledger(record: Record, tmp_path: Path) -> None:
+def counts(ended: RecorderSeriesEnd) -> tuple[int, ...]:
+    return (ended.frames_received, ended.missing, ended.duplicate, ended.damaged, ended.dropped)
+
+
+def test_a_second_series_of_one_name_has_its_own_file(record: Record, tmp_path: Path) -> None:
+    """Behind the end of one that lacks a frame, and of a whole one; nobody waits for what never comes."""
     (endpoint,) = endpoints(1)
-    recorder = pull(record, tmp_path, endpoint, settings="end_timeout_s: 1\n")
+    recorder = pull(record, tmp_path, endpoint, series=3, settings="end_timeout_s: 60\n")
+    orders = [(0, 1, 3), (2, 3, 0, 1), (0, 1, 2, 3)]
     with Pusher(endpoint) as pusher:
-        # The first lacks a frame, which the second has.
-        pusher.send(start(frames=4), *(image(number) for number in (0, 1, 3)), end())
-        pusher.send(start(frames=4), *(image(number) for number in (2, 3, 0, 1)), end())
-        ended = recorder.series_end()
-    counts = (ended.frames_received, ended.missing, ended.duplicate, ended.late, ended.damaged)
-    assert counts == (3, 1, 0, 0, 0)
-    assert [message for message in rejected(recorder) if "whose start was refused" in message] == [
-        f'image {number} is of series "s", whose start was refused' for number in (2, 3, 0, 1)
-    ]
-    with h5py.File(ended.file) as file:
+        for order in orders:
+            pusher.send(start(frames=4), *(image(number) for number in order), end())
+        ends = [recorder.series_end() for _ in orders]
+    assert [counts(ended) for ended in ends] == [(3, 1, 0, 0, 0), (4, 0, 0, 0, 0), (4, 0, 0, 0, 0)]
+    assert [Path(ended.file).name for ended in ends] == ["s.h5", "s-2.h5", "s-3.h5"]
+    assert {ended.ended_by for ended in ends} == {"message"}
+    assert rejected(recorder) == []
+    assert recorder.process.wait(timeout=30) == 0
+    with h5py.File(ends[0].file) as file:
         assert list(file["/entry/penstock/frame_state"]) == [1, 1, 0, 1]
+    for ended in ends[1:]:
+        with h5py.File(ended.file) as file:
+            assert (file["/entry/data/data"][...] == FRAMES[:4]).all()
+
+
+def armed(minute: int) -> dict[str, object]:
+    return {"arm_date": cbor2.CBORTag(0, f"2026-11-20T10:{minute:02}:00Z")}
+
+
+def test_a_detector_that_dies_and_counts_its_series_anew_loses_no_frame(
+    record: Record, tmp_path: Path
+) -> None:
+    """Three times the same name, and no end; what it sends meanwhile waits in ZeroMQ."""
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint, series=3, settings="end_timeout_s: 60\n")
+    for life in range(3):
+        with Pusher(endpoint) as detector:
+            detector.send(start(frames=6, **armed(life)), *(image(frame) for frame in range(2 * life + 2)))
+            if life == 2:
+                detector.send(end())
+    ends = [recorder.series_end() for _ in range(3)]
+    assert [counts(ended)[:2] for ended in ends] == [(2, 4), (4, 2), (6, 0)]
+    assert [ended.ended_by for ended in ends] == ["new_start", "new_start", "message"]
+    assert rejected(recorder) == []
+    for ended in ends:
+        with h5py.File(ended.file) as file:
+            frames = ended.frames_received
+            assert (file["/entry/data/data"][:frames] == FRAMES[:frames]).all()
+
+
+def test_pushers_that_all_start_anew_make_one_file_together(record: Record, tmp_path: Path) -> None:
+    """Each at a time of its own: the first waits for the others, and no frame gets into the wrong file."""
+    first, second, third = endpoints(3)
+    settings = "end_timeout_s: 30\nidle_timeout_s: 60\n"
+    recorder = pull(record, tmp_path, first, second, third, series=2, settings=settings)
+    with Pusher(first) as one, Pusher(second) as two, Pusher(third) as three:
+        pushers = (one, two, three)
+        for pusher in pushers:
+            pusher.send(start(frames=6, **armed(0)))
+        for number, pusher in enumerate(pushers):
+            pusher.send(image(number, data=multi_dimensional(FRAMES[number] + 1)))
+        for number, pusher in enumerate(pushers):
+            if number == 2:
+                pusher.send(image(5, data=multi_dimensional(FRAMES[5] + 1)))
+            pusher.send(start(frames=6, **armed(1)), image(number), image(number + 3))
+            time.sleep(0.5)
+        for pusher in pushers:
+            pusher.send(end())
+        ends = [recorder.series_end() for _ in range(2)]
+    assert [counts(ended) for ended in ends] == [(4, 2, 0, 0, 0), (6, 0, 0, 0, 0)]
+    assert [ended.ended_by for ended in ends] == ["new_start", "message"]
+    assert rejected(recorder) == []
+    with h5py.File(ends[0].file) as file:
+        assert list(file["/entry/penstock/frame_state"]) == [1, 1, 1, 0, 0, 1]
+        assert (file["/entry/data/data"][:3] == FRAMES[:3] + 1).all()
+    with h5py.File(ends[1].file) as file:
+        assert (file["/entry/data/data"][...] == FRAMES).all()
+        assert file["/entry/start_time"][()] == b"2026-11-20T10:01:00Z"
+
+
+def test_a_series_that_waits_for_its_name_is_given_up_when_the_recorder_is_stopped(
+    record: Record, tmp_path: Path
+) -> None:
+    one, other = endpoints(2)
+    recorder = pull(record, tmp_path, one, other, settings="idle_timeout_s: 60\n")
+    with Pusher(one) as first, Pusher(other) as second:
+        second.send(start())
+        first.send(start(), image(0), start(**armed(1)))
+        recorder.until(SeriesStart)
+        time.sleep(0.5)
+        began = time.monotonic()
+        code, log = recorder.stop()
+    assert time.monotonic() - began < 10
+    assert "another series of the same name begins, which waits until this one is closed" in log
+    assert code == 0, log
+    assert [path.name for path in tmp_path.glob("*.h5")] == ["s.h5"]
 
 
 def test_a_start_that_is_sent_twice_is_one_series(record: Record, tmp_path: Path) -> None:
@@ -462,6 +570,25 @@ def test_a_start_that_cannot_be_understood_is_a_refused_series(record: Record, t
         assert recorder.series_end().frames_received == 1
         assert recorder.process.wait(timeout=30) == 1, "a series was refused"
     assert (refused.series_unique_id, "uint12" in refused.message) == ("bad", True)
+
+
+def test_a_start_that_finds_no_place_is_a_refused_series(record: Record, tmp_path: Path) -> None:
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint, series=5, settings="end_timeout_s: 60\nidle_timeout_s: 60\n")
+    names = ("a", "b", "c", "d", "e")
+    with Pusher(endpoint) as detector:
+        for name in names:
+            detector.send(start(name, frames=1))
+        refused = recorder.until(SeriesRefused)
+        assert isinstance(refused, SeriesRefused)
+        assert refused.series_unique_id == "e"
+        assert "4 series are open already" in refused.message
+        for name in names[:-1]:
+            detector.send(image(0, name))
+    code, log = recorder.stop()
+    assert code == 1, log
+    assert 'series "e": 4 series are open already; end one first' in log
+    assert sorted(path.name for path in tmp_path.glob("*.h5")) == ["a.h5", "b.h5", "c.h5", "d.h5"]
 
 
 def test_frames_without_a_start_are_told_once(record: Record, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 import zmq
 from detector_stream import multi_dimensional
+from mid_series import kill
 from plain_client import (
     ACK,
     BYE,
@@ -181,6 +182,39 @@ def test_an_element_that_comes_back_sends_again(
     end = recorder.series_end()
     assert (end.frames_received, end.missing, end.duplicate) == (4, 0, 2)
     assert np.array_equal(stored(end.file)[0], frames)
+
+
+def test_elements_of_a_recorder_that_was_killed_are_recovered(
+    record: Callable[..., Any], run: Run, tmp_path: Path
+) -> None:
+    """What was acknowledged is there; where one element of a frame is there, it is not lost."""
+    grid = (1, 2)
+    frames = whole_frames(40, grid)
+    recorder = record(tmp_path, "--durability", "segment")
+    with Client(recorder.address) as left, Client(recorder.address) as right:
+        left.start("s", 40, ELEMENT, **element(grid, 0))
+        right.start("s", 40, ELEMENT, **element(grid, 1))
+        for number in range(30):
+            left.image("s", number, part_of(frames[number], grid, 0))
+            if number != 7:
+                right.image("s", number, part_of(frames[number], grid, 1))
+        while left.until(ACK)["safe_below"] < 30:
+            pass
+        while right.until(ACK)["safe_below"] < 30:
+            pass
+        kill(recorder)
+    file = tmp_path / "s.h5"
+    done = run("recover", str(file))
+    assert done.returncode == 0, done.stderr
+    data, states, counts = stored(file)
+    assert [number for number, state in enumerate(states) if state == 1] == [*range(7), *range(8, 30)]
+    assert counts["missing"] == 11
+    for number in range(30):
+        assert (part_of(data[number], grid, 0) == part_of(frames[number], grid, 0)).all(), number
+        if number != 7:
+            assert (data[number] == frames[number]).all(), number
+    assert (part_of(data[7], grid, 1) == 0xFFFF).all()
+    assert run("check", str(file)).returncode == 0
 
 
 def test_masks_of_elements_are_put_together(record: Callable[..., Any], tmp_path: Path) -> None:

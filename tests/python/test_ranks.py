@@ -19,7 +19,7 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
-from plain_client import ACK, CLOSED, END, IMAGE, RESUME, Client, image_fields
+from plain_client import ACK, CLOSED, END, ERROR, IMAGE, RESUME, START, Client, image_fields, start_fields
 from ports import free_ports
 
 from penstock.programs.locate import find_program
@@ -289,6 +289,17 @@ def _rank(recorder: Job, number: int) -> int:
             found.append(int(process.name))
     assert len(found) == 1, found
     return found[0]
+
+
+def test_a_start_that_another_rank_refuses_is_a_refused_series(job: Callable[..., Job]) -> None:
+    recorder = job(2)
+    with Client(f"127.0.0.1:{recorder.ports[1]}") as client:
+        client.send(START, start_fields("s", 1, (30, 40)) | {"image_dtype": "uint12"})
+        assert "uint12" in client.until(ERROR)["message"]
+        refused = recorder.until("series_refused")
+    assert refused["series_unique_id"] == "s"
+    assert "uint12" in str(refused["message"])
+    assert recorder.stop() == 1, "".join(recorder.log)
 
 
 def test_a_port_that_is_taken_ends_the_whole_job(run: Run, tmp_path: Path) -> None:

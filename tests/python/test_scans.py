@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import yaml
 from conftest import Record, Run
-from plain_client import CLOSED, END, ERROR, START, Client, start_fields
+from plain_client import CLOSED, END, ERROR, Client
 from test_ranks import Job
+
+from penstock.model.events import Note
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 Y = {"name": "y", "points": 2, "start": 10, "step": 5, "units": "mm"}
@@ -136,15 +138,54 @@ def test_a_table_in_the_configuration_and_two_ranks(run: Run, tmp_path: Path) ->
         ({"axes": [Y, {"name": "repeat", "points": 3}], "repeats": 2}, "that of the repeats"),
     ],
 )
-def test_a_scan_that_cannot_be_is_refused(
+def test_a_scan_that_cannot_be_costs_no_frame(
     record: Record, run: Run, tmp_path: Path, scan: dict[str, Any], says: str
 ) -> None:
-    """By the recorder, where a start message brings it; before it starts, where the configuration does."""
+    """Of the configuration, the recorder does not start; of a start message, it is left out."""
     config = tmp_path / "scan.yaml"
     config.write_text(yaml.safe_dump({"scan": {"axes": [Y, X], **scan}}), encoding="utf-8")
     refused = run("record", str(config), "--folder", str(tmp_path), "--dry-run")
     assert refused.returncode == 2, refused.stderr
     recorder = record(tmp_path)
-    with Client(recorder.address) as client:
-        client.send(START, start_fields("s", 6, (30, 40)) | user_data({"axes": [Y, X], **scan}))
-        assert says in client.until(ERROR)["message"]
+    send(recorder.address, "s", {"axes": [Y, X], **scan}, list(range(6)))
+    end = recorder.series_end()
+    assert (end.frames_received, end.missing, end.damaged, end.problem) == (6, 0, 0, None)
+    (note,) = [event.message for event in recorder.events if isinstance(event, Note)]
+    assert says in note
+    assert note.endswith("it is only kept, as scan_as_told, and the frames are recorded in their order")
+    code, log = recorder.stop()
+    assert code == 0, log
+    with h5py.File(end.file) as file:
+        assert (file["/entry/data/data"][...] == PIXELS[:6]).all()
+        assert "place" not in file["/entry/penstock"]
+        kept = file["/entry/penstock/start/scan_as_told"]
+        assert kept["axes"].asstr()[()].startswith('[{"name":"y"')
+        assert set(kept) == {"axes", *scan}
+        assert "repeats" not in scan or kept["repeats"][()] == scan["repeats"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (
+            "files: {layout: split, frames: 2}",
+            'files.layout is not "one" and frames belong to the points of a scan',
+        ),
+        ("resume: true", "resume is true and frames belong to the points of a scan"),
+        ("", "user_data.penstock.scan is 5; an object is expected"),
+    ],
+)
+def test_a_scan_that_does_not_go_with_the_recorder_is_left_out(
+    record: Record, tmp_path: Path, settings: str, says: str
+) -> None:
+    config = tmp_path / "record.yaml"
+    config.write_text(settings or "{}", encoding="utf-8")
+    recorder = record(tmp_path, str(config))
+    scan: Any = {"axes": [Y, X]} if settings else 5
+    send(recorder.address, "s", scan, list(range(6)))
+    end = recorder.series_end()
+    assert (end.frames_received, end.missing, end.problem) == (6, 0, None)
+    assert any(says in event.message for event in recorder.events if isinstance(event, Note))
+    with h5py.File(end.file) as file:
+        assert (file["/entry/data/data"][...] == PIXELS[:6]).all()
+        assert "scan_as_told" in file["/entry/penstock/start"]

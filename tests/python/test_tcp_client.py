@@ -26,6 +26,8 @@ from plain_client import (
     start_fields,
 )
 
+from penstock.model.events import SeriesRefused
+
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "tcp.md"
 
 
@@ -143,6 +145,27 @@ def test_a_second_start_says_resume(record: Callable[..., Any], tmp_path: Path) 
         first.start("series-g", 6, (30, 40))
         second.send(START, start_fields("series-g", 6, (30, 40)))
         assert "has started already" in second.until(ERROR)["message"]
+
+
+def test_a_start_that_is_refused_is_a_refused_series(record: Callable[..., Any], tmp_path: Path) -> None:
+    """It counts, until another start brings the series."""
+    recorder = record(tmp_path)
+    with Client(recorder.address) as client:
+        for _ in range(2):
+            client.send(START, start_fields("s", 1, (30, 40)) | {"image_dtype": "uint12"})
+            assert "uint12" in client.until(ERROR)["message"]
+        client.send(START, start_fields("late", 1, (30, 40)) | {"image_size_x": 0})
+        client.until(ERROR)
+        client.start("late", 1, (30, 40))
+        client.image("late", 0, frames_of(1)[0])
+        client.end("late")
+    recorder.series_end()
+    refused = [event for event in recorder.events if isinstance(event, SeriesRefused)]
+    assert [event.series_unique_id for event in refused] == ["s", "late"]
+    assert recorder.process.poll() is None
+    code, log = recorder.stop()
+    assert code == 1, log
+    assert "s was refused" in log
 
 
 def test_an_error_names_the_message_at_fault(record: Callable[..., Any], tmp_path: Path) -> None:

@@ -6,13 +6,17 @@ import sys
 import time
 from pathlib import Path
 
+import cbor2
 import h5py
 import numpy
+import psutil
 import pytest
+from detector_stream import IDENTITY, multi_dimensional
 from places import MIB, ext4_with_quota, full_ext4, tmpfs
 from plain_client import RESUME
-from rounds import Recorder, Setup, assert_clean, assert_right, is_long, long_run, recording, say
-from sender import Frames, Sender, sending
+from pusher import Pusher
+from rounds import Recorder, Setup, assert_clean, assert_right, is_long, judge, long_run, recording, say
+from sender import Frames, Sender, sending, start_fields
 
 from penstock.model.events import RecorderSeriesEnd
 from penstock.programs.locate import find_program
@@ -126,6 +130,51 @@ def test_a_detector_sends_again_what_was_lost(tmp_path: Path, monkeypatch: pytes
         assert end.lost > 0
         assert end.missing == 0, "what was lost came again by itself"
         assert_clean(place.folder / "full.h5")
+
+
+def with_metadata(number: int, frames: Frames) -> dict[str, object]:
+    """An image whose metadata is six times as large as its pixels."""
+    arrays = {f"array_{i}": cbor2.CBORTag(86, numpy.full(512, number + i, "<f8").tobytes()) for i in range(4)}
+    data = {"a": multi_dimensional(frames[number])}
+    image = {"type": "image", **IDENTITY, "series_unique_id": "full", "image_id": number, "data": data}
+    return {**image, "user_data": arrays}
+
+
+@pytest.mark.usefixtures("without_privilege")
+def test_a_disk_that_metadata_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What frames bring along cannot be written: the recorder lives and tells it, and keeps what it had."""
+    at = tmp_path / "at"
+    at.mkdir()
+    frames = Frames(5, (32, 40))
+    count = 2500
+    store = {"durability": "segment", "segment_bytes": MIB // 4, "extent_bytes": MIB}
+    with tmpfs(at) as place:
+        with recording(place.folder, Setup(encoding="none", transport="zmq", store=store)) as recorder:
+            monkeypatch.undo()
+            with Pusher(f"tcp://127.0.0.1:{recorder.ports[0]}") as detector:
+                detector.send(start_fields("full", frames, count))
+                sent = 0
+                while sent < count and not settled(recorder):
+                    detector.send(with_metadata(sent, frames))
+                    sent += 1
+                detector.send({"type": "end", **IDENTITY, "series_unique_id": "full"})
+                end = recorder.until(RecorderSeriesEnd)
+            assert psutil.pid_exists(recorder.pids[0])
+            log = list(recorder.program.log)
+        assert isinstance(end, RecorderSeriesEnd)
+        assert end.problem is not None
+        assert sent > 500
+        assert len(log) < 100, "it is told a few times, and then now and then"
+        place.space()
+        file = place.folder / "full.h5"
+        verdict = judge(file, frames, set(), at_least=end.frames_written)
+        with h5py.File(file) as content:
+            written = content["/entry/penstock/timing/written"][...]
+            column = content["/entry/metadata/array_0"][...]
+        for number in sorted(verdict.received):
+            row = number if written[number] >= 0 else numpy.nan
+            assert numpy.array_equal(column[number], numpy.full(512, row), equal_nan=True), number
+    say(f"full of metadata: {sent} sent, {verdict}, {end.problem}")
 
 
 @long_run

@@ -28,10 +28,12 @@ H5FD_t* open_file(const char*, unsigned, hid_t access, haddr_t) {
   auto* file = new (std::nothrow) OpenFile{};
   if (file == nullptr) return nullptr;
   file->context = info->context;
+  ++file->context->open_files;
   return &file->library_part;
 }
 
 herr_t close_file(H5FD_t* file) {
+  --context_of(file).open_files;
   delete reinterpret_cast<OpenFile*>(file);
   return 0;
 }
@@ -88,6 +90,7 @@ herr_t keep_end_of_space(H5FD_t*, H5FD_mem_t, haddr_t) { return 0; }
 
 herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void* into) {
   auto& context = context_of(file);
+  if (context.file == nullptr) return -1;
   const MutableBytes bytes(static_cast<std::byte*>(into), size);
   auto count = context.file->read_at(bytes, address);
   if (!count.ok()) {

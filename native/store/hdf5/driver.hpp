@@ -19,8 +19,8 @@ namespace penstock::store::hdf5 {
 
 /// Shared by a store and its open HDF5 file, which it outlives.
 struct DriverContext {
-  std::shared_ptr<File> file;  ///< buffered
-  Space& space;
+  std::shared_ptr<File> file;  ///< buffered; null when the store is gone, and HDF5 could not close the file
+  Space& space;                ///< not looked at after a failure
 
   struct Placement {
     std::uint64_t address;
@@ -37,6 +37,7 @@ struct DriverContext {
   /// crash would leave it, and whoever called HDF5 looks here after each call.
   std::optional<Error> failure;
   std::uint64_t discarded_bytes = 0;  ///< allocated since
+  unsigned open_files = 0;            ///< that HDF5 has, through this driver
 
   /// The outcome of a call: the failure of a callback goes before what HDF5 says.
   Result<void> outcome(Result<void> of_library) const {

@@ -11,6 +11,9 @@ std::mutex& library_mutex() {
 }
 
 void set_up() {
+  // Every file is closed before the program ends. One that could not be HDF5 would try to close once more at exit, when
+  // what its driver needs is gone.
+  H5dont_atexit();
   H5open();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5PLset_loading_state(0);

@@ -89,14 +89,18 @@ Result<Handle> creation_list() {
 
 class IndexFileOfHdf5 final : public IndexFile {
  public:
-  IndexFileOfHdf5(std::shared_ptr<File> file, Space& space) : context_{std::move(file), space, {}, false, {}, 0} {}
+  IndexFileOfHdf5(std::shared_ptr<File> file, Space& space)
+      : owned_context_(new DriverContext{std::move(file), space, {}, false, {}, 0, 0}), context_(*owned_context_) {}
 
   ~IndexFileOfHdf5() override {
     LibraryLock lock;
-    const WatchedCall watched(file_ ? context_.file->watching() : Watching{}, Call::hdf5_close);
-    (void)close_file();
-    (void)access_.close();
-    (void)driver_.close();
+    {
+      const WatchedCall watched(file_ ? context_.file->watching() : Watching{}, Call::hdf5_close);
+      (void)close_file();
+      (void)access_.close();
+      (void)driver_.close();
+    }
+    if (context_.open_files > 0) abandon();
   }
 
   Result<void> make(const FileLayout& layout, const format::FileId& id) {
@@ -150,6 +154,14 @@ class IndexFileOfHdf5 final : public IndexFile {
   }
 
  private:
+  /// HDF5 could not close the file. It keeps it, and asks the driver when it looks for others that are open: what the
+  /// driver needs for that stays for good, and nothing reaches the file any more.
+  void abandon() {
+    if (!context_.failure) context_.failure = make_error(Errc::hdf5, "the file could not be closed");
+    context_.file.reset();
+    (void)owned_context_.release();
+  }
+
   Result<void> make_all(const FileLayout& layout, const format::FileId& id) {
     PEN_ASSIGN(driver_, register_driver());
     PEN_ASSIGN(access_, access_list(driver_.get(), context_));
@@ -389,7 +401,8 @@ class IndexFileOfHdf5 final : public IndexFile {
     return shorten_contiguous(file_.get(), frames.node, links_, end, context_);
   }
 
-  DriverContext context_;
+  std::unique_ptr<DriverContext> owned_context_;
+  DriverContext& context_;
   Handle driver_;
   Handle access_;
   Handle file_;

@@ -72,7 +72,7 @@ def record(
     """
     recording = Recording()
     refusals: dict[str, SeriesRefused] = {}
-    open_files: dict[str, str] = {}
+    open_files: dict[str, None] = {}  # in their order; two of one series' name may overlap for a moment
     listened = False
     stopped: Stopped | None = None
     with (
@@ -85,10 +85,10 @@ def record(
                     listened = True
                     beside.start([_pva_plan(plan, channel, event.sources[-1]) for channel in channels])
                 case SeriesStart():
-                    open_files[event.series_unique_id] = event.file
+                    open_files[event.file] = None
                     refusals.pop(event.series_unique_id, None)
                 case RecorderSeriesEnd():
-                    open_files.pop(event.series_unique_id, None)
+                    open_files.pop(event.file, None)
                     recording.ended.append(event)
                 case SeriesRefused() if len(refusals) < _REFUSALS_KEPT:
                     refusals[event.series_unique_id] = event
@@ -103,7 +103,7 @@ def record(
             code,
             # The series tell it better than an exit code.
             allowed=(ExitCode.FINE, ExitCode.FAILED) if stopped and recording.failed else (ExitCode.FINE,),
-            remedy_of_death=_how_to_recover(plan, list(open_files.values())) if died else None,
+            remedy_of_death=_how_to_recover(plan, list(open_files)) if died else None,
         )
         recording.source_problems = beside.problems()
     return recording

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "recorder/nexus.hpp"
 #include "stream/message.hpp"
@@ -74,6 +75,24 @@ TEST(Possible, WhatCannotBeIsNamedAndSetAside) {
     const auto again = stream::parse_message(stream::encode_start(series), {});
     ASSERT_TRUE(again.ok()) << again.error().message();
     EXPECT_EQ(std::get<Series>(*again).unknown.count(each.field + "_as_told"), 1u);
+  }
+}
+
+TEST(Possible, AScanThatCannotBeIsKeptAsItWasTold) {
+  auto series = good_series();
+  series.user_data_json = R"({"penstock": {"scan": {"axes": [], "order": "spiral"}}})";
+  ASSERT_TRUE(set_scan_aside(series, make_error(Errc::invalid_argument, "order is \"spiral\"")));
+  ASSERT_EQ(series.remarks.size(), 1u);
+  EXPECT_TRUE(series.remarks[0].message().starts_with("order is \"spiral\": it is only kept"))
+      << series.remarks[0].message();
+  const auto& item = series.unknown.at("scan_as_told");
+  const auto* cbor = reinterpret_cast<const std::uint8_t*>(item.data());
+  EXPECT_EQ(nlohmann::json::from_cbor(cbor, cbor + item.size())["order"], "spiral");
+  for (const auto* none : {"{}", "no json", R"({"penstock": {"scan": null}})"}) {
+    auto without = good_series();
+    without.user_data_json = none;
+    EXPECT_FALSE(set_scan_aside(without, make_error(Errc::internal, "of the configuration"))) << none;
+    EXPECT_TRUE(without.unknown.empty() && without.remarks.empty());
   }
 }
 

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
+#include "../support/fault_env.hpp"
 #include "recorder_fixture.hpp"
 
 namespace penstock::recorder {
@@ -43,10 +45,11 @@ class Sources : public RecorderFixture {
     series.source = source;
     return series;
   }
-  static Frame frame(std::uint64_t number, const std::string& unique_id = "s1") {
+  static Frame frame(std::uint64_t number, const std::string& unique_id = "s1", std::uint64_t generation = 0) {
     auto pixels = std::make_shared<std::vector<std::uint16_t>>(32, static_cast<std::uint16_t>(number + 1));
     Frame frame;
     frame.series_unique_id = unique_id;
+    frame.generation = generation;
     frame.number = FrameNumber{number};
     frame.spec = {ElementType::u16, {4, 8}};
     frame.payload = std::as_bytes(std::span(*pixels));
@@ -57,6 +60,14 @@ class Sources : public RecorderFixture {
     SeriesEnd end{1, unique_id};
     end.source = source;
     return end;
+  }
+  /// What a source that begins another series says of the one before.
+  static SeriesEnd last_word(const std::string& source, std::uint64_t generation, bool by_start) {
+    auto before = end(source);
+    before.by_start = by_start;
+    before.anew = true;
+    before.generation = generation;
+    return before;
   }
   std::vector<std::uint16_t> pixels(const std::string& file) const {
     const hid_t id = H5Fopen((folder_ / file).c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -142,6 +153,169 @@ TEST_F(Sources, AnotherSeriesOfASourceIsTheEndOfTheOneBefore) {
   EXPECT_EQ(pixels("run1.h5")[0], 1u);
   EXPECT_EQ(pixels("run1.h5")[32], 0xFFFF) << "missing";
   EXPECT_EQ(pixels("run1-2.h5")[64], 3u);
+}
+
+/// Nothing but one endpoint is listened to, so that nothing of the one before can come any more.
+TEST_F(Sources, AnotherSeriesOfTheSameNameGetsAFileAtOnce) {
+  config_.sources.pop_back();
+  config_.series_limit = 3;
+  config_.end_timeout_s = 20;
+  auto recorder = start();
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 3), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 3), last_word("tcp://a:1", 1, true)).ok());
+  EXPECT_EQ(recorder->generation("s1"), 2u);
+  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(recorder->put(frame(number)).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  // The same again, behind the end of a series that is whole.
+  ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 3), last_word("tcp://a:1", 2, false)).ok());
+  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(recorder->put(frame(number)).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  recorder->stop();
+  EXPECT_EQ(recorder->refused_series(), 0u);
+  EXPECT_EQ(ended_by("s1.h5"), "new_start");
+  EXPECT_EQ(ended_by("s1-2.h5"), "message");
+  EXPECT_EQ(pixels("s1.h5")[32], 0xFFFF) << "missing";
+  for (const auto* file : {"s1-2.h5", "s1-3.h5"}) EXPECT_EQ(pixels(file)[64], 3u);
+}
+
+TEST_F(Sources, OverwritingDoesNotTakeTheFileOfTheOneBefore) {
+  config_.sources.pop_back();
+  config_.series_limit = 2;
+  config_.store.overwrite = true;
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 1), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 1), last_word("tcp://a:1", 1, true)).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  recorder->stop();
+  for (const auto* file : {"s1.h5", "s1-2.h5"}) EXPECT_EQ(pixels(file)[0], 1u);
+}
+
+TEST_F(Sources, WhenAllPushersStartAnewNoFrameGoesAstray) {
+  config_.series_limit = 2;
+  auto recorder = start();
+  for (const auto* source : {"tcp://a:1", "tcp://b:1"}) ASSERT_TRUE(recorder->begin(series(source, 4), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  std::thread first([&] {
+    EXPECT_TRUE(recorder->begin_anew(series("tcp://a:1", 4), last_word("tcp://a:1", 1, true)).ok());
+    for (const std::uint64_t number : {0, 2}) EXPECT_TRUE(recorder->put(frame(number, "s1", 2)).ok());
+  });
+  std::this_thread::sleep_for(500ms);
+  EXPECT_EQ(recorder->generation("s1"), 1u) << "the other one has more of it";
+  ASSERT_TRUE(recorder->put(frame(1, "s1", 1)).ok());
+  ASSERT_TRUE(recorder->begin_anew(series("tcp://b:1", 4), last_word("tcp://b:1", 1, true)).ok());
+  first.join();
+  EXPECT_EQ(recorder->generation("s1"), 2u);
+  const auto late = recorder->put(frame(3, "s1", 1));
+  ASSERT_FALSE(late.ok());
+  EXPECT_NE(late.error().message().find("another one of that name is open"), std::string::npos);
+  auto of_before = end("tcp://b:1");
+  of_before.generation = 1;
+  ASSERT_TRUE(recorder->end(of_before).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  std::this_thread::sleep_for(500ms);  // longer than end_timeout_s
+  for (const std::uint64_t number : {1, 3}) ASSERT_TRUE(recorder->put(frame(number, "s1", 2)).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://b:1")).ok());
+  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  recorder->stop();
+  const auto before = pixels("s1.h5"), after = pixels("s1-2.h5");
+  EXPECT_EQ((std::vector{before[0], before[32], before[64], before[96]}),
+            (std::vector<std::uint16_t>{1, 2, 0xFFFF, 0xFFFF}));
+  EXPECT_EQ((std::vector{after[0], after[32], after[64], after[96]}), (std::vector<std::uint16_t>{1, 2, 3, 4}));
+}
+
+TEST_F(Sources, ASeriesWhoseNameIsTakenForTooLongIsRefused) {
+  config_.series_limit = 0;
+  config_.idle_timeout_s = 0.5;
+  auto recorder = start();
+  for (const auto* source : {"tcp://a:1", "tcp://b:1"}) ASSERT_TRUE(recorder->begin(series(source), nullptr).ok());
+  std::atomic<bool> goes_on{true};
+  std::thread other([&] {
+    for (std::uint64_t number = 0; goes_on; ++number) {
+      EXPECT_TRUE(recorder->put(frame(number)).ok());
+      std::this_thread::sleep_for(50ms);
+    }
+  });
+  const auto refused = recorder->begin_anew(series("tcp://a:1"), last_word("tcp://a:1", 1, true));
+  goes_on = false;
+  other.join();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("frames of it still come from elsewhere"), std::string::npos);
+  EXPECT_EQ(recorder->refused_series(), 1u);
+  recorder->stop();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "s1-2.h5"));
+}
+
+TEST_F(Sources, NobodyWaitsForANameWhenTheRecorderStops) {
+  config_.series_limit = 0;
+  auto recorder = start();
+  for (const auto* source : {"tcp://a:1", "tcp://b:1"}) ASSERT_TRUE(recorder->begin(series(source), nullptr).ok());
+  std::thread stops([&] {
+    std::this_thread::sleep_for(200ms);
+    recorder->stop_waiting();
+  });
+  const auto began = std::chrono::steady_clock::now();
+  const auto begun = recorder->begin_anew(series("tcp://a:1"), last_word("tcp://a:1", 1, true));
+  EXPECT_EQ(begun.error().code(), Errc::cancelled);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
+  EXPECT_EQ(recorder->refused_series(), 0u);
+  stops.join();
+  recorder->stop();
+}
+
+TEST_F(Sources, AStartThatHearsNoAnswerWaitsForAFileThatIsBeingClosed) {
+  config_.series_limit = 2;
+  penstock::testing::FaultEnv slow;
+  std::atomic<bool> is_slow{false}, closing{false};
+  slow.faults->on_call = [&](penstock::testing::Call call) -> Result<void> {
+    if (!is_slow || call != penstock::testing::Call::truncate) return {};
+    closing = true;
+    std::this_thread::sleep_for(500ms);
+    return {};
+  };
+  Recorder recorder(slow, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series("tcp://a:1", 1), nullptr).ok());
+  ASSERT_TRUE(recorder.put(frame(0)).ok());
+  is_slow = true;
+  ASSERT_TRUE(recorder.end(end("tcp://a:1")).ok());
+  for (int i = 0; i < 500 && !closing; ++i) std::this_thread::sleep_for(10ms);
+  is_slow = false;
+  auto other = series("tcp://b:1", 1);
+  other.arm_date = "2026-11-20T10:00:00Z";
+  const auto begun = recorder.begin(std::move(other), nullptr);
+  ASSERT_TRUE(begun.ok()) << begun.error().message();
+  ASSERT_TRUE(recorder.put(frame(0)).ok());
+  ASSERT_TRUE(recorder.end(end("tcp://b:1")).ok());
+  EXPECT_TRUE(recorder.wait_for_limit(5s));
+  recorder.stop();
+  EXPECT_EQ(pixels("s1-2.h5")[0], 1u);
+}
+
+TEST_F(Sources, StartsThatFindNoPlaceAreCountedUntilTheyFindOne) {
+  config_.series_limit = 0;
+  auto recorder = start();
+  for (unsigned i = 0; i < max_open_series; ++i)
+    ASSERT_TRUE(recorder->begin(series("", 1, fmt::format("open-{}", i)), nullptr).ok());
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = recorder->begin(series("tcp://b:1", 1, "one more"), nullptr);
+    EXPECT_EQ(refused.error().code(), Errc::refused);
+    EXPECT_EQ(recorder->refused_series(), 1u);
+    EXPECT_EQ(recorder->snapshot().refused_series, 1u);
+  }
+  ASSERT_TRUE(recorder->put(frame(0, "open-0")).ok());
+  ASSERT_TRUE(recorder->end(end("", "open-0")).ok());
+  for (int i = 0; i < 100 && recorder->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(recorder->begin(series("tcp://b:1", 1, "one more"), nullptr).ok());
+  EXPECT_EQ(recorder->refused_series(), 0u);
+  EXPECT_EQ(recorder->snapshot().refused_series, 1u) << "what was counted stays counted";
+  recorder->stop();
 }
 
 TEST_F(Sources, WhereTheyDisagreeFieldAndValuesAreTold) {

@@ -237,6 +237,69 @@ TEST_F(FaultTest, CreationThatFailsAtAnyWriteIsAnErrorAndLeavesNothingOpen) {
   FAIL() << "creation never succeeded";
 }
 
+/// Whichever read fails while a file is completed: HDF5 may keep a file that it cannot close.
+TEST_F(FaultTest, AFileThatCannotBeReadWhileItIsClosedDisturbsNoOther) {
+  std::atomic<int> reads_left{0};
+  std::atomic<bool> fails{false};
+  env_.faults->on_call = [&](penstock::testing::Call call) -> Result<void> {
+    if (fails && call == penstock::testing::Call::read && --reads_left < 0)
+      return make_error(Errc::io, "input/output error");
+    return {};
+  };
+  auto options = small_options();
+  options.overwrite = true;
+  int failed = 0;
+  for (int whole = 0; whole < 100; ++whole) {
+    Recorder recorder;
+    auto store = create(options, &recorder).value();
+    put(*store, 0, 200);
+    while (store->stats().chunks < 200) std::this_thread::yield();
+    reads_left = whole;
+    fails = true;
+    const auto finished = store->finish({});
+    store.reset();
+    fails = false;
+    if (finished.ok()) break;
+    EXPECT_NE(finished.error().message().find("input/output error"), std::string::npos) << finished.error().message();
+    ++failed;
+  }
+  EXPECT_GT(failed, 3);
+  auto store = create(options, nullptr).value();
+  put(*store, 0, 100);
+  ASSERT_TRUE(store->finish({}).ok());
+  const PlainReader reader(path());
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(reader.frame("/entry/data/data", i), content_of(i, frame_bytes));
+}
+
+/// Puts another file in the place of the one that is opened once more, past the page cache.
+class SwappingEnv final : public Env {
+ public:
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
+    if (options.direct) {
+      std::filesystem::rename(path, path + ".mine");
+      std::ofstream(path) << "somebody else's";
+    }
+    return posix_env().open(path, options);
+  }
+  Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }
+  Result<std::vector<std::string>> list(const std::string& folder) override { return posix_env().list(folder); }
+  Result<void> remove(const std::string& path) override { return posix_env().remove(path); }
+};
+
+TEST_F(FaultTest, AFileThatTakesThePlaceOfOursIsNotWrittenTo) {
+  SwappingEnv env;
+  const auto store = Store::create(env, path(), one_dataset(32, 40), small_options(), nullptr);
+  ASSERT_FALSE(store.ok());
+  EXPECT_EQ(store.error().code(), Errc::mismatch);
+  EXPECT_NE(store.error().message().find("leads to another file than a moment ago"), std::string::npos)
+      << store.error().message();
+  std::ifstream file(path());
+  std::string theirs;
+  std::getline(file, theirs);
+  EXPECT_EQ(theirs, "somebody else's");
+  EXPECT_EQ(std::filesystem::file_size(path()), 15u);
+}
+
 TEST_F(FaultTest, AFileThatIsThereIsOnlyReplacedWhenAllowed) {
   { std::ofstream(path()) << "precious"; }
   auto options = small_options();

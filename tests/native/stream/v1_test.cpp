@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <span>
 
 #include "stream/cbor_json.hpp"
 #include "stream/v1_message.hpp"
@@ -180,7 +181,6 @@ constexpr auto bad_vectors = std::to_array<BadVector>({
     {"bad_image_lz4_of_raw_size", "an LZ4 block of 24 bytes, as many as it expands to"},
     {"bad_image_empty", "part 3 is empty"},
     {"bad_image_frame_negative", "image.frame is -1, expected a whole number"},
-    {"bad_image_time_text", "image config.start_time is \"now\", expected a whole number"},
     {"bad_end_without_series", "series end.series is missing"},
 });
 
@@ -195,7 +195,51 @@ TEST(StreamV1, BadMessagesAreRefusedByFieldAndValue) {
   std::size_t kept = 0;
   for (const auto& entry : std::filesystem::directory_iterator(corpus_folder()))
     kept += entry.path().extension() == ".v1" && entry.path().stem().string().starts_with("bad_") ? 1 : 0;
-  EXPECT_EQ(kept, bad_vectors.size()) << "a vector of the corpus is not in this file";
+  EXPECT_EQ(kept, bad_vectors.size() + 1) << "a vector of the corpus is not in this file";
+}
+
+/// The image as the corpus has it, with other parts behind its pixels.
+V1Image image_with(const std::vector<std::string>& last_parts) {
+  const auto file = read_file("image");
+  auto parts = parts_of(file);
+  parts.resize(3);
+  for (const auto& part : last_parts) parts.push_back(std::as_bytes(std::span(part)));
+  auto parsed = parse_v1(parts, limits);
+  EXPECT_TRUE(parsed.ok()) << parsed.error().message();
+  return parsed.ok() ? std::get<V1Image>(std::move(*parsed)) : V1Image{};
+}
+
+TEST(StreamV1, WhatNoPixelNeedsCostsNoFrame) {
+  const auto [bytes, image] = parse_vector<V1Image>("bad_image_time_text");
+  EXPECT_EQ(image.start_ns, -1);
+  ASSERT_EQ(image.remarks.size(), 1u);
+  EXPECT_TRUE(image.remarks[0].message().starts_with("image config.start_time is \"now\", expected a whole number"))
+      << image.remarks[0].message();
+  const auto odd =
+      image_with({R"({"htype":"dconfig-1.0","start_time":12,"stop_time":-5,"real_time":1e30})", R"({"dose":2})"});
+  EXPECT_EQ(odd.start_ns, 12);
+  EXPECT_EQ(odd.stop_ns, -1);
+  EXPECT_EQ(odd.real_ns, -1);
+  EXPECT_EQ(odd.remarks.size(), 2u);
+  EXPECT_EQ(odd.metadata.size(), 1u) << "what comes behind the times is read all the same";
+  for (const auto* times : {"no JSON", "[1]", R"({"htype":"dimage_d-1.0"})"}) {
+    const auto without = image_with({times});
+    EXPECT_EQ(without.start_ns, -1);
+    ASSERT_EQ(without.remarks.size(), 1u) << times;
+    EXPECT_TRUE(without.remarks[0].message().ends_with("its times are left out"));
+  }
+}
+
+TEST(StreamV1, AnAppendixThatIsTooLargeIsLeftOut) {
+  const std::string times = R"({"htype":"dconfig-1.0","start_time":12})";
+  const auto huge = image_with({times, std::string(limits.text_bytes_max + 1, 'x')});
+  EXPECT_TRUE(huge.metadata.empty());
+  EXPECT_EQ(huge.remarks.size(), 1u);
+  std::string many = "{";
+  for (std::size_t i = 0; i <= limits.metadata_max; ++i) many += fmt::format("{}\"v{}\":1", i == 0 ? "" : ",", i);
+  const auto some = image_with({times, many + "}"});
+  EXPECT_EQ(some.metadata.size(), limits.metadata_max);
+  EXPECT_EQ(some.remarks.size(), 1u);
 }
 
 TEST(StreamV1, AnImageThatIsCutStillHasAName) {

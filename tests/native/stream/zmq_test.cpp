@@ -134,9 +134,32 @@ TEST(Zmq, NobodyAtTheOtherEndIsToldOnce) {
   EXPECT_NE(refused.find("nobody answers"), std::string::npos) << refused;
 }
 
-/// Whatever its frames are numbered, they belong to no series that was there before.
-TEST(Zmq, AnotherSeriesOfTheSameNameBringsNoFrames) {
+TEST(Zmq, AnotherSeriesOfTheSameNameIsBegunAnew) {
   Pair pair;
+  const auto series = sample_series("one", 30, 51);
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  for (const std::uint64_t number : {0, 1, 2}) ASSERT_TRUE(pair.sender->put(sample_frame(series, number)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sink.wait_for_ends(3));
+  EXPECT_TRUE(pair.sink.rejected().empty());
+  EXPECT_EQ(pair.sink.series().size(), 2u);
+  std::vector<std::uint64_t> generations;
+  for (const auto& frame : pair.sink.frames()) generations.push_back(frame.generation);
+  EXPECT_EQ(generations, (std::vector<std::uint64_t>{1, 2, 2, 2}));
+  const auto ends = pair.sink.ends();
+  EXPECT_TRUE(ends[1].anew && !ends[1].by_start) << "it had said its end";
+  EXPECT_EQ(ends[1].source, pair.source->address());
+  EXPECT_EQ((std::vector{ends[0].generation, ends[1].generation, ends[2].generation}),
+            (std::vector<std::uint64_t>{1, 1, 2}));
+}
+
+/// Whatever its frames are numbered, they belong to no series that was there before.
+TEST(Zmq, AnotherSeriesOfTheSameNameThatIsRefusedBringsNoFrames) {
+  Pair pair;
+  pair.sink.takes_anew = false;
   const auto series = sample_series("one", 30, 51);
   ASSERT_TRUE(pair.sender->begin(series).ok());
   ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
@@ -147,7 +170,8 @@ TEST(Zmq, AnotherSeriesOfTheSameNameBringsNoFrames) {
   ASSERT_TRUE(pair.sink.wait_for_rejected(4));
   ASSERT_TRUE(pair.sender->begin(sample_series("two", 30, 51)).ok());
   ASSERT_TRUE(pair.sender->end().ok());
-  ASSERT_TRUE(pair.sink.wait_for_ends(2));
+  ASSERT_TRUE(pair.sink.wait_for_ends(3));
+  EXPECT_EQ(pair.sink.ends().back().unique_id, "two");
   EXPECT_EQ(pair.sink.frame_count(), 1u);
   EXPECT_TRUE(pair.sink.damaged().empty());
   const auto rejected = pair.sink.rejected();
@@ -164,10 +188,33 @@ TEST(Zmq, OneThatBeginsAnewOnAnotherDateEndsTheOneBefore) {
   series.arm_date = "2026-11-20T10:05:00Z";
   ASSERT_TRUE(pair.sender->begin(series).ok());
   ASSERT_TRUE(pair.sender->put(sample_frame(series, 1)).ok());
-  ASSERT_TRUE(pair.sink.wait_for_ends(1));
-  ASSERT_TRUE(pair.sink.wait_for_rejected(2));
-  EXPECT_TRUE(pair.sink.ends().front().by_start);
-  EXPECT_EQ(pair.sink.frame_count(), 1u);
+  ASSERT_TRUE(pair.sink.wait_for_frames(2));
+  ASSERT_EQ(pair.sink.ends().size(), 1u);
+  EXPECT_TRUE(pair.sink.ends().front().by_start && pair.sink.ends().front().anew);
+  EXPECT_EQ(pair.sink.frames().back().generation, 2u);
+  EXPECT_TRUE(pair.sink.rejected().empty());
+}
+
+/// Of those that connect to us each may send the start of the series that it deals with others.
+TEST(Zmq, WhereManyConnectASecondStartIsNotAnotherSeries) {
+  RecordingSink sink;
+  ZmqSourceOptions options;
+  options.endpoint = "tcp://127.0.0.1:*";
+  options.bind = true;
+  const auto source = make_zmq_source(options).value();
+  ASSERT_TRUE(source->start(sink).ok());
+  const ZmqContext context(::zmq_ctx_new());
+  const auto series = sample_series("one", 30, 51);
+  const auto start = encode_start(series);
+  const auto end = encode_end({series.id, series.unique_id});
+  for (std::size_t pushers = 1; pushers < 3; ++pushers) {
+    const ZmqSocket pusher(::zmq_socket(context.get(), ZMQ_PUSH));
+    ASSERT_EQ(::zmq_connect(pusher.get(), source->address().c_str()), 0);
+    for (const auto& message : {start, end}) ASSERT_GE(::zmq_send(pusher.get(), message.data(), message.size(), 0), 0);
+    ASSERT_TRUE(sink.wait_for_ends(pushers));
+  }
+  EXPECT_EQ(sink.series().size(), 1u);
+  for (const auto& each : sink.ends()) EXPECT_FALSE(each.anew);
 }
 
 TEST(Zmq, TheConfigurationTellsWhichElementAStreamIsOf) {

@@ -96,6 +96,7 @@ class FaultFile final : public File {
   }
   bool direct() const override { return real_->direct(); }
   bool still_named() const override { return real_->still_named(); }
+  Result<FileIdentity> identity() const override { return real_->identity(); }
 
  private:
   const std::shared_ptr<File> real_;

@@ -98,6 +98,7 @@ class PowerCutEnv final : public Env {
     Result<void> unlock() override { return real_->unlock(); }
     bool direct() const override { return real_->direct(); }
     bool still_named() const override { return real_->still_named(); }
+    Result<FileIdentity> identity() const override { return real_->identity(); }
 
    private:
     void note(Change change) {

@@ -30,9 +30,27 @@ class RecordingSink : public FrameSink {
     if (listeners_.contains(series.unique_id))
       return make_error(Errc::already_exists, "series {} is known", series.unique_id);
     listeners_[series.unique_id] = std::move(acks);
+    ++generations_[series.unique_id];
     series_.push_back(std::move(series));
     changed_.notify_all();
     return {};
+  }
+
+  /// Whether another series of a name that has begun is taken.
+  bool takes_anew = true;
+  Result<void> begin_anew(Series series, const SeriesEnd& before) override {
+    {
+      std::lock_guard lock(mutex_);
+      ends_.push_back(before);
+      if (takes_anew) listeners_.erase(series.unique_id);
+    }
+    return begin(std::move(series), nullptr);
+  }
+
+  std::uint64_t generation(const std::string& series_unique_id) const override {
+    std::lock_guard lock(mutex_);
+    const auto known = generations_.find(series_unique_id);
+    return known == generations_.end() ? 0 : known->second;
   }
 
   Result<void> put(Frame frame) override {
@@ -176,6 +194,7 @@ class RecordingSink : public FrameSink {
   std::vector<std::string> refused_starts_;
   std::map<std::string, std::shared_ptr<AckListener>> listeners_;
   std::map<std::string, std::shared_ptr<AckListener>> sessions_;
+  std::map<std::string, std::uint64_t> generations_;
 };
 
 }  // namespace penstock::test
