@@ -117,6 +117,14 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& c
   return file;
 }
 
+Result<std::shared_ptr<SeriesFile>> SeriesFile::without_room(Env& env, const Config& config, Team& team, Series series,
+                                                             std::string path, const Error& why) {
+  PEN_ASSIGN(auto file, make(env, config, team, std::move(series), std::move(path)));
+  file->may_fit_again_ = true;
+  file->fail(why);
+  return file;
+}
+
 Result<std::shared_ptr<SeriesFile>> SeriesFile::join(Env& env, const Config& config, Team& team, Series series,
                                                      std::string path) {
   return make(env, config, team, std::move(series), std::move(path));

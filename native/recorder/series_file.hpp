@@ -73,6 +73,9 @@ class SeriesFile final : private store::Listener {
   /// (docs/explanation/decisions/0017-a-series-goes-on-in-its-file.md). The lead's.
   static Result<std::shared_ptr<SeriesFile>> resume(Env& env, const Config& config, Team& team, Series series,
                                                     std::string path);
+  /// For a series whose file found no room on the storage: one of its frames makes it when there is some. The lead's.
+  static Result<std::shared_ptr<SeriesFile>> without_room(Env& env, const Config& config, Team& team, Series series,
+                                                          std::string path, const Error& why);
   /// For a series whose file the lead has created.
   static Result<std::shared_ptr<SeriesFile>> join(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);

@@ -423,6 +423,30 @@ TEST_F(RecorderTest, AFileForWhichThereIsNoRoomIsMadeWhenThereIsSome) {
   EXPECT_NE(acks->problem.find("full"), std::string::npos) << acks->problem;
 }
 
+/// A detector over ZeroMQ cannot be told to begin again.
+TEST_F(RecorderTest, ASeriesBeginsWhereThereIsNoRoomForItsFileYet) {
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> full{true};
+  env.faults->on_write = [&](auto, auto) {
+    return full ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
+  };
+  Recorder recorder(env, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(6), nullptr).ok());
+  EXPECT_FALSE(recorder.begin(series(6, "s2"), std::make_shared<Acks>()).ok()) << "who can be told is told";
+  for (std::uint64_t n = 0; n < 3; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
+  full = false;
+  std::this_thread::sleep_for(300ms);
+  for (std::uint64_t n = 3; n < 6; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
+  EXPECT_TRUE(recorder.end({1, "s1"}).ok());
+  EXPECT_TRUE(recorder.wait_for_limit(20s));
+  recorder.stop();
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{4, 4, 4, 1, 1, 1}));
+  EXPECT_EQ(pixels()[3 * rows * columns], 3000);
+  EXPECT_EQ(event("series_end")["lost"], 3);
+  EXPECT_NE(event("series_end")["problem"].dump().find("full"), std::string::npos);
+}
+
 TEST_F(RecorderTest, AFrameIsReceivedWhenEveryChannelIsThere) {
   auto recorder = start();
   auto two = series(3);
