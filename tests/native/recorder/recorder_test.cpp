@@ -434,6 +434,7 @@ TEST_F(RecorderTest, ASeriesBeginsWhereThereIsNoRoomForItsFileYet) {
   ASSERT_TRUE(recorder.start().ok());
   ASSERT_TRUE(recorder.begin(series(6), nullptr).ok());
   EXPECT_FALSE(recorder.begin(series(6, "s2"), std::make_shared<Acks>()).ok()) << "who can be told is told";
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "s2.h5")) << "it may try again";
   for (std::uint64_t n = 0; n < 3; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
   full = false;
   std::this_thread::sleep_for(300ms);
