@@ -210,7 +210,16 @@ static void tune(pst_socket socket) {
 #endif
 }
 
-static int connect_socket(pst_socket socket, const struct addrinfo* to, int64_t timeout_ms) {
+/* Until `give_up_ms`, whatever signals come meanwhile; 0 if it was in vain. */
+static int wait_until_writable(pst_socket socket, int64_t give_up_ms) {
+  int found;
+  do {
+    found = pst_net_wait(socket, PST_WRITABLE, give_up_ms - pst_now_ms());
+  } while (found == 0 && pst_now_ms() < give_up_ms);
+  return found;
+}
+
+static int connect_socket(pst_socket socket, const struct addrinfo* to, int64_t give_up_ms) {
   int error = 0;
 #ifdef _WIN32
   const SOCKET handle = (SOCKET)socket;
@@ -222,7 +231,7 @@ static int connect_socket(pst_socket socket, const struct addrinfo* to, int64_t 
   if (make_nonblocking(socket) != 0) return last_error();
   if (connect(handle, to->ai_addr, (socklen_t)to->ai_addrlen) == 0) return 0;
   if (!is_pending(last_error())) return last_error();
-  if (pst_net_wait(socket, PST_WRITABLE, timeout_ms) == 0)
+  if (wait_until_writable(socket, give_up_ms) == 0)
 #ifdef _WIN32
     return WSAETIMEDOUT;
 #else
@@ -254,7 +263,7 @@ pst_socket pst_net_connect(const char* host, const char* port, int64_t timeout_m
       say_error(why, why_bytes, last_error());
       continue;
     }
-    error = connect_socket(one, each, give_up_ms - pst_now_ms());
+    error = connect_socket(one, each, give_up_ms);
     if (error == 0) {
       freeaddrinfo(found);
       tune(one);

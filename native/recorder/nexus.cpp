@@ -27,7 +27,11 @@ void add_root(Tree& tree, const Series& series) {
   tree.group(entry, "NXentry", {{"default", std::string("data")}});
   tree.value("/entry/definition", std::string("NXmx"), {{"version", std::string("1.0")}});
   const auto now = realtime_ns();
-  tree.value("/entry/start_time", series.arm_date.empty() ? iso_time(now) : series.arm_date);
+  // Whoever reckons with times since the arm date has to know that this is not it.
+  if (series.arm_date.empty())
+    tree.value("/entry/start_time", iso_time(now), {{"clock", std::string("recorder")}});
+  else
+    tree.value("/entry/start_time", series.arm_date);
   const double seconds = series.frame_time_s.value_or(0.0) * static_cast<double>(series.frames);
   const auto planned = seconds > 0 && seconds < 1e9 ? static_cast<std::int64_t>(seconds * 1e9) : 0;
   tree.value("/entry/end_time_estimated", iso_time(now + planned));

@@ -195,6 +195,9 @@ Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::stri
     path = numbered(wanted, number);
     file = make(env_, config_, team_, series, path);
   }
+  // Nor that there is no room just now. What may be in a file that was left is not to be made anew.
+  if (!file.ok() && file.error().code() == Errc::no_space && !config_.resume)
+    file = SeriesFile::without_room(env_, config_, team_, series, path, file.error());
   if (file.ok() && path != wanted)
     spdlog::warn("{} is there already, and series \"{}\" is another one: it goes into {}", wanted, series.unique_id,
                  path);

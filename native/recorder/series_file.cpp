@@ -24,6 +24,8 @@ constexpr std::size_t rows_a_batch = 8192;
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
 /// A storage that took nothing a moment ago is given time before the same frames come again.
 constexpr std::int64_t ask_again_interval_ns = 2'000'000'000;
+/// Between two attempts to make the file on a storage that had no room for it.
+constexpr std::int64_t fit_interval_ns = 200'000'000;
 /// For the workers of a series that is to close, before what they left unfilled is sent on its way.
 constexpr auto idle_patience = std::chrono::milliseconds(50);
 /// A payload up to here has just come through the cache, where a checksum costs little.
@@ -126,6 +128,14 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& c
                                                        std::string path) {
   PEN_ASSIGN(auto file, make(env, config, team, std::move(series), std::move(path)));
   PEN_TRY(file->create_store(config.codec.encoding, {}, false));
+  return file;
+}
+
+Result<std::shared_ptr<SeriesFile>> SeriesFile::without_room(Env& env, const Config& config, Team& team, Series series,
+                                                             std::string path, const Error& why) {
+  PEN_ASSIGN(auto file, make(env, config, team, std::move(series), std::move(path)));
+  file->may_fit_again_ = true;
+  file->fail(why);
   return file;
 }
 
@@ -238,12 +248,17 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
 }
 
 /// Only the first frame tells how the detector compresses and which metadata it sends; where that
-/// is not what the file was made for, the file (which holds no frame yet) is made again.
+/// is not what the file was made for, the file (which holds no frame yet) is made again. Where the storage has no room
+/// for it, a later frame is the first one.
 Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& columns) {
   if (fitted_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(first_mutex_);
-  if (first_seen_) return fitted_ ? Result<void>{} : Result<void>(make_error(Errc::io, "{}", problem()));
+  if (fitted_) return {};
+  if (first_seen_ && !may_fit_again_) return make_error(Errc::io, "{}", problem());
+  if (may_fit_again_ && monotonic_ns() - fit_tried_ns_ < fit_interval_ns)
+    return make_error(Errc::no_space, "{}", problem());
   first_seen_ = true;
+  fit_tried_ns_ = monotonic_ns();
   const auto wanted = encoding == Encoding::none || !is_chunk_a_frame() ? config_.codec.encoding : encoding;
   if (encoding != Encoding::none && !is_chunk_a_frame())
     spdlog::warn(
@@ -253,11 +268,12 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   Result<void> opened;
   if (!team_.leads()) {
     opened = join_store(wanted, columns);
-  } else if (wanted != codec_.encoding || !columns.empty()) {
-    opened = store_->still_named()
+  } else if (may_fit_again_ || wanted != codec_.encoding || !columns.empty()) {
+    opened = may_fit_again_ || store_->still_named()
                  ? create_store(wanted, columns, true)
                  : make_error(Errc::not_found, "the file was removed or replaced before its first frame");
   }
+  may_fit_again_ = team_.leads() && !opened.ok() && opened.error().code() == Errc::no_space;
   if (!opened.ok()) {
     fail(opened.error());
     return opened;
@@ -328,7 +344,9 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   if (!fitted_.load(std::memory_order_acquire)) {
     note_series_date(frame.series_date);
     // What has to be expanded before it is stored does not tell how the file is encoded.
-    PEN_TRY(fit(frame.form.plain() ? frame.encoding : Encoding::none, meta_columns(frame.metadata)));
+    auto fitted = fit(frame.form.plain() ? frame.encoding : Encoding::none, meta_columns(frame.metadata));
+    if (!fitted.ok() && fitted.error().code() == Errc::no_space) return lose(frame);
+    PEN_TRY(fitted);
   }
   const auto part = part_of(frame.channel, frame.element.value_or(0));
   if (ledger_.receive(frame.number, part, frame.session) == Ledger::Admission::duplicate) {
@@ -365,6 +383,15 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     ++unsettled_;
   }
   return std::optional<Task>(Task{std::move(frame), slot, *place, crc, std::move(joined.block), std::move(joined.due)});
+}
+
+/// There is no file that could take it; it may come again.
+std::optional<Task> SeriesFile::lose(const Frame& frame) {
+  const Ledger::Item item{frame.number, part_of(frame.channel, frame.element.value_or(0))};
+  if (ledger_.receive(frame.number, item.part, frame.session) == Ledger::Admission::take)
+    ledger_.lost(std::span(&item, 1));
+  last_activity_ns_ = monotonic_ns();
+  return std::nullopt;
 }
 
 /// Times of exposure count from there, which need not be when the detector was armed. The first frame's counts.

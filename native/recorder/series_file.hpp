@@ -73,6 +73,9 @@ class SeriesFile final : private store::Listener {
   /// (docs/explanation/decisions/0017-a-series-goes-on-in-its-file.md). The lead's.
   static Result<std::shared_ptr<SeriesFile>> resume(Env& env, const Config& config, Team& team, Series series,
                                                     std::string path);
+  /// For a series whose file found no room on the storage: one of its frames makes it when there is some. The lead's.
+  static Result<std::shared_ptr<SeriesFile>> without_room(Env& env, const Config& config, Team& team, Series series,
+                                                          std::string path, const Error& why);
   /// For a series whose file the lead has created.
   static Result<std::shared_ptr<SeriesFile>> join(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);
@@ -209,6 +212,7 @@ class SeriesFile final : private store::Listener {
   void make_writers();
   void drop_store();
   Result<std::optional<Task>> admit_open(Frame frame);
+  std::optional<Task> lose(const Frame& frame);
   bool can_be(FrameNumber number) const;
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
   Result<void> check_element(const Frame& frame) const;
@@ -307,8 +311,11 @@ class SeriesFile final : private store::Listener {
   std::uint64_t file_base_ = 0;
   bool entered_ = false;
   mutable std::mutex first_mutex_;
-  bool first_seen_ = false;  // guarded by first_mutex_; nothing more is tried
-  std::string series_date_;  // guarded by first_mutex_
+  // guarded by first_mutex_
+  bool first_seen_ = false;     ///< nothing more is tried, unless …
+  bool may_fit_again_ = false;  ///< … the storage had no room for the file
+  std::int64_t fit_tried_ns_ = 0;
+  std::string series_date_;
   std::atomic<bool> fitted_{false};
 
   // Synchronise themselves.

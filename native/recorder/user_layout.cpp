@@ -237,6 +237,16 @@ const MetaValue* value_named(const Metadata& metadata, const std::string& name) 
   return found == metadata.end() ? nullptr : &found->second;
 }
 
+/// Channels and elements bring a frame in parts, and each may tell something else of it. What is known of it stays.
+void take_edge(std::optional<EdgeValues::Frame>& edge, EdgeValues::Frame frame) {
+  if (!edge || edge->number != frame.number) {
+    edge = std::move(frame);
+    return;
+  }
+  for (auto& told : frame.metadata)
+    if (value_named(edge->metadata, told.first) == nullptr) edge->metadata.push_back(std::move(told));
+}
+
 }  // namespace
 
 Result<UserLayout> UserLayout::from_json(const json& object) {
@@ -304,8 +314,8 @@ void UserLayout::note(const Frame& frame, EdgeValues& edges) const {
   EdgeValues::Frame noted{number, {}};
   for (const auto& name : edges_)
     if (const auto* told = value_named(frame.metadata, name)) noted.metadata.emplace_back(name, *told);
-  if (first) edges.first = noted;
-  if (last) edges.last = std::move(noted);
+  if (first) take_edge(edges.first, noted);
+  if (last) take_edge(edges.last, std::move(noted));
 }
 
 std::string UserLayout::metadata_path(const std::string& name) const {
@@ -328,8 +338,8 @@ std::optional<std::string> UserLayout::metadata_at(const std::string& path) cons
 }
 
 void EdgeValues::merge(const EdgeValues& other) {
-  if (other.first && (!first || other.first->number < first->number)) first = other.first;
-  if (other.last && (!last || other.last->number > last->number)) last = other.last;
+  if (other.first && (!first || other.first->number <= first->number)) take_edge(first, *other.first);
+  if (other.last && (!last || other.last->number >= last->number)) take_edge(last, *other.last);
 }
 
 namespace {

@@ -362,6 +362,77 @@ def test_a_scan_is_copied_row_by_row(series: Callable[[str], Path]) -> None:
     assert numpy.array_equal(numpy.stack(list(as_neggia_reads(done.writes[-1]))), frames)
 
 
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
+@pytest.mark.parametrize("copies", [False, True])
+def test_names_may_have_per_cent_signs(series: Callable[[str], Path], reader: str, copies: bool) -> None:
+    """HDF5 takes %b in the mappings of a virtual dataset for a number."""
+    path = series("one")
+    path = path.rename(path.with_name("100% (b) %b 50%.h5"))
+    done = export(path, reader, copies=copies)
+    with h5py.File(done.master) as file:
+        if reader == "xds":
+            assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0))
+        assert numpy.array_equal(file["/entry/data/data_000001"][...], sent.frames_of(0))
+
+
+def test_members_may_have_per_cent_signs(tmp_path: Path) -> None:
+    config = tmp_path / "names.yaml"
+    config.write_text('file_name: "%b{series_unique_id}%.h5"\n', encoding="ascii")
+    sent.record_series(tmp_path, str(config), "--frames-per-file", "3")
+    path = tmp_path / "%bs%.h5"
+    for copies in (False, True):
+        done = export(path, overwrite=True, copies=copies)
+        with h5py.File(done.master) as file:
+            assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0))
+
+
+def test_points_without_a_frame_are_counted(tmp_path: Path) -> None:
+    axes = [{"name": "y", "points": 3}, {"name": "x", "points": 4}]
+    scan = {"penstock": {"scan": {"axes": axes, "order": "given", "place": "place"}}}
+    path = sent.record_series(tmp_path, user_data=scan, missing=2)
+    assert plan_export(path, "xds", copies=True).missing == 12 - sent.FRAMES + 2
+
+
+def test_what_a_layout_has_put_in_the_place_of_readers_names(tmp_path: Path) -> None:
+    """Readers take these names for what the export says they are."""
+    layout = tmp_path / "own.yaml"
+    layout.write_text(
+        """tree:
+  entry:
+    nxmx: /entry
+    tree:
+      sample: {nxmx: /entry/sample, tree: {goniometer: {constant: none}}}
+      instrument:
+        nxmx: /entry/instrument
+        tree:
+          detector:
+            nxmx: /entry/instrument/detector
+            tree:
+              saturation_value: {constant: high}
+              bit_depth_image: {constant: 1}
+              detectorSpecific: {tree: {nimages: {constant: 3}, mine: {constant: 4}}}
+""",
+        encoding="utf-8",
+    )
+    path = sent.record_series(tmp_path, "--layout", str(layout))
+    for reader in ("xds", "eiger"):
+        done = export(path, reader, overwrite=True)
+        with h5py.File(done.master) as file:
+            specific = file[f"{DETECTOR}/detectorSpecific"]
+            assert (specific["nimages"][()], specific["mine"][()]) == (sent.FRAMES, 4)
+            assert "countrate_correction_count_cutoff" not in specific
+            if reader == "eiger":
+                assert file[f"{DETECTOR}/bit_depth_image"][()] == 16
+                assert file["/entry/sample/goniometer/omega"][0] == sent.OMEGA_START
+
+
+def test_a_file_of_another_layout_says_so(tmp_path: Path) -> None:
+    path = sent.record_series(tmp_path, "--layout", "raw")
+    with pytest.raises(PenstockError, match="has the layout raw") as refused:
+        plan_export(path, "xds", copies=True)
+    assert "nxmx: /entry" in refused.value.remedy
+
+
 def test_nothing_but_an_export_is_replaced_and_that_only_when_asked(series: Callable[[str], Path]) -> None:
     path = series("split")
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}

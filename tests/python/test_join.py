@@ -57,6 +57,19 @@ def test_series_of_a_recorder_in_one_file(record: Record, run: Run, tmp_path: Pa
     ]
 
 
+@pytest.mark.parametrize("layout", ["areadetector-default", "nxtomo", "nxdata-scan"])
+def test_series_of_any_layout_with_an_entry(record: Record, tmp_path: Path, layout: str) -> None:
+    """The time that tells a complete file stands where the layout has it."""
+    recorder = record(tmp_path, "--together", "night.h5", "--series", "1", "--layout", layout)
+    send(recorder.address, "s0", range(3))
+    recorder.series_end()
+    assert recorder.process.wait(60) == 0
+    with h5py.File(tmp_path / "night.h5") as file, h5py.File(tmp_path / "s0.h5") as single:
+        assert list(file) == ["entry_1"]
+        assert sorted(file["entry_1"]) == sorted(single["entry"])
+        assert file["entry_1/penstock/series_unique_id"].asstr()[()] == "s0"
+
+
 def test_joining_overwrites_nothing(recorded_series: list[Path], run: Run, tmp_path: Path) -> None:
     first, second = recorded_series
     night = tmp_path / "night.h5"

@@ -364,6 +364,21 @@ def test_members_of_a_split_series_have_the_layouts_paths(
     assert run("check", str(path)).returncode == 0
 
 
+def test_a_per_cent_sign_in_a_path_is_a_letter(recorded: Recorded, run: Run, tmp_path: Path) -> None:
+    """HDF5 takes %b in the mappings of a virtual dataset for a number."""
+    layout = tmp_path / "odd.yaml"
+    layout.write_text(
+        'tree: {entry: {attributes: {NX_class: NXentry}, tree: {"50%b": {tree: {"data%": {frames: 0}}}}}}\n',
+        encoding="utf-8",
+    )
+    frames = frames_of("uint16")
+    path = recorded(frames, "--layout", str(layout), "--frames-per-file", "4")
+    with h5py.File(path) as master:
+        assert numpy.array_equal(master["/entry/50%b/data%"][...], frames)
+    checked = run("check", str(path), "--complete")
+    assert checked.returncode == 0, checked.stdout
+
+
 def test_a_killed_recorders_file_is_recovered(record: Record, run: Run, tmp_path: Path) -> None:
     layout = tmp_path / "moved.yaml"
     layout.write_text(EVERYTHING_MOVED, encoding="utf-8")

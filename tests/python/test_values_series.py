@@ -10,8 +10,9 @@ import hdf5plugin  # noqa: F401
 import numpy as np
 import pytest
 import silx.io.utils
-from conftest import Recorded
-from detector_stream import frames_of
+from conftest import Record, Recorded
+from detector_stream import IDENTITY, frames_of, least_message, multi_dimensional
+from pusher import Pusher
 
 from penstock.files.attach import How, attach
 from penstock.files.journal import JournalWriter
@@ -86,6 +87,32 @@ def test_a_row_for_each_frame_whatever_the_file_looks_like(
         assert source["/entry/penstock/frame_state"].shape == (count,)
     with silx_open(done.output) as file:
         assert np.array_equal(file[f"entry/{place}"][...].reshape(frames.shape), frames)
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_exposures_without_a_date_tell_no_time(
+    record: Record, free_port: int, tmp_path: Path, dated: bool
+) -> None:
+    """They count from when the detector was armed, which need not be when the recorder made the file."""
+    frames = frames_of("uint16")
+    start = least_message("uint16", len(frames))
+    if dated:
+        start["arm_date"] = cbor2.CBORTag(0, "2026-11-20T10:00:00Z")
+    images = [
+        {"type": "image", **IDENTITY, "image_id": number, "start_time": [number, 1]}
+        | {"data": {"threshold_1": multi_dimensional(frame)}}
+        for number, frame in enumerate(frames)
+    ]
+    recorder = record(tmp_path, "--zmq", f"tcp://127.0.0.1:{free_port}", "--series", "1", listen=False)
+    with Pusher(f"tcp://127.0.0.1:{free_port}") as pusher:
+        pusher.send(start, *images, {"type": "end", **IDENTITY})
+        end = recorder.series_end()
+    journal = journal_of(tmp_path, {"time": [1, time.time_ns() + 10**12], "columns": {"x": [1, 2]}})
+    done = attach(Path(end.file), [journal], None, How(), dry_run=False)
+    assert done.time.startswith("start of the exposure" if dated else "reception")
+    with h5py.File(end.file) as file:
+        assert file["/entry/penstock/timing/exposure_start"][3] == 3 * 10**9
+        assert ("clock" in file["/entry/start_time"].attrs) != dated
 
 
 def test_a_frame_that_is_missing_at_the_end_of_a_scan_has_a_row(recorded: Recorded, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ using Dimensions = std::vector<hsize_t>;
 constexpr std::size_t mappings_max = 4096;
 constexpr const char* parts_path = "/entry/penstock/parts";
 
-/// In the name of a virtual dataset's source %b is the number of the block, and %% a per cent sign.
+/// In the names of a mapping's source, file and dataset, %b is the number of the block, and %% a per cent sign.
 std::string escaped(const std::string& name) {
   std::string result;
   for (const char c : name) result += c == '%' ? std::string("%%") : std::string(1, c);
@@ -74,7 +74,7 @@ Result<void> create_of_runs(hid_t file, const std::string& path, const ChunkedNo
     const auto rows = run.row + (run.count - 1) * run.stride + 1;
     PEN_ASSIGN(const auto there, frames_space(node, rows, run.row, run.stride, run.count));
     PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), escaped(members.file_name(run.member)).c_str(),
-                                node.path.c_str(), there.get()),
+                                escaped(node.path).c_str(), there.get()),
                  "map frames of a member"));
   }
   const auto dimensions = with_frames(node, frames);
@@ -114,7 +114,8 @@ Result<void> create_of_parts(hid_t file, const ChunkedNode& node, const Members&
     PEN_TRY(create_of_runs(file, path, node, members, part.runs, part.first, count));
     PEN_ASSIGN(const auto here, frames_space(node, frames, part.first, 1, count));
     PEN_ASSIGN(const auto there, frames_space(node, count, 0, 1, count));
-    PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), ".", path.c_str(), there.get()), "map a part"));
+    PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), ".", escaped(path).c_str(), there.get()),
+                 "map a part"));
   }
   const auto dimensions = with_frames(node, frames);
   PEN_ASSIGN(const auto space, simple_space(dimensions, dimensions));
@@ -146,8 +147,9 @@ Result<void> make_virtual(hid_t file, const ChunkedNode& node, const Members& me
                "select the frames of all members"));
   PEN_ASSIGN(const auto there, frames_space(node, members.frames, 0, 1, members.frames));
   const auto name = escaped(members.stem) + "%b" + escaped(members.suffix);
-  PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), name.c_str(), node.path.c_str(), there.get()),
-               "map the members"));
+  PEN_TRY(
+      done(H5Pset_virtual(properties.get(), here.get(), name.c_str(), escaped(node.path).c_str(), there.get()),
+           "map the members"));
   PEN_TRY(create(file, node.path, node.type, here.get(), properties.get()));
   return write_attributes(file, node.path, node.attributes);
 }

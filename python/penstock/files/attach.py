@@ -156,7 +156,7 @@ def _plots(file: h5py.File) -> dict[str, str]:
 def _frame_times(file: h5py.File, path: Path, frames: int, how: How) -> tuple[Ints, str]:
     """ns since 1970 of each frame, UNKNOWN where it has none, and what they are."""
     exposure = _column(file, "exposure_start", frames)
-    date = next(filter(None, (value_of(file, place) for place in _DATES)), None)
+    date = next(filter(None, (_told(file, place) for place in _DATES)), None)
     origin = _nanoseconds(date) if isinstance(date, str) else None
     told = bool((exposure >= 0).any())
     if how.time == "exposure" and not (told and origin is not None):
@@ -166,6 +166,14 @@ def _frame_times(file: h5py.File, path: Path, frames: int, how: How) -> tuple[In
     return _column(file, "received", frames), "reception" + (
         "" if how.time else " (the sender did not tell when exposures began)"
     )
+
+
+def _told(file: h5py.File, place: str) -> Any:
+    """A date, but for one that the recorder has put there in the place of the sender's."""
+    date = item_at(file, place)
+    if date is None or attribute_of(date, "clock") == "recorder":
+        return None
+    return value_of(file, place)
 
 
 def _column(file: h5py.File, name: str, frames: int) -> Ints:

@@ -14,7 +14,7 @@ import numpy
 from penstock import __version__
 from penstock.files.export_frames import Progress, copy_part
 from penstock.files.export_plan import DETECTOR, Export, explained
-from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, value_of
+from penstock.files.hdf5 import attribute_of, for_mapping, item_at, open_for_reading, value_of
 from penstock.files.naming import give_name
 from penstock.files.space import require_space
 from penstock.model.errors import PenstockError, UsageError
@@ -177,7 +177,9 @@ def _add_frames(export: Export, data: h5py.Group, fill: Any) -> None:
     layout = h5py.VirtualLayout(shape=shape, dtype=numpy.dtype(export.type))
     for part in export.parts:
         stretch = slice(part.first_frame, part.first_frame + part.frames)
-        layout[stretch] = h5py.VirtualSource(part.file, part.dataset, shape=(part.frames, *shape[1:]))
+        layout[stretch] = h5py.VirtualSource(
+            for_mapping(part.file), for_mapping(part.dataset), shape=(part.frames, *shape[1:])
+        )
     # Not "data": fabio counts whatever begins so.
     data.create_virtual_dataset("images", layout, fillvalue=fill)
     _text(data, "signal", "images")
@@ -186,20 +188,35 @@ def _add_frames(export: Export, data: h5py.Group, fill: Any) -> None:
 
 def _add_specific(export: Export, detector: h5py.Group) -> None:
     """What neggia has fixed paths for. Without chunks, as it reads nothing else but frames."""
-    specific = detector.create_group("detectorSpecific")
-    _text(specific, "NX_class", "NXcollection")
-    specific["nimages"] = numpy.uint32(export.frames)
-    specific["ntrigger"] = numpy.uint32(1)
-    specific["x_pixels_in_detector"] = numpy.uint32(export.columns)
-    specific["y_pixels_in_detector"] = numpy.uint32(export.rows)
+    specific = _collection(detector, "detectorSpecific")
+    _put(specific, "nimages", numpy.uint32(export.frames))
+    _put(specific, "ntrigger", numpy.uint32(1))
+    _put(specific, "x_pixels_in_detector", numpy.uint32(export.columns))
+    _put(specific, "y_pixels_in_detector", numpy.uint32(export.rows))
     shape = (export.rows, export.columns)
     mask = item_at(detector, "pixel_mask")
     told = isinstance(mask, h5py.Dataset) and mask.shape == shape and mask.dtype.kind in "ui"
     if told and mask.dtype == numpy.uint32 and mask.chunks is None:
-        specific["pixel_mask"] = mask
+        _put(specific, "pixel_mask", mask)
         return
     values = mask[...].astype(numpy.uint32) if told else numpy.zeros(shape, numpy.uint32)
-    specific["pixel_mask"] = values
+    _put(specific, "pixel_mask", values)
+
+
+def _collection(group: h5py.Group, name: str) -> h5py.Group:
+    """The group of that name, which a layout may have made already."""
+    if not isinstance(item_at(group, name), h5py.Group):
+        if name in group:
+            del group[name]
+        _text(group.create_group(name), "NX_class", "NXcollection")
+    return group[name]
+
+
+def _put(group: h5py.Group, name: str, value: Any) -> None:
+    """Readers take it for what it is here, whatever a layout has put there."""
+    if name in group:
+        del group[name]
+    group[name] = value
 
 
 def _add_eiger_names(export: Export, master: h5py.File) -> None:
@@ -208,15 +225,15 @@ def _add_eiger_names(export: Export, master: h5py.File) -> None:
     specific = detector["detectorSpecific"]
     for name, other in (("distance", "detector_distance"), ("serial_number", "detector_number")):
         if name in detector:
-            detector[other] = detector[name]
-    detector["bit_depth_image"] = numpy.uint32(8 * numpy.dtype(export.type).itemsize)
-    if "saturation_value" in detector:
-        specific["countrate_correction_count_cutoff"] = numpy.uint32(
-            min(detector["saturation_value"][()], 0xFFFFFFFF)
-        )
+            _put(detector, other, detector[name])
+    _put(detector, "bit_depth_image", numpy.uint32(8 * numpy.dtype(export.type).itemsize))
+    saturation = value_of(detector, "saturation_value")
+    if isinstance(saturation, int) and saturation >= 0:
+        cutoff = numpy.uint32(min(saturation, 0xFFFFFFFF))
+        _put(specific, "countrate_correction_count_cutoff", cutoff)
     energy = item_at(master, "/entry/instrument/beam/incident_energy")
     if isinstance(energy, h5py.Dataset):
-        specific["photon_energy"] = energy
+        _put(specific, "photon_energy", energy)
     for group, axes in (("/entry/sample", ("chi", "kappa", "omega", "phi")), (DETECTOR, ("two_theta",))):
         _add_goniometer(export, master[group], axes)
 
@@ -226,12 +243,11 @@ def _add_goniometer(export: Export, group: h5py.Group, axes: tuple[str, ...]) ->
     known = [axis for axis in axes if isinstance(transformations, h5py.Group) and axis in transformations]
     if not known:
         return
-    goniometer = group.create_group("goniometer")
-    _text(goniometer, "NX_class", "NXcollection")
+    goniometer = _collection(group, "goniometer")
     for axis in known:
-        goniometer[axis] = transformations[axis]
+        _put(goniometer, axis, transformations[axis])
         if f"{axis}_end" in transformations:
-            goniometer[f"{axis}_end"] = transformations[f"{axis}_end"]
+            _put(goniometer, f"{axis}_end", transformations[f"{axis}_end"])
         increment = value_of(transformations, f"{axis}_increment_set")
         if not isinstance(increment, float):
             continue
@@ -240,5 +256,5 @@ def _add_goniometer(export: Export, group: h5py.Group, axes: tuple[str, ...]) ->
             ("range_average", increment),
             ("range_total", increment * export.frames),
         ):
-            goniometer[f"{axis}_{name}"] = angle
+            _put(goniometer, f"{axis}_{name}", angle)
             _text(goniometer[f"{axis}_{name}"], "units", "degree")

@@ -15,7 +15,15 @@ import h5py
 import numpy
 from pydantic import BaseModel
 
-from penstock.files.hdf5 import FILTER_NAMES, attribute_of, item_at, open_for_reading, require_file, value_of
+from penstock.files.hdf5 import (
+    FILTER_NAMES,
+    attribute_of,
+    from_mapping,
+    item_at,
+    open_for_reading,
+    require_file,
+    value_of,
+)
 from penstock.files.inspect import PLACES, end_time_place, main_dataset
 from penstock.files.members import is_member, members_of
 from penstock.files.timing import LEDGER
@@ -128,10 +136,7 @@ def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
     if frames is None or frames.ndim < 3 or frames.size == 0:
         raise PenstockError(f"{path} has no frames to export", "`penstock info` tells what is in it")
     if value_of(file, "/entry/definition") != "NXmx" or not isinstance(item_at(file, DETECTOR), h5py.Group):
-        raise PenstockError(
-            f"{path} has no {DETECTOR} in an entry with definition NXmx",
-            "export a file that Penstock recorded",
-        )
+        raise _not_nxmx(file, path)
     _require_end(file, path)
     if frames.dtype.name not in _TYPES:
         raise PenstockError(
@@ -146,6 +151,17 @@ def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
                 "let the source send it in its start message, or add it with h5py (a number, with `units`)",
             )
     return frames
+
+
+def _not_nxmx(file: h5py.File, path: Path) -> PenstockError:
+    what = f"no {DETECTOR} in an entry with definition NXmx"
+    layout = value_of(file, f"{KEPT}/layout/name")
+    if isinstance(layout, str):
+        return PenstockError(
+            f"{path} has the layout {layout}, and so {what}",
+            "record with the default layout, or with one that has `nxmx: /entry`",
+        )
+    return PenstockError(f"{path} has {what}", "export a file that Penstock recorded")
 
 
 def _require_end(file: h5py.File, path: Path) -> None:
@@ -164,8 +180,11 @@ def _require_closed(file: h5py.File, path: Path) -> None:
 def _missing(file: h5py.File) -> int:
     """Frames that were announced or are between others, and are not in the file."""
     ledger = item_at(file, LEDGER)
-    if not isinstance(ledger, h5py.Dataset) or ledger.ndim != 1 or item_at(file, PLACES) is not None:
+    if not isinstance(ledger, h5py.Dataset) or ledger.ndim != 1:
         return 0
+    if item_at(file, PLACES) is not None:
+        filled = attribute_of(ledger, "filled")  # of a scan: points, which no frame need have been for
+        return filled if isinstance(filled, int) else 0
     return int(numpy.count_nonzero(ledger[...] != 1))
 
 
@@ -247,9 +266,10 @@ def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, in
                 f"the frames of {frames.name} are not one behind the other in its member files, as where"
                 " several ranks wrote them"
             )
+        name = from_mapping(source.file_name)
         yield (
-            (path if source.file_name == "." else path.parent / source.file_name),
-            source.dset_name,
+            (path if name == "." else path.parent / name),
+            from_mapping(source.dset_name),
             at,
             count,
         )
@@ -293,7 +313,7 @@ def _recorded_files(file: h5py.File, path: Path, frames: h5py.Dataset) -> list[P
     members = members_of(file, path)
     names = set(members.names) if members else set()
     if frames.is_virtual:
-        names |= {part.file_name for part in frames.virtual_sources()} - {"."}
+        names |= {from_mapping(part.file_name) for part in frames.virtual_sources()} - {"."}
     for name in sorted(names):
         require_file(path.parent / name)
     return [path, *(path.parent / name for name in sorted(names))]
@@ -315,7 +335,7 @@ def _notes(export: Export) -> Iterator[str]:
     if export.missing and not export.copies:
         yield (
             f"{export.missing} frames are missing; XDS plug-ins fail at these: leave them out with"
-            " EXCLUDE_DATA_RANGE, or --copy, which writes them with the highest value"
+            " EXCLUDE_DATA_RANGE, or --copy, which writes them with the fill value"
         )
     if not export.copies:
         yield "the recorded file stays where it is, seen from the master: move them together"

@@ -108,6 +108,16 @@ def plain(value: Any) -> Any:
     return value
 
 
+def for_mapping(name: str) -> str:
+    """A file's or dataset's name as the source of a virtual dataset has it: there %b stands for a number."""
+    return name.replace("%", "%%")
+
+
+def from_mapping(name: str) -> str:
+    """The name that for_mapping() made this of."""
+    return name.replace("%%", "%")
+
+
 def item_at(file: h5py.Group, path: str) -> Any:
     """The object at `path`; None where there is none, or behind a link that leads nowhere."""
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import h5py
 
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, require_file, value_of
-from penstock.files.inspect import JOINED
+from penstock.files.inspect import JOINED, end_time_place
 from penstock.files.naming import give_name
 from penstock.model.errors import PenstockError, UsageError
 
@@ -93,7 +93,7 @@ def _entry_of(path: Path) -> str:
             raise UsageError(
                 f"{path} has {len(entries)} groups NXentry; one is expected", "name files of series"
             )
-        if value_of(file, f"{entries[0]}/end_time") is None:
+        if all(value_of(file, place) is None for place in (f"{entries[0]}/end_time", end_time_place(file))):
             raise UsageError(
                 f"{path} is not complete: its series has not ended",
                 "wait for its end, or complete it with `penstock recover`",

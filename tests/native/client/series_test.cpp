@@ -1,13 +1,24 @@
 /// The client library beside the recorder's own TCP source, in one process.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <numeric>
 #include <thread>
 
 #include "../stream/receiver.hpp"
+#include "base/socket.hpp"
 #include "client/penstock.hpp"
+
+extern "C" {
+#include "client/net.h"
+}
 
 namespace penstock::client {
 namespace {
@@ -311,6 +322,59 @@ TEST(Client, DifferentSeriesAreIndependent) {
     });
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(receiver.sink.frame_count(), 800u);
+}
+
+/// Rings a hundred times a second, and interrupts what waits.
+class Alarm {
+ public:
+  Alarm() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { ++rings; };
+    EXPECT_EQ(::sigaction(SIGALRM, &action, &before_), 0);
+    const itimerval often{{0, 10'000}, {0, 10'000}};
+    EXPECT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
+  }
+  ~Alarm() {
+    const itimerval never{};
+    EXPECT_EQ(::setitimer(ITIMER_REAL, &never, nullptr), 0);
+    EXPECT_EQ(::sigaction(SIGALRM, &before_, nullptr), 0);
+  }
+  static inline std::atomic<int> rings = 0;
+
+ private:
+  struct sigaction before_ = {};
+};
+
+/// Who listens and has no room for connections answers the next one when it has some again, a second later.
+TEST(Client, SignalsDoNotEndTheWaitForAConnection) {
+  const Socket busy(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(busy.descriptor(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(busy.descriptor(), 0), 0);
+  ASSERT_EQ(::getsockname(busy.descriptor(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const auto port = std::to_string(ntohs(address.sin_port));
+  std::array<char, 128> why = {};
+  const auto first = pst_net_connect("127.0.0.1", port.c_str(), 1000, why.data(), why.size());
+  ASSERT_NE(first, PST_NO_SOCKET) << why.data();
+  std::thread makes_room([&] {
+    std::this_thread::sleep_for(300ms);
+    ::close(::accept(busy.descriptor(), nullptr, nullptr));
+  });
+  const auto since = pst_now_ms();
+  pst_socket second = PST_NO_SOCKET;
+  {
+    const Alarm alarm;
+    second = pst_net_connect("127.0.0.1", port.c_str(), 10'000, why.data(), why.size());
+  }
+  makes_room.join();
+  EXPECT_GE(pst_now_ms() - since, 300) << "it had room at once";
+  EXPECT_GT(Alarm::rings, 10);
+  EXPECT_NE(second, PST_NO_SOCKET) << why.data();
+  pst_net_close(first);
+  if (second != PST_NO_SOCKET) pst_net_close(second);
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "../support/fault_env.hpp"
 #include "base/clock.hpp"
 #include "recorder_fixture.hpp"
 
@@ -99,11 +101,13 @@ class RecorderTest : public RecorderFixture {
 
 struct Acks : AckListener {
   void safe_below(const std::string&, FrameNumber below) override { safe = value(below); }
+  void ask_again(const std::string&) override { ++asked; }
   void closed(const std::string&, const std::string& text) override {
     problem = text;
     is_closed = true;
   }
   std::atomic<std::uint64_t> safe{0};
+  std::atomic<int> asked{0};
   std::string problem;
   std::atomic<bool> is_closed{false};
 };
@@ -383,6 +387,65 @@ TEST_F(RecorderTest, ARemovedOrReplacedFileIsAProblemAndItsReplacementIsLeftAlon
         EXPECT_EQ(std::filesystem::file_size(folder_ / "s1.h5"), 8u);
       }
     }
+}
+
+/// The first frame's metadata have the file made anew, and the disk is full just then.
+TEST_F(RecorderTest, AFileForWhichThereIsNoRoomIsMadeWhenThereIsSome) {
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> full{false};
+  env.faults->on_write = [&](auto, auto) {
+    return full ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
+  };
+  config_.end_timeout_s = 10;
+  Recorder recorder(env, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  const auto put = [&](std::uint64_t number, const std::shared_ptr<Acks>& session) {
+    auto one = frame(number);
+    one.metadata = {{"omega", 0.5 * static_cast<double>(number)}};
+    one.session = session;
+    return recorder.put(std::move(one)).ok();
+  };
+  const auto acks = std::make_shared<Acks>(), back = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder.begin(series(6), acks).ok());
+  full = true;
+  for (std::uint64_t n = 0; n < 3; ++n) EXPECT_TRUE(put(n, acks)) << "it is not refused for good";
+  for (int i = 0; i < 1000 && acks->asked == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_GT(acks->asked, 0);
+  EXPECT_EQ(acks->safe, 0u);
+  full = false;
+  std::this_thread::sleep_for(300ms);  // it is not tried with each frame
+  for (std::uint64_t n = 0; n < 6; ++n) EXPECT_TRUE(put(n, back));
+  finish(recorder);
+  EXPECT_EQ(back->safe, 6u);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(read<double>("s1.h5", "/entry/metadata/omega", H5T_NATIVE_DOUBLE)[5], 2.5);
+  EXPECT_EQ(event("series_end")["lost"], 3);
+  EXPECT_NE(acks->problem.find("full"), std::string::npos) << acks->problem;
+}
+
+/// A detector over ZeroMQ cannot be told to begin again.
+TEST_F(RecorderTest, ASeriesBeginsWhereThereIsNoRoomForItsFileYet) {
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> full{true};
+  env.faults->on_write = [&](auto, auto) {
+    return full ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
+  };
+  Recorder recorder(env, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(6), nullptr).ok());
+  EXPECT_FALSE(recorder.begin(series(6, "s2"), std::make_shared<Acks>()).ok()) << "who can be told is told";
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "s2.h5")) << "it may try again";
+  for (std::uint64_t n = 0; n < 3; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
+  full = false;
+  std::this_thread::sleep_for(300ms);
+  for (std::uint64_t n = 3; n < 6; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
+  EXPECT_TRUE(recorder.end({1, "s1"}).ok());
+  EXPECT_TRUE(recorder.wait_for_limit(20s));
+  recorder.stop();
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{4, 4, 4, 1, 1, 1}));
+  EXPECT_EQ(pixels()[3 * rows * columns], 3000);
+  EXPECT_EQ(event("series_end")["lost"], 3);
+  EXPECT_NE(event("series_end")["problem"].dump().find("full"), std::string::npos);
 }
 
 TEST_F(RecorderTest, AFrameIsReceivedWhenEveryChannelIsThere) {

@@ -214,6 +214,34 @@ TEST(UserLayout, TheFirstAndTheLastFrameAreThoseByNumber) {
   EXPECT_EQ(number, 9U);
 }
 
+/// An element that tells nothing of a frame takes nothing away from what another one told, here or in another rank.
+TEST(UserLayout, WhatAnyPartOfAnEdgeFrameTellsIsKnown) {
+  const auto layout =
+      layout_of(plan({frames_at("/data"), value_at("/x", {{"name", "x"}, {"when", "first"}}),
+                      value_at("/y", {{"name", "y"}, {"when", "last"}}), value_at("/z", {{"name", "z"}, {"when", "last"}})}));
+  const auto part = [](Metadata metadata) {
+    Frame made;
+    made.number = FrameNumber{3};
+    made.metadata = std::move(metadata);
+    return made;
+  };
+  EdgeValues here, elsewhere;
+  layout.note(part({{"x", 0.5}}), here);
+  layout.note(part({}), here);
+  layout.note(part({{"x", 7.5}, {"y", std::int64_t{1}}}), here);
+  layout.note(part({{"z", std::string("told")}}), elsewhere);
+  here.merge(elsewhere);
+  for (const auto& edge : {here.first, here.last}) {
+    ASSERT_TRUE(edge);
+    EXPECT_EQ(edge->metadata.size(), 3U);
+  }
+  const auto made = applied(layout, series(), {}, here);
+  for (const auto* path : {"/x", "/y", "/z"}) EXPECT_TRUE(has(made.values, path)) << path;
+  const auto x = std::find_if(made.values.begin(), made.values.end(), [](const auto& v) { return v.path == "/x"; });
+  ASSERT_NE(x, made.values.end());
+  EXPECT_EQ(load_le<double>(std::get<store::ArrayValue>(x->value).data.data()), 0.5) << "the first one counts";
+}
+
 TEST(UserLayout, MessagesBetweenRanksThatAreNotUnderstoodAreLeftOut) {
   for (const auto* text :
        {"null", "3", "{}", R"({"first": 3})", R"({"first": {"values": [[1, 2], ["a", null], 5]}})"}) {
