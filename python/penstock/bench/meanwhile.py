@@ -140,7 +140,9 @@ def check_alone(meanwhile: Meanwhile, document: LoadDocument, mount_options: str
     )
 
 
-def check_reached(meanwhile: Meanwhile, document: LoadDocument, conditions: Conditions) -> Iterator[Check]:
+def check_reached(
+    meanwhile: Meanwhile, document: LoadDocument, conditions: Conditions
+) -> Iterator[Check]:
     """The device moved what the run did; nothing where that cannot be told.
 
     Whatever forces bytes to storage may be intercepted (eatmydata, SuppressSync of systemd-nspawn), and what
