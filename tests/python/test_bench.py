@@ -244,9 +244,8 @@ def test_somebodys_file_in_the_way_is_not_removed(layout: str, run: RunCommand, 
     """It has the name of a file that the run would have made."""
     output, target = tmp_path / "run.json", tmp_path / "target"
     target.mkdir()
-    options = ("--frame-size", "4KiB", "--rate", "50", "--seconds", "4", "--rename")
-    if layout == "file_a_writer":
-        options = (*options[:-1], "--layout", layout)
+    options = ["--frame-size", "4KiB", "--rate", "50", "--seconds", "4"]
+    options += ["--rename"] if layout == "file_a_frame" else ["--layout", layout]
     with start("bench", "frames", str(target), *options, "--yes", "--output", str(output)) as process:
         wait_for_files(process, target)
         (folder,) = target.iterdir()
