@@ -47,9 +47,9 @@ METHOD = """## What is measured
 - **the load generator on a device of 0.4 GB/s**: an ext4 in a loop device that the kernel's block layer
   holds to that rate, so that a disk's scatter cannot hide a difference between the two programs, and what
   they should find is known.
-- **sets of one system**: two sets of six runs are compared by `penstock compare` in many trials; the share in
-  which any value is called different has the interval of Clopper and Pearson, of as many trials as share no runs
-  where nothing else is drawn.
+- **sets of one system**: two sets of six runs are compared by `penstock compare` in many trials; the share
+  in which any value is called different has the interval of Clopper and Pearson, of as many trials as share
+  no runs where nothing else is drawn.
 - **memory**: the recorder's resident peak (`VmHWM`) while a sender is faster than the recorder.
 
 Right before each run's clock starts, with images and data prepared, as much memory as it needs is

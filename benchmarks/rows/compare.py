@@ -101,8 +101,8 @@ def _real_runs(context: Context, folder: Path, count: int) -> list[Measured]:
 def real(context: Context) -> list[Result]:
     """Disjoint sets of six out of real runs, in windows that begin anywhere.
 
-    In turn, which of two runs is whose is drawn anew in each trial, whatever the runs are. One set after the other,
-    nothing is drawn: windows that overlap say nearly the same.
+    In turn, which of two runs is whose is drawn anew in each trial, whatever the runs are. One set after the
+    other, nothing is drawn: windows that overlap say nearly the same.
     """
     folder = context.tmpfs / "compare"
     folder.mkdir()

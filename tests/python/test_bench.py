@@ -239,6 +239,31 @@ def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.parametrize("layout", ["file_a_frame", "file_a_writer"])
+def test_somebodys_file_in_the_way_is_not_removed(layout: str, run: RunCommand, tmp_path: Path) -> None:
+    """It has the name of a file that the run would have made."""
+    output, target = tmp_path / "run.json", tmp_path / "target"
+    target.mkdir()
+    options = ["--frame-size", "4KiB", "--rate", "50", "--seconds", "4"]
+    options += ["--rename"] if layout == "file_a_frame" else ["--layout", layout]
+    with start("bench", "frames", str(target), *options, "--yes", "--output", str(output)) as process:
+        wait_for_files(process, target)
+        (folder,) = target.iterdir()
+        foreign = folder / "frame-000000199.bin"
+        foreign.write_text("somebody's")
+        _, log = process.communicate(timeout=60)
+    if layout == "file_a_writer":  # not in its way
+        assert "is not of this run" in log
+    else:
+        assert f"{foreign.name} was there before" in log
+        assert "File exists" in (valid_run(output.read_text(encoding="utf-8")).document.problem or "")
+    assert process.returncode == 1
+    assert foreign.read_text() == "somebody's"
+    foreign.rename(tmp_path / "mine")
+    assert run("bench", "clean", str(target), "--yes").returncode == 0
+    assert list(target.iterdir()) == []
+
+
 def test_a_folder_with_somebodys_file_keeps_no_other_from_being_cleaned(
     run: RunCommand, tmp_path: Path
 ) -> None:

@@ -1,6 +1,6 @@
 """Two sets of runs: what is called better, worse, the same or nothing of these, by simulation and by hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy
@@ -125,12 +125,12 @@ def test_what_blocks_share_does_not_hide_a_difference() -> None:
 
 def test_a_set_that_always_came_second_is_told() -> None:
     carried = 1e9 * numpy.random.default_rng(25).lognormal(0, 0.01, (2, 4))
-    both = (set_of(name, places, carried=each) for name, places, each in zip(
-        "AB", ((0, 2, 4, 6), (1, 3, 5, 7)), carried, strict=True))
-    assert any("B came second in each pair" in note for note in compare(*both).notes)
-    both = (set_of(name, places, carried=each) for name, places, each in zip(
-        "AB", ((0, 3, 4, 7), (1, 2, 5, 6)), carried, strict=True))
-    found = compare(*both)
+
+    def compared(first: Sequence[float], second: Sequence[float]) -> Comparison:
+        return compare(set_of("A", first, carried=carried[0]), set_of("B", second, carried=carried[1]))
+
+    assert any("B came second in each pair" in note for note in compared((0, 2, 4, 6), (1, 3, 5, 7)).notes)
+    found = compared((0, 3, 4, 7), (1, 2, 5, 6))
     assert found.values[0].design == "in blocks"
     assert not any("came second" in note for note in found.notes)
 
@@ -142,9 +142,11 @@ def test_a_place_in_the_block_is_no_difference(blocks: int) -> None:
     for seed in range(trials):
         orders = [order_of(seed, block, 2) for block in range(blocks)]
         places = [[2 * block + order.index(case) for block, order in enumerate(orders)] for case in (0, 1)]
-        carried = [[1e9 * (0.8 if place % 2 else 1.0) * numbers.lognormal(0, 0.01) for place in each] for each in places]
-        found = compare(*(set_of(name, at, carried=each) for name, at, each in zip("AB", places, carried, strict=True)))
-        alarms += outcomes(found)["carried"] != "indistinguishable"
+        base, other = (
+            set_of(name, at, carried=[1e9 * 0.8 ** (place % 2) * numbers.lognormal(0, 0.01) for place in at])
+            for name, at in zip("AB", places, strict=True)
+        )
+        alarms += outcomes(compare(base, other))["carried"] != "indistinguishable"
     assert alarms <= trials * 0.05 + 3 * (trials * 0.05 * 0.95) ** 0.5
 
 

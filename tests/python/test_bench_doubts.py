@@ -274,7 +274,13 @@ def test_what_looks_at_a_folder_for_a_moment_takes_it_from_nobody(tmp_path: Path
 @pytest.fixture
 def devices(tmp_path: Path) -> Path:
     """An ordinary disk, a disk of memory, and a loop device over a file."""
-    for name, number in (("sda1", "8:1"), ("ram0", "1:0"), ("zram1", "252:1"), ("nullb0", "251:0"), ("loop3", "7:3")):
+    for name, number in (
+        ("sda1", "8:1"),
+        ("ram0", "1:0"),
+        ("zram1", "252:1"),
+        ("nullb0", "251:0"),
+        ("loop3", "7:3"),
+    ):
         (tmp_path / name / "slaves").mkdir(parents=True)
         (tmp_path / number).symlink_to(tmp_path / name)
     (tmp_path / "loop3" / "loop").mkdir()

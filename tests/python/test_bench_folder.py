@@ -218,6 +218,38 @@ def test_another_folder_in_its_place_is_left_alone(tmp_path: Path) -> None:
     folder.close()
 
 
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("open {}/frame-000000001.bin: File exists (errno 17)", "frame-000000001.bin"),
+        ("rank 1: open {}/frame-000000001.bin: File exists (errno 17)", "frame-000000001.bin"),
+        ("rename frame-000000001.bin.partial: File exists (errno 17)", "frame-000000001.bin"),
+        ("create metadata-000000000/f000-000000001: File exists (errno 17)", "metadata-000000000"),
+    ],
+)
+def test_nothing_is_removed_beside_what_was_in_the_way(said: str, name: str, tmp_path: Path) -> None:
+    target = tmp_path / "a target"
+    target.mkdir()
+    folder = BenchFolder.make(target)
+    make_files(folder, 3)
+    if name == "metadata-000000000":
+        (folder.path / name).mkdir()
+        (folder.path / name / "f000-000000001").write_text("somebody's")
+    for problem in (None, "write at 0: No space left on device (errno 28)", said.format(folder.path)):
+        folder.note_problem(problem)
+    for remove in (folder.clear, folder.remove):
+        with pytest.raises(PenstockError, match="was there before the run came to make it"):
+            remove()
+    assert len(list(folder.path.glob("*.bin"))) == 3
+    folder.close()
+    (left,), _ = find_removable(target, kept=False)
+    with pytest.raises(PenstockError, match="was there before"):
+        left.remove()
+    (folder.path / name).rename(tmp_path / "mine")
+    left.remove()
+    assert list(target.iterdir()) == []
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
 def test_a_manifest_that_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"{NAME}strange"

@@ -76,7 +76,9 @@ def test_the_slope_is_the_median_of_all_pairs() -> None:
     assert row.p_adjusted == pytest.approx(stats.kendalltau(range(9), logs).pvalue)
 
 
-@pytest.mark.parametrize("numbers", [[1, 1, 2, 2, 3], [0, 0, 0, 0, 1, 2], [1, 1, 2, 3, 4], [1, 2, 2, 2, 3, 3], [5] * 5])
+@pytest.mark.parametrize(
+    "numbers", [[1, 1, 2, 2, 3], [0, 0, 0, 0, 1, 2], [1, 1, 2, 3, 4], [1, 2, 2, 2, 3, 3], [5] * 5]
+)
 def test_orders_of_equal_numbers_are_called_moving_in_one_of_twenty_at_most(numbers: list[int]) -> None:
     """Counted over all orders in which they may come."""
     orders = {order: kendall(numpy.array(order, dtype=float)) for order in itertools.permutations(numbers)}

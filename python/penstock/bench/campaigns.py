@@ -53,8 +53,9 @@ def estimate_s(job: Job | NetworkJob) -> float:
 def order_of(seed: int, block: int, cases: int) -> list[int]:
     """The order of the cases in one block. It depends on nothing else: blocks can be added and left out.
 
-    Every second block goes the way of the one before it back: what a run leaves behind for the next one (a full
-    cache, a busy device) meets both of two cases as often, and not by chance the same one in all of few blocks.
+    Every second block goes the way of the one before it back: what a run leaves behind for the next one (a
+    full cache, a busy device) meets both of two cases as often, and not by chance one of them in all of few
+    blocks.
     """
     drawn = numpy.random.default_rng([seed, block - block % 2]).permutation(cases)
     return [int(number) for number in (drawn if block % 2 == 0 else drawn[::-1])]

@@ -35,6 +35,8 @@ _MANIFEST_BYTES_MAX = 1 << 20
 ROOM_ADVICE = "--layout file_a_writer makes one file a writer"
 # Of the folder of a run on another machine, whose lock cannot be seen from here.
 _QUIET_S = 600.0
+# What the load generator says of a file or folder that it came to make, and that was there.
+_WAS_THERE = re.compile(r"(\S+?)(\.partial)?: File exists \(errno [0-9]+\)")
 # Whoever makes a folder marks it at once.
 _UNMARKED_S = 30.0
 _LOCK_TRIES, _LOCK_PAUSE_S = 10, 0.02
@@ -73,6 +75,7 @@ class Manifest(BaseModel):
     kept: bool = Field(False, description="it was to stay")
     sets: list[FileSet] = []
     trees: list[TreeSet] = []
+    in_the_way: str = Field("", description="what was there when a run came to make it: somebody else's")
 
 
 class BenchFolder:
@@ -187,6 +190,26 @@ class BenchFolder:
             self._manifest.sets.append(files)
         self._write_manifest()
 
+    def note_problem(self, problem: str | None) -> None:
+        """What ended a run. Where that was somebody's file in the way, nothing is removed while it is there.
+
+        It has a name of the run's own; so may others that nobody came to yet.
+        """
+        found = _WAS_THERE.search(problem or "")
+        if found is not None:
+            self._manifest.in_the_way = found[1].rpartition(f"{self.path.name}/")[2]
+            self._write_manifest()
+
+    def _require_nothing_in_the_way(self) -> None:
+        name = self._manifest.in_the_way
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if name:
+                os.stat(name, dir_fd=self._claim, follow_symlinks=False)
+                raise PenstockError(
+                    f"{self.path} stays: {name} was there before the run came to make it",
+                    "move away what is yours, then `penstock bench clean` removes the rest",
+                )
+
     def _write_manifest(self) -> None:
         """By the descriptor, and never through a link."""
         with contextlib.suppress(FileNotFoundError):
@@ -212,6 +235,7 @@ class BenchFolder:
         """Removes the files that are listed; the folder stays, for more."""
         try:
             with _Opened(self.path, self._claim) as opened:
+                self._require_nothing_in_the_way()
                 opened.remove(self._is_listed)
         except OSError as error:
             raise PenstockError(
@@ -221,6 +245,7 @@ class BenchFolder:
 
     def _remove(self) -> None:
         with _Opened(self.path, self._claim) as opened:
+            self._require_nothing_in_the_way()
             opened.remove(self._is_listed)
             foreign = sorted(opened.remove_trees(self._manifest.trees))
             if foreign:

@@ -144,8 +144,8 @@ def check_reached(meanwhile: Meanwhile, document: LoadDocument, conditions: Cond
     """The device moved what the run did; nothing where that cannot be told.
 
     Whatever forces bytes to storage may be intercepted (eatmydata, SuppressSync of systemd-nspawn), and what
-    takes direct I/O may have a cache: the device's own counter is neither's. Of file systems alone that lie on
-    one device and store bytes as they are.
+    takes direct I/O may have a cache: the device's own counter is neither's. Of file systems alone that lie
+    on one device and store bytes as they are.
     """
     own, _ = own_and_noted_bytes(document)
     options = (each.partition("=")[0] for each in conditions.mount_options.split(","))

@@ -90,6 +90,7 @@ def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder
     plan = metadata_plan(workload, access, folder)
     conditions, watch, clocks = conditions_of(folder.path), Watch(folder.path), ClockWatch()
     document = load(plan, telling.progress, telling.log)
+    folder.note_problem(document.problem)
     meanwhile, clock = watch.seen(), clocks.seen()
     figures = metadata_figures(document)
     checks = [

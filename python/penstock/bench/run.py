@@ -282,7 +282,9 @@ def run_frames(
     """The run in `folder`, by `team`. With a rate, the generator's ceiling is measured first."""
     folder.announce(FileSet(prefix=prefix, count=request.files, suffix=suffix_of(request.image)))
     backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
-    return run_frames_on(backend, request, folder.path, prefix, telling, team)
+    run = run_frames_on(backend, request, folder.path, prefix, telling, team)
+    folder.note_problem(run.document.problem)
+    return run
 
 
 def run_frames_on(
@@ -383,6 +385,7 @@ def run_stream(
     plan = stream_plan(workload, access, folder, team)
     conditions, watch, clocks = conditions_of(folder.path), Watch(folder.path), ClockWatch()
     document: LoadDocument = load(plan, telling.progress, telling.log, team)
+    folder.note_problem(document.problem)
     meanwhile, clock = watch.seen(), clocks.seen()
     figures = stream_figures(document)
     checks = [

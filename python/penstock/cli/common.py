@@ -2,9 +2,8 @@
 
 import functools
 import json
-import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
@@ -37,7 +36,6 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
         try:
-            _require_numbers(options)
             with ending_like_ctrl_c():
                 return command(*arguments, **options)
         except PenstockError as error:
@@ -49,13 +47,6 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit(ExitCode.FAILED) from None
 
     return run
-
-
-def _require_numbers(options: Mapping[str, object]) -> None:
-    """NaN is neither below nor above what an option allows, and so passes."""
-    for name, value in options.items():
-        if isinstance(value, float) and math.isnan(value):
-            raise UsageError(f"--{name.rstrip('_').replace('_', '-')} is {value}", "give a number")
 
 
 def warn(text: str) -> None:
