@@ -16,7 +16,7 @@ from penstock.bench.campaigns import (
     strange_conditions,
 )
 from penstock.bench.folder import find_left
-from penstock.bench.workloads import LOCAL
+from penstock.bench.jobs import LOCAL
 from penstock.cli.bench_running import check_output, may_go_on, telling
 from penstock.cli.campaign_runs import run_into
 from penstock.cli.common import err, out, print_json, reports_errors, warn
