@@ -7,8 +7,8 @@ from bench_documents import frames_document, run_of
 
 from penstock.bench.checks import check_content
 from penstock.bench.folder import BenchFolder
+from penstock.bench.jobs import Job
 from penstock.bench.run import Telling
-from penstock.bench.workloads import Job
 from penstock.model.campaigns import Campaign, Case, CaseRun, Target, View
 from penstock.model.runs import Run
 

@@ -13,7 +13,7 @@ from penstock.bench.jobs import Job
 from penstock.bench.run import Telling
 from penstock.bench.second import reader_of
 from penstock.bench.workloads import parameters_of
-from penstock.model.campaigns import Campaign
+from penstock.model.campaigns import Campaign, Parameter
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.runs import Verdict
 from penstock.programs.beside import RepeatedReads
@@ -198,7 +198,7 @@ def test_a_campaign_shows_what_runs_beside_do(run: RunCommand, data: Path, tmp_p
     ],
 )
 def test_what_cannot_run_beside_a_case_is_named(beside: str, said: str) -> None:
-    frames = {"frame_size": "4KiB", "rate": 10, "beside": beside}
+    frames: dict[str, Parameter] = {"frame_size": "4KiB", "rate": 10, "beside": beside}
     with pytest.raises(UsageError) as error:
         parameters_of("frames", frames).job()
     assert said in error.value.message
@@ -206,7 +206,7 @@ def test_what_cannot_run_beside_a_case_is_named(beside: str, said: str) -> None:
 
 
 def test_what_runs_beside_a_case_needs_room_too() -> None:
-    frames = {"frame_size": "4KiB", "rate": 10, "seconds": 1}
+    frames: dict[str, Parameter] = {"frame_size": "4KiB", "rate": 10, "seconds": 1}
     alone = parameters_of("frames", frames).job()
     both = parameters_of("frames", frames | {"beside": "stream --size 8MiB --threads 2"}).job()
     assert isinstance(alone, Job)

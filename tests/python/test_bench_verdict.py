@@ -138,7 +138,7 @@ def test_a_rate_between_the_ends_that_is_close_above_makes_a_yes_doubtful() -> N
 @pytest.mark.parametrize(("runs", "answer"), [(2, "yes"), (1, "cannot tell")])
 def test_an_end_that_did_not_repeat_has_to_be_replaced(runs: int, answer: str) -> None:
     """By one that is no single run, where it is more than the detector's rate, which the soak repeats."""
-    chance = {"chance_hz": [17.0], "ended": "time"}
+    chance: dict[str, Any] = {"chance_hz": [17.0], "ended": "time"}
     verdict = verdict_of(
         at_rate(), full_speed(), soak(), search=searched(held_hz=15.0, held_runs=runs, **chance)
     )

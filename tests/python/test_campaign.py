@@ -19,9 +19,10 @@ from penstock.bench.campaigns import (
     order_of,
 )
 from penstock.bench.folder import BenchFolder
+from penstock.bench.jobs import NetworkJob
 from penstock.bench.run import Telling
 from penstock.bench.values import derived_of, values_of
-from penstock.bench.workloads import NetworkJob, parameters_of
+from penstock.bench.workloads import parameters_of
 from penstock.files.catalogue import Catalogue, default_path
 from penstock.model.campaigns import Campaign, Parameter
 

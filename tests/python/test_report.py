@@ -63,7 +63,7 @@ def test_a_verdict_says_what_matters() -> None:
     for said in (
         "Can this storage take the PILATUS 6M?",
         "needed 10 MB/s",
-        "measured 20 MB/s 20 Hz held, 30 Hz did not",
+        "measured 20 MB/s 20 Hz held (2 runs), 30 Hz did not (2 runs)",
         "margin +100 %",
         "such detectors 2",
         "0 of 600",

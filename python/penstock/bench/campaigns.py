@@ -10,10 +10,11 @@ import numpy
 
 from penstock.bench.conditions import conditions_of, conditions_of_machine
 from penstock.bench.folder import BenchFolder, require_room, require_target
+from penstock.bench.jobs import Job, NetworkJob
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.view_checks import require_known, require_yielded
-from penstock.bench.workloads import Job, NetworkJob, WorkloadParameters, parameters_of
+from penstock.bench.workloads import WorkloadParameters, parameters_of
 from penstock.model.campaign_files import CASES_MAX, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError

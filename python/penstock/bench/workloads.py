@@ -14,10 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.content import chosen_content
 from penstock.bench.images import ImageRequest, PixelType, make_template
-from penstock.bench.jobs import LOCAL as LOCAL
-from penstock.bench.jobs import Job as Job
-from penstock.bench.jobs import NetworkJob as NetworkJob
-from penstock.bench.jobs import frames_job, metadata_job, stream_job
+from penstock.bench.jobs import LOCAL, Job, NetworkJob, frames_job, metadata_job, stream_job
 from penstock.bench.library import check_access, hdf5_access, parse_hint
 from penstock.bench.metadata import metadata_workload
 from penstock.bench.network import network_workload, run_local, run_network, seconds_of

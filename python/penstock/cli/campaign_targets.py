@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.bench.workloads import LOCAL
+from penstock.bench.jobs import LOCAL
 from penstock.model.campaigns import SERVERS_MAX, Target
 from penstock.model.errors import UsageError
 from penstock.model.network import parse_address
