@@ -443,7 +443,7 @@ def test_a_second_series_of_one_name_has_its_own_file(record: Record, tmp_path: 
             assert (file["/entry/data/data"][...] == FRAMES[:4]).all()
 
 
-def armed(minute: int) -> dict[str, object]:
+def armed(minute: int) -> dict[str, Any]:
     return {"arm_date": cbor2.CBORTag(0, f"2026-11-20T10:{minute:02}:00Z")}
 
 
