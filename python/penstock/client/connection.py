@@ -83,7 +83,7 @@ class Connection:
         """One message."""
         self.sequence += 1
         rest: list[bytes | memoryview] = list(pieces)
-        total = sum(len(piece) for piece in rest)
+        total = sum(map(len, rest))
         stalled = 0.0
         while total > 0:
             try:

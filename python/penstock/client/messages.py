@@ -147,7 +147,8 @@ class ImageMessages:
             for item in ("type", "image", "series_id", series_id, "series_unique_id", name, "image_id")
         )
         self._date = cbor2.dumps("series_date") + cbor2.dumps(date)
-        self._plain_data: dict[tuple[str, ...], bytes] = {}
+        self._bare = b"\xd9\xd9\xf7\xa5" + self._first
+        self._plain_data: dict[tuple[tuple[str, tuple[str, int]], ...], bytes] = {}
         self._checksums: dict[tuple[int, bytes], int] = {}  # of plain images, with zeros for the number
 
     def encode(
@@ -159,8 +160,12 @@ class ImageMessages:
     ) -> tuple[bytes, int]:
         """`data` has for each channel its encoding ("" for plain pixels) and its bytes, in the order of the
         pixels; `times` are nanoseconds. The message and its checksum."""
+        image_id, pixels = cbor2.dumps(number), self._data(data)
+        if metadata is None and not times:
+            message = self._bare + image_id + pixels
+            return message, self._checksum(message, image_id, pixels)
         entries = 5 + (metadata is not None) + (1 + len(times) if times else 0)
-        parts = [b"\xd9\xd9\xf7", bytes([0xA0 + entries]), self._first, cbor2.dumps(number), self._data(data)]
+        parts = [b"\xd9\xd9\xf7", bytes([0xA0 + entries]), self._first, image_id, pixels]
         if times:
             parts.append(self._date)
             for key, nanoseconds in times.items():
@@ -172,8 +177,6 @@ class ImageMessages:
         if metadata is not None:
             parts.append(cbor2.dumps("user_data") + _dumps(dict(metadata)))
         message = b"".join(parts)
-        if entries == 5:
-            return message, self._checksum(message, parts[3], parts[4])
         if len(message) > MESSAGE_BYTES_MAX:
             raise FrameError(
                 f"frame {number}: {len(message)} bytes of metadata; at most {MESSAGE_BYTES_MAX} fit"
@@ -182,7 +185,7 @@ class ImageMessages:
 
     def _checksum(self, message: bytes, number: bytes, data: bytes) -> int:
         """Where only the number differs from other frames' messages, only that is summed."""
-        place = 4 + len(self._first)
+        place = len(self._bare)
         digits = int.from_bytes(number, "little")
         known = self._checksums.get((len(number), data))
         if known is not None:
@@ -193,9 +196,10 @@ class ImageMessages:
         return crc
 
     def _data(self, data: Mapping[str, tuple[str, int]]) -> bytes:
-        names = tuple(data)
-        if names in self._plain_data and not any(encoding for encoding, _ in data.values()):
-            return self._plain_data[names]
+        key = tuple(data.items())
+        known = self._plain_data.get(key)
+        if known is not None:
+            return known
         channels, offset = {}, 0
         shape, tag = list(self._spec.shape), TYPED_ARRAY[self._spec.dtype.name]
         for name, (encoding, size) in data.items():
@@ -206,5 +210,5 @@ class ImageMessages:
             offset += size
         encoded = cbor2.dumps("data") + cbor2.dumps(channels)
         if not any(encoding for encoding, _ in data.values()):
-            self._plain_data[names] = encoded
+            self._plain_data[key] = encoded
         return encoded

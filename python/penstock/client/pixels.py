@@ -83,20 +83,22 @@ def view_of(image: Image, spec: FrameSpec, channel: str, *, copy: bool) -> memor
         raise FrameError(
             f"channel {channel!r}: the image has the shape {array.shape} instead of {spec.shape}"
         )
-    if array.dtype.newbyteorder("<") != spec.dtype:
+    as_it_is_sent = array.dtype == spec.dtype
+    if not as_it_is_sent and array.dtype.newbyteorder("<") != spec.dtype:
         raise FrameError(
             f"channel {channel!r}: the image is {array.dtype.name} instead of {spec.dtype.name}; "
             "convert it with astype()"
         )
     if copy:
         array = array.astype(spec.dtype, order="C", copy=True)
-    else:
+    elif not as_it_is_sent or not array.flags.c_contiguous:
         array = np.ascontiguousarray(array, spec.dtype)
     return array.data.cast("B")
 
 
 def by_channel(image: Image | Mapping[str, Image], channels: tuple[str, ...]) -> Mapping[str, Image]:
-    if isinstance(image, Mapping):
+    # Most images are arrays: whether something is a Mapping takes longer to find out.
+    if not isinstance(image, np.ndarray) and isinstance(image, Mapping):
         unknown = [name for name in image if name not in channels]
         if unknown or not image:
             raise FrameError(f"the image has the channels {list(image)}; the series has {list(channels)}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex
 
-import numpy as np
 import numpy.typing as npt
 
 from penstock.client import messages
@@ -146,9 +146,8 @@ class Series(EndsWithBlock):
             key: (each.encoding if isinstance(each, Compressed) else "", views[key].nbytes)
             for key, each in images.items()
         }
-        times = {"start_time": start_time_ns, "stop_time": stop_time_ns, "real_time": real_time_ns}
-        given = {key: value for key, value in times.items() if value is not None}
-        message, checksum = self._images.encode(number, data, metadata, given)
+        times = _times(start_time_ns, stop_time_ns, real_time_ns)
+        message, checksum = self._images.encode(number, data, metadata, times)
         addresses = (
             () if self._copy else tuple(_address(view) for view in views.values() if not view.readonly)
         )
@@ -259,6 +258,14 @@ class Series(EndsWithBlock):
                 )
 
 
+def _times(start_ns: int | None, stop_ns: int | None, real_ns: int | None) -> dict[str, int]:
+    """Those that are known, by their names in an image message."""
+    if start_ns is stop_ns is real_ns is None:
+        return {}
+    times = {"start_time": start_ns, "stop_time": stop_ns, "real_time": real_ns}
+    return {key: value for key, value in times.items() if value is not None}
+
+
 def _address(view: memoryview) -> int:
-    address: int = np.frombuffer(view, np.uint8).__array_interface__["data"][0]
-    return address
+    """Of a view that can be written."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(view))
