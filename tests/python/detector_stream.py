@@ -105,7 +105,7 @@ def send(
     messages.append({"type": "end", **IDENTITY})
     # Bounded, so that a recorder that is not there fails the test and does not hang it.
     with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
-        socket.setsockopt(zmq.SNDTIMEO, 20_000)
+        socket.setsockopt(zmq.SNDTIMEO, 60_000)
         socket.setsockopt(zmq.LINGER, 10_000)
         socket.bind(endpoint)
         for message in messages:

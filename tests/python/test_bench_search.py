@@ -331,25 +331,34 @@ class EndingPlace(NullPlace):
     def __init__(self, folder: Path, error: BaseException, at: str) -> None:
         super().__init__(folder, 0.0)
         self.error, self.at = error, at
+        self.ended = False
 
     def run(self, request: FramesRequest, prefix: str) -> Run:
         if prefix.startswith(self.at):
-            raise self.error
+            self.end()
         return super().run(request, prefix)
 
     def clear(self) -> None:
         super().clear()
         if self.at == "clear":
-            raise self.error
+            self.end()
+
+    def end(self) -> None:
+        self.ended = True
+        raise self.error
 
 
 @pytest.mark.parametrize("at", ["full-speed", "search", "soak", "clear"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), PenstockError("the storage is gone")])
 def test_whatever_ends_it_what_was_measured_is_told(at: str, error: BaseException, tmp_path: Path) -> None:
-    told: list[Verdict] = []
-    place = EndingPlace(tmp_path, error, at)
     request = request_of(50.0, seconds=1.2)
-    verdict = measure(request, place, lambda _step, so_far: told.append(so_far))
+    told: list[Verdict] = []
+    for _ in range(4):  # a busy machine may be in the way before
+        told.clear()
+        place = EndingPlace(tmp_path, error, at)
+        verdict = measure(request, place, lambda _step, so_far: told.append(so_far))
+        if place.ended:
+            break
     assert verdict.problem == (
         "the storage is gone" if isinstance(error, PenstockError) else "it was interrupted"
     )

@@ -110,8 +110,9 @@ def test_runs_of_a_campaign_are_paired_by_their_block(tmp_path: Path) -> None:
     comparison = valid_document(found.stdout, "comparison")
     assert isinstance(comparison, Comparison)
     assert comparison.values[0].pairs == 4
-    assert comparison.values[0].low == pytest.approx(2)
-    assert comparison.values[0].high == pytest.approx(2)
+    # Each run has an error of its own, of a thousandth; neighbours of other blocks differ by factors.
+    assert comparison.values[0].low == pytest.approx(2, rel=0.01)
+    assert comparison.values[0].high == pytest.approx(2, rel=0.01)
     assert (comparison.other.runs, comparison.other.invalid) == (4, 1)
 
 

@@ -154,6 +154,7 @@ def test_a_recorder_of_elements_is_killed(record: Record, run: Callable[..., Any
     assert lost[:10] == list(range(1, 20, 2))
     for number in whole:
         assert (data[number] == numpy.vstack([pixels_of(number, 0), pixels_of(number, 1)])).all(), number
-    for number in lost:
+    # Of the second before the kill a frame may be known of which nothing had left the recorder.
+    for number in (number for number in lost if number < 60):
         assert (data[number][: SHAPE[0]] == pixels_of(number, 0)).all(), number
         assert (data[number][SHAPE[0] :] == 0xFFFF).all(), number

@@ -144,7 +144,9 @@ def test_a_full_disk_is_told_with_what_was_measured(name: str, tmp_path: Path) -
         assert_told(document, "space", "errno 28", *unsaid)
         assert run.process.returncode == 1
         assert [phase.phase for phase in document.phases or []] == ["write"]
-        assert (document.phases or [])[0].bytes <= 25 * MIB
+        # What the store took into its segments counts as written until it has to be there.
+        most = 48 * MIB if name.startswith("store") else 25 * MIB
+        assert (document.phases or [])[0].bytes <= most
         for path in at.iterdir():
             path.unlink()
 
