@@ -17,10 +17,7 @@ namespace {
 
 constexpr std::size_t queue_frames = 4096;
 constexpr std::int64_t tick_ns = 50'000'000;
-constexpr std::int64_t progress_interval_ns = 500'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
-constexpr unsigned rejects_a_second = 10;
-constexpr unsigned notes_a_second = 64;  ///< a start message may have one for each of its fields
 constexpr std::size_t closed_names_max = 1024;
 /// So long after its close a series of the same name is taken for the same, if an element begins that it lacked.
 constexpr std::int64_t late_element_ns = 60'000'000'000;
@@ -31,8 +28,6 @@ std::size_t count_pulled(const std::vector<SourceConfig>& sources) {
     if (source.kind == SourceConfig::Kind::zmq && !source.bind) endpoints.insert(source.endpoint);
   return endpoints.size();
 }
-
-double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
@@ -225,23 +220,6 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   return file;
 }
 
-/// Whoever waits for the series waits in vain, though another start message may bring it yet. False where it was told.
-bool Recorder::note_refusal(const std::string& unique_id, const Error& why) {
-  {
-    std::lock_guard lock(mutex_);
-    if (refused_names_.contains(unique_id)) return false;
-    if (refused_names_.size() >= closed_names_max) refused_names_.clear();
-    refused_names_.insert(unique_id);
-    ++refused_series_;
-    ++refusals_;
-    changed_.notify_all();
-    if (!may_tell(rejects_a_second)) return true;
-  }
-  events_.emit("series_refused",
-               {{"series_unique_id", unique_id}, {"code", name(why.code())}, {"message", why.message()}});
-  return true;
-}
-
 /// The claimed place of a series is taken by its file, or is free again.
 Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_ptr<SeriesFile>>& file) {
   if (!file.ok() && team_.leads()) note_refusal(unique_id, file.error());
@@ -365,53 +343,6 @@ std::uint64_t Recorder::window_needed(const std::string& series_unique_id) {
   return series ? series->window_needed() : 0;
 }
 
-/// With mutex_ held: whether a refusal goes into the log and to whoever listens. All are counted, but a flood fills
-/// neither.
-bool Recorder::may_tell(unsigned most) {
-  const auto now = monotonic_ns();
-  if (now - reject_window_ns_ > 1'000'000'000) {
-    reject_window_ns_ = now;
-    rejects_in_window_ = 0;
-  }
-  return ++rejects_in_window_ <= most;
-}
-
-void Recorder::reject(std::string_view source, const Error& why) {
-  ++rejected_;
-  tell("rejected", source, why);
-}
-
-void Recorder::tell(std::string_view event, std::string_view source, const Error& what) {
-  std::uint64_t silent = 0;
-  {
-    std::lock_guard lock(mutex_);
-    const auto may = told_.may_tell(what.code(), what.message(), monotonic_ns());
-    if (!may || !may_tell(event == "note" ? notes_a_second : rejects_a_second)) return;
-    silent = *may;
-  }
-  const auto message = silent == 0 ? what.message() : fmt::format("{} (and {} more like it)", what.message(), silent);
-  spdlog::warn("{}: {}", source, message);
-  events_.emit(event, {{"source", source}, {"code", name(what.code())}, {"message", message}});
-}
-
-/// What it was to begin has no file, unless another start of that name had begun it.
-void Recorder::refuse_start(const std::string& series_unique_id, const Error& why) {
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto* names : {&opening_, &closing_names_, &closed_names_})
-      if (names->contains(series_unique_id)) return;
-    if (open_.contains(series_unique_id)) return;
-  }
-  if (!team_.leads())
-    return team_.tell(job::lead,
-                      {{"tell", "refused"}, {"series_unique_id", series_unique_id}, {"problem", why.message()}});
-  note_refusal(series_unique_id.empty() ? "a series of no name" : series_unique_id, why);
-  std::lock_guard lock(mutex_);
-  changed_.notify_all();
-}
-
-void Recorder::note(std::string_view source, const Error& what) { tell("note", source, what); }
-
 void Recorder::work(unsigned worker) {
   CodecScratch scratch;
   while (auto work = queue_.pop()) {
@@ -448,40 +379,6 @@ void Recorder::keep_time() {
     close_ready(now, false);
     reap(false);
   }
-}
-
-void Recorder::report_progress(std::int64_t now_ns) {
-  std::vector<nlohmann::json> all;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& [id, open] : open_)
-      if (now_ns - open.progress_ns >= progress_interval_ns) all.push_back(progress_of(id, open, now_ns));
-  }
-  for (auto& progress : all) events_.emit_if_heard("progress", std::move(progress));
-}
-
-/// With mutex_ held.
-nlohmann::json Recorder::progress_of(const std::string& id, Open& open, std::int64_t now_ns) const {
-  const auto since = seconds(now_ns - open.progress_ns);
-  const auto stats = open.file->stats();
-  nlohmann::json progress = {
-      {"series_unique_id", id},
-      {"frames_received", stats.ledger.received},
-      {"frames_written", stats.frames_written},
-      {"frames_announced", open.file->series().frames},
-      {"raw_bytes", stats.raw_bytes},
-      {"stored_bytes", stats.stored_bytes},
-      {"pool_used_bytes", pool_.used_bytes()},
-      {"pool_bytes", pool_.budget_bytes()},
-      {"rejected", rejected_.load()},
-      {"ends_in_s", nullptr},
-      {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - open.raw_bytes_before) / since},
-      {"stored_bytes_per_s", static_cast<double>(stats.stored_bytes - open.stored_bytes_before) / since}};
-  if (const auto left = open.file->ends_in_ns(now_ns)) progress["ends_in_s"] = seconds(*left);
-  open.raw_bytes_before = stats.raw_bytes;
-  open.stored_bytes_before = stats.stored_bytes;
-  open.progress_ns = now_ns;
-  return progress;
 }
 
 void Recorder::close_ready(std::int64_t now_ns, bool all) {
@@ -549,50 +446,6 @@ void Recorder::close_one(const Open& open) {
   std::lock_guard lock(mutex_);
   ++closed_series_;
   changed_.notify_all();
-}
-
-void Recorder::report_end(const Open& open, const std::string& problem) {
-  const auto stats = open.file->stats();
-  const auto& series = open.file->series();
-  const auto frames = std::max(series.frames, stats.ledger.end);
-  const auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
-  spdlog::info("{} is complete: {} of {} frames, {:.1f} MB{}", open.file->path(), stats.ledger.received, frames,
-               static_cast<double>(stats.stored_bytes) * 1e-6, problem.empty() ? "" : "; with a problem: " + problem);
-  events_.emit("series_end",
-               {{"series_unique_id", series.unique_id},
-                {"file", open.file->path()},
-                {"ended_by", name(open.file->ended_by())},
-                {"problem", problem.empty() ? nlohmann::json() : nlohmann::json(problem)},
-                {"frames_announced", series.frames},
-                {"frames_received", stats.ledger.received},
-                {"frames_written", stats.frames_written},
-                {"missing", frames - std::min(frames, stats.ledger.received)},
-                {"filled", open.file->filled()},
-                {"duplicate", stats.ledger.duplicate},
-                {"late", stats.ledger.late},
-                {"damaged", stats.ledger.damaged},
-                {"dropped", stats.ledger.dropped},
-                {"lost", stats.ledger.lost},
-                {"unfiltered", stats.unfiltered},
-                {"rejected", rejected_.load()},
-                {"raw_bytes", stats.raw_bytes},
-                {"stored_bytes", stats.stored_bytes},
-                {"pool_used_bytes_max", pool_.used_bytes_max()},
-                {"pool_bytes", pool_.budget_bytes()},
-                {"frames_seconds", seconds(std::max(open.file->last_activity_ns(), open.started_ns) - open.started_ns)},
-                {"seconds", seconds(monotonic_ns() - open.started_ns)},
-                {"latency_ms",
-                 {{"p50", ms(stats.latency.quantile_ns(0.5))},
-                  {"p90", ms(stats.latency.quantile_ns(0.9))},
-                  {"p99", ms(stats.latency.quantile_ns(0.99))},
-                  {"max", ms(stats.latency.max_ns())}}},
-                {"stage_seconds",
-                 {{"compress", seconds(stats.encode_ns)},
-                  {"write", seconds(stats.store.write_ns)},
-                  {"sync", seconds(stats.store.sync_ns)},
-                  {"index", seconds(stats.store.index_ns)},
-                  {"rows", seconds(stats.store.row_ns)},
-                  {"flush", seconds(stats.store.flush_ns)}}}});
 }
 
 void Recorder::reap(bool all) {

@@ -13,54 +13,13 @@ import hdf5plugin  # noqa: F401
 import numpy
 import pytest
 import v1_detector as v1
-from conftest import Record, RecordCommand, Recorded
-from detector_stream import IDENTITY, SHAPE, frames_of, least_message, multi_dimensional, start_message
-from ports import free_ports
+from conftest import Record, Recorded
+from detector_stream import IDENTITY, SHAPE, multi_dimensional, start_message
+from pulled_series import FRAMES, PATIENCE, end, endpoints, image, noted, pull, rejected, start
 from pusher import Pusher
 
 from penstock.files.inspect import FileInfo
-from penstock.model.events import Listening, Note, RecorderSeriesEnd, Rejected, SeriesRefused, SeriesStart
-
-FRAMES = frames_of("uint16")
-PATIENCE = "end_timeout_s: 3\nidle_timeout_s: 10\n"
-
-
-def start(name: str = "s", number: int = 1, frames: int = 0, **more: object) -> dict[str, object]:
-    return {**least_message("uint16", frames), "series_id": number, "series_unique_id": name, **more}
-
-
-def image(frame: int, name: str = "s", number: int = 1, data: object = None) -> dict[str, object]:
-    channels = {"threshold_1": multi_dimensional(FRAMES[frame]) if data is None else data}
-    names = {"series_id": number, "series_unique_id": name}
-    return {"type": "image", **names, "image_id": frame, "data": channels}
-
-
-def end(name: str = "s", number: int = 1) -> dict[str, object]:
-    return {"type": "end", "series_id": number, "series_unique_id": name}
-
-
-def pull(
-    record: Record, folder: Path, *endpoints: str, series: int = 1, settings: str = PATIENCE
-) -> RecordCommand:
-    config = folder / "record.yaml"
-    config.write_text(settings, encoding="ascii")
-    options = [text for endpoint in endpoints for text in ("--zmq", endpoint)]
-    recorder = record(folder, str(config), *options, "--series", str(series), listen=False)
-    recorder.until(Listening)
-    return recorder
-
-
-def rejected(recorder: RecordCommand) -> list[str]:
-    return [event.message for event in recorder.events if isinstance(event, Rejected)]
-
-
-def noted(recorder: RecordCommand) -> list[str]:
-    return [event.message for event in recorder.events if isinstance(event, Note)]
-
-
-def endpoints(count: int) -> list[str]:
-    first = free_ports(count)
-    return [f"tcp://127.0.0.1:{first + i}" for i in range(count)]
+from penstock.model.events import RecorderSeriesEnd, SeriesRefused, SeriesStart
 
 
 def test_the_end_of_one_pusher_does_not_cut_the_tail_of_another(record: Record, tmp_path: Path) -> None:
@@ -416,112 +375,6 @@ def test_what_a_start_message_cannot_mean_is_only_kept(record: Record, tmp_path:
         assert kept["pixel_size_x_as_told"][()] == 0
         assert numpy.isnan(kept["pixel_size_y_as_told"][()])
         assert numpy.isnan(kept["goniometer_as_told/omega/start"][()])
-
-
-def counts(ended: RecorderSeriesEnd) -> tuple[int, ...]:
-    return (ended.frames_received, ended.missing, ended.duplicate, ended.damaged, ended.dropped)
-
-
-def test_a_second_series_of_one_name_has_its_own_file(record: Record, tmp_path: Path) -> None:
-    """Behind the end of one that lacks a frame, and of a whole one; nobody waits for what never comes."""
-    (endpoint,) = endpoints(1)
-    recorder = pull(record, tmp_path, endpoint, series=3, settings="end_timeout_s: 60\n")
-    orders = [(0, 1, 3), (2, 3, 0, 1), (0, 1, 2, 3)]
-    with Pusher(endpoint) as pusher:
-        for order in orders:
-            pusher.send(start(frames=4), *(image(number) for number in order), end())
-        ends = [recorder.series_end() for _ in orders]
-    assert [counts(ended) for ended in ends] == [(3, 1, 0, 0, 0), (4, 0, 0, 0, 0), (4, 0, 0, 0, 0)]
-    assert [Path(ended.file).name for ended in ends] == ["s.h5", "s-2.h5", "s-3.h5"]
-    assert {ended.ended_by for ended in ends} == {"message"}
-    assert rejected(recorder) == []
-    assert recorder.process.wait(timeout=30) == 0
-    with h5py.File(ends[0].file) as file:
-        assert list(file["/entry/penstock/frame_state"]) == [1, 1, 0, 1]
-    for ended in ends[1:]:
-        with h5py.File(ended.file) as file:
-            assert (file["/entry/data/data"][...] == FRAMES[:4]).all()
-
-
-def armed(minute: int) -> dict[str, Any]:
-    return {"arm_date": cbor2.CBORTag(0, f"2026-11-20T10:{minute:02}:00Z")}
-
-
-def test_a_detector_that_dies_and_counts_its_series_anew_loses_no_frame(
-    record: Record, tmp_path: Path
-) -> None:
-    """Three times the same name, and no end; what it sends meanwhile waits in ZeroMQ."""
-    (endpoint,) = endpoints(1)
-    recorder = pull(record, tmp_path, endpoint, series=3, settings="end_timeout_s: 60\n")
-    for life in range(3):
-        with Pusher(endpoint) as detector:
-            detector.send(start(frames=6, **armed(life)), *(image(frame) for frame in range(2 * life + 2)))
-            if life == 2:
-                detector.send(end())
-    ends = [recorder.series_end() for _ in range(3)]
-    assert [counts(ended)[:2] for ended in ends] == [(2, 4), (4, 2), (6, 0)]
-    assert [ended.ended_by for ended in ends] == ["new_start", "new_start", "message"]
-    assert rejected(recorder) == []
-    for ended in ends:
-        with h5py.File(ended.file) as file:
-            frames = ended.frames_received
-            assert (file["/entry/data/data"][:frames] == FRAMES[:frames]).all()
-
-
-def test_pushers_that_all_start_anew_make_one_file_together(record: Record, tmp_path: Path) -> None:
-    """Each at a time of its own: the first waits for the others, and no frame gets into the wrong file."""
-    first, second, third = endpoints(3)
-    settings = "end_timeout_s: 30\nidle_timeout_s: 60\n"
-    recorder = pull(record, tmp_path, first, second, third, series=2, settings=settings)
-    with Pusher(first) as one, Pusher(second) as two, Pusher(third) as three:
-        pushers = (one, two, three)
-        for pusher in pushers:
-            pusher.send(start(frames=6, **armed(0)))
-        for number, pusher in enumerate(pushers):
-            pusher.send(image(number, data=multi_dimensional(FRAMES[number] + 1)))
-        for number, pusher in enumerate(pushers):
-            if number == 2:
-                pusher.send(image(5, data=multi_dimensional(FRAMES[5] + 1)))
-            pusher.send(start(frames=6, **armed(1)), image(number), image(number + 3))
-            time.sleep(0.5)
-        for pusher in pushers:
-            pusher.send(end())
-        ends = [recorder.series_end() for _ in range(2)]
-    assert [counts(ended) for ended in ends] == [(4, 2, 0, 0, 0), (6, 0, 0, 0, 0)]
-    assert [ended.ended_by for ended in ends] == ["new_start", "message"]
-    assert rejected(recorder) == []
-    with h5py.File(ends[0].file) as file:
-        assert list(file["/entry/penstock/frame_state"]) == [1, 1, 1, 0, 0, 1]
-        assert (file["/entry/data/data"][:3] == FRAMES[:3] + 1).all()
-    with h5py.File(ends[1].file) as file:
-        assert (file["/entry/data/data"][...] == FRAMES).all()
-        assert file["/entry/start_time"][()] == b"2026-11-20T10:01:00Z"
-
-
-def test_a_series_that_waits_for_its_name_is_given_up_when_the_recorder_is_stopped(
-    record: Record, tmp_path: Path
-) -> None:
-    one, other = endpoints(2)
-    recorder = pull(record, tmp_path, one, other, settings="idle_timeout_s: 60\n")
-    with Pusher(one) as first, Pusher(other) as second:
-        second.send(start())
-        first.send(start(), image(0), start(**armed(1)))
-        recorder.until(SeriesStart)
-        time.sleep(0.5)
-        began = time.monotonic()
-        code, log = recorder.stop()
-    assert time.monotonic() - began < 10
-    assert "another series of the same name begins, which waits until this one is closed" in log
-    assert code == 0, log
-    assert [path.name for path in tmp_path.glob("*.h5")] == ["s.h5"]
-
-
-def test_a_start_that_is_sent_twice_is_one_series(record: Record, tmp_path: Path) -> None:
-    (endpoint,) = endpoints(1)
-    recorder = pull(record, tmp_path, endpoint)
-    with Pusher(endpoint) as pusher:
-        pusher.send(start(frames=3), image(0), start(frames=3), image(1), image(2), end())
-        assert recorder.series_end().frames_received == 3
 
 
 ODD_FIELDS: dict[str, Any] = {

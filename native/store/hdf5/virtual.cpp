@@ -114,8 +114,7 @@ Result<void> create_of_parts(hid_t file, const ChunkedNode& node, const Members&
     PEN_TRY(create_of_runs(file, path, node, members, part.runs, part.first, count));
     PEN_ASSIGN(const auto here, frames_space(node, frames, part.first, 1, count));
     PEN_ASSIGN(const auto there, frames_space(node, count, 0, 1, count));
-    PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), ".", escaped(path).c_str(), there.get()),
-                 "map a part"));
+    PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), ".", escaped(path).c_str(), there.get()), "map a part"));
   }
   const auto dimensions = with_frames(node, frames);
   PEN_ASSIGN(const auto space, simple_space(dimensions, dimensions));
@@ -147,9 +146,8 @@ Result<void> make_virtual(hid_t file, const ChunkedNode& node, const Members& me
                "select the frames of all members"));
   PEN_ASSIGN(const auto there, frames_space(node, members.frames, 0, 1, members.frames));
   const auto name = escaped(members.stem) + "%b" + escaped(members.suffix);
-  PEN_TRY(
-      done(H5Pset_virtual(properties.get(), here.get(), name.c_str(), escaped(node.path).c_str(), there.get()),
-           "map the members"));
+  PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), name.c_str(), escaped(node.path).c_str(), there.get()),
+               "map the members"));
   PEN_TRY(create(file, node.path, node.type, here.get(), properties.get()));
   return write_attributes(file, node.path, node.attributes);
 }

@@ -216,9 +216,9 @@ TEST(UserLayout, TheFirstAndTheLastFrameAreThoseByNumber) {
 
 /// An element that tells nothing of a frame takes nothing away from what another one told, here or in another rank.
 TEST(UserLayout, WhatAnyPartOfAnEdgeFrameTellsIsKnown) {
-  const auto layout =
-      layout_of(plan({frames_at("/data"), value_at("/x", {{"name", "x"}, {"when", "first"}}),
-                      value_at("/y", {{"name", "y"}, {"when", "last"}}), value_at("/z", {{"name", "z"}, {"when", "last"}})}));
+  const auto layout = layout_of(
+      plan({frames_at("/data"), value_at("/x", {{"name", "x"}, {"when", "first"}}),
+            value_at("/y", {{"name", "y"}, {"when", "last"}}), value_at("/z", {{"name", "z"}, {"when", "last"}})}));
   const auto part = [](Metadata metadata) {
     Frame made;
     made.number = FrameNumber{3};
