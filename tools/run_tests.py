@@ -1,8 +1,10 @@
 """Runs the whole test suite, step after step, and tells at the end what each step found and took.
 
-A step that fails does not keep the later ones from running. Results are read from the JUnit files
-that ctest and pytest write, never from their texts. What each step printed stays in
-build/test-results/<step>.log. `--only STEP` (repeatable) runs some of the steps.
+Tests wait now and then, for programs and for moments. What needs nothing but the processors - the
+sanitizers' builds and lint - runs beside them in that time, in one row, and gives way at once to
+whatever else is ready to run. A step that fails does not keep the later ones from running. Results
+are read from the JUnit files that ctest and pytest write, never from their texts. What each step
+printed stays in build/test-results/<step>.log. `--only STEP` (repeatable) runs some of the steps.
 """
 
 from __future__ import annotations
@@ -112,6 +114,11 @@ def failure_of(case: ElementTree.Element) -> str:
     return "\n".join([name, *(f"    {line[:200]}" for line in told[:FAILURE_LINES])])
 
 
+# Ahead of a command that runs beside the tests. It is scheduled when nothing else is, also where the
+# kernel shares the processors between sessions first.
+GIVING_WAY = ("sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec chrt --idle 0 "$@"', "sh")
+
+
 def end_group(process: subprocess.Popen[bytes], why: str) -> None:
     """Ends a command and what it started."""
     print(f"run_tests: {why}", flush=True)
@@ -119,45 +126,68 @@ def end_group(process: subprocess.Popen[bytes], why: str) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+def show(printed: bytes) -> None:
+    sys.stdout.buffer.write(printed)
+    sys.stdout.buffer.flush()
+
+
 class Runner:
-    """Runs the commands of one step, with their output on the terminal and in the step's log."""
+    """Runs the commands of one step, with their output in the step's log and on the terminal: of one
+    that runs beside the tests only when it failed, at its end."""
 
     def __init__(self, step: str) -> None:
         self.outcome = Outcome(step)
         self.log = RESULTS / f"{step}.log"
         self.log.write_bytes(b"")
+        self.beside = False
+        self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, what: str, *command: str, environment: dict[str, str] | None = None) -> bool:
-        print(f"\n== {self.outcome.step}: {what}", flush=True)
+        print(f"\n== {self.outcome.step}: {what}{' (beside the tests)' if self.beside else ''}", flush=True)
         started = time.monotonic()
-        with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env={**os.environ, **(environment or {})},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # whatever it starts can be ended with it
-            )
-            assert process.stdout is not None
-            limit = threading.Timer(LIMIT_S, end_group, (process, f"hung: ended after {LIMIT_S} s"))
-            limit.start()
-            try:
-                while piece := os.read(process.stdout.fileno(), 1 << 16):
-                    log.write(piece)
-                    log.flush()
-                    sys.stdout.buffer.write(piece)
-                    sys.stdout.buffer.flush()
-            except KeyboardInterrupt:
-                end_group(process, "interrupted")
-                raise
-            finally:
-                limit.cancel()
+        process = subprocess.Popen(
+            (*GIVING_WAY, *command) if self.beside else command,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # whatever it starts can be ended with it
+        )
+        self._process = process
+        limit = threading.Timer(LIMIT_S, end_group, (process, f"hung: ended after {LIMIT_S} s"))
+        limit.start()
+        try:
+            printed = self._follow(process)
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
+        finally:
+            limit.cancel()
         ok = process.wait() == 0
+        self._process = None
         self.outcome.timings.append((what, time.monotonic() - started, ok))
         if not ok:
+            show(printed)
             print(f"run_tests: {self.outcome.step}: {what} failed: {' '.join(command)}", flush=True)
         return ok
+
+    def interrupt(self) -> None:
+        if self._process is not None:
+            end_group(self._process, "interrupted")
+
+    def _follow(self, process: subprocess.Popen[bytes]) -> bytes:
+        """Passes on what the command prints, until its end; returns what is still to be shown of it."""
+        assert process.stdout is not None
+        kept = []
+        with self.log.open("ab") as log:
+            while piece := os.read(process.stdout.fileno(), 1 << 16):
+                log.write(piece)
+                log.flush()
+                if self.beside:
+                    kept.append(piece)
+                else:
+                    show(piece)
+        return b"".join(kept)
 
     def fail_without_tests(self) -> None:
         """A failure that no test case stands for (a build, a linter) counts as one."""
@@ -165,12 +195,15 @@ class Runner:
             self.outcome.counts.failed = 1
 
 
-def native_step(preset: str) -> Callable[[Runner], None]:
+def build(preset: str, *targets: str) -> Callable[[Runner], None]:
     def step(runner: Runner) -> None:
-        # Benchmarks are built by `make bench`.
-        targets = ["programs", "native-tests"] if preset == "release" else ["native-tests"]
-        if not runner.run("build", "scripts/build", preset, *targets):
-            return
+        runner.run("build", "scripts/build", preset, *targets)
+
+    return step
+
+
+def native_tests(preset: str) -> Callable[[Runner], None]:
+    def step(runner: Runner) -> None:
         junit = RESULTS / f"{preset}.xml"
         left_out = ("--exclude-regex", ONE_THREAD) if preset == "tsan" else ()
         # fmt: off
@@ -185,9 +218,7 @@ def native_step(preset: str) -> Callable[[Runner], None]:
     return step
 
 
-def python_step(runner: Runner) -> None:
-    if not runner.run("build", "scripts/build", "release", "programs"):
-        return
+def python_tests(runner: Runner) -> None:
     junit = RESULTS / "python.xml"
     folders = [str(folder) for folder in ("tests/python", "tests/torture") if (ROOT / folder).is_dir()]
     # Fixtures belong to a file.
@@ -207,9 +238,7 @@ def python_step(runner: Runner) -> None:
     runner.outcome.counts += read_junit(junit)
 
 
-def fuzz_step(runner: Runner) -> None:
-    if not runner.run("build", "scripts/build", "fuzz", "fuzz-targets"):
-        return
+def fuzz_run(runner: Runner) -> None:
     junit = RESULTS / "fuzz.xml"
     # fmt: off
     runner.run(
@@ -219,7 +248,7 @@ def fuzz_step(runner: Runner) -> None:
     runner.outcome.counts += read_junit(junit)
 
 
-def lint_step(runner: Runner) -> None:
+def lint(runner: Runner) -> None:
     folders = ("python", "tests", "tools", "benchmarks", "docs", "requirements")
     python_folders = [name for name in folders if (ROOT / name).is_dir()]
     runner.run("configure", "scripts/build", "--configure-only", "tidy")
@@ -233,22 +262,82 @@ def lint_step(runner: Runner) -> None:
     runner.run("clang-tidy", sys.executable, "tools/run_clang_tidy.py")
 
 
-STEPS: dict[str, Callable[[Runner], None]] = {
-    "release": native_step("release"),
-    "python": python_step,
-    "lint": lint_step,
-    "debug": native_step("debug"),
-    "tsan": native_step("tsan"),
-    "fuzz": fuzz_step,
+@dataclass(frozen=True)
+class Step:
+    build: Callable[[Runner], None]
+    tests: Callable[[Runner], None] | None = None
+    beside: bool = True
+    """Whether its build runs beside the tests of the steps before it."""
+
+
+# Benchmarks are built by `make bench`.
+STEPS = {
+    "release": Step(build("release", "programs", "native-tests"), native_tests("release"), beside=False),
+    "python": Step(build("release", "programs"), python_tests, beside=False),
+    "debug": Step(build("debug", "native-tests"), native_tests("debug")),
+    "tsan": Step(build("tsan", "native-tests"), native_tests("tsan")),
+    "fuzz": Step(build("fuzz", "fuzz-targets"), fuzz_run),
+    "lint": Step(lint),
 }
 
 
-def table(outcomes: list[Outcome]) -> str:
+class Row:
+    """The builds that run beside the tests, one after the other, in a thread of their own."""
+
+    def __init__(self, runners: dict[str, Runner]) -> None:
+        self._runners = runners
+        self._done = {name: threading.Event() for name in runners}
+        self._interrupted = False
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def wait(self, name: str) -> None:
+        self._done[name].wait()
+
+    def interrupt(self) -> None:
+        self._interrupted = True
+        for runner in self._runners.values():
+            runner.interrupt()
+
+    def _run(self) -> None:
+        for name, runner in self._runners.items():
+            if self._interrupted:
+                return
+            runner.beside = True
+            try:
+                STEPS[name].build(runner)
+            finally:
+                runner.beside = False
+                self._done[name].set()
+
+
+def run_steps(chosen: list[str]) -> list[Outcome]:
+    runners = {name: Runner(name) for name in STEPS if name in chosen}
+    # A step that is alone has nothing to give way to.
+    beside = {name: runner for name, runner in runners.items() if STEPS[name].beside and len(runners) > 1}
+    row = Row(beside)
+    try:
+        row.start()
+        for name, runner in runners.items():
+            if name in beside:
+                row.wait(name)
+            else:
+                STEPS[name].build(runner)
+            tests = STEPS[name].tests
+            if tests is not None and runner.outcome.ok:
+                tests(runner)
+            runner.fail_without_tests()
+    except KeyboardInterrupt:
+        row.interrupt()
+        raise
+    return [runner.outcome for runner in runners.values()]
+
+
+def table(outcomes: list[Outcome], total: float) -> str:
     lines = [f"{'step':<10} {'part':<12} {'seconds':>8}  result"]
-    total = 0.0
     for outcome in outcomes:
         for what, seconds, ok in outcome.timings:
-            total += seconds
             lines.append(f"{outcome.step:<10} {what:<12} {seconds:>8.1f}  {'ok' if ok else 'FAILED'}")
         lines.append(f"{outcome.step:<10} {'':<12} {'':>8}  {outcome.counts}")
     lines.append(f"{'all':<10} {'':<12} {total:>8.1f}")
@@ -264,15 +353,11 @@ def main() -> int:
 
     shutil.rmtree(RESULTS, ignore_errors=True)
     RESULTS.mkdir(parents=True)
-    outcomes = []
-    for name in chosen:
-        runner = Runner(name)
-        STEPS[name](runner)
-        runner.fail_without_tests()
-        outcomes.append(runner.outcome)
+    started = time.monotonic()
+    outcomes = run_steps(chosen)
 
     counts = sum((outcome.counts for outcome in outcomes), Counts())
-    print(f"\n{table(outcomes)}\n")
+    print(f"\n{table(outcomes, time.monotonic() - started)}\n")
     failed = [outcome.step for outcome in outcomes if not outcome.ok]
     for failure in counts.failures[:FAILURES_SHOWN]:
         print(failure)
