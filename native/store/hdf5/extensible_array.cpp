@@ -73,7 +73,7 @@ std::uint64_t data_blocks_of(unsigned super_block) { return std::uint64_t{1} << 
 class ArrayReader {
  public:
   ArrayReader(File& file, std::uint64_t file_bytes, const DatasetInfo& info, std::uint64_t chunks_max)
-      : file_(file), file_bytes_(file_bytes), info_(info), chunks_max_(chunks_max) {
+      : file_(file), file_bytes_(file_bytes), chunks_max_(chunks_max) {
     chunk_bytes_ = info.element_bytes;
     for (const auto extent : info.chunk_shape) chunk_bytes_ *= extent;
   }
@@ -293,7 +293,6 @@ class ArrayReader {
 
   File& file_;
   const std::uint64_t file_bytes_;
-  const DatasetInfo& info_;
   const std::uint64_t chunks_max_;
   bool too_many_ = false;
   std::uint64_t taken_ = 0;  ///< bytes that were read
