@@ -1,8 +1,9 @@
 """Runs clang-tidy with the checks of .clang-tidy over the sources of native/, a few at a time.
 
-A unit whose own text, included project headers, compile command and checks are as in its last clean
-run is not looked at again (marks in build/clang-tidy/). `--all` ignores the marks; `--analyzer` adds
-the path-sensitive checks, which take several minutes.
+Units are put together into larger ones (together.py); one that has findings is looked at again in
+its parts, which say the last word. One whose own text, included project headers, compile command and
+checks are as in its last clean run is not looked at again (marks in build/clang-tidy/). `--all`
+ignores the marks; `--analyzer` adds the path-sensitive checks, which take several minutes.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from native_sources import DATABASE, ROOT, Unit, units
+from together import together
 
 MARKS = ROOT / "build" / "clang-tidy"
+TOGETHER = MARKS / "together"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -45,18 +48,27 @@ def fingerprint(unit: Unit, checks: str) -> str:
     return digest.hexdigest()
 
 
-def lint(unit: Unit, checks: list[str]) -> tuple[Unit, float, str]:
-    started = time.monotonic()
-    done = subprocess.run(
-        ["clang-tidy-14", "--quiet", *checks, "-p", str(DATABASE.parent), str(unit.file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def clang_tidy(unit: Unit, checks: list[str]) -> str:
+    """What it finds in the unit, or nothing."""
+    command = ["clang-tidy-14", "--quiet", *checks, "-p", str(DATABASE.parent), str(unit.file)]
+    if unit.file.parent == TOGETHER:  # which the database does not have
+        compiler = next(i for i, argument in enumerate(unit.arguments) if "clang" in Path(argument).name)
+        command += ["--", *unit.arguments[compiler + 1 :]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     printed = (done.stdout + done.stderr).splitlines()
     findings = "\n".join(line for line in printed if not line.endswith("warnings generated.")) + "\n"
-    return unit, time.monotonic() - started, "" if done.returncode == 0 else findings
+    return "" if done.returncode == 0 else findings
+
+
+def lint(unit: Unit, parts: list[Unit], checks: list[str]) -> tuple[Unit, float, str]:
+    started = time.monotonic()
+    problem = clang_tidy(unit, checks)
+    if problem and len(parts) > 1:
+        apart = "".join(clang_tidy(part, checks) for part in parts)
+        if not apart:
+            print(f"clang-tidy: these are better not put together (tools/together.py):\n{problem}")
+        problem = apart
+    return unit, time.monotonic() - started, problem
 
 
 def main() -> int:
@@ -77,7 +89,11 @@ def main() -> int:
     # What is compiled together includes sources, and nothing else does (tools/tidy.py).
     extra = ["--checks=-bugprone-suspicious-include" + (",clang-analyzer-*" if options.analyzer else "")]
     checks = (ROOT / ".clang-tidy").read_text() + " ".join(extra)
-    MARKS.mkdir(parents=True, exist_ok=True)
+    TOGETHER.mkdir(parents=True, exist_ok=True)
+    # Who asks for some files waits for no others.
+    looked_at = [(unit, [unit]) for unit in chosen] if wanted else together(chosen, TOGETHER)
+    chosen = [unit for unit, _ in looked_at]
+    parts = {unit.file: made_of for unit, made_of in looked_at}
 
     marks = {unit.file: MARKS / hashlib.sha256(str(unit.file).encode()).hexdigest() for unit in chosen}
     prints = {unit.file: fingerprint(unit, checks) for unit in chosen}
@@ -90,7 +106,7 @@ def main() -> int:
 
     failures = 0
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        for unit, seconds, problem in pool.map(lambda unit: lint(unit, extra), todo):
+        for unit, seconds, problem in pool.map(lambda unit: lint(unit, parts[unit.file], extra), todo):
             names = ", ".join(str(source.relative_to(ROOT / "native")) for source in unit.sources)
             print(f"{names}: {'FINDINGS' if problem else 'ok'} ({seconds:.0f} s)\n{problem}", end="")
             if problem:
