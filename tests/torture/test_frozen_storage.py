@@ -118,8 +118,8 @@ def test_lost_and_late_frames_are_those_of_the_freeze(tmp_path: Path) -> None:
     lasted_s = frozen.ended - frozen.begun
     print(f"frozen for {lasted_s:.3f} s, {at_least} to {at_most} frames were due in it; {figures}")
     assert figures.due == FRAMES
-    # The buffer held as many as it can, and the others had no place; one more may be due, where the machine is
-    # busy, before a writer has gone on.
+    # The buffer held as many as it can, and the others had no place. On a busy machine one more may be due
+    # before a writer has gone on.
     assert figures.held_max == HELD_MAX
     assert at_least - HELD_MAX <= figures.dropped <= at_most + 1 - HELD_MAX
     assert figures.written == FRAMES - figures.dropped
