@@ -107,7 +107,7 @@ def _create_speed(run: Run) -> list[LocalSpeed]:
 
 
 def _soundness(checks: Sequence[Check]) -> dict[str, object]:
-    doubts = [f"{check.name}: {check.actual}" for check in checks if check.outcome != "ok"]
+    doubts = [check.told for check in checks if check.outcome != "ok"]
     return {"validity": validity_of(list(checks)), "doubts": doubts}
 
 

@@ -144,6 +144,6 @@ def verdict_view(verdict: Verdict) -> RenderableType:
         f"Can it take the {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
     )
     incomplete = [] if verdict.problem is None else [Text(f"INCOMPLETE: {verdict.problem}", style="bold red")]
-    reasons = [Text(f"- {reason}") for reason in verdict.reasons]
-    advice = [Text(f"what to do: {line}") for line in verdict.advice]
+    reasons = [Text("why:"), *(Text(f"- {reason}") for reason in verdict.reasons)] if verdict.reasons else []
+    advice = [Text("what to do:"), *(Text(f"- {line}") for line in verdict.advice)] if verdict.advice else []
     return Group(fact_table(verdict_rows(verdict)), Text(), *incomplete, answer, *reasons, *advice)
