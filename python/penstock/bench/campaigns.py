@@ -19,6 +19,7 @@ from penstock.model.campaign_files import CASES_MAX, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
 from penstock.model.runs import Run
+from penstock.model.units import human_number
 
 # What is taken for storage that nobody has measured yet, and for what a run takes beside its load.
 GUESSED_BYTES_PER_S = 1e9
@@ -180,7 +181,7 @@ def _departures(
 
 
 def _short(value: Parameter) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return human_number(value, 6) if isinstance(value, float) else str(value)
 
 
 def require_targets(plan: CampaignPlan) -> None:

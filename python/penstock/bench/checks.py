@@ -19,7 +19,7 @@ from penstock.bench.statistics import latencies_ns, quantile_ns
 from penstock.bench.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
 from penstock.model.load import FramesWorkload, LoadDocument, NullBackend, StoreBackend, StreamPhase
 from penstock.model.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
-from penstock.model.units import human_bytes, human_seconds
+from penstock.model.units import human_bytes, human_number, human_percent, human_seconds
 
 LONG_ENOUGH, LARGE_ENOUGH = "long enough", "not too small against memory (read)"
 NO_STEAL, QUIET, AT_HAND = "no steal", "machine quiet", "processors at hand"
@@ -252,7 +252,7 @@ def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
         name,
         outcome,
         expected,
-        f"{factor:.3g} times ({ceiling_hz:.4g} frames/s)",
+        f"{human_number(factor)} times ({human_number(ceiling_hz, 4)} frames/s)",
         "worse",
         "more --writers, or a machine with more cores",
     )
@@ -287,7 +287,7 @@ def _steady(what: str, found: Movement, moved: bool, got_worse: bool, beside: st
         f"steady {what}",
         "warning" if moved else "ok",
         f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by{beside}",
-        f"{100 * found.change:+.3g} % at the end",
+        f"{human_percent(found.change, sign='+')} at the end",
         "better" if got_worse else "worse",
         "steady state was not reached: a longer run shows where that ends",
     )

@@ -20,6 +20,7 @@ from penstock.bench.scale import Scale, middle_of
 from penstock.bench.sets import Measured, RunSet, differences, refuse_doubles
 from penstock.model.comparisons import Answer, Comparison, Outcome, ValueComparison
 from penstock.model.errors import ExitCode, UsageError
+from penstock.model.units import human_number, human_percent
 
 EXIT_CODES = {
     "nothing worse": ExitCode.FINE,
@@ -323,7 +324,9 @@ def _notes(rows: list[ValueComparison]) -> list[str]:
         )
     for row in rows:
         if row.drift is not None:
-            size = f"{100 * row.drift:+.2g} %" if row.scale == "ratio" else f"{row.drift:+.2g}"
+            size = (
+                human_percent(row.drift, 2, "+") if row.scale == "ratio" else human_number(row.drift, 2, "+")
+            )
             notes.append(
                 f"{row.case}: {row.value} drifts by {size} from a run to the next; that was taken out"
             )

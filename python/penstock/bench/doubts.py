@@ -7,7 +7,7 @@ from penstock.bench.clock import CLOCK_SOURCE
 from penstock.bench.generator_checks import IN_TIME, NOT_THE_BOTTLENECK
 from penstock.bench.meanwhile import ALONE, own_and_noted_bytes
 from penstock.model.runs import Bias, Check, Run
-from penstock.model.units import human_rate
+from penstock.model.units import human_percent, human_rate
 
 # Other programs take processor time, and what is made of them is reckoned with below.
 _OF_PROCESSORS = frozenset((NO_STEAL, QUIET, AT_HAND, IN_TIME, NOT_THE_BOTTLENECK, CLOCK_SOURCE))
@@ -43,8 +43,8 @@ def far_too_slow(run: Run) -> str:
         return ""
     return (
         "other programs do not explain it: they kept it from the processors for at most"
-        f" {100 * hindered:.2g} % of the time, and without them it would have carried {human_rate(most)} at"
-        f" most, of {human_rate(figures.needed_bytes_per_s)}"
+        f" {human_percent(hindered, 2)} of the time, and without them it would have carried"
+        f" {human_rate(most)} at most, of {human_rate(figures.needed_bytes_per_s)}"
     )
 
 

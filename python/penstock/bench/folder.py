@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.trees import TreeSet, names_in, remove_file
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.units import human_bytes
+from penstock.model.units import human_bytes, human_size
 from penstock.programs.signals import signals_later
 
 NAME = "penstock-bench-"
@@ -363,7 +363,7 @@ def _require_room_beside_others(target: Path, own: Path, needed_bytes: int) -> N
     free = room.f_bavail * room.f_frsize - int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
     if free - others < needed_bytes:
         raise PenstockError(
-            f"the run writes {human_bytes(needed_bytes)}; other runs that work in {target} now will write"
+            f"the run writes {human_size(needed_bytes)}; other runs that work in {target} now will write"
             f" {human_bytes(others)} more, and {human_bytes(max(0, free))} are free beside the reserve",
             "wait for their end: they would disturb each other, too",
         )
@@ -527,7 +527,7 @@ def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice
     reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
     if free - reserve < needed_bytes:
         raise PenstockError(
-            f"{advice.what} writes {human_bytes(needed_bytes)}, and {target} has {human_bytes(free)} free, of"
+            f"{advice.what} writes {human_size(needed_bytes)}, and {target} has {human_bytes(free)} free, of"
             f" which {human_bytes(reserve)} are left alone",
             f"{advice.fewer_bytes}, or choose another target",
         )

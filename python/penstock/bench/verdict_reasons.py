@@ -8,6 +8,7 @@ from penstock.bench.checks import LONG_ENOUGH
 from penstock.bench.doubts import doubtful, far_too_slow
 from penstock.bench.search import RUNS_OF_AN_END, WIDTH
 from penstock.model.runs import Answer, Bias, Check, Search, Step
+from penstock.model.units import human_hz
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _name(step: Step) -> str:
         "full speed": "as fast as it goes",
     }
     name = names.get(step.kind, step.kind)
-    return f"{name}, {step.rate_hz:.4g} Hz" if step.rate_hz else name
+    return f"{name}, {human_hz(step.rate_hz)}" if step.rate_hz else name
 
 
 def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[Reason]:
@@ -191,7 +192,7 @@ def _chance(measured: Measured) -> Iterator[Reason]:
         yield from _too_near(measured, failed_hz)
     elif _lacks_repeat(search, measured.needed_hz):
         yield Reason(
-            f"{search.chance_hz[0]:.4g} Hz held in one run and not in another, and the rate below it that"
+            f"{human_hz(search.chance_hz[0])} held in one run and not in another, and the rate below it that"
             " held was not repeated: what the storage carries may be less",
             "the search: more --search-time, so that it can repeat its ends",
         )

@@ -12,7 +12,7 @@ from penstock.model.campaigns import Campaign
 from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Run, Verdict
-from penstock.model.units import human_bytes
+from penstock.model.units import human_size
 
 Document = Run | Verdict | Campaign
 BYTES_MAX = 1 << 30
@@ -43,7 +43,7 @@ def read_bytes(path: Path) -> bytes:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{path} cannot be read: {reason}", "check the path and its permissions") from error
     if len(text) > BYTES_MAX:
-        raise UsageError(f"{path} is larger than {human_bytes(BYTES_MAX)}: it is no document", _REMEDY)
+        raise UsageError(f"{path} is larger than {human_size(BYTES_MAX)}: it is no document", _REMEDY)
     return text
 
 

@@ -23,7 +23,7 @@ from penstock.bench.views import (
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Campaign, Parameter, Target, View
 from penstock.model.text import counted, harmless
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import human_bytes, human_number, human_rate, human_seconds, human_size
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
@@ -43,7 +43,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     if campaign.reproduces:
         rows["reproduces"] = campaign.reproduces
     writes = (
-        f"{human_bytes(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all;"
+        f"{human_size(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all;"
         " each run in a new folder, removed afterwards"
     )
     rows |= {
@@ -211,7 +211,7 @@ def _grid_table(grid: Grid) -> Table:
 def parameter_text(value: Parameter | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
+    return human_number(value, 6) if isinstance(value, float) else "" if value is None else str(value)
 
 
 def cell_text(cell: Cell) -> str:

@@ -18,6 +18,7 @@ from penstock.model.comparisons import (
     ValueComparison,
 )
 from penstock.model.text import counted
+from penstock.model.units import human_number, human_percent
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
@@ -117,16 +118,16 @@ def _effect_text(row: ValueComparison) -> str:
     if row.low is None or row.high is None:
         return text
     low, high = (_size(each - one, row.unit, row.scale, "+") for each in (row.low, row.high))
-    sure = "" if row.confidence is None else f" ({100 * row.confidence:.3g} %)"
+    sure = "" if row.confidence is None else f" ({human_percent(row.confidence)})"
     return f"{text}\n{low} to {high}{sure}"
 
 
 def _size(change: float, unit: str, scale: str, sign: str = "") -> str:
     change = round(change, 9)
     if scale == "ratio":
-        return f"{100 * change:{sign}.3g} %"
+        return human_percent(change, sign=sign)
     if unit == "share":
-        return f"{100 * change:{sign}.3g} points"
+        return f"{human_number(100 * change, sign=sign)} points"
     return f"{'-' if change < 0 else sign}{value_text(abs(change), unit)}"
 
 

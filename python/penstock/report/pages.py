@@ -6,7 +6,7 @@ from penstock.bench.verdict import is_at_least
 from penstock.files.documents import Document
 from penstock.model.campaigns import Campaign
 from penstock.model.runs import Answer, Run, Step, Verdict
-from penstock.model.units import human_rate, human_seconds
+from penstock.model.units import human_hz, human_number, human_percent, human_rate, human_seconds
 from penstock.report.campaign_page import campaign_page
 from penstock.report.page import Banner, Block, Cell, Lines, Page, Section, State, Table, Tile, Tiles
 from penstock.report.parts import (
@@ -93,7 +93,13 @@ def _banners(verdict: Verdict) -> list[Banner]:
 
 def _tiles(verdict: Verdict) -> Tiles:
     state: State = "void" if verdict.answer == "invalid" else ""
-    tiles = [Tile("needed", human_rate(verdict.needed_bytes_per_s), f"{verdict.needed_hz:g} frames a second")]
+    tiles = [
+        Tile(
+            "needed",
+            human_rate(verdict.needed_bytes_per_s),
+            f"{human_number(verdict.needed_hz, 6)} frames a second",
+        )
+    ]
     if verdict.measured_bytes_per_s is None or verdict.margin is None:
         tiles.append(Tile("measured", "not known", "no rate was found that held", state or "warning"))
     else:
@@ -101,7 +107,7 @@ def _tiles(verdict: Verdict) -> Tiles:
         more = " or more" if is_at_least(verdict) else ""
         tiles.append(Tile("measured", f"{human_rate(verdict.measured_bytes_per_s)}{more}", how, state))
         good: State = "good" if verdict.margin >= 0 else "bad"
-        margin = f"{100 * verdict.margin:+.0f} %{more}"
+        margin = f"{human_percent(verdict.margin, sign='+')}{more}"
         tiles.append(Tile("margin", margin, "measured over needed", state or good))
         tiles.append(Tile("such detectors", f"{verdict.detectors}{more}", "by bandwidth alone", state))
     lost: State = "good" if verdict.lost == 0 else "bad"
@@ -136,7 +142,7 @@ def _step_row(step: Step) -> list[Cell]:
     state: State = "void" if step.outcome == "invalid" else ""
     colour = "bad" if step.outcome == "invalid" else _OUTCOME_STATE[step.outcome]
     outcome = Cell(step.outcome, colour, is_narrow=True)
-    rate = f"{step.rate_hz:.4g} Hz" if step.rate_hz else "–"
+    rate = human_hz(step.rate_hz) if step.rate_hz else "–"
     figures = step.run.frames
     texts = [""] * 7
     if figures is not None:
@@ -184,7 +190,7 @@ def _telling(verdict: Verdict) -> list[Step]:
 
 def _step_section(step: Step, late_limit_s: float) -> Section:
     name = STEP_NAMES[step.kind]
-    title = f"{name} at {step.rate_hz:.4g} Hz, {step.outcome}" if step.kind == "search" else name
+    title = f"{name} at {human_hz(step.rate_hz)}, {step.outcome}" if step.kind == "search" else name
     return run_section(step.run, title[:1].upper() + title[1:], late_limit_s)
 
 
@@ -195,6 +201,6 @@ def _checks_sections(steps: list[Step]) -> list[Section]:
         whole = step.kind in ("rate", "soak")
         checks = [check for check in step.run.checks if whole or check.outcome != "ok"]
         if checks:
-            rate = f" at {step.rate_hz:.4g} Hz" if step.kind == "search" else ""
+            rate = f" at {human_hz(step.rate_hz)}" if step.kind == "search" else ""
             sections.append(Section(f"Checks: {STEP_NAMES[step.kind]}{rate}", [checks_block(checks)]))
     return sections

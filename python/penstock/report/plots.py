@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from penstock.bench.statistics import quantile_ns
 from penstock.model.load import FramesWorkload, Histogram, LoadDocument, Series
 from penstock.model.runs import Run, Step, Verdict
-from penstock.model.units import human_seconds
+from penstock.model.units import human_hz, human_number, human_percent, human_seconds
 from penstock.report.page import Picture
 from penstock.report.svg import COLOURS, picture
 
@@ -27,7 +27,7 @@ def _plain_log(axes: Axes, which: str) -> None:
     axis = getattr(axes, f"{which}axis")
     low, high = getattr(axes, f"get_{which}lim")()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: human_number(value, 6)))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -39,7 +39,7 @@ def search_plot(verdict: Verdict) -> Picture | None:
     held = [step.rate_hz for step in steps if step.outcome == "held"]
     failed = [step.rate_hz for step in steps if step.outcome == "not held"]
     description = (
-        f"Rates in the order in which they were tried. The detector needs {verdict.needed_hz:.4g} Hz."
+        f"Rates in the order in which they were tried. The detector needs {human_hz(verdict.needed_hz)}."
         f" Held: {_listed(held)}. Not held: {_listed(failed)}."
     )
     return picture(
@@ -48,7 +48,7 @@ def search_plot(verdict: Verdict) -> Picture | None:
 
 
 def _listed(rates: Sequence[float]) -> str:
-    return ", ".join(f"{rate:.4g} Hz" for rate in sorted(rates)[:20]) or "none"
+    return ", ".join(human_hz(rate) for rate in sorted(rates)[:20]) or "none"
 
 
 def _draw_search(figure: Figure, verdict: Verdict, steps: Sequence[Step]) -> None:
@@ -110,7 +110,7 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
                 )
         _plain_log(axes, "x")
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: human_percent(share)))
         axes.set(xlabel="ms", ylabel="share of frames that took longer")
         figure.legend(loc="outside upper right", ncols=2)
 
