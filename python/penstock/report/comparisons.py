@@ -49,14 +49,17 @@ def comparison_view(comparison: Comparison) -> RenderableType:
     parts += [_differences_table(differing) if differing else same, Text()]
     parts += [_values_table(comparison.values), Text()] if comparison.values else []
     parts += [Text(f"- {note}") for note in comparison.notes]
-    parts += [Text(f"- {text}") for text in dict.fromkeys(_reasons(comparison.values))]
+    answer = Text(answer_text(comparison), style=_ANSWER_STYLE[comparison.answer])
+    return Group(*parts, answer, *_why(comparison.reasons))
+
+
+def answer_text(comparison: Comparison) -> str:
     words = {"worse": "B is worse", "nothing worse": "nothing is worse in B"}
-    answer = Text(words.get(comparison.answer, comparison.answer), style=_ANSWER_STYLE[comparison.answer])
-    return Group(*parts, answer)
+    return words.get(comparison.answer, comparison.answer)
 
 
-def _reasons(values: Sequence[ValueComparison]) -> list[str]:
-    return [f"indistinguishable: {row.reason}" for row in values if row.reason]
+def _why(reasons: Sequence[str]) -> list[Text]:
+    return [Text("why:"), *(Text(f"- {reason}") for reason in reasons)] if reasons else []
 
 
 def _set_text(facts: SetFacts) -> str:
@@ -138,7 +141,7 @@ def trend_view(trend: Trend) -> RenderableType:
         parts += [_changes_table(trend.conditions), Text()]
     parts += [_movements_table(trend.rows), Text(), _points_table(trend.rows), Text()]
     parts += [Text(f"- {note}") for note in trend.notes]
-    return Group(*parts, Text(trend.answer, style=_ANSWER_STYLE[trend.answer]))
+    return Group(*parts, Text(trend.answer, style=_ANSWER_STYLE[trend.answer]), *_why(trend.reasons))
 
 
 def _documents_table(documents: Sequence[SetFacts]) -> Table:
