@@ -36,7 +36,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 def comparison_view(comparison: Comparison) -> RenderableType:
     """What differs around the sets comes first: it is often the reason."""
     parts: list[RenderableType] = [
-        fact_table({"A": _set_text(comparison.base), "B": _set_text(comparison.other)}),
+        fact_table({"A": set_text(comparison.base), "B": set_text(comparison.other)}),
         Text(),
     ]
     differing = [*comparison.conditions, *comparison.parameters]
@@ -62,7 +62,7 @@ def _why(reasons: Sequence[str]) -> list[Text]:
     return [Text("why:"), *(Text(f"- {reason}") for reason in reasons)] if reasons else []
 
 
-def _set_text(facts: SetFacts) -> str:
+def set_text(facts: SetFacts) -> str:
     text = f"{facts.name}: {counted(facts.runs, 'run')}"
     text += f", {facts.warned} of them warned" if facts.warned else ""
     text += f", {counted(facts.invalid, 'invalid run')} left out" if facts.invalid else ""
@@ -92,7 +92,7 @@ def _values_table(values: Sequence[ValueComparison]) -> Table:
             row.value,
             middle_text(row.base, row.unit),
             middle_text(row.other, row.unit),
-            _effect_text(row),
+            "\n".join(text for text in effect_texts(row) if text),
             _outcome_text(row),
         )
     return table
@@ -101,8 +101,13 @@ def _values_table(values: Sequence[ValueComparison]) -> Table:
 def _outcome_text(row: ValueComparison) -> Text:
     text = Text(row.outcome, style=_OUTCOME_STYLE[row.outcome])
     if row.detectable is not None:
-        text.append(f"\nseen from {_size(row.detectable, row.unit, row.scale)}", style="not bold default")
+        text.append(f"\nseen from {seen_text(row)}", style="not bold default")
     return text
+
+
+def seen_text(row: ValueComparison) -> str:
+    """The smallest change that would have been found, mostly; empty where that is not known."""
+    return "" if row.detectable is None else _size(row.detectable, row.unit, row.scale)
 
 
 def middle_text(middle: Middle, unit: str) -> str:
@@ -114,15 +119,15 @@ def middle_text(middle: Middle, unit: str) -> str:
     return f"{text}\n{low} to {high}\nn = {middle.runs}"
 
 
-def _effect_text(row: ValueComparison) -> str:
-    """As changes, which are read sooner than ratios: "+3.1 %", and below "-0.4 % to +6.8 % (98.3 %)"."""
+def effect_texts(row: ValueComparison) -> tuple[str, str]:
+    """As changes, which are read sooner than ratios: "+3.1 %", and "-0.4 % to +6.8 % (98.3 %)" or nothing."""
     one = 1.0 if row.scale == "ratio" else 0.0
     text = _size(row.effect - one, row.unit, row.scale, "+")
     if row.low is None or row.high is None:
-        return text
+        return text, ""
     low, high = (_size(each - one, row.unit, row.scale, "+") for each in (row.low, row.high))
     sure = "" if row.confidence is None else f" ({human_percent(row.confidence)})"
-    return f"{text}\n{low} to {high}{sure}"
+    return text, f"{low} to {high}{sure}"
 
 
 def _size(change: float, unit: str, scale: str, sign: str = "") -> str:

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 
 from penstock.bench.verdict import is_at_least
-from penstock.files.documents import Document
+from penstock.files.documents import Shown
 from penstock.model.campaigns import Campaign
+from penstock.model.comparisons import Comparison
 from penstock.model.runs import Answer, Run, Step, Verdict
 from penstock.model.units import human_hz, human_number, human_percent, human_rate, human_seconds
 from penstock.report.campaign_page import campaign_page
+from penstock.report.comparison_page import comparison_page
 from penstock.report.page import Banner, Block, Cell, Lines, Page, Section, State, Table, Tile, Tiles
 from penstock.report.parts import (
     checks_block,
@@ -26,7 +28,7 @@ _ANSWER_STATE: dict[Answer, State] = {"yes": "good", "no": "bad", "cannot tell":
 _OUTCOME_STATE: dict[str, State] = {"held": "good", "not held": "bad", "invalid": "void", "measured": ""}
 
 
-def page_of(document: Document, source: str) -> Page:
+def page_of(document: Shown, source: str) -> Page:
     """`source` names the file that it was read from."""
     match document:
         case Verdict():
@@ -35,6 +37,8 @@ def page_of(document: Document, source: str) -> Page:
             return campaign_page(document, source)
         case Run():
             return _run_page(document, source)
+        case Comparison():
+            return comparison_page(document, source)
 
 
 def _run_page(run: Run, source: str) -> Page:
