@@ -138,11 +138,11 @@ def _steps_table(steps: Iterable[Step]) -> Table:
         "outcome",
         "why",
     ]
-    rows = [_step_row(step) for step in steps]
+    rows = [_step_row(number, step) for number, step in enumerate(steps, 1)]
     return Table("Each run of this verdict, in order; times count from when a frame was due", columns, rows)
 
 
-def _step_row(step: Step) -> list[Cell]:
+def _step_row(number: int, step: Step) -> list[Cell]:
     state: State = "void" if step.outcome == "invalid" else ""
     colour = "bad" if step.outcome == "invalid" else _OUTCOME_STATE[step.outcome]
     outcome = Cell(step.outcome, colour, is_narrow=True)
@@ -161,7 +161,7 @@ def _step_row(step: Step) -> list[Cell]:
         ]
     numbers = [Cell(text, state, is_narrow=True) for text in [rate, *texts]]
     return [
-        Cell(STEP_NAMES[step.kind], is_narrow=True),
+        Cell(f"{number}: {STEP_NAMES[step.kind]}", is_narrow=True),
         *numbers,
         outcome,
         Cell("; ".join(step.shortcomings)),
@@ -175,8 +175,9 @@ def _search_section(verdict: Verdict) -> list[Section]:
     lines = [
         f"{bracket_line(verdict.search)}. Near the limit a rate holds by chance: both ends are run again,"
         " and one that does not repeat lies between the ends that are shown.",
-        "A rate holds when no frame is lost, none is done more than"
-        f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow.",
+        "A rate holds when no frame is lost, none is done more than the limit of"
+        f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow. A frame"
+        " that is late is counted, and does no more.",
     ]
     return [Section("The search", [plot, Lines("", lines)])]
 
@@ -194,7 +195,7 @@ def _telling(verdict: Verdict) -> list[Step]:
 
 def _step_section(step: Step, late_limit_s: float) -> Section:
     name = STEP_NAMES[step.kind]
-    title = f"{name} at {human_hz(step.rate_hz)}, {step.outcome}" if step.kind == "search" else name
+    title = f"{name}, {human_hz(step.rate_hz)}: {step.outcome}"
     return run_section(step.run, title[:1].upper() + title[1:], late_limit_s)
 
 

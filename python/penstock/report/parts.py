@@ -151,7 +151,7 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
     rows["longest stall"] = human_seconds(figures.stall_s)
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)
-    rows["buffer held"] = f"{counted(figures.held_max, 'frame')} at most"
+    rows["in the buffer"] = f"{counted(figures.held_max, 'frame')} at most"
     return rows
 
 

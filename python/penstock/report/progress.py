@@ -189,9 +189,9 @@ def show_load(view: ProgressView, event: LoadProgress) -> None:
 
 
 def load_line(event: LoadProgress) -> str:
-    """ "120 of 250 frames, 3 held", "1.2 GB of 4 GB", or "800 of 1000, iteration 2"."""
+    """ "120 of 250 frames, 3 in the buffer", "1.2 GB of 4 GB", or "800 of 1000, iteration 2"."""
     if event.phase == "frames":
-        return f"{event.done} of {event.total} frames, {event.held} held"
+        return f"{event.done} of {event.total} frames, {event.held} in the buffer"
     if event.unit == "operations":
         return f"{event.done} of {event.total}, iteration {event.iteration + 1}"
     if event.phase.startswith("network"):

@@ -140,7 +140,7 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
         "a write": _percentiles(figures.service_ms),
         "generator's jitter": _percentiles(figures.jitter_ms),
         "longest stall": human_seconds(figures.stall_s),
-        "buffer held": f"{counted(figures.held_max, 'frame')} at most",
+        "in the buffer": f"{counted(figures.held_max, 'frame')} at most",
     }
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)
