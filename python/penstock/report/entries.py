@@ -18,7 +18,7 @@ _STATE_STYLE = {"there": "", "changed": "bold yellow", "missing": "bold red"}
 def entries_lines(listed: Sequence[Listed]) -> list[Text]:
     """Two lines or more a document: what it is, and below that its targets and its path, each whole.
 
-    They are as long as they are: a terminal that folds them copies a path whole, and no line is cut in a file.
+    No line is cut: what a terminal folds is copied whole.
     """
     rows = [_row(each) for each in listed]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(len(_JUSTIFIED))]
