@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.campaigns import GUESSED_BYTES_PER_S, CampaignPlan, Standing, left_of
+from penstock.bench.lengths import length_warnings
 from penstock.bench.views import (
     Cell,
     Grid,
@@ -56,6 +57,8 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
         "writes": writes if left and campaign.folders else "",
         "takes": _takes(plan) if left else "",
     }
+    for number, warning in enumerate(length_warnings(plan) if left else (), 1):
+        rows["too short?" if number == 1 else f"too short? ({number})"] = warning
     for number, departure in enumerate(campaign.departures, 1):
         rows[f"differs ({number})"] = departure
     return fact_table(rows)
