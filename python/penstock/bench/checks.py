@@ -70,14 +70,14 @@ def frame_checks(
         ]
     if workload.rate_hz > 0:
         checks += [
-            check_long_enough(max(seconds, _schedule_s(document.frames.due, workload.rate_hz))),
+            check_long_enough(max(seconds, schedule_s(document.frames.due, workload.rate_hz))),
             check_offered_in_time(document, workload),
             check_ceiling(workload, ceiling_hz),
         ]
     return [*checks, *check_steady(document, workload)]
 
 
-def _schedule_s(due: int, rate_hz: float) -> float:
+def schedule_s(due: int, rate_hz: float) -> float:
     """The last frame stands for a period, too: 100 at 10 Hz are ten seconds. One at 0.1 Hz is a moment."""
     return round(due / rate_hz, 6) if due >= _PERIODS_MIN else 0.0
 
@@ -151,15 +151,15 @@ def check_long_enough(
 ) -> Check:
     """Of the run, or of `what`. What is far too short is left out alone where figures of others stand."""
     outcome: CheckOutcome = "warning" if seconds < SHORT_S else "ok"
-    actual = human_seconds(seconds)
+    actual, expected = human_seconds(seconds), f"at least {human_seconds(SHORT_S)}"
     if seconds < far_too_short_s and others_stand:
         actual += f": below {human_seconds(far_too_short_s)}, and left out"
     elif seconds < far_too_short_s:
-        outcome = "failed"
+        outcome, expected = "failed", f"{expected}, and {human_seconds(far_too_short_s)} to count at all"
     return make_check(
         f"{LONG_ENOUGH}{f' ({what})' if what else ''}",
         outcome,
-        f"at least {human_seconds(SHORT_S)}",
+        expected,
         actual,
         "better",
         f"{more} shows what lies behind caches of devices and servers, which take the first seconds",

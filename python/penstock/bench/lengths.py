@@ -15,7 +15,7 @@ _LONGER = "a larger --scale makes them longer"
 def length_warnings(plan: CampaignPlan) -> Iterator[str]:
     """A sentence for each way in which they may be too short. Those of a network have checks of their own."""
     jobs = [job for job in plan.jobs.values() if isinstance(job, Job)]
-    yield from _paced([job.paced_s for job in jobs if job.paced_s])
+    yield from _paced([job.due_s for job in jobs if job.due_s is not None])
     yield from _unpaced([job.phase_bytes for job in jobs if job.phase_bytes])
     if any(job.workload == "metadata" for job in jobs):
         yield (
@@ -31,7 +31,7 @@ def _paced(seconds: list[float]) -> Iterator[str]:
         if short:
             yield (
                 f"in {len(short)} of {counted(len(seconds), 'case')} at a rate frames become due for only"
-                f" {human_seconds(min(short))}: below {human_seconds(limit_s)} a run is {what}; {_LONGER}"
+                f" {human_seconds(min(short)) if min(short) else 'a moment'}: below {human_seconds(limit_s)} a run is {what}; {_LONGER}"
             )
             return
 
