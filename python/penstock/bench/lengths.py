@@ -29,9 +29,10 @@ def _paced(seconds: list[float]) -> Iterator[str]:
     for limit_s, what in ((FAR_TOO_SHORT_S, "invalid"), (SHORT_S, "warned")):
         short = [each for each in seconds if each < limit_s]
         if short:
+            least = human_seconds(min(short)) if min(short) else "a moment"
             yield (
                 f"in {len(short)} of {counted(len(seconds), 'case')} at a rate frames become due for only"
-                f" {human_seconds(min(short)) if min(short) else 'a moment'}: below {human_seconds(limit_s)} a run is {what}; {_LONGER}"
+                f" {least}: below {human_seconds(limit_s)} a run is {what}; {_LONGER}"
             )
             return
 
