@@ -41,6 +41,7 @@ from penstock.model.comparisons import Comparison
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.runs import Run, StreamFigures, Verdict
 from penstock.model.text import counted
+from penstock.report.comparisons import comparison_view
 from penstock.report.html import html_of
 from penstock.report.markdown import markdown_of
 from penstock.report.network import network_plan_view
@@ -99,6 +100,16 @@ def test_a_comparison_has_a_page_with_its_intervals() -> None:
     for said in ("Is B.json better or worse than A.json?", "-20 %", "changes up to 5 % do not matter"):
         assert said in words, said
     assert "| frames | carried |" in markdown_of([page])
+
+
+def test_outcomes_stand_whole_on_a_narrow_terminal() -> None:
+    console = Console(width=80, file=io.StringIO(), highlight=False)
+    console.print(comparison_view(a_comparison(0.01, 1.0)))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert shown.count("indistinguishable") == 2
+    assert "seen from 8.65 %" in shown
+    assert "why:\n- frames: carried: its change is -4.5 % to +4.71 % (95 %)" in shown
 
 
 def test_a_comparison_that_cannot_tell_says_why_on_its_page() -> None:

@@ -86,7 +86,7 @@ def _table(*titles: str) -> Table:
 
 def _values_table(values: Sequence[ValueComparison]) -> Table:
     table = _table("case", "value", "A", "B", "change", "outcome")
-    table.columns[-1].min_width = max(map(len, _OUTCOME_STYLE))
+    table.columns[-1].no_wrap = True
     for row in values:
         table.add_row(
             escape(row.case),
