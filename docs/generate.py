@@ -86,7 +86,11 @@ def cli_page() -> str:
     lines += [
         "Exit codes: 0 fine, 1 failed or damage found, 2 wrong usage; of measurements also 3 cannot tell,"
     ]
-    lines += ["4 invalid. Results go to standard output, progress, logs and errors to standard error.", ""]
+    lines += [
+        "4 invalid; of `verdict` and `compare`, where 1 is an answer, 5 is failed. Results go to standard",
+        "output, progress, logs and errors to standard error.",
+        "",
+    ]
     for name, command in _commands(group):
         lines += [f"## penstock {name}", "", *_paragraphs(command.help), ""]
         lines += [

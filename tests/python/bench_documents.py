@@ -4,7 +4,8 @@ from typing import Any
 
 from penstock.bench.figures import frame_figures
 from penstock.bench.holds import outcome_of
-from penstock.bench.verdict import Measured, judge
+from penstock.bench.verdict import judge
+from penstock.bench.verdict_reasons import Measured
 from penstock.model.load import LoadDocument
 from penstock.model.runs import Check, Conditions, Run, Search, Step, StepKind, Verdict
 

@@ -114,7 +114,7 @@ def test_a_dry_run_shows_both(run: RunCommand, tmp_path: Path) -> None:
         "bench", "frames", str(tmp_path), *FRAMES, "--beside", STREAM, "--blocks", "4", "--dry-run"
     )
     assert finished.returncode == 0
-    for words in (STREAM, "8.39 MB", "4, each alone and beside"):
+    for words in (STREAM, "8 MiB", "4, each alone and beside"):
         assert words in finished.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -15,7 +15,7 @@ from penstock.bench.clock import (
     clock_checks,
     read_clocks,
 )
-from penstock.bench.doubts import doubts
+from penstock.bench.doubts import doubtful
 from penstock.model.runs import Check, Clock
 
 SECOND = 10**9
@@ -93,4 +93,4 @@ def test_the_clocks_of_this_machine_agree() -> None:
 def test_a_clock_that_was_set_makes_an_answer_doubtful(tmp_path: Path) -> None:
     """Also a good one: the machine may have stood still, and its storage not."""
     run = run_of(frames_document(), list(clock_checks(clock_after(tmp_path, real_s=33.0))))
-    assert [doubt.startswith("clock: set by 3 s") for doubt in doubts(run, "better")] == [True]
+    assert [check.actual.startswith("set by 3 s") for check in doubtful(run, "better")] == [True]

@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 from penstock.bench.campaigns import order_of
 from penstock.bench.compare import compare
 from penstock.bench.sets import Measured, RunSet
-from penstock.bench.values import values_of
+from penstock.bench.values import Value, values_of
 from penstock.model.comparisons import Comparison
 from penstock.model.errors import UsageError
 from penstock.model.runs import ProcessorCost
@@ -199,6 +199,45 @@ def test_what_is_below_the_threshold_does_not_matter(
     assert row.high is not None
     assert row.low < row.effect < row.high
     assert row.effect == pytest.approx(change, rel=0.01)
+
+
+def test_what_cannot_be_told_is_told_with_its_value_its_interval_and_the_rule() -> None:
+    jitter = numpy.array([1.03, 0.98, 1.01, 0.97, 1.02, 0.99])
+    base = set_of("A", range(0, 12, 2), carried=1e9 * jitter)
+    other = set_of("B", range(1, 13, 2), carried=1e9 * jitter[::-1])
+    found = compare(base, other, 0.01)
+    assert found.answer == "cannot tell"
+    (reason,) = found.reasons
+    row = found.values[0]
+    assert row.low is not None
+    assert reason.startswith("frames: carried: its change is -")
+    assert "reaches over the threshold (-0.99 % to +1 %)" in reason
+    assert compare(base, other).reasons == []  # that is "nothing worse"
+
+
+def test_what_is_beyond_the_threshold_and_one_of_many_says_that() -> None:
+    """Alone it would be enough; among twenty it is not."""
+    rng = numpy.random.default_rng(4)
+    jitter = numpy.array([1.02, 0.98, 1.025, 0.975, 1.015, 0.985])
+    many: dict[str, Numbers] = {f"v{n}": 1e9 * rng.normal(1, 0.02, 6) for n in range(19)}
+    base = set_of("A", range(0, 12, 2), carried=1e9 * jitter, **many)
+    other = set_of("B", range(1, 13, 2), carried=0.94 * 1e9 * jitter[::-1], **many)
+    first, second = (
+        RunSet(each.name, [replace(run, values=_carried(run)) for run in each.runs]) for each in (base, other)
+    )
+    assert compare(first, second, 0.005).answer == "worse"
+    found = compare(base, other, 0.005)
+    told = [reason for reason in found.reasons if "carried" in reason]
+    assert ["not sure enough among 20 values" in reason for reason in told] == [True]
+
+
+def _carried(run: Measured) -> dict[str, Value]:
+    return {"carried": run.values["carried"]}
+
+
+def test_few_runs_are_one_reason_for_all_values() -> None:
+    found = compare(set_of("A", [0], carried=[2e9], read=[1]), set_of("B", [1], carried=[1e9], read=[1]))
+    assert found.reasons == ["frames: carried, read: one run each says nothing about noise"]
 
 
 def with_cost(place: float, seconds: float) -> Measured:

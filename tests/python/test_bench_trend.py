@@ -107,6 +107,10 @@ def test_a_jump_is_measured_by_students_prediction() -> None:
 def test_few_documents_are_no_trend() -> None:
     found = trend(nightly([1e9, 2e9, 3e9]))
     assert (found.rows[0].movement, found.answer) == ("cannot tell", "cannot tell")
+    assert found.reasons == [
+        "frames: carried: 3 documents are too few: where 1 values are looked at together, 5 in perfect order"
+        " are the least that is a proof"
+    ]
     with pytest.raises(UsageError, match="1 document has no trend"):
         trend(nightly([1e9]))
 

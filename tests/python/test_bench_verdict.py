@@ -52,7 +52,7 @@ def test_the_answer_follows_from_losses_and_checks(
     steps = [at_rate(dropped, *checks), full_speed()]
     verdict = verdict_of(*steps) if quick else verdict_of(*steps, soak(), search=searched())
     assert verdict.reasons
-    assert verdict.advice == (["do"] if checks else [])
+    assert verdict.advice == (["c: do"] if checks else [])
     if answer == "invalid":
         assert quick == (verdict.answer == "invalid")  # otherwise there is a soak that counts
         assert verdict.lost == 0
@@ -98,7 +98,7 @@ def test_with_a_search_the_margin_is_of_the_highest_rate_that_held() -> None:
 def test_a_soak_that_loses_frames_is_a_no_whatever_held_before() -> None:
     verdict = verdict_of(at_rate(), full_speed(), soak(3), search=searched())
     assert verdict.answer == "no"
-    assert verdict.reasons == ["soak: 3 of 300 frames were lost (3 because the buffer was full)"]
+    assert verdict.reasons == ["soak, 10 Hz: 3 of 300 frames were lost (3 because the buffer was full)"]
     assert (verdict.due, verdict.lost) == (600, 3)
     doubtful = verdict_of(at_rate(), full_speed(), soak(3, check("warning", "worse")), search=searched())
     assert doubtful.answer == "cannot tell"
@@ -154,7 +154,7 @@ def test_frames_that_are_lost_when_the_search_repeats_the_detectors_rate_count()
     again = step_of("search", frames_document(dropped=2))
     verdict = verdict_of(at_rate(), full_speed(), again, search=searched(held_hz=None, held_runs=0))
     assert (verdict.answer, verdict.due, verdict.lost) == ("no", 600, 2)
-    assert verdict.reasons[0].startswith("at the detector's rate, again: 2 of 300")
+    assert verdict.reasons[0].startswith("search, 10 Hz: 2 of 300")
     elsewhere = step_of("search", paced_document(20.0, 300, dropped=2))
     assert verdict_of(at_rate(), full_speed(), elsewhere, soak(), search=searched()).lost == 0
 
@@ -182,6 +182,55 @@ def test_a_rate_that_lost_nothing_and_did_not_hold_is_no_yes() -> None:
         assert verdict.lost == 0
         assert verdict.margin == pytest.approx(-0.5)
         assert verdict.detectors == 0
+
+
+QUIET = Check(
+    name="machine quiet",
+    outcome="warning",
+    expected="others use at most 20 %",
+    actual="48 %",
+    bias="worse",
+    advice="stop other programs",
+)
+QUIET_TOLD = 'check "machine quiet" gives a warning: 48 %; expected others use at most 20 %'
+
+
+def test_the_check_that_stood_in_the_way_is_told_with_its_rate_and_what_helps() -> None:
+    """Whatever the rate did not hold for: frames that were lost, frames that were late."""
+    late = step_of("rate", with_latency_ns(2 * SECOND), QUIET)
+    for steps in ([at_rate(3, QUIET)], [late], [at_rate(), full_speed(), soak(3, QUIET)]):
+        verdict = verdict_of(*steps, full_speed(), soak(), search=searched())
+        name = "soak" if len(steps) == 3 else "at the detector's rate"
+        assert verdict.answer == "cannot tell"
+        assert f"{name}, 10 Hz: {QUIET_TOLD}, which may be why" in verdict.reasons
+        assert verdict.advice[0] == "machine quiet: stop other programs"
+
+
+def test_a_rate_that_is_late_on_a_quiet_machine_has_advice_of_its_own() -> None:
+    late = step_of("rate", with_latency_ns(2 * SECOND))
+    verdict = verdict_of(late, full_speed(), soak(), search=searched())
+    assert ["--late-after" in each for each in verdict.advice] == [True]
+
+
+def test_a_higher_rate_that_did_not_hold_tells_what_it_may_come_from() -> None:
+    near = step_of("search", paced_document(10.3, 310, 7), QUIET)
+    found = searched(held_hz=10.0, not_held_hz=10.3)
+    verdict = verdict_of(at_rate(), full_speed(), near, soak(), search=found)
+    assert f"search, 10.3 Hz: {QUIET_TOLD}, which may be why" in verdict.reasons
+
+
+def test_where_nothing_was_found_that_holds_the_runs_tell_why() -> None:
+    void = step_of("search", paced_document(5.0, 155), QUIET.model_copy(update={"outcome": "failed"}))
+    none = searched(held_hz=None, not_held_hz=None, held_runs=0, not_held_runs=0)
+    verdict = verdict_of(at_rate(), full_speed(), void, soak(), search=none)
+    assert verdict.answer == "cannot tell"
+    assert any(reason.startswith('search, 5 Hz: check "machine quiet" failed') for reason in verdict.reasons)
+
+
+def test_an_invalid_verdict_names_the_check_its_value_and_its_bound() -> None:
+    verdict = verdict_of(at_rate(0, check("failed", "better")))
+    assert verdict.reasons == ['at the detector\'s rate, 10 Hz: check "c" failed: a; expected e']
+    assert verdict.advice == ["c: do"]
 
 
 def slower_and_slower(share: float) -> LoadDocument:

@@ -179,8 +179,10 @@ def test_plans_are_shown_and_nothing_is_written(run: RunCommand, tmp_path: Path,
     plan = valid_campaign(shown.stdout)
     assert len(plan.cases) == 3
     assert plan.runs == []
-    for word in ("3: frame_size=4 KiB", "12 to be made", "328 kB at most at once", "2.29 MB in all"):
+    for word in ("3: frame_size=4 KiB", "12 to be made", "320 KiB at most at once", "2.29 MB in all"):
         assert word in shown.stderr
+    told = " ".join(shown.stderr.split())
+    assert "the shortest phase moves 80 KiB: from 81.9 kB/s on it takes less than 1 s" in told
     for more, words in (
         ((), ["--output"]),
         (("--output", "out.json"), ["--yes"]),
@@ -195,6 +197,23 @@ def test_plans_are_shown_and_nothing_is_written(run: RunCommand, tmp_path: Path,
     assert run("campaign").returncode == 2
     assert "pilatus-6m-rates" in run("campaign", "no-such-campaign", "--target", ".").stderr
     assert list(memory.iterdir()) == []
+
+
+def test_a_plan_says_which_runs_are_too_short_to_be_valid(
+    run: RunCommand, tmp_path: Path, memory: Path
+) -> None:
+    paced = QUICK.replace("{rate: 0, frames: 20, writers: 1}", "{rate: 40, frames: 20}")
+    names = "workload: metadata\nparameters: {items: 5}\nblocks: 3\ntitle: Names\nvary: {threads: [1, 2]}\n"
+    long_ = paced.replace("frames: 20", "frames: 4000")
+    for text, words in (
+        (paced, "in 3 of 3 cases at a rate frames become due for only 500 ms: below 1 s a run is invalid"),
+        (names, "operations that take less than 20 ms together are left out"),
+        (long_, ""),
+    ):
+        shown = run("campaign", described(tmp_path, text), "--target", str(memory), "--dry-run")
+        assert shown.returncode == 0, shown.stderr
+        assert words in " ".join(shown.stderr.split())
+        assert ("too short?" in shown.stderr) == bool(words)
 
 
 def test_the_largest_case_has_to_fit(run: RunCommand, tmp_path: Path, memory: Path) -> None:

@@ -198,7 +198,7 @@ def test_nfs_from_its_mount_statistics(tmp_path: Path) -> None:
     assert value(sheet, "details", "largest write") == 65536
     assert "servers'" in fact(sheet, "devices", "devices").unknown
     said = [hint.what for hint in sheet.hints]
-    assert "NFS writes at most 65.5 kB at once" in said
+    assert "NFS writes at most 64 KiB at once" in said
     assert "NFS is mounted soft" in said
 
 

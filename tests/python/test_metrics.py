@@ -239,6 +239,6 @@ def test_a_storage_that_hangs_is_told_of_while_it_hangs(
 
 def test_people_see_a_stall() -> None:
     hangs = Stall(event="stall", call="write", file="/data/a.h5", offset=4096, bytes=8 << 20, seconds=2.5)
-    assert stall_line(hangs) == "STALL: write of 8.39 MB at 4096 of /data/a.h5 has been hanging for 2.5 s"
+    assert stall_line(hangs) == "STALL: write of 8 MiB at 4096 of /data/a.h5 has been hanging for 2.5 s"
     over = Stall(event="stall", call="hdf5_flush", file="/data/a.h5", seconds=61, over=True)
     assert stall_line(over) == "stall over: HDF5's flush of /data/a.h5 returned after 61 s"

@@ -188,7 +188,7 @@ def test_what_a_verdict_found_at_least_is_no_more_than_a_bound(tmp_path: Path) -
     for words in (
         "a block writes at least 20 MB/s",
         "it reads at least 20 MB/s, as is taken from writing: reading was not measured",
-        "for the throughput at most 1e+05 blocks",
+        "for the throughput at most 100000 blocks",
         "at most 100000 blocks: the throughput decides",
     ):
         assert words in shown, shown

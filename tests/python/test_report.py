@@ -6,6 +6,7 @@ import re
 import resource
 from pathlib import Path
 
+import numpy
 import pytest
 from bench_documents import (
     CONDITIONS,
@@ -13,6 +14,7 @@ from bench_documents import (
     step_of,
     verdict_of,
 )
+from comparable import set_of
 from conftest import Run as RunCommand
 from pydantic import BaseModel
 from report_documents import (
@@ -28,15 +30,18 @@ from report_documents import (
 )
 from rich.console import Console
 
+from penstock.bench.compare import compare
 from penstock.bench.intervals import median_interval
 from penstock.bench.network import network_workload
 from penstock.bench.values import values_of
 from penstock.files.documents import Document, read_document
 from penstock.files.space import write_document
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Target
+from penstock.model.comparisons import Comparison
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.runs import Run, StreamFigures, Verdict
 from penstock.model.text import counted
+from penstock.report.comparisons import comparison_view
 from penstock.report.html import html_of
 from penstock.report.markdown import markdown_of
 from penstock.report.network import network_plan_view
@@ -68,11 +73,72 @@ def test_a_verdict_says_what_matters() -> None:
         "such detectors 2",
         "0 of 600",
         "7 of 310 frames were lost (7 because the buffer was full)",
-        "Held: 10 Hz, 10 Hz, 20 Hz. Not held: 30 Hz.",
+        "10 Hz held, 20 Hz held, 30 Hz not held, 24.5 Hz invalid, 10 Hz held.",
+        "after 100 ms a frame counts as late, and a rate does not hold where one takes longer than the limit",
+        "3: search",
         "the backlog does not grow",
         "ext4",
     ):
         assert said in words, said
+
+
+def a_comparison(threshold: float = 0.05, change: float = 0.8) -> Comparison:
+    jitter = numpy.array([1.03, 0.98, 1.01, 0.97, 1.02, 0.99])
+    base = set_of("A.json", range(0, 12, 2), carried=1e9 * jitter, read=1e9 * jitter**3)
+    other = set_of("B.json", range(1, 13, 2), carried=change * 1e9 * jitter[::-1], read=1e9 * jitter)
+    return compare(base, other, threshold)
+
+
+def test_a_comparison_has_a_page_with_its_intervals() -> None:
+    page = page_of(a_comparison(), "x.json")
+    html = html_of([page])
+    require_alone_and_accessible(html)
+    assert (page.answer, page.answer_state) == ("B is worse", "bad")
+    (plot,) = svgs_of(html)
+    assert {"carried", "read", "worse"} <= set("\n".join(plot.itertext()).split("\n"))
+    words = Parsed(html).words
+    for said in ("Is B.json better or worse than A.json?", "-20 %", "changes up to 5 % do not matter"):
+        assert said in words, said
+    assert "| frames | carried |" in markdown_of([page])
+
+
+def test_outcomes_stand_whole_on_a_narrow_terminal() -> None:
+    console = Console(width=80, file=io.StringIO(), highlight=False)
+    console.print(comparison_view(a_comparison(0.01, 1.0)))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert shown.count("indistinguishable") == 2
+    assert "seen from 8.65 %" in shown
+    assert "why:\n- frames: carried: its change is -4.5 % to +4.71 % (95 %)" in shown
+
+
+def test_a_comparison_that_cannot_tell_says_why_on_its_page() -> None:
+    page = page_of(a_comparison(0.01, 1.0), "x.json")
+    assert page.answer == "Cannot tell"
+    assert "which reaches over the threshold (-0.99 % to +1 %)" in Parsed(html_of([page])).words
+    one = compare(set_of("A", [0], carried=[2e9]), set_of("B", [1], carried=[1e9]))
+    require_alone_and_accessible(html_of([page_of(one, "x.json")]))
+
+
+def test_a_report_of_a_comparison_is_written_and_other_documents_say_what_they_are(
+    run: RunCommand, tmp_path: Path
+) -> None:
+    document = tmp_path / "comparison.json"
+    document.write_text(a_comparison().model_dump_json())
+    page = tmp_path / "page.html"
+    assert run("report", str(document), "--output", str(page)).returncode == 0
+    assert "B is worse" in page.read_text(encoding="utf-8")
+    refused = run(
+        "report", str(document), "--csv", str(tmp_path / "x.csv"), "--markdown", str(tmp_path / "x.md")
+    )
+    assert refused.returncode == 2
+    assert "is a comparison, and --csv has the values of runs" in refused.stderr
+    assert not (tmp_path / "x.md").exists()
+    document.write_text('{"format": "penstock-trend 1"}')
+    refused = run("report", str(document), "--output", str(tmp_path / "y.html"))
+    assert refused.returncode == 2
+    assert "is a trend; runs, verdicts, campaigns and comparisons are understood here" in refused.stderr
+    assert "compare --trend" in refused.stderr
 
 
 def test_a_stall_is_told_beside_the_plot_that_shows_it() -> None:

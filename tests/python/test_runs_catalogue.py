@@ -195,6 +195,17 @@ def test_an_older_catalogue_is_brought_up_to_date(
         known.documents()
 
 
+def test_a_path_is_told_whole_however_long_it_is(known: Catalogue, tmp_path: Path) -> None:
+    """Beyond the 80 columns of a terminal, and of what is none."""
+    deep = tmp_path / ("long folder " * 8).strip() / ("another " * 8).strip()
+    deep.mkdir(parents=True)
+    path = written(deep, "a.json")
+    assert invoke(known, "add", str(tmp_path)).stdout == "1 new\n"
+    lines = invoke(known, "list").stdout.splitlines()
+    assert [line.strip() for line in lines[1:]] == ["of /x", str(path)]
+    assert lines[0].startswith("1  2026")
+
+
 def test_the_commands(known: Catalogue, tmp_path: Path) -> None:
     deep = tmp_path / "results" / "deep"
     deep.mkdir(parents=True)
@@ -209,7 +220,7 @@ def test_the_commands(known: Catalogue, tmp_path: Path) -> None:
     listed = json.loads(invoke(known, "list", "--validity", "invalid", "--json").stdout)
     assert [Path(each["entry"]["path"]).name for each in listed] == ["b.json"]
     shown = invoke(known, "list").stdout
-    assert "a.json" in shown
+    assert f"   {deep / 'a.json'}\n" in shown, "whole, on a line of its own"
     assert "invalid" in shown
     sheet = invoke(known, "show", str(deep / "a.json"))
     assert "SHA-256" in sheet.stdout

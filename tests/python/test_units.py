@@ -7,8 +7,12 @@ from hypothesis import strategies as st
 from penstock.model.units import (
     format_size,
     human_bytes,
+    human_hz,
+    human_number,
+    human_percent,
     human_rate,
     human_seconds,
+    human_size,
     is_loopback,
     parse_size,
     split_address,
@@ -98,8 +102,60 @@ def test_loopback(host: str, local: bool) -> None:
 def test_human_figures() -> None:
     assert human_bytes(0) == "0 B"
     assert human_bytes(24_895_604) == "24.9 MB"
-    assert human_bytes(999_900_000) == "1000 MB"
+    assert human_bytes(999_900_000) == "1 GB"
     assert human_rate(622e6) == "622 MB/s"
     assert human_seconds(0.00012) == "120 µs"
     assert human_seconds(0.0123) == "12.3 ms"
     assert human_seconds(7500) == "2 h 05 min"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (12345.0, "12300"),
+        (999.6, "1000"),
+        (-24480.0, "-24500"),
+        (0.000012, "0.000012"),
+        (1.5, "1.5"),
+        (3e20, "3e+20"),
+    ],
+)
+def test_numbers_have_three_digits_and_no_exponent(value: float, text: str) -> None:
+    assert human_number(value) == text
+
+
+@given(st.floats(1e-9, 9.9e14))
+def test_a_rounded_number_is_near_what_it_was(value: float) -> None:
+    text = human_number(value)
+    assert "e" not in text
+    assert float(text) == pytest.approx(value, rel=0.00501)
+
+
+def test_quantities_that_round_up_have_the_next_unit() -> None:
+    assert human_seconds(0.99996) == "1 s"
+    assert human_seconds(0.00099996) == "1 ms"
+    assert human_seconds(119.7) == "2 min"
+    assert human_bytes(999_960) == "1 MB"
+    assert human_percent(123.45) == "12300 %"
+    assert human_percent(0.983, sign="+") == "+98.3 %"
+    assert human_hz(20_000.0) == "20000 Hz"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1 << 20, "1 MiB"),
+        (1_000_000, "1 MB"),
+        (1 << 30, "1 GiB"),
+        (2_500_000, "2.5 MB"),
+        (512, "512 B"),
+        (4096, "4 KiB"),
+        (12_479_616, "12.5 MB"),
+        (100 * 12_479_616, "1.25 GB"),
+        (0, "0 B"),
+    ],
+)
+def test_a_size_is_told_as_it_was_chosen(count: int, text: str) -> None:
+    assert human_size(count) == text

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 
 from penstock.bench.conditions import conditions_of, conditions_of_machine
-from penstock.bench.folder import BenchFolder, require_room, require_target
+from penstock.bench.folder import BenchFolder, RoomAdvice, require_room, require_target
 from penstock.bench.jobs import Job, NetworkJob
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
@@ -19,10 +19,12 @@ from penstock.model.campaign_files import CASES_MAX, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
 from penstock.model.runs import Run
+from penstock.model.units import human_number
 
 # What is taken for storage that nobody has measured yet, and for what a run takes beside its load.
 GUESSED_BYTES_PER_S = 1e9
 _START_S = 0.5
+_ROOM = RoomAdvice("the largest of its runs", "a smaller --scale writes less", "a smaller --scale")
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def _departures(
 
 
 def _short(value: Parameter) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return human_number(value, 6) if isinstance(value, float) else str(value)
 
 
 def require_targets(plan: CampaignPlan) -> None:
@@ -188,7 +190,7 @@ def require_targets(plan: CampaignPlan) -> None:
         path = Path(target.path)
         require_target(path)
         jobs = [plan.jobs[case.name] for case in plan.campaign.cases if case.target == target.name]
-        require_room(path, max(job.bytes for job in jobs), max(job.files for job in jobs))
+        require_room(path, max(job.bytes for job in jobs), max(job.files for job in jobs), _ROOM)
 
 
 def resumed(plan: CampaignPlan, document: Campaign) -> CampaignPlan:

@@ -19,7 +19,7 @@ from penstock.bench.statistics import latencies_ns, quantile_ns
 from penstock.bench.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
 from penstock.model.load import FramesWorkload, LoadDocument, NullBackend, StoreBackend, StreamPhase
 from penstock.model.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
-from penstock.model.units import human_bytes, human_seconds
+from penstock.model.units import human_bytes, human_number, human_percent, human_seconds
 
 LONG_ENOUGH, LARGE_ENOUGH = "long enough", "not too small against memory (read)"
 NO_STEAL, QUIET, AT_HAND = "no steal", "machine quiet", "processors at hand"
@@ -70,14 +70,14 @@ def frame_checks(
         ]
     if workload.rate_hz > 0:
         checks += [
-            check_long_enough(max(seconds, _schedule_s(document.frames.due, workload.rate_hz))),
+            check_long_enough(max(seconds, schedule_s(document.frames.due, workload.rate_hz))),
             check_offered_in_time(document, workload),
             check_ceiling(workload, ceiling_hz),
         ]
     return [*checks, *check_steady(document, workload)]
 
 
-def _schedule_s(due: int, rate_hz: float) -> float:
+def schedule_s(due: int, rate_hz: float) -> float:
     """The last frame stands for a period, too: 100 at 10 Hz are ten seconds. One at 0.1 Hz is a moment."""
     return round(due / rate_hz, 6) if due >= _PERIODS_MIN else 0.0
 
@@ -151,15 +151,15 @@ def check_long_enough(
 ) -> Check:
     """Of the run, or of `what`. What is far too short is left out alone where figures of others stand."""
     outcome: CheckOutcome = "warning" if seconds < SHORT_S else "ok"
-    actual = human_seconds(seconds)
+    actual, expected = human_seconds(seconds), f"at least {human_seconds(SHORT_S)}"
     if seconds < far_too_short_s and others_stand:
         actual += f": below {human_seconds(far_too_short_s)}, and left out"
     elif seconds < far_too_short_s:
-        outcome = "failed"
+        outcome, expected = "failed", f"{expected}, and {human_seconds(far_too_short_s)} to count at all"
     return make_check(
         f"{LONG_ENOUGH}{f' ({what})' if what else ''}",
         outcome,
-        f"at least {human_seconds(SHORT_S)}",
+        expected,
         actual,
         "better",
         f"{more} shows what lies behind caches of devices and servers, which take the first seconds",
@@ -252,7 +252,7 @@ def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
         name,
         outcome,
         expected,
-        f"{factor:.3g} times ({ceiling_hz:.4g} frames/s)",
+        f"{human_number(factor)} times ({human_number(ceiling_hz, 4)} frames/s)",
         "worse",
         "more --writers, or a machine with more cores",
     )
@@ -287,7 +287,7 @@ def _steady(what: str, found: Movement, moved: bool, got_worse: bool, beside: st
         f"steady {what}",
         "warning" if moved else "ok",
         f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by{beside}",
-        f"{100 * found.change:+.3g} % at the end",
+        f"{human_percent(found.change, sign='+')} at the end",
         "better" if got_worse else "worse",
         "steady state was not reached: a longer run shows where that ends",
     )

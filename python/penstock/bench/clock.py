@@ -13,7 +13,7 @@ from pathlib import Path
 
 from penstock.bench.rank_checks import make_check
 from penstock.model.runs import Check, CheckOutcome, Clock
-from penstock.model.units import human_seconds
+from penstock.model.units import human_number, human_percent, human_seconds
 
 CLOCK, CLOCK_SOURCE = "clock", "clock quick to read"
 # Services that keep time set a clock that is off by more than 0.13 s, and else adjust it: by 0.05 % at most.
@@ -88,7 +88,8 @@ def clock_checks(clock: Clock) -> Iterator[Check]:
     yield make_check(
         CLOCK,
         _outcome(clock),
-        f"not set by more than {human_seconds(STEP_S)}, nor adjusted by more than {100 * ADJUSTED_SHARE:g} %",
+        f"not set by more than {human_seconds(STEP_S)}, nor adjusted by more than"
+        f" {human_percent(ADJUSTED_SHARE)}",
         _actual(clock),
         "either",
         "wait until the machine's time is right; a virtual machine must not be stopped or moved meanwhile",
@@ -124,4 +125,4 @@ def _actual(clock: Clock) -> str:
 
 
 def _percent(clock: Clock) -> str:
-    return f"{100 * clock.adjusted_share:+.2g}"
+    return human_number(round(100 * clock.adjusted_share, 4), 2, "+")

@@ -20,6 +20,7 @@ from penstock.bench.scale import Scale, middle_of
 from penstock.bench.sets import Measured, RunSet, differences, refuse_doubles
 from penstock.model.comparisons import Answer, Comparison, Outcome, ValueComparison
 from penstock.model.errors import ExitCode, UsageError
+from penstock.model.units import human_number, human_percent
 
 EXIT_CODES = {
     "nothing worse": ExitCode.FINE,
@@ -31,6 +32,7 @@ RUNS_MIN = 3
 # Of the smaller set: so many must have a partner for the sets to count as made in turn.
 _PAIRED_SHARE = 0.75
 _ALPHA = 1 - CONFIDENCE
+_NO_VALUE = "there is no value that all runs of both sets have"
 _DRIFTED = "the runs drift, and the difference may be nothing else"
 
 
@@ -56,14 +58,16 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
     all_second = [run for _, _, second in matched for run in second]
     rows = _judged([row for each in matched for row in _rows(*each)], threshold)
     lost = _lost(base, other, matched)
+    answer = _answer(rows, threshold, bool(lost)) if matched else "invalid"
     return Comparison(
         base=base.facts,
         other=other.facts,
         threshold=threshold,
-        answer=_answer(rows, threshold, bool(lost)) if matched else "invalid",
+        answer=answer,
         conditions=differences("", all_first, all_second, lambda run: run.conditions),
         parameters=parameters,
         notes=[*lost, *notes, *_one_after_the_other(matched, base.name, other.name), *_notes(rows)],
+        reasons=_reasons(rows, lost) if answer == "cannot tell" else [],
         values=rows,
     )
 
@@ -278,19 +282,36 @@ def _told(row: _Row, difference: Difference, threshold: float, test: _Test) -> V
     # That all values are the same follows from each of them alone; that one differs, from all together.
     confidence = CONFIDENCE if outcome == "same" else 1 - test.level
     low, high = difference.interval(confidence)
-    drifted = row.told.drift is not None and row.plain is not None and row.plain.p_value(margin) < _ALPHA
+    reason = _reason(row, difference, margin, test) if outcome == "indistinguishable" else ""
     return row.told.model_copy(
         update={
             "outcome": outcome,
             "low": row.scale.effect(low),
             "high": row.scale.effect(high),
             "confidence": confidence,
-            "reason": _DRIFTED if drifted and outcome == "indistinguishable" else "",
+            "reason": reason,
             "detectable": row.scale.change(difference.detectable(_ALPHA / test.family) + margin),
             "p_value": test.p_value,
             "p_adjusted": test.p_adjusted,
         }
     )
+
+
+def _reason(row: _Row, difference: Difference, margin: float, test: _Test) -> str:
+    """Why it cannot be told; empty where nothing has to be, as there is no threshold."""
+    if row.told.drift is not None and row.plain is not None and row.plain.p_value(margin) < _ALPHA:
+        return _DRIFTED
+    if not margin:
+        return ""
+    low, high = (human_percent(row.scale.change(each), sign="+") for each in difference.interval())
+    down, up = (human_percent(row.scale.change(each), sign="+") for each in (-margin, margin))
+    found = f"its change is {low} to {high} (95 %)"
+    if difference.p_value(margin) < _ALPHA:
+        return (
+            f"{found}, which is beyond the threshold ({down} to {up}), and not sure enough among"
+            f" {test.family} values that are compared at once: more runs, or one --case"
+        )
+    return f"{found}, which reaches over the threshold ({down} to {up}): more runs make that narrower"
 
 
 def _margin(row: _Row, threshold: float) -> float:
@@ -315,15 +336,27 @@ def _answer(rows: list[ValueComparison], threshold: float, some_lost: bool) -> A
     return "nothing worse"
 
 
+def _reasons(rows: list[ValueComparison], lost: list[str]) -> list[str]:
+    """Values of a case that have the same reason are told together."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.outcome == "indistinguishable" and row.reason:
+            together.setdefault((row.case, row.reason), []).append(row.value)
+    told = [f"{case}: {', '.join(values)}: {reason}" for (case, reason), values in together.items()]
+    return [*lost, *([] if rows else [_NO_VALUE]), *told]
+
+
 def _notes(rows: list[ValueComparison]) -> list[str]:
-    notes = [] if rows else ["there is no value that all runs of both sets have"]
+    notes = [] if rows else [_NO_VALUE]
     if any(row.design == "apart" and row.p_value is not None for row in rows):
         notes.append(
             "the sets were not measured in turn: whatever else changed in between looks like a difference"
         )
     for row in rows:
         if row.drift is not None:
-            size = f"{100 * row.drift:+.2g} %" if row.scale == "ratio" else f"{row.drift:+.2g}"
+            size = (
+                human_percent(row.drift, 2, "+") if row.scale == "ratio" else human_number(row.drift, 2, "+")
+            )
             notes.append(
                 f"{row.case}: {row.value} drifts by {size} from a run to the next; that was taken out"
             )

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.model.errors import UsageError
 from penstock.model.load import CONTENT_RATIO_MAX, ContentKind, LoadPlan
+from penstock.model.units import human_number
 
 # As file systems compress: records of their own, of what a run writes of a file at most.
 _RECORD_BYTES, _SAMPLE_BYTES = 128 << 10, 16 << 20
@@ -36,7 +37,7 @@ def content_text(plan: LoadPlan) -> str:
     if plan.content == "compressible":
         return f"compressible {plan.content_ratio:g}:1"
     if plan.content == "file":
-        return f"file {plan.content_file}, {plan.content_ratio:.3g}:1 by deflate"
+        return f"file {plan.content_file}, {human_number(plan.content_ratio)}:1 by deflate"
     return plan.content
 
 

@@ -1,14 +1,13 @@
 """Why a figure may be better or worse than the storage is, and when that does not matter."""
 
 import math
-from collections.abc import Iterator
 
 from penstock.bench.checks import AT_HAND, NO_STEAL, QUIET, waits_ns
 from penstock.bench.clock import CLOCK_SOURCE
 from penstock.bench.generator_checks import IN_TIME, NOT_THE_BOTTLENECK
 from penstock.bench.meanwhile import ALONE, own_and_noted_bytes
 from penstock.model.runs import Bias, Check, Run
-from penstock.model.units import human_rate
+from penstock.model.units import human_percent, human_rate
 
 # Other programs take processor time, and what is made of them is reckoned with below.
 _OF_PROCESSORS = frozenset((NO_STEAL, QUIET, AT_HAND, IN_TIME, NOT_THE_BOTTLENECK, CLOCK_SOURCE))
@@ -19,15 +18,8 @@ _WAKES = 10
 _MEMORY_SHARE = 0.01
 
 
-def doubts(run: Run, bias: Bias) -> Iterator[str]:
-    return (sentence(check) for check in _doubtful(run, bias))
-
-
-def sentence(check: Check) -> str:
-    return f"{check.name}: {check.actual}; expected {check.expected}"
-
-
-def _doubtful(run: Run, bias: Bias) -> list[Check]:
+def doubtful(run: Run, bias: Bias) -> list[Check]:
+    """The warnings for which figures may look better, or worse, than the storage is."""
     return [c for c in run.checks if c.outcome == "warning" and c.bias in (bias, "either")]
 
 
@@ -41,7 +33,7 @@ def far_too_slow(run: Run) -> str:
     """
     figures, hindered = run.frames, hindered_share(run)
     known = {check.name: check.outcome for check in run.checks}
-    only_processors = {check.name for check in _doubtful(run, "worse")} <= _OF_PROCESSORS
+    only_processors = {check.name for check in doubtful(run, "worse")} <= _OF_PROCESSORS
     if figures is None or hindered is None or run.ceiling_hz is None or not run.document.storage.direct:
         return ""
     if not only_processors or known.get(ALONE) != "ok" or hindered >= 1:
@@ -51,8 +43,8 @@ def far_too_slow(run: Run) -> str:
         return ""
     return (
         "other programs do not explain it: they kept it from the processors for at most"
-        f" {100 * hindered:.2g} % of the time, and without them it would have carried {human_rate(most)} at"
-        f" most, of {human_rate(figures.needed_bytes_per_s)}"
+        f" {human_percent(hindered, 2)} of the time, and without them it would have carried"
+        f" {human_rate(most)} at most, of {human_rate(figures.needed_bytes_per_s)}"
     )
 
 

@@ -16,6 +16,7 @@ import stat
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -24,15 +25,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.trees import TreeSet, names_in, remove_file
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.units import human_bytes
+from penstock.model.units import human_bytes, human_size
 from penstock.programs.signals import signals_later
 
 NAME = "penstock-bench-"
 MANIFEST = "penstock-bench.json"
 _UNFINISHED = MANIFEST + ".new"
 _MANIFEST_BYTES_MAX = 1 << 20
-# To whom there are too many files for the file system.
-ROOM_ADVICE = "--layout file_a_writer makes one file a writer"
 # Of the folder of a run on another machine, whose lock cannot be seen from here.
 _QUIET_S = 600.0
 # What the load generator says of a file or folder that it came to make, and that was there.
@@ -364,7 +363,7 @@ def _require_room_beside_others(target: Path, own: Path, needed_bytes: int) -> N
     free = room.f_bavail * room.f_frsize - int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
     if free - others < needed_bytes:
         raise PenstockError(
-            f"the run writes {human_bytes(needed_bytes)}; other runs that work in {target} now will write"
+            f"the run writes {human_size(needed_bytes)}; other runs that work in {target} now will write"
             f" {human_bytes(others)} more, and {human_bytes(max(0, free))} are free beside the reserve",
             "wait for their end: they would disturb each other, too",
         )
@@ -509,25 +508,32 @@ def room_for_frames(target: Path, stored_bytes: int, file_a_frame: bool) -> int:
     return min(frames, max(0, room.f_favail - RESERVE_INODES)) if file_a_frame and room.f_files else frames
 
 
-def require_room(
-    target: Path,
-    needed_bytes: int,
-    files: int,
-    fewer_files: str = ROOM_ADVICE,
-) -> None:
+@dataclass(frozen=True)
+class RoomAdvice:
+    """What has no room, and what makes it smaller."""
+
+    what: str = "the run"
+    fewer_bytes: str = "a shorter run writes less (--seconds)"
+    fewer_files: str = "--layout file_a_writer makes one file a writer"
+
+
+ROOM_ADVICE = RoomAdvice()
+
+
+def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice = ROOM_ADVICE) -> None:
     """A PenstockError unless `target` takes so many bytes and files, and a reserve stays free."""
     room = os.statvfs(target)
     free = room.f_bavail * room.f_frsize
     reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
     if free - reserve < needed_bytes:
         raise PenstockError(
-            f"the run writes {human_bytes(needed_bytes)}, and {target} has {human_bytes(free)} free, of which"
-            f" {human_bytes(reserve)} are left alone",
-            "a shorter run writes less (--seconds), or choose another target",
+            f"{advice.what} writes {human_size(needed_bytes)}, and {target} has {human_bytes(free)} free, of"
+            f" which {human_bytes(reserve)} are left alone",
+            f"{advice.fewer_bytes}, or choose another target",
         )
     # File systems that make inodes as they need them say 0 of 0.
     if room.f_files and room.f_favail - RESERVE_INODES < files:
         raise PenstockError(
-            f"the run makes {files} files, and {target} has inodes for {room.f_favail}",
-            fewer_files,
+            f"{advice.what} makes {files} files, and {target} has inodes for {room.f_favail}",
+            advice.fewer_files,
         )

@@ -23,7 +23,7 @@ def outcome_of(run: Run, late_limit_s: float) -> tuple[StepOutcome, list[str]]:
     """
     if run.validity == "invalid":
         failed = [check for check in run.checks if check.outcome == "failed"]
-        return "invalid", [f"{check.name}: {check.actual}; expected {check.expected}" for check in failed]
+        return "invalid", [check.told for check in failed]
     if run.frames is None or not run.frames.needed_hz:
         return "measured", []
     shortcomings = [*_lost(run), *_late(run, late_limit_s), *_growing(run.document)]

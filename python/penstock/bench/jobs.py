@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.bench.checks import schedule_s
 from penstock.bench.folder import BenchFolder
 from penstock.bench.metadata import bytes_at_once, metadata_plan, names_at_once, run_metadata
 from penstock.bench.run import (
@@ -37,6 +38,10 @@ class Job:
     run: Callable[[BenchFolder, Telling], Run]
     # What one process of the load generator does in a folder, to be repeated; None: it cannot be.
     plan: Callable[[BenchFolder], LoadPlan] | None = None
+    # In which frames become due, as the check of its length counts it; None: as fast as the storage goes.
+    due_s: float | None = None
+    # Of a phase as fast as the storage goes; 0: there is none, or it moves names and no bytes.
+    phase_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,20 +71,29 @@ def frames_job(request: FramesRequest, team: Ranks | None = None) -> Job:
         moved_bytes=0 if request.rate_hz else request.bytes,
         run=lambda folder, telling: run_frames(request, folder, "frame-", telling, team),
         plan=(lambda folder: stored_frames_plan(request, folder, _BESIDE)) if is_plain else None,
+        due_s=_due_s(request) if request.rate_hz else None,
+        phase_bytes=0 if request.rate_hz else request.bytes,
     )
+
+
+def _due_s(request: FramesRequest) -> float:
+    """A run lasts until its last frame is done, which may be as soon as it is due."""
+    return max(schedule_s(request.frames, request.rate_hz), (request.frames - 1) / request.rate_hz)
 
 
 def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = None) -> Job:
     size = stream_bytes(workload, access, team)
+    moved = workload.bytes * (team.count if team is not None else 1)
     is_plain = team is None and access.library is None and not access.store
     return Job(
         workload="stream",
         bytes=size,
         files=stream_files(workload, access, team),
         paced_s=0.0,
-        moved_bytes=workload.bytes * (team.count if team is not None else 1) * (2 if workload.read else 1),
+        moved_bytes=moved * (2 if workload.read else 1),
         run=lambda folder, telling: run_stream(workload, access, folder, telling, team),
         plan=(lambda folder: stream_plan(workload, access, folder)) if is_plain else None,
+        phase_bytes=moved,
     )
 
 

@@ -20,7 +20,7 @@ from penstock.model.datasheet import LocalSpeed
 from penstock.model.errors import PenstockError
 from penstock.model.load import StreamWorkload
 from penstock.model.runs import Check, Run
-from penstock.model.units import human_bytes, human_seconds
+from penstock.model.units import human_seconds, human_size
 
 _TRANSFER_BYTES = 8 << 20
 _CREATE_BYTES = 4096
@@ -74,7 +74,7 @@ def _stream_speeds(run: Run) -> list[LocalSpeed]:
             what=f"sequential {phase.phase}",
             value=phase.bytes_per_s,
             unit="B/s",
-            how=f"one thread, {human_bytes(phase.bytes)} in transfers of 8 MiB, {access}"
+            how=f"one thread, {human_size(phase.bytes)} in transfers of 8 MiB, {access}"
             + (", until it is synced" if phase.phase == "write" else ""),
             **_soundness([check for check in run.checks if _is_about(check, phase.phase)])
             | ({"validity": "invalid"} if phase.too_short else {}),
@@ -107,7 +107,7 @@ def _create_speed(run: Run) -> list[LocalSpeed]:
 
 
 def _soundness(checks: Sequence[Check]) -> dict[str, object]:
-    doubts = [f"{check.name}: {check.actual}" for check in checks if check.outcome != "ok"]
+    doubts = [check.told for check in checks if check.outcome != "ok"]
     return {"validity": validity_of(list(checks)), "doubts": doubts}
 
 
@@ -125,6 +125,6 @@ def measure_device(path: Path, number: str, seconds_max: float) -> LocalSpeed:
         value=found.bytes / found.seconds if found.seconds else 0.0,
         unit="B/s",
         validity="warned" if short else "valid",
-        how=f"one thread, the first {human_bytes(found.bytes)} in transfers of 8 MiB, past the page cache",
+        how=f"one thread, the first {human_size(found.bytes)} in transfers of 8 MiB, past the page cache",
         doubts=[f"long enough: {human_seconds(found.seconds)}"] if short else [],
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from penstock.bench.checks import check_complete, machine_checks
 from penstock.model.load import LoadDocument
 from penstock.model.runs import Bias, Check, CheckOutcome, NetworkFigures, TransferFigures
-from penstock.model.units import human_seconds
+from penstock.model.units import human_percent, human_seconds
 
 LONG_ENOUGH_S, FAR_TOO_SHORT_S = 5.0, 0.5
 BUSY_SHARE = 0.9
@@ -70,8 +70,8 @@ def _of_transfer(transfer: TransferFigures) -> Iterator[Check]:
     yield _warned_unless(
         transfer.sent_again_share <= SENT_AGAIN_SHARE,
         f"little sent again ({transfer.name})",
-        f"at most {100 * SENT_AGAIN_SHARE:g} % of the bytes",
-        f"{100 * transfer.sent_again_share:.2g} %",
+        f"at most {human_percent(SENT_AGAIN_SHARE)} of the bytes",
+        human_percent(transfer.sent_again_share, 2),
         "packets are lost: another user of the link, a full queue in a switch, a bad cable",
     )
 

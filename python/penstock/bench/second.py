@@ -19,7 +19,7 @@ from penstock.model.campaigns import Parameter
 from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, words_of
 from penstock.model.text import counted
-from penstock.model.units import Size, human_bytes
+from penstock.model.units import Size, human_size
 from penstock.programs.beside import Repeated, RepeatedReads
 
 NONE = "none"
@@ -89,7 +89,7 @@ def reader_of(text: str, words: Sequence[str], folder: Path) -> Second:
         0,
         0,
         lambda: RepeatedReads(files, reader.threads, reader.transfer),
-        f"{counted(len(files), 'file')} of {human_bytes(size)}, read again and again; nothing is written",
+        f"{counted(len(files), 'file')} of {human_size(size)}, read again and again; nothing is written",
     )
 
 

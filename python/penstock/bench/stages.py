@@ -16,7 +16,8 @@ from penstock.bench.holds import FRAMES_MIN, outcome_of
 from penstock.bench.interference import run_beside
 from penstock.bench.run import FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.bench.search import STEPS_MAX, Bracket, limits_of, search
-from penstock.bench.verdict import Measured, judge
+from penstock.bench.verdict import judge
+from penstock.bench.verdict_reasons import Measured
 from penstock.model.errors import PenstockError
 from penstock.model.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
 from penstock.programs.beside import Repeated

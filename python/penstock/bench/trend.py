@@ -32,12 +32,14 @@ def trend(sets: Sequence[RunSet], window: int = WINDOW, force: bool = False) -> 
     if not force:
         _refuse_other_parameters(ordered)
     rows = _judged([row for case in _cases(ordered) for row in _rows(case, ordered)], window)
+    answer = _answer(rows)
     return Trend(
         documents=[set_.facts for set_ in ordered],
         window=window,
-        answer=_answer(rows),
+        answer=answer,
         conditions=_changes(ordered),
         notes=[f"{set_.name} has no valid run" for set_ in sets if not set_.valid],
+        reasons=_reasons(rows) if answer == "cannot tell" else [],
         rows=rows,
     )
 
@@ -194,7 +196,22 @@ def _movement(count: int, jumped: list[int], slope: float, slope_p: float, famil
     if slope_p < _ALPHA:
         return "rising" if slope > 0 else "falling"
     # Of so few documents even a row in perfect order would be no proof.
-    return "cannot tell" if 2 / math.factorial(count) * family >= _ALPHA else "steady"
+    return "cannot tell" if _too_few(count, family) else "steady"
+
+
+def _too_few(count: int, family: int) -> bool:
+    return 2 / math.factorial(count) * family >= _ALPHA
+
+
+def _reasons(rows: list[TrendRow]) -> list[str]:
+    """Of values that are in too few documents."""
+    needed = next(count for count in itertools.count(2) if not _too_few(count, len(rows)))
+    return [
+        f"{row.case}: {row.value}: {len(row.points)} documents are too few: where {len(rows)} values are"
+        f" looked at together, {needed} in perfect order are the least that is a proof"
+        for row in rows
+        if row.movement == "cannot tell"
+    ]
 
 
 def _answer(rows: list[TrendRow]) -> Answer:

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from penstock.bench.content import chosen_content
-from penstock.bench.folder import ROOM_ADVICE, require_room, require_target
+from penstock.bench.folder import ROOM_ADVICE, RoomAdvice, require_room, require_target
 from penstock.bench.interference import effects, interfere, load_beside
 from penstock.bench.library import check_access
 from penstock.bench.metadata import bytes_at_once, metadata_plan, names_at_once
@@ -176,7 +176,7 @@ def _metadata(text: str, target: Path, options: Mapping[str, Any]) -> Second:
 
 
 def require_room_for_both(
-    target: Path, needed_bytes: int, files: int, second: Second | None, advice: str = ROOM_ADVICE
+    target: Path, needed_bytes: int, files: int, second: Second | None, advice: RoomAdvice = ROOM_ADVICE
 ) -> None:
     """Both are there at the same time, perhaps on the same file system."""
     if second is None or second.target is None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from penstock.bench.content import chosen_content
+from penstock.bench.folder import RoomAdvice
 from penstock.bench.jobs import metadata_job
 from penstock.bench.run import Access
 from penstock.cli.bench import (
@@ -27,6 +28,8 @@ from penstock.cli.bench_running import How, check_run, may_go_on, run_job
 from penstock.cli.common import err, reports_errors
 from penstock.cli.metadata_choice import chosen_metadata
 from penstock.report.metadata import metadata_plan_view
+
+_ROOM = RoomAdvice(fewer_bytes="smaller or fewer files (--size, --items)", fewer_files="fewer --items")
 
 
 @reports_errors
@@ -104,7 +107,7 @@ def metadata_command(
     written = chosen_content(content, ratio, content_file)
     job = metadata_job(workload, Access(direct=False, sync=sync, seed=seed, **written))
     how = How(target, profile, keep, repetitions, beside, beside_target, blocks, seed, output, json)
-    second = check_run(how, job.bytes, job.files, bench_application, "fewer --items")
+    second = check_run(how, job.bytes, job.files, bench_application, _ROOM)
     err().print(metadata_plan_view(workload, sync, str(target), repetitions))
     show_second(second, blocks)
     if dry_run:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from penstock.bench.folder import ROOM_ADVICE, BenchFolder, others_at_work, require_target, usable
+from penstock.bench.folder import ROOM_ADVICE, BenchFolder, RoomAdvice, others_at_work, require_target, usable
 from penstock.bench.jobs import Job
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
@@ -46,7 +46,7 @@ def runs_of(how: How) -> int:
 
 
 def check_run(
-    how: How, needed_bytes: int, files: int, group: typer.Typer, advice: str = ROOM_ADVICE
+    how: How, needed_bytes: int, files: int, group: typer.Typer, advice: RoomAdvice = ROOM_ADVICE
 ) -> Second | None:
     """Before anything is written: what runs beside the job, if anything. A UsageError where that cannot be.
 
@@ -96,8 +96,8 @@ def run_job(job: Job, how: How, second: Second | None) -> None:
         finish(run, how.output, how.json)
 
 
-def may_go_on(yes: bool) -> None:
-    """Asks on a terminal. A UsageError where nobody can be asked; typer.Exit where the answer is no."""
+def may_go_on(yes: bool, declined: ExitCode = ExitCode.FAILED) -> None:
+    """Asks on a terminal. A UsageError where nobody can be asked; typer.Exit (`declined`) where it is no."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -105,7 +105,7 @@ def may_go_on(yes: bool) -> None:
             "nothing is written without a yes", "add --yes, or --dry-run to see what would be written"
         )
     if not typer.confirm("Go on?", err=True):
-        raise typer.Exit(int(ExitCode.FAILED))
+        raise typer.Exit(int(declined))
 
 
 def warn_of_others(target: Path) -> None:

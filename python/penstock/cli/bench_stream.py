@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.bench.content import chosen_content
+from penstock.bench.folder import RoomAdvice
 from penstock.bench.jobs import stream_job
 from penstock.bench.library import check_access
 from penstock.bench.run import Access, stream_bytes, stream_files, stream_workload
@@ -124,6 +125,7 @@ class StreamOptions:
 
 
 # What HDF5 does not have, or what is of streams through something else.
+_ROOM = RoomAdvice(fewer_bytes="less of each thread (--size)", fewer_files="fewer --threads, or --shared")
 _NOT_OF_HDF5 = ("segments", "order", "queue_depth", "buffered", "mpi", "mpi_io", "block", "hint")
 
 
@@ -147,7 +149,7 @@ def _stream(options: StreamOptions) -> None:
         options.output,
         options.json,
     )
-    second = check_run(how, size_of_all, files, bench_application)
+    second = check_run(how, size_of_all, files, bench_application, _ROOM)
     through = through_text(options.backend, team)
     target, repetitions = str(options.target), options.repetitions
     err().print(stream_plan_view(workload, access, target, files, size_of_all, repetitions, through))

@@ -32,19 +32,27 @@ def err() -> Console:
 
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Turns a PenstockError into a message and an exit code."""
+    return _reporting(command, ExitCode.FAILED)
 
+
+def answers(command: Callable[P, R]) -> Callable[P, R]:
+    """As `reports_errors`, of a command whose exit code 1 is an answer: it fails with another one."""
+    return _reporting(command, ExitCode.UNANSWERED)
+
+
+def _reporting(command: Callable[P, R], failed: ExitCode) -> Callable[P, R]:
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
         try:
             with ending_like_ctrl_c():
                 return command(*arguments, **options)
         except PenstockError as error:
-            fail(error)
-        except KeyboardInterrupt:
-            fail(PenstockError("interrupted"))
+            fail(error, failed if error.code == ExitCode.FAILED else error.code)
+        except (KeyboardInterrupt, typer.Abort):
+            fail(PenstockError("interrupted"), failed)
         except BrokenPipeError:
             sys.stderr.close()  # whoever read the output is gone; there is nobody to tell
-            raise typer.Exit(ExitCode.FAILED) from None
+            raise typer.Exit(int(failed)) from None
 
     return run
 
@@ -54,12 +62,13 @@ def warn(text: str) -> None:
     err().print(harmless(text), markup=False, soft_wrap=True)
 
 
-def fail(error: PenstockError) -> NoReturn:
+def fail(error: PenstockError, code: ExitCode | None = None) -> NoReturn:
+    """`code`: another one than the error's."""
     console = err()
     console.print(f"[bold red]error:[/] {escape(harmless(error.message))}", soft_wrap=True)
     if error.remedy:
         console.print(f"[bold]what to do:[/] {escape(harmless(error.remedy))}", soft_wrap=True)
-    raise typer.Exit(int(error.code))
+    raise typer.Exit(int(error.code if code is None else code))
 
 
 def print_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:

@@ -11,7 +11,7 @@ from penstock.bench.sets import RunSet, documents_in, read_sets
 from penstock.bench.trend import WINDOW, trend
 from penstock.cli.bench import Json
 from penstock.cli.bench_running import check_output
-from penstock.cli.common import out, print_json, reports_errors
+from penstock.cli.common import answers, out, print_json
 from penstock.files.space import write_document
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.errors import UsageError
@@ -20,7 +20,7 @@ from penstock.report.comparisons import comparison_view, trend_view
 _THRESHOLD = re.compile(r"(?P<number>[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
 
 
-@reports_errors
+@answers
 def compare_command(
     documents: Annotated[
         list[Path],
@@ -51,7 +51,7 @@ def compare_command(
 
     Each value of each case is compared, with the smallest change that could have been seen. Two sets of runs
     of the same storage are called different in one of twenty cases at most. Exit code 0: nothing is worse;
-    1: something is, or the command failed; 3: cannot tell; 4: one of the sets has no valid run.
+    1: something is; 3: cannot tell; 4: one of the sets has no valid run; 5: the command failed.
     """
     check_output(output)
     share = _share(threshold)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import err, reports_errors
-from penstock.files.documents import Document, read_document
+from penstock.files.documents import Shown, read_shown
 from penstock.files.space import write_document
 from penstock.model.errors import UsageError
 
@@ -29,7 +29,7 @@ def require_new(path: Path | None, option: str) -> None:
 def report_command(
     documents: Annotated[
         list[Path],
-        typer.Argument(help="Documents of runs, verdicts and campaigns, which other commands wrote."),
+        typer.Argument(help="Documents of runs, verdicts, campaigns and comparisons: --output of others."),
     ],
     output: Annotated[Path | None, typer.Option(help="Write one HTML page that needs no other file.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the same as Markdown, without plots.")] = None,
@@ -37,7 +37,7 @@ def report_command(
         Path | None, typer.Option(help="Write the values as CSV, a line for each run and value.")
     ] = None,
 ) -> None:
-    """Make a page with tables and plots from documents of runs, verdicts and campaigns.
+    """Make a page with tables and plots from documents of runs, verdicts, campaigns and comparisons.
 
     Nothing is measured. Figures of invalid runs are marked wherever they stand, and so are documents of
     measurements that were interrupted.
@@ -55,7 +55,7 @@ def report_command(
     # Loading what draws takes as long as the rest of a command.
     from penstock.report.write import report_texts  # noqa: PLC0415
 
-    read: dict[str, Document] = {str(path): read_document(path) for path in documents}
+    read: dict[str, Shown] = {str(path): read_shown(path) for path in documents}
     for path, text in report_texts(read, output, markdown, csv):
         write_document(path, text.rstrip("\n"))
         err().print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

@@ -14,7 +14,7 @@ from penstock.files.catalogue import VARIABLE, Catalogue, Filter, default_path
 from penstock.model.entries import Kind
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.runs import Validity
-from penstock.report.entries import entries_table, entry_sheet
+from penstock.report.entries import entries_lines, entry_sheet
 
 runs_application = typer.Typer(
     help="The catalogue of runs: where documents of measurements lie.",
@@ -69,7 +69,9 @@ def list_command(
     if json:
         print_json([each.model_dump(mode="json") for each in listed])
     else:
-        out().print(entries_table(listed))
+        console = out()
+        for line in entries_lines(listed):
+            console.print(line, soft_wrap=True)
 
 
 @runs_application.command(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.bench.conditions import conditions_of
-from penstock.bench.folder import BenchFolder, require_target
+from penstock.bench.folder import BenchFolder, RoomAdvice, require_target
 from penstock.bench.images import make_template
 from penstock.bench.run import Access, frames_request
 from penstock.bench.second import Second
@@ -38,7 +38,7 @@ from penstock.cli.bench import (
 )
 from penstock.cli.bench_beside import BesideTarget, parse_second, require_room_for_both
 from penstock.cli.bench_running import check_output, may_go_on, telling, warn_of_others
-from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli.common import answers, err, out, print_json
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.documents import enter
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, image_request
@@ -46,14 +46,14 @@ from penstock.cli.report import ReportFile, require_new
 from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document
 from penstock.model.catalogue import CUSTOM, Detector
-from penstock.model.errors import PenstockError, UsageError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.runs import Step, Verdict
 from penstock.report.progress import ProgressView
 from penstock.report.runs import checks_table
 from penstock.report.verdicts import step_line, verdict_plan_view, verdict_view
 
 
-@reports_errors
+@answers
 def verdict_command(
     detector: Annotated[
         str,
@@ -124,7 +124,8 @@ def verdict_command(
 
     Frames become due and wait for nobody. Then the same pattern is written as fast as it goes, the highest
     rate that holds is searched for, and a soak at the detector's rate confirms the answer.
-    Exit code 0: yes; 1: no, or the run failed; 3: cannot tell; 4: the measurement is invalid.
+    Exit code 0: yes; 1: no; 3: cannot tell; 4: the measurement is invalid; 5: it could not be made, as where
+    the storage has no room for it.
     """
     chosen = choose_detector("verdict", detector, rows, columns, type_)
     rate_hz = chosen.rate_hz if rate is None else rate
@@ -158,11 +159,10 @@ def verdict_command(
         raise UsageError(f"--report and --output both name {report}", "name different files")
     room_hz = fits_hz(request, target)
     err().print(verdict_plan_view(request, conditions_of(target), str(target), room_hz, second))
-    for step in request.always:
-        require_room_for_both(target, step.bytes, step.files, second)
+    _require_room(request, target, second)
     if dry_run:
         return
-    may_go_on(yes)
+    may_go_on(yes, ExitCode.UNANSWERED)
     with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:
         document = _Growing(output)
         verdict = _measure(request, folder, document, second)
@@ -171,6 +171,20 @@ def verdict_command(
             if report is not None:
                 _write_report(report, verdict, kept_at)
     raise typer.Exit(int(EXIT_CODES[verdict.answer]))
+
+
+def _require_room(request: VerdictRequest, target: Path, second: Second | None) -> None:
+    """Of the steps that are made in any case, one after the other: what to do is the option of that step."""
+    shorter = "a shorter one writes less (--seconds)"
+    what = {
+        "the first run": (request.at_rate, shorter),
+        "the run as fast as it goes": (request.full_speed, shorter),
+    }
+    if request.soak is not None:
+        what["the soak"] = (request.soak, "a shorter one writes less (--soak; 0: none)")
+    for name, (step, fewer_bytes) in what.items():
+        advice = RoomAdvice(name, fewer_bytes)
+        require_room_for_both(target, step.bytes, step.files, second, advice)
 
 
 def _name_of(detector: Detector) -> str:

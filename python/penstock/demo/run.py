@@ -23,7 +23,7 @@ from penstock.model.events import (
     RecorderSeriesEnd,
 )
 from penstock.model.plans import GIB, MIB, DetectorPlan, TcpTarget
-from penstock.model.units import split_address
+from penstock.model.units import human_hz, split_address
 from penstock.programs.check import check, check_plan
 from penstock.programs.locate import detectors_folder, find_program
 from penstock.programs.process import Message, Program, forwarding_signals, wait_for
@@ -168,7 +168,7 @@ def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> li
         series = []
         for number, (title, rate, frames) in enumerate(
             (
-                (f"at {options.rate_hz:g} Hz", options.rate_hz, options.frames_paced),
+                (f"at {human_hz(options.rate_hz, 6)}", options.rate_hz, options.frames_paced),
                 ("as fast as it goes", 0.0, options.frames_fast),
             ),
             start=1,

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from penstock.files.timing import Percentiles
 from penstock.model.events import CheckReport, DetectorSeriesEnd, RecorderSeriesEnd
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import human_bytes, human_hz, human_number, human_rate, human_seconds
 
 
 class PhaseResult(BaseModel):
@@ -82,14 +82,14 @@ def summary_page(summary: Summary) -> RenderableType:
 def _rows(phase: PhaseResult) -> dict[str, str]:
     recorded, sent, checked = phase.recorded, phase.sent, phase.check
     stored, took = human_bytes(recorded.stored_bytes), human_seconds(sent.seconds)
-    asked = f", {phase.asked_hz:g} asked" if phase.asked_hz else ""
+    asked = f", {human_number(phase.asked_hz, 6)} asked" if phase.asked_hz else ""
     late = (
         f", {sent.late} sent late (by {human_seconds(sent.late_max_ms / 1e3)} at most)" if sent.late else ""
     )
     compared = f"{checked.compared_frames} frames, {checked.different_frames} different"
     return {
         "sent": f"{sent.frames_sent} frames, {human_bytes(recorded.raw_bytes)} in {took}",
-        "rate": f"{phase.rate_hz:.4g} Hz{asked}, {human_rate(phase.raw_bytes_per_s)}{late}",
+        "rate": f"{human_hz(phase.rate_hz)}{asked}, {human_rate(phase.raw_bytes_per_s)}{late}",
         "in the file": f"{recorded.frames_written} frames, {stored} (ratio {phase.ratio:.2f})",
         "lost frames": str(phase.lost),
         "amiss": _amiss(recorded),

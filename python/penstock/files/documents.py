@@ -4,20 +4,35 @@ import functools
 import re
 import stat
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from penstock.model.campaigns import Campaign
+from penstock.model.comparisons import Comparison
 from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Run, Verdict
-from penstock.model.units import human_bytes
+from penstock.model.units import human_size
 
 Document = Run | Verdict | Campaign
+Shown = Document | Comparison
+"""what reports show"""
+_T = TypeVar("_T")
 BYTES_MAX = 1 << 30
 _FORMAT = re.compile(r"penstock-[a-z]{1,20} [0-9]{1,9}")
 _LATER = "read it with the version of Penstock that wrote it, or a later one"
+# What other commands write: what it is, and where it can be seen.
+_OTHERS = {
+    "penstock-comparison 1": (
+        "a comparison",
+        "`penstock report` shows it, `penstock compare A B` prints one",
+    ),
+    "penstock-trend 1": ("a trend", "`penstock compare --trend` of the documents that it is of prints it"),
+    "penstock-datasheet 1": ("a data sheet", "`penstock describe` prints one"),
+    "penstock-sizing 1": ("a plan of a storage", "`penstock plan` prints one"),
+    "penstock-load 1": ("what the load generator measured", "`penstock bench` makes a run of that"),
+}
 _REMEDY = "name a document that `penstock bench`, `verdict` or `campaign` wrote with --output"
 
 
@@ -27,9 +42,19 @@ def _any_document() -> TypeAdapter[Document]:
     return TypeAdapter(Annotated[Document, Field(discriminator="format")])
 
 
+@functools.cache
+def _any_shown() -> TypeAdapter[Shown]:
+    return TypeAdapter(Annotated[Shown, Field(discriminator="format")])
+
+
 def read_document(path: Path) -> Document:
     """A UsageError names the file, and what in it is not understood."""
     return parse_document(read_bytes(path), str(path))
+
+
+def read_shown(path: Path) -> Shown:
+    """As `read_document`, also of comparisons."""
+    return _parsed(_any_shown(), read_bytes(path), str(path), "runs, verdicts, campaigns and comparisons")
 
 
 def read_bytes(path: Path) -> bytes:
@@ -43,16 +68,24 @@ def read_bytes(path: Path) -> bytes:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{path} cannot be read: {reason}", "check the path and its permissions") from error
     if len(text) > BYTES_MAX:
-        raise UsageError(f"{path} is larger than {human_bytes(BYTES_MAX)}: it is no document", _REMEDY)
+        raise UsageError(f"{path} is larger than {human_size(BYTES_MAX)}: it is no document", _REMEDY)
     return text
 
 
 def parse_document(text: bytes, name: str) -> Document:
     """A UsageError names the file and the first field that is not understood."""
+    return _parsed(_any_document(), text, name, "runs, verdicts and campaigns")
+
+
+def _parsed(kinds: TypeAdapter[_T], text: bytes, name: str, wanted: str) -> _T:
     try:
-        return _any_document().validate_json(text)
+        return kinds.validate_json(text)
     except ValidationError as error:
-        if (format_ := _later_format(error)) is not None:
+        format_ = _other_format(error)
+        if format_ in _OTHERS:
+            what, seen = _OTHERS[format_]
+            raise UsageError(f"{name} is {what}; {wanted} are understood here", seen) from error
+        if format_ is not None:
             raise UsageError(
                 f'{name} is not understood: its format is "{format_}", which this version does not know',
                 _LATER,
@@ -67,8 +100,8 @@ def _has_more(error: ValidationError) -> bool:
     return kinds == {"extra_forbidden"}
 
 
-def _later_format(error: ValidationError) -> str | None:
-    """Of a document that a later version may have written."""
+def _other_format(error: ValidationError) -> str | None:
+    """Of a document that another command, or a later version, may have written."""
     first = error.errors(include_url=False, include_input=False)[0]
     tag = str(first.get("ctx", {}).get("tag", "")) if first["type"] == "union_tag_invalid" else ""
     return tag if _FORMAT.fullmatch(tag) else None

@@ -12,7 +12,7 @@ import numpy.typing
 from numpy.lib.format import open_memmap
 
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.units import human_bytes
+from penstock.model.units import human_bytes, human_size
 
 SUFFIXES = (
     ".cbf",
@@ -79,7 +79,7 @@ def replay_file(paths: list[Path], memory_bytes: int, frames_max: int, on_image:
         if limit < 1:
             raise UsageError(
                 f"one image of {files[0]} is {human_bytes(first.nbytes)}, and --replay-memory"
-                f" is {human_bytes(memory_bytes)}",
+                f" is {human_size(memory_bytes)}",
                 "allow more with --replay-memory",
             )
         count = _count(files, limit)

@@ -9,7 +9,7 @@ from penstock.model.access import Chunk, Geometry, Pattern, Reading, reading
 from penstock.model.configuration import Configuration
 from penstock.model.plans import GIB, ChunkPlan, CodecPlan, Encoding, StorePlan
 from penstock.model.storage import NETWORK_KINDS, StorageFacts, describe_facts, settle_store
-from penstock.model.units import format_size, human_bytes
+from penstock.model.units import format_size, human_bytes, human_number
 
 # Orders of magnitude; only their relations choose a chunk. A request to storage costs as much time as a
 # transfer of so many bytes: about 0.1 ms at 1 GB/s here, ten times that over a network.
@@ -246,7 +246,7 @@ def _why_chunk(
         )
     if rate_hz and best.chunks_a_frame > 1:
         reasons.append(
-            f"at {rate_hz:g} frames a second that makes"
+            f"at {human_number(rate_hz, 6)} frames a second that makes"
             f" {best.chunks_a_frame * rate_hz / best.chunk.frames:,.0f} chunks a second"
             f" (at most {_CHUNKS_A_SECOND_MAX:,} are advised)"
         )

@@ -93,6 +93,7 @@ class Comparison(_Part):
     conditions: list[Difference] = Field(description="that differ, and may be the reason")
     parameters: list[Difference] = Field(description="of the workload, that differ; only with --force")
     notes: list[str]
+    reasons: list[str] = Field([], description="why it cannot be told, where that is the answer")
     values: list[ValueComparison]
 
 
@@ -141,4 +142,5 @@ class Trend(_Part):
     answer: Answer
     conditions: list[Change] = Field(description="that may be the reason")
     notes: list[str]
+    reasons: list[str] = Field([], description="why it cannot be told, where that is the answer")
     rows: list[TrendRow]

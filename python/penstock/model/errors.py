@@ -11,6 +11,8 @@ class ExitCode(IntEnum):
     USAGE = 2
     CANNOT_TELL = 3
     INVALID = 4
+    UNANSWERED = 5
+    """of commands that answer a question: they failed; 1 is an answer there"""
 
 
 class PenstockError(Exception):

@@ -25,6 +25,12 @@ class Check(_Part):
     bias: Bias = Field(description="how the figures may look where the condition does not hold")
     advice: str = ""
 
+    @property
+    def told(self) -> str:
+        """Where it does not hold: 'check "long enough" failed: 24.7 ms; expected at least 10 s'."""
+        outcome = {"failed": "failed", "warning": "gives a warning", "ok": "holds"}[self.outcome]
+        return f'check "{self.name}" {outcome}: {self.actual}; expected {self.expected}'
+
 
 class Conditions(_Part):
     """What the figures depend on."""

@@ -1,5 +1,6 @@
 """Sizes, rates and addresses as people write them."""
 
+import math
 import re
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
@@ -60,12 +61,52 @@ def format_size(count: int) -> str:
     return f"{count} B"
 
 
+_NUMBER_MIN = 1e-9
+_NUMBER_MAX = 1e15
+
+
+def human_number(value: float, digits: int = 3, sign: str = "") -> str:
+    """Rounded to so many digits, and without an exponent from 1e-9 to 1e15: "12300", "0.0123".
+
+    `sign` is "+" where a plus is to stand before what is not negative.
+    """
+    rounded = float(f"{value:.{digits}g}") + 0.0  # no minus before 0
+    size = abs(rounded)
+    if not math.isfinite(value) or (size and not _NUMBER_MIN <= size < _NUMBER_MAX):
+        return f"{value:{sign}.{digits}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(size))) if size else 0
+    text = f"{rounded:{sign}.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def human_percent(share: float, digits: int = 3, sign: str = "") -> str:
+    """Rounded for people: "98.3 %", "12300 %", "0.00012 %"."""
+    return f"{human_number(100 * share, digits, sign)} %"
+
+
+def human_hz(rate_hz: float, digits: int = 4) -> str:
+    """Rounded for people, finer than others, since rates near each other are told apart: "81.34 Hz"."""
+    return f"{human_number(rate_hz, digits)} Hz"
+
+
 def human_bytes(count: float) -> str:
-    """Rounded for people: "24.9 MB"."""
+    """An amount, rounded for people: "24.9 MB"."""
     for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(count) >= size:
-            return f"{count / size:.3g} {unit}" if abs(count) < 999.5 * size else f"{count / size:.0f} {unit}"
+        if abs(count) >= _ROUNDED_UP * size:
+            return f"{human_number(count / size)} {unit}"
     return f"{count:.0f} B"
+
+
+# What is a thousand when it is rounded has the next unit.
+_ROUNDED_UP = 0.9995
+_BINARY_DIGITS_MAX = 4
+
+
+def human_size(count: int) -> str:
+    """A size that somebody chose, as it was written, mostly: "1 MiB", "2.5 MB"; else rounded."""
+    decimal, binary = human_bytes(count), format_size(count)
+    is_short = len(binary.partition(" ")[0]) <= _BINARY_DIGITS_MAX
+    return binary if is_short and parse_size(decimal) != count else decimal
 
 
 def human_rate(bytes_per_s: float) -> str:
@@ -75,12 +116,12 @@ def human_rate(bytes_per_s: float) -> str:
 
 def human_seconds(seconds: float) -> str:
     """Rounded for people: "12.3 s", "4.1 ms", "2 h 05 min"."""
-    if seconds < 1e-3:
+    if seconds < _ROUNDED_UP * 1e-3:
         return f"{seconds * 1e6:.0f} µs"
-    if seconds < 1:
-        return f"{seconds * 1e3:.3g} ms"
-    if seconds < 120:
-        return f"{seconds:.3g} s"
+    if seconds < _ROUNDED_UP:
+        return f"{human_number(seconds * 1e3)} ms"
+    if seconds < 119.5:
+        return f"{human_number(seconds)} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
 

@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.model.advice import Advice, Choice
-from penstock.model.units import human_bytes
+from penstock.model.units import human_bytes, human_number
 
 
 def advice_view(advice: Advice) -> RenderableType:
@@ -43,6 +43,6 @@ def _cells(choice: Choice, advice: Advice, recommended: bool) -> list[str]:
     cells = [shape + mark, human_bytes(choice.bytes)]
     compressed = advice.ratios.of(advice.codec.encoding) != 1
     for cost in choice.costs:
-        stored = f" ({cost.storage_amplification:.3g})" if compressed else ""
-        cells.append(f"{cost.amplification:.3g}{stored}, {cost.chunks:.3g}")
+        stored = f" ({human_number(cost.storage_amplification)})" if compressed else ""
+        cells.append(f"{human_number(cost.amplification)}{stored}, {human_number(cost.chunks)}")
     return [*cells, f"{choice.relative_cost:.2f}"]

@@ -9,6 +9,7 @@ from penstock.bench.intervals import Interval, median_interval
 from penstock.bench.values import Value, values_of
 from penstock.model.campaigns import Campaign
 from penstock.model.text import counted
+from penstock.model.units import human_percent
 from penstock.report.campaign_views import SCALES, views_section
 from penstock.report.page import Banner, Block, Cell, Facts, Lines, Page, Picture, Section, Table
 from penstock.report.parts import checks_block, conditions_block, pattern_block
@@ -143,7 +144,7 @@ def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> 
     else:
         middle = Cell(value_text(interval.middle, kind.unit), is_narrow=True)
         low, high = value_text(interval.low, kind.unit), value_text(interval.high, kind.unit)
-        ends = f"{low} to {high} ({100 * interval.confidence:.3g} %)"
+        ends = f"{low} to {high} ({human_percent(interval.confidence)})"
         between = Cell(ends if len(found.sound) > 1 else "a single run has none", is_narrow=True)
     count = f"{len(found.sound)}" + (f", {len(found.void)} invalid" if found.void else "")
     return [Cell(case), Cell(name), middle, between, Cell(count), Cell(blocks), Cell(kind.better)]

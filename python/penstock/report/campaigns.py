@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.campaigns import GUESSED_BYTES_PER_S, CampaignPlan, Standing, left_of
+from penstock.bench.lengths import length_warnings
 from penstock.bench.views import (
     Cell,
     Grid,
@@ -23,7 +24,7 @@ from penstock.bench.views import (
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Campaign, Parameter, Target, View
 from penstock.model.text import counted, harmless
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import human_bytes, human_number, human_rate, human_seconds, human_size
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
@@ -43,7 +44,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     if campaign.reproduces:
         rows["reproduces"] = campaign.reproduces
     writes = (
-        f"{human_bytes(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all;"
+        f"{human_size(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all;"
         " each run in a new folder, removed afterwards"
     )
     rows |= {
@@ -56,6 +57,8 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
         "writes": writes if left and campaign.folders else "",
         "takes": _takes(plan) if left else "",
     }
+    for number, warning in enumerate(length_warnings(plan) if left else (), 1):
+        rows["too short?" if number == 1 else f"too short? ({number})"] = warning
     for number, departure in enumerate(campaign.departures, 1):
         rows[f"differs ({number})"] = departure
     return fact_table(rows)
@@ -211,7 +214,7 @@ def _grid_table(grid: Grid) -> Table:
 def parameter_text(value: Parameter | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
+    return human_number(value, 6) if isinstance(value, float) else "" if value is None else str(value)
 
 
 def cell_text(cell: Cell) -> str:

@@ -18,6 +18,7 @@ from penstock.model.comparisons import (
     ValueComparison,
 )
 from penstock.model.text import counted
+from penstock.model.units import human_number, human_percent
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
@@ -35,7 +36,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 def comparison_view(comparison: Comparison) -> RenderableType:
     """What differs around the sets comes first: it is often the reason."""
     parts: list[RenderableType] = [
-        fact_table({"A": _set_text(comparison.base), "B": _set_text(comparison.other)}),
+        fact_table({"A": set_text(comparison.base), "B": set_text(comparison.other)}),
         Text(),
     ]
     differing = [*comparison.conditions, *comparison.parameters]
@@ -48,17 +49,20 @@ def comparison_view(comparison: Comparison) -> RenderableType:
     parts += [_differences_table(differing) if differing else same, Text()]
     parts += [_values_table(comparison.values), Text()] if comparison.values else []
     parts += [Text(f"- {note}") for note in comparison.notes]
-    parts += [Text(f"- {text}") for text in dict.fromkeys(_reasons(comparison.values))]
+    answer = Text(answer_text(comparison), style=_ANSWER_STYLE[comparison.answer])
+    return Group(*parts, answer, *_why(comparison.reasons))
+
+
+def answer_text(comparison: Comparison) -> str:
     words = {"worse": "B is worse", "nothing worse": "nothing is worse in B"}
-    answer = Text(words.get(comparison.answer, comparison.answer), style=_ANSWER_STYLE[comparison.answer])
-    return Group(*parts, answer)
+    return words.get(comparison.answer, comparison.answer)
 
 
-def _reasons(values: Sequence[ValueComparison]) -> list[str]:
-    return [f"indistinguishable: {row.reason}" for row in values if row.reason]
+def _why(reasons: Sequence[str]) -> list[Text]:
+    return [Text("why:"), *(Text(f"- {reason}") for reason in reasons)] if reasons else []
 
 
-def _set_text(facts: SetFacts) -> str:
+def set_text(facts: SetFacts) -> str:
     text = f"{facts.name}: {counted(facts.runs, 'run')}"
     text += f", {facts.warned} of them warned" if facts.warned else ""
     text += f", {counted(facts.invalid, 'invalid run')} left out" if facts.invalid else ""
@@ -82,13 +86,14 @@ def _table(*titles: str) -> Table:
 
 def _values_table(values: Sequence[ValueComparison]) -> Table:
     table = _table("case", "value", "A", "B", "change", "outcome")
+    table.columns[-1].no_wrap = True
     for row in values:
         table.add_row(
             escape(row.case),
             row.value,
             middle_text(row.base, row.unit),
             middle_text(row.other, row.unit),
-            _effect_text(row),
+            "\n".join(text for text in effect_texts(row) if text),
             _outcome_text(row),
         )
     return table
@@ -97,8 +102,13 @@ def _values_table(values: Sequence[ValueComparison]) -> Table:
 def _outcome_text(row: ValueComparison) -> Text:
     text = Text(row.outcome, style=_OUTCOME_STYLE[row.outcome])
     if row.detectable is not None:
-        text.append(f"\nseen from {_size(row.detectable, row.unit, row.scale)}", style="not bold default")
+        text.append(f"\nseen from {seen_text(row)}", style="not bold default")
     return text
+
+
+def seen_text(row: ValueComparison) -> str:
+    """The smallest change that would have been found, mostly; empty where that is not known."""
+    return "" if row.detectable is None else _size(row.detectable, row.unit, row.scale)
 
 
 def middle_text(middle: Middle, unit: str) -> str:
@@ -110,23 +120,23 @@ def middle_text(middle: Middle, unit: str) -> str:
     return f"{text}\n{low} to {high}\nn = {middle.runs}"
 
 
-def _effect_text(row: ValueComparison) -> str:
-    """As changes, which are read sooner than ratios: "+3.1 %", and below "-0.4 % to +6.8 % (98.3 %)"."""
+def effect_texts(row: ValueComparison) -> tuple[str, str]:
+    """As changes, which are read sooner than ratios: "+3.1 %", and "-0.4 % to +6.8 % (98.3 %)" or nothing."""
     one = 1.0 if row.scale == "ratio" else 0.0
     text = _size(row.effect - one, row.unit, row.scale, "+")
     if row.low is None or row.high is None:
-        return text
+        return text, ""
     low, high = (_size(each - one, row.unit, row.scale, "+") for each in (row.low, row.high))
-    sure = "" if row.confidence is None else f" ({100 * row.confidence:.3g} %)"
-    return f"{text}\n{low} to {high}{sure}"
+    sure = "" if row.confidence is None else f" ({human_percent(row.confidence)})"
+    return text, f"{low} to {high}{sure}"
 
 
 def _size(change: float, unit: str, scale: str, sign: str = "") -> str:
     change = round(change, 9)
     if scale == "ratio":
-        return f"{100 * change:{sign}.3g} %"
+        return human_percent(change, sign=sign)
     if unit == "share":
-        return f"{100 * change:{sign}.3g} points"
+        return f"{human_number(100 * change, sign=sign)} points"
     return f"{'-' if change < 0 else sign}{value_text(abs(change), unit)}"
 
 
@@ -137,7 +147,7 @@ def trend_view(trend: Trend) -> RenderableType:
         parts += [_changes_table(trend.conditions), Text()]
     parts += [_movements_table(trend.rows), Text(), _points_table(trend.rows), Text()]
     parts += [Text(f"- {note}") for note in trend.notes]
-    return Group(*parts, Text(trend.answer, style=_ANSWER_STYLE[trend.answer]))
+    return Group(*parts, Text(trend.answer, style=_ANSWER_STYLE[trend.answer]), *_why(trend.reasons))
 
 
 def _documents_table(documents: Sequence[SetFacts]) -> Table:

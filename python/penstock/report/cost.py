@@ -1,6 +1,7 @@
 """What moving bytes costs, for people."""
 
 from penstock.model.runs import ProcessorCost, Profile
+from penstock.model.units import human_number
 
 _SYMBOLS_SHOWN = 5
 
@@ -13,7 +14,7 @@ def cost_rows(cost: ProcessorCost) -> dict[str, str]:
 
 
 def _text(seconds: float) -> str:
-    return f"{seconds:.3g}"
+    return human_number(seconds)
 
 
 def profile_rows(profile: Profile, cost: ProcessorCost | None) -> dict[str, str]:

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from penstock.bench.local_speed import SpeedRequest
 from penstock.model.datasheet import DataSheet, Fact, LocalSpeed
-from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
+from penstock.model.units import format_size, human_bytes, human_number, human_rate, human_seconds, human_size
 from penstock.report.sections import Section, sections_markdown, sections_view
 from penstock.report.tables import fact_table
 
@@ -26,9 +26,9 @@ def speed_plan_view(request: SpeedRequest, target: str, seconds: float, devices:
     """What would be measured."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
-        "sequential": f"{human_bytes(request.stream.thread_bytes)} written and read, or"
+        "sequential": f"{human_size(request.stream.thread_bytes)} written and read, or"
         f" {human_seconds(seconds)} of each",
-        "files": f"{request.creates.files} of {human_bytes(request.creates.frame_bytes)} created",
+        "files": f"{request.creates.files} of {human_size(request.creates.frame_bytes)} created",
         "devices read": ", ".join(devices),
     }
     return fact_table(rows)
@@ -57,7 +57,7 @@ def _value(fact: Fact) -> str:
     if fact.unit == "B" and isinstance(fact.value, int):
         # Blocks and stripes are powers of two that matter to the byte; capacities are not.
         return format_size(fact.value) if abs(fact.value) < _EXACT_BYTES_MAX else human_bytes(fact.value)
-    shown = f"{fact.value:g}" if isinstance(fact.value, float) else str(fact.value)
+    shown = human_number(fact.value, 6) if isinstance(fact.value, float) else str(fact.value)
     return f"{shown} {fact.unit}".rstrip()
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -16,29 +15,44 @@ _VALUES_SHOWN = 2
 _STATE_STYLE = {"there": "", "changed": "bold yellow", "missing": "bold red"}
 
 
-def entries_table(listed: Sequence[Listed]) -> Table:
-    """One row a document."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", "begun", "what", "target", "validity", "values", "document"):
-        table.add_column(
-            title, justify="left" if title else "right", overflow="fold", no_wrap=title in ("", "begun")
-        )
-    for each in listed:
-        entry = each.entry
-        values = [_value_text(name, value) for name, value in list(entry.values.items())[:_VALUES_SHOWN]]
-        path = Text(harmless(entry.path))
+def entries_lines(listed: Sequence[Listed]) -> list[Text]:
+    """Two lines or more a document: what it is, and below that its targets and its path, each whole.
+
+    No line is cut: what a terminal folds is copied whole.
+    """
+    rows = [_row(each) for each in listed]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(len(_JUSTIFIED))]
+    lines = []
+    for each, row in zip(listed, rows, strict=True):
+        cells = [
+            f"{cell:>{width}}" if is_right else f"{cell:<{width}}"
+            for cell, width, is_right in zip(row, widths, _JUSTIFIED, strict=True)
+        ]
+        lines.append(Text("  ".join([*cells, _values(each.entry)]).rstrip()))
+        indent = " " * (widths[0] + 2)
+        lines += [Text(f"{indent}of {harmless(target.path)}") for target in each.entry.targets]
+        path = Text(f"{indent}{harmless(each.entry.path)}")
         if each.state != "there":
             path.append(f" ({each.state})", style=_STATE_STYLE[each.state])
-        table.add_row(
-            str(each.id),
-            escape(entry.started[:16].replace("T", " ")),
-            escape(_what(entry)),
-            escape(", ".join(target.path for target in entry.targets)),
-            escape(entry.answer or entry.validity or ""),
-            escape(", ".join(values)),
-            path,
-        )
-    return table
+        lines.append(path)
+    return lines
+
+
+# Of the columns of the first line: the number is on the right.
+_JUSTIFIED = (True, False, False, False)
+
+
+def _row(listed: Listed) -> tuple[str, str, str, str]:
+    entry = listed.entry
+    verdict = entry.answer or entry.validity or ""
+    texts = (entry.started[:16].replace("T", " "), _what(entry), verdict)
+    begun, what, answer = (harmless(text).replace("\n", " ") for text in texts)
+    return str(listed.id), begun, what, answer
+
+
+def _values(entry: Entry) -> str:
+    shown = list(entry.values.items())[:_VALUES_SHOWN]
+    return harmless(", ".join(_value_text(name, value) for name, value in shown))
 
 
 def _what(entry: Entry) -> str:

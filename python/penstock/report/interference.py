@@ -11,7 +11,7 @@ from penstock.bench.second import Second
 from penstock.bench.values import values_of
 from penstock.model.campaigns import Campaign, CaseRun
 from penstock.model.text import counted
-from penstock.model.units import human_bytes
+from penstock.model.units import human_number, human_percent, human_size
 from penstock.report.runs import checks_table
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
@@ -25,7 +25,7 @@ def second_plan_view(second: Second, blocks: int) -> Table:
 def second_rows(second: Second) -> dict[str, str]:
     where = second.about
     if second.target is not None:
-        where = f"a new folder in {second.target}, removed afterwards; {human_bytes(second.bytes)}"
+        where = f"a new folder in {second.target}, removed afterwards; {human_size(second.bytes)}"
     return {"beside": second.text, "in": where}
 
 
@@ -47,8 +47,10 @@ def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
             effect.name,
             value_text(effect.alone, effect.unit),
             value_text(effect.beside, effect.unit),
-            f"{ratio.middle:.3g}" if ratio else "",
-            f"{ratio.low:.3g} to {ratio.high:.3g} ({100 * ratio.confidence:.3g} %)" if ratio else "",
+            human_number(ratio.middle) if ratio else "",
+            f"{human_number(ratio.low)} to {human_number(ratio.high)} ({human_percent(ratio.confidence)})"
+            if ratio
+            else "",
         )
     blocks, sound = len({each.block for each in campaign.runs}), len(sound_pairs(campaign))
     left_out = f" {blocks - sound} left out: a run is invalid, or was cut short." if sound < blocks else ""

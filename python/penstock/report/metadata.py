@@ -7,7 +7,7 @@ from rich.text import Text
 from penstock.bench.metadata import bytes_at_once, names_at_once, names_made
 from penstock.model.load import MetadataWorkload, Operation, Sync
 from penstock.model.runs import OperationFigures
-from penstock.model.units import human_bytes, human_seconds
+from penstock.model.units import human_seconds, human_size
 from penstock.report.tables import fact_table, repeated_rows
 
 TOO_SHORT = "too short, not to be used"
@@ -34,10 +34,10 @@ def metadata_plan_view(
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
         **tree_rows(workload),
-        "at once": f"{names_at_once(workload)} names, {human_bytes(bytes_at_once(workload))}",
+        "at once": f"{names_at_once(workload)} names, {human_size(bytes_at_once(workload))}",
     }
     if workload.files:
-        rows["files"] = f"{human_bytes(workload.file_bytes)} each, sync: {sync}"
+        rows["files"] = f"{human_size(workload.file_bytes)} each, sync: {sync}"
     return fact_table(rows | repeated_rows(repetitions))
 
 

@@ -9,7 +9,7 @@ from penstock.model.events import Listening, NetworkSession
 from penstock.model.network import NetworkWorkload
 from penstock.model.runs import NetworkFigures, RoundTrips, TransferFigures
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import human_number, human_percent, human_rate, human_seconds, human_size
 from penstock.report.tables import fact_table
 
 
@@ -17,13 +17,13 @@ def network_plan_view(workload: NetworkWorkload, target: str) -> Table:
     """What will be done, before it is."""
     rows = {"to": target, "takes": f"{human_seconds(seconds_of(workload))}, and fills the network meanwhile"}
     if workload.echo_bytes:
-        sizes = ", ".join(human_bytes(size) for size in workload.echo_bytes)
+        sizes = ", ".join(human_size(size) for size in workload.echo_bytes)
         rows["there and back"] = f"messages of {sizes}; {human_seconds(workload.echo_seconds)} each"
     if workload.transfers:
         ways = ", ".join(workload.transfers)
         rows["transfers"] = (
             f"{ways}; {human_seconds(workload.seconds)} each, {counted(workload.streams, 'stream')},"
-            f" {human_bytes(workload.message_bytes)} a call"
+            f" {human_size(workload.message_bytes)} a call"
         )
     if workload.cpus:
         rows["processors"] = ", ".join(str(cpu) for cpu in workload.cpus)
@@ -34,7 +34,7 @@ def network_rows(figures: NetworkFigures) -> dict[str, str]:
     link = f"{human_rate(figures.link_bytes_per_s)}" if figures.link_bytes_per_s else "speed not known"
     rows = {"link": f"{link}, {figures.interface}" if figures.interface else link}
     rows |= {
-        f"{human_bytes(trips.message_bytes)} and back": _round_trips(trips) for trips in figures.round_trips
+        f"{human_size(trips.message_bytes)} and back": _round_trips(trips) for trips in figures.round_trips
     }
     return rows | _all(figures.transfers)
 
@@ -44,10 +44,11 @@ def _all(transfers: Iterable[TransferFigures]) -> dict[str, str]:
     for transfer in transfers:
         share = f", {100 * transfer.share_of_link:.1f} % of the link" if transfer.share_of_link else ""
         gigabits = transfer.bytes_per_s * 8e-9
-        rows[transfer.name] = f"{human_rate(transfer.bytes_per_s)} ({gigabits:.3g} Gbit/s){share}"
-        rows[f"{transfer.name}: sent again"] = f"{100 * transfer.sent_again_share:.2g} % of the bytes"
+        rows[transfer.name] = f"{human_rate(transfer.bytes_per_s)} ({human_number(gigabits)} Gbit/s){share}"
+        rows[f"{transfer.name}: sent again"] = f"{human_percent(transfer.sent_again_share, 2)} of the bytes"
         rows[f"{transfer.name}: processors"] = (
-            f"sender {transfer.sender_s_per_gb:.3g} s a GB, receiver {transfer.receiver_s_per_gb:.3g} s a GB"
+            f"sender {human_number(transfer.sender_s_per_gb)} s a GB,"
+            f" receiver {human_number(transfer.receiver_s_per_gb)} s a GB"
         )
     return rows
 

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 
 from penstock.bench.verdict import is_at_least
-from penstock.files.documents import Document
+from penstock.files.documents import Shown
 from penstock.model.campaigns import Campaign
+from penstock.model.comparisons import Comparison
 from penstock.model.runs import Answer, Run, Step, Verdict
-from penstock.model.units import human_rate, human_seconds
+from penstock.model.units import human_hz, human_number, human_percent, human_rate, human_seconds
 from penstock.report.campaign_page import campaign_page
+from penstock.report.comparison_page import comparison_page
 from penstock.report.page import Banner, Block, Cell, Lines, Page, Section, State, Table, Tile, Tiles
 from penstock.report.parts import (
     checks_block,
@@ -26,7 +28,7 @@ _ANSWER_STATE: dict[Answer, State] = {"yes": "good", "no": "bad", "cannot tell":
 _OUTCOME_STATE: dict[str, State] = {"held": "good", "not held": "bad", "invalid": "void", "measured": ""}
 
 
-def page_of(document: Document, source: str) -> Page:
+def page_of(document: Shown, source: str) -> Page:
     """`source` names the file that it was read from."""
     match document:
         case Verdict():
@@ -35,6 +37,8 @@ def page_of(document: Document, source: str) -> Page:
             return campaign_page(document, source)
         case Run():
             return _run_page(document, source)
+        case Comparison():
+            return comparison_page(document, source)
 
 
 def _run_page(run: Run, source: str) -> Page:
@@ -93,7 +97,13 @@ def _banners(verdict: Verdict) -> list[Banner]:
 
 def _tiles(verdict: Verdict) -> Tiles:
     state: State = "void" if verdict.answer == "invalid" else ""
-    tiles = [Tile("needed", human_rate(verdict.needed_bytes_per_s), f"{verdict.needed_hz:g} frames a second")]
+    tiles = [
+        Tile(
+            "needed",
+            human_rate(verdict.needed_bytes_per_s),
+            f"{human_number(verdict.needed_hz, 6)} frames a second",
+        )
+    ]
     if verdict.measured_bytes_per_s is None or verdict.margin is None:
         tiles.append(Tile("measured", "not known", "no rate was found that held", state or "warning"))
     else:
@@ -101,7 +111,7 @@ def _tiles(verdict: Verdict) -> Tiles:
         more = " or more" if is_at_least(verdict) else ""
         tiles.append(Tile("measured", f"{human_rate(verdict.measured_bytes_per_s)}{more}", how, state))
         good: State = "good" if verdict.margin >= 0 else "bad"
-        margin = f"{100 * verdict.margin:+.0f} %{more}"
+        margin = f"{human_percent(verdict.margin, sign='+')}{more}"
         tiles.append(Tile("margin", margin, "measured over needed", state or good))
         tiles.append(Tile("such detectors", f"{verdict.detectors}{more}", "by bandwidth alone", state))
     lost: State = "good" if verdict.lost == 0 else "bad"
@@ -128,15 +138,15 @@ def _steps_table(steps: Iterable[Step]) -> Table:
         "outcome",
         "why",
     ]
-    rows = [_step_row(step) for step in steps]
+    rows = [_step_row(number, step) for number, step in enumerate(steps, 1)]
     return Table("Each run of this verdict, in order; times count from when a frame was due", columns, rows)
 
 
-def _step_row(step: Step) -> list[Cell]:
+def _step_row(number: int, step: Step) -> list[Cell]:
     state: State = "void" if step.outcome == "invalid" else ""
     colour = "bad" if step.outcome == "invalid" else _OUTCOME_STATE[step.outcome]
     outcome = Cell(step.outcome, colour, is_narrow=True)
-    rate = f"{step.rate_hz:.4g} Hz" if step.rate_hz else "–"
+    rate = human_hz(step.rate_hz) if step.rate_hz else "–"
     figures = step.run.frames
     texts = [""] * 7
     if figures is not None:
@@ -151,7 +161,7 @@ def _step_row(step: Step) -> list[Cell]:
         ]
     numbers = [Cell(text, state, is_narrow=True) for text in [rate, *texts]]
     return [
-        Cell(STEP_NAMES[step.kind], is_narrow=True),
+        Cell(f"{number}: {STEP_NAMES[step.kind]}", is_narrow=True),
         *numbers,
         outcome,
         Cell("; ".join(step.shortcomings)),
@@ -165,8 +175,9 @@ def _search_section(verdict: Verdict) -> list[Section]:
     lines = [
         f"{bracket_line(verdict.search)}. Near the limit a rate holds by chance: both ends are run again,"
         " and one that does not repeat lies between the ends that are shown.",
-        "A rate holds when no frame is lost, none is done more than"
-        f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow.",
+        "A rate holds when no frame is lost, none is done more than the limit of"
+        f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow. A frame"
+        " that is late is counted, and does no more.",
     ]
     return [Section("The search", [plot, Lines("", lines)])]
 
@@ -184,7 +195,7 @@ def _telling(verdict: Verdict) -> list[Step]:
 
 def _step_section(step: Step, late_limit_s: float) -> Section:
     name = STEP_NAMES[step.kind]
-    title = f"{name} at {step.rate_hz:.4g} Hz, {step.outcome}" if step.kind == "search" else name
+    title = f"{name}, {human_hz(step.rate_hz)}: {step.outcome}"
     return run_section(step.run, title[:1].upper() + title[1:], late_limit_s)
 
 
@@ -195,6 +206,6 @@ def _checks_sections(steps: list[Step]) -> list[Section]:
         whole = step.kind in ("rate", "soak")
         checks = [check for check in step.run.checks if whole or check.outcome != "ok"]
         if checks:
-            rate = f" at {step.rate_hz:.4g} Hz" if step.kind == "search" else ""
+            rate = f" at {human_hz(step.rate_hz)}" if step.kind == "search" else ""
             sections.append(Section(f"Checks: {STEP_NAMES[step.kind]}{rate}", [checks_block(checks)]))
     return sections

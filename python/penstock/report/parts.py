@@ -14,7 +14,7 @@ from penstock.model.runs import (
     Validity,
 )
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import human_bytes, human_hz, human_number, human_rate, human_seconds, human_size
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import OPERATION_TITLES, TOO_SHORT, tree_rows
 from penstock.report.network import network_rows
@@ -58,9 +58,9 @@ def conditions_block(conditions: Sequence[Conditions]) -> Facts:
 
 
 def _conditions_rows(conditions: Conditions) -> dict[str, str]:
-    layout = f"blocks of {human_bytes(conditions.block_bytes)}"
+    layout = f"blocks of {human_size(conditions.block_bytes)}"
     if conditions.stripe_bytes:
-        layout += f", stripes of {human_bytes(conditions.stripe_bytes)}"
+        layout += f", stripes of {human_size(conditions.stripe_bytes)}"
     return {
         "host": conditions.host,
         "kernel": conditions.kernel,
@@ -89,13 +89,13 @@ def pattern_block(run: Run) -> Facts:
     rows["content"] = f"{content_text(plan)}, seed {plan.seed}"
     if isinstance(plan.workload, FramesWorkload):
         load = plan.workload
-        rows["frames"] = f"{human_bytes(load.frame_bytes)} each, {load.layout.replace('_', ' ')}"
+        rows["frames"] = f"{human_size(load.frame_bytes)} each, {load.layout.replace('_', ' ')}"
         rows["writers"] = str(load.writers)
         rows["buffer"] = counted(load.buffer_frames, "frame")
         rows["late after"] = human_seconds(load.late_after_s)
     elif isinstance(plan.workload, StreamWorkload):
         rows["transfers"] = (
-            f"{human_bytes(plan.workload.transfer_bytes)}, {counted(plan.workload.threads, 'thread')}"
+            f"{human_size(plan.workload.transfer_bytes)}, {counted(plan.workload.threads, 'thread')}"
         )
     elif isinstance(plan.workload, MetadataWorkload):
         rows |= tree_rows(plan.workload)
@@ -133,10 +133,11 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
     latency = figures.latency_ms
     rows = {"carried": human_rate(figures.carried_bytes_per_s)}
     if figures.needed_hz:
-        rows["needed"] = f"{human_rate(figures.needed_bytes_per_s)} ({figures.needed_hz:g} Hz)"
+        rows["needed"] = f"{human_rate(figures.needed_bytes_per_s)} ({human_hz(figures.needed_hz, 6)})"
         rows["lost"] = (
             f"{figures.due - figures.written} of {figures.due}; a share below"
-            f" {figures.lost_share_bound_95:.2g} with 95 % confidence, if frames are lost one by one"
+            f" {human_number(figures.lost_share_bound_95, 2)} with 95 % confidence, if frames are lost one by"
+            " one"
         )
     rows["dropped, failed, unfinished"] = f"{figures.dropped}, {figures.failed}, {figures.unfinished}"
     rows["late"] = f"{figures.late} of {figures.due}"
@@ -150,14 +151,14 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
     rows["longest stall"] = human_seconds(figures.stall_s)
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)
-    rows["buffer held"] = f"{counted(figures.held_max, 'frame')} at most"
+    rows["in the buffer"] = f"{counted(figures.held_max, 'frame')} at most"
     return rows
 
 
 def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     name: str = figures.phase
     short = f"; {TOO_SHORT}" if figures.too_short else ""
-    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_bytes(figures.bytes)}){short}"}
+    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_size(figures.bytes)}){short}"}
     if figures.first_done_s is not None and figures.last_done_s is not None:
         rows[f"{name}: first and last done"] = (
             f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"

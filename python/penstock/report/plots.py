@@ -1,6 +1,6 @@
 """The plots of reports. What is not to be used is marked in the plot itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -12,12 +12,13 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from penstock.bench.statistics import quantile_ns
 from penstock.model.load import FramesWorkload, Histogram, LoadDocument, Series
 from penstock.model.runs import Run, Step, Verdict
-from penstock.model.units import human_seconds
+from penstock.model.units import human_hz, human_number, human_percent, human_seconds
 from penstock.report.page import Picture
 from penstock.report.svg import COLOURS, picture
 
 _Values = numpy.typing.NDArray[numpy.float64]
 _POINTS_MAX = 1000
+_LISTED_MAX = 20
 _MARKERS = {"held": ("o", "good"), "not held": ("X", "bad"), "invalid": ("s", "void")}
 
 
@@ -27,35 +28,32 @@ def _plain_log(axes: Axes, which: str) -> None:
     axis = getattr(axes, f"{which}axis")
     low, high = getattr(axes, f"get_{which}lim")()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: human_number(value, 6)))
     axis.set_minor_formatter(NullFormatter())
 
 
 def search_plot(verdict: Verdict) -> Picture | None:
     """The steps with a rate, in their order; None where there was no search."""
-    steps = [step for step in verdict.steps if step.rate_hz > 0]
+    steps = {number: step for number, step in enumerate(verdict.steps, 1) if step.rate_hz > 0}
     if verdict.search is None or not steps:
         return None
-    held = [step.rate_hz for step in steps if step.outcome == "held"]
-    failed = [step.rate_hz for step in steps if step.outcome == "not held"]
+    tried = [f"{human_hz(step.rate_hz)} {step.outcome}" for step in steps.values()]
+    more = f" and {len(tried) - _LISTED_MAX} more" if len(tried) > _LISTED_MAX else ""
     description = (
-        f"Rates in the order in which they were tried. The detector needs {verdict.needed_hz:.4g} Hz."
-        f" Held: {_listed(held)}. Not held: {_listed(failed)}."
+        f"The detector needs {human_hz(verdict.needed_hz)}. Rates in the order in which they were tried:"
+        f" {', '.join(tried[:_LISTED_MAX])}{more}."
     )
     return picture(
         "The search for the highest rate", description, lambda f: _draw_search(f, verdict, steps), 3.4
     )
 
 
-def _listed(rates: Sequence[float]) -> str:
-    return ", ".join(f"{rate:.4g} Hz" for rate in sorted(rates)[:20]) or "none"
-
-
-def _draw_search(figure: Figure, verdict: Verdict, steps: Sequence[Step]) -> None:
+def _draw_search(figure: Figure, verdict: Verdict, steps: Mapping[int, Step]) -> None:
+    """`steps` with their numbers in the table of all steps."""
     axes = figure.add_subplot()
     search = verdict.search
     for outcome, (marker, colour) in _MARKERS.items():
-        points = [(n, step.rate_hz) for n, step in enumerate(steps, 1) if step.outcome == outcome]
+        points = [(n, step.rate_hz) for n, step in steps.items() if step.outcome == outcome]
         if points:
             numbers, rates = zip(*points, strict=True)
             axes.scatter(numbers, rates, marker=marker, s=60, color=COLOURS[colour], label=outcome, zorder=3)
@@ -66,13 +64,13 @@ def _draw_search(figure: Figure, verdict: Verdict, steps: Sequence[Step]) -> Non
         )
     if search is not None and search.held_hz and search.not_held_hz and search.held_hz < search.not_held_hz:
         axes.axhspan(search.held_hz, search.not_held_hz, color=COLOURS["warning"], alpha=0.2, label="bracket")
-    for number, step in enumerate(steps, 1):
+    for number, step in steps.items():
         lost = step.run.frames.due - step.run.frames.written if step.run.frames else 0
         note = f"{lost} lost" if lost else step.kind if step.kind in ("rate", "soak") else ""
         axes.annotate(note, (number, step.rate_hz), (7, 6), textcoords="offset points", fontsize=8)
     _plain_log(axes, "y")
-    axes.set_xticks(range(1, len(steps) + 1))
-    axes.set(xlabel="step", ylabel="frames a second", xlim=(0.5, len(steps) + 0.9))
+    axes.set_xticks(list(steps))
+    axes.set(xlabel="step", ylabel="frames a second", xlim=(0.5, max(steps) + 0.9))
     axes.margins(y=0.15)
     figure.legend(loc="outside upper right", ncols=6)
 
@@ -90,8 +88,15 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
         f" {human_seconds(times.latency.max_ns * 1e-9)}."
     )
     limits = {"late": workload.late_after_s} if paced else {}
+    if paced:
+        description += f" Dotted: after {human_seconds(workload.late_after_s)} a frame counts as late"
     if late_limit_s is not None:
         limits["limit"] = late_limit_s
+        description += (
+            f"{',' if paced else ' Dotted:'} and a rate does not hold where one takes longer than the limit,"
+            f" {human_seconds(late_limit_s)}"
+        )
+    description += "." if limits else ""
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -110,7 +115,7 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
                 )
         _plain_log(axes, "x")
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: human_percent(share)))
         axes.set(xlabel="ms", ylabel="share of frames that took longer")
         figure.legend(loc="outside upper right", ncols=2)
 
@@ -138,10 +143,15 @@ def series_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pictu
     if series is None or figures is None or not isinstance(workload, FramesWorkload) or not _fits(series):
         return None
     stall = f"the longest stall (shaded) was {human_seconds(figures.stall_s)}"
+    limit = ""
+    if late_limit_s:
+        limit = (
+            f" Dotted at the bottom: the limit of {human_seconds(late_limit_s)}, beyond which no rate holds."
+        )
     description = (
         f"{figures.written} of {figures.due} frames were written and {figures.dropped} dropped;"
-        f" the buffer held at most {figures.held_max} of {workload.buffer_frames} frames; {stall}."
-        " Dashed: what is needed."
+        f" at most {figures.held_max} of {workload.buffer_frames} frames were in the buffer; {stall}."
+        f" Dashed: what is needed.{limit}"
     )
     return picture(
         f"What happened when: {name}",

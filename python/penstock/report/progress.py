@@ -30,7 +30,7 @@ from penstock.model.events import (
     Stall,
     Waiting,
 )
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import human_bytes, human_hz, human_rate, human_seconds, human_size
 
 _LINE_INTERVAL_S = 5.0
 
@@ -189,9 +189,9 @@ def show_load(view: ProgressView, event: LoadProgress) -> None:
 
 
 def load_line(event: LoadProgress) -> str:
-    """ "120 of 250 frames, 3 held", "1.2 GB of 4 GB", or "800 of 1000, iteration 2"."""
+    """ "120 of 250 frames, 3 in the buffer", "1.2 GB of 4 GB", or "800 of 1000, iteration 2"."""
     if event.phase == "frames":
-        return f"{event.done} of {event.total} frames, {event.held} held"
+        return f"{event.done} of {event.total} frames, {event.held} in the buffer"
     if event.unit == "operations":
         return f"{event.done} of {event.total}, iteration {event.iteration + 1}"
     if event.phase.startswith("network"):
@@ -213,7 +213,7 @@ def waiting_line(event: Waiting) -> str:
 
 def stall_line(event: Stall) -> str:
     """ "STALL: write of 8.39 MB at 4096 of /data/a.h5 has been hanging for 2.5 s"."""
-    size = f" of {human_bytes(event.bytes)} at {event.offset}" if event.bytes else ""
+    size = f" of {human_size(event.bytes)} at {event.offset}" if event.bytes else ""
     call = event.call.replace("hdf5_", "HDF5's ").replace("_", " ")
     if event.over:
         return f"stall over: {call}{size} of {event.file} returned after {human_seconds(event.seconds)}"
@@ -282,7 +282,7 @@ def detector_line(event: DetectorProgress) -> str:
     late = f", {event.late} behind schedule" if event.late else ""
     if event.frames_sent == event.frames:
         return f"all {event.frames} frames are sent{late}; waiting until the series is closed"
-    rate = f", {event.rate_hz:.4g} Hz, {human_rate(event.bytes_per_s)}" if event.rate_hz else ""
+    rate = f", {human_hz(event.rate_hz)}, {human_rate(event.bytes_per_s)}" if event.rate_hz else ""
     return f"{event.frames_sent} of {event.frames} frames{rate}{late}"
 
 
@@ -290,7 +290,7 @@ def detector_summary(event: DetectorSeriesEnd) -> str:
     sending_seconds = event.sending_seconds or event.seconds
     rate = event.frames_sent / sending_seconds if sending_seconds > 0 else 0.0
     text = f"{event.frames_sent} frames, {human_bytes(event.bytes)} in {human_seconds(sending_seconds)}"
-    text += f" ({rate:.4g} Hz)" + _closed_after(sending_seconds, event.seconds)
+    text += f" ({human_hz(rate)})" + _closed_after(sending_seconds, event.seconds)
     if event.acknowledged is not None:
         text += f", {event.acknowledged} acknowledged"
     if event.late:

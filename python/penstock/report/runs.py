@@ -11,7 +11,7 @@ from penstock.bench.run import Access, FramesRequest
 from penstock.model.load import LoadDocument, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import human_hz, human_number, human_rate, human_seconds, human_size
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import TOO_SHORT, metadata_view
 from penstock.report.network import network_rows
@@ -27,9 +27,9 @@ def frames_plan_view(
     """What will be done, before it is; `runs` is how often, with repetitions or another load beside it."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
-        "frames": f"{request.frames}{image_text(request)} of {human_bytes(request.frame_bytes)},"
+        "frames": f"{request.frames}{image_text(request)} of {human_size(request.frame_bytes)},"
         f" {_rate_text(request)}",
-        "files": f"{request.files}, {human_bytes(request.bytes)} together",
+        "files": f"{request.files}, {human_size(request.bytes)} together",
         "takes": _duration_text(request, runs),
     }
     return fact_table(rows | pattern_rows(request) | repeated_rows(repetitions))
@@ -62,7 +62,7 @@ def _writers_text(request: FramesRequest) -> str:
 def _rate_text(request: FramesRequest) -> str:
     if not request.rate_hz:
         return "as fast as it goes"
-    return f"{request.rate_hz:g} Hz, {human_rate(request.rate_hz * request.frame_bytes)}"
+    return f"{human_hz(request.rate_hz, 6)}, {human_rate(request.rate_hz * request.frame_bytes)}"
 
 
 def _duration_text(request: FramesRequest, runs: int) -> str:
@@ -85,16 +85,16 @@ def stream_plan_view(
     """`files` and `size`: of all ranks together. `through`: the back end, and the ranks."""
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
-    blocks = human_bytes(workload.thread_bytes // workload.segments)
+    blocks = human_size(workload.thread_bytes // workload.segments)
     depth = access.queue_depth or 1
     queue = f", {depth} of a thread under way at once" if depth > 1 else ""
     layout = f"{counted(workload.segments, 'segment')}, in each a block of {blocks} of each thread"
     return fact_table(
         {
             "target": f"a new folder in {target}, removed afterwards",
-            "files": f"{files} of {human_bytes(size // files)}, {human_bytes(size)} together",
+            "files": f"{files} of {human_size(size // files)}, {human_size(size)} together",
             "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
-            "transfers": f"{human_bytes(workload.transfer_bytes)}, {workload.order}{queue}",
+            "transfers": f"{human_size(workload.transfer_bytes)}, {workload.order}{queue}",
             "phases": f"{phases}{verified}",
             "through": through,
         }
@@ -120,7 +120,7 @@ def run_view(run: Run) -> RenderableType:
 
 def _frames_rows(figures: FrameFigures) -> dict[str, str]:
     of_due = f"of {figures.due}"
-    rate = f"{figures.needed_hz:g} Hz, {human_rate(figures.needed_bytes_per_s)}"
+    rate = f"{human_hz(figures.needed_hz, 6)}, {human_rate(figures.needed_bytes_per_s)}"
     rows = {"needed": rate} if figures.needed_hz else {}
     rows |= {
         "carried": human_rate(figures.carried_bytes_per_s),
@@ -131,13 +131,16 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
     if figures.failed or figures.unfinished:
         rows["failed, unfinished"] = f"{figures.failed}, {figures.unfinished}"
     if figures.needed_hz:
-        rows["lost share"] = f"{figures.lost_share:.3g}, below {figures.lost_share_bound_95:.2g} at 95 %"
+        rows["lost share"] = (
+            f"{human_number(figures.lost_share)}, below"
+            f" {human_number(figures.lost_share_bound_95, 2)} at 95 %"
+        )
     rows |= {
         "from due to done": _percentiles(figures.latency_ms),
         "a write": _percentiles(figures.service_ms),
         "generator's jitter": _percentiles(figures.jitter_ms),
         "longest stall": human_seconds(figures.stall_s),
-        "buffer held": f"{counted(figures.held_max, 'frame')} at most",
+        "in the buffer": f"{counted(figures.held_max, 'frame')} at most",
     }
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)
@@ -147,7 +150,7 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
 def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     name: str = figures.phase
     short = f"; {TOO_SHORT}" if figures.too_short else ""
-    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_bytes(figures.bytes)}){short}"}
+    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_size(figures.bytes)}){short}"}
     if figures.first_done_s is not None and figures.last_done_s is not None:
         done = f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"
         rows[f"{name}: first, last done"] = done

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from penstock.model.blocks import BlockFigures
 from penstock.model.sizing import Assumptions, DetectorNeed, Sizing
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_rate
+from penstock.model.units import human_bytes, human_hz, human_number, human_percent, human_rate
 from penstock.report.sections import Section, sections_markdown, sections_view
 
 
@@ -43,14 +43,14 @@ def _sections(sizing: Sizing) -> Iterator[Section]:
 
 def _detector_row(need: DetectorNeed) -> tuple[str, ...]:
     compression = need.compression
-    cores = "not known" if need.cores is None else f"{need.cores:.3g}"
+    cores = "not known" if need.cores is None else human_number(need.cores)
     return (
         need.detector,
         f"x {need.count}",
-        f"{need.rate_hz:g} Hz",
+        human_hz(need.rate_hz, 6),
         human_bytes(need.frame_bytes),
         human_rate(need.raw_bytes_per_s),
-        f"{compression.ratio:.3g}",
+        human_number(compression.ratio),
         human_rate(need.stored_bytes_per_s),
         cores,
     )
@@ -60,7 +60,7 @@ def _codec_lines(need: DetectorNeed) -> Iterator[str]:
     compression = need.compression
     if compression.encoding == "none":
         return
-    yield f"ratio {compression.ratio:.3g}: {compression.ratio_from}"
+    yield f"ratio {human_number(compression.ratio)}: {compression.ratio_from}"
     if compression.speed_bytes_per_s is not None:
         yield f"a core compresses {human_rate(compression.speed_bytes_per_s)}: {compression.speed_from}"
 
@@ -95,7 +95,7 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
             f"x {stage.count}",
             human_rate(stage.write_bytes_per_s),
             human_rate(stage.read_bytes_per_s),
-            f"{stage.blocks:.4g}",
+            human_number(stage.blocks, 4),
         )
         for stage in block.stages
     ]
@@ -112,8 +112,8 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
         f"it reads {least}{human_rate(block.read_bytes_per_s)}{_read_doubt(block)}",
         f"it holds {human_bytes(block.capacity_bytes)} of data"
         f" ({human_bytes(block.raw_capacity_bytes)} of drives, redundancy {block.redundancy})",
-        f"for the throughput {most}{block.for_throughput:.4g} blocks,"
-        f" for the capacity {block.for_capacity:.4g}",
+        f"for the throughput {most}{human_number(block.for_throughput, 4)} blocks,"
+        f" for the capacity {human_number(block.for_capacity, 4)}",
         f"{most if block.decides == 'throughput' else ''}{blocks}: {_decision(block)}",
     ]
     if block.price is not None:
@@ -139,17 +139,17 @@ def _decision(block: BlockFigures) -> str:
 
 
 def _assumption_rows(assumed: Assumptions) -> Iterator[tuple[str, str]]:
-    yield "with frames", f"{100 * assumed.duty:g} % of the time (--duty)"
-    yield "headroom", f"{100 * assumed.headroom:g} % beyond the peak (--headroom)"
+    yield "with frames", f"{human_percent(assumed.duty)} of the time (--duty)"
+    yield "headroom", f"{human_percent(assumed.headroom)} beyond the peak (--headroom)"
     yield "kept for", f"{assumed.retention_days:g} days (--retention)"
-    yield "filled to", f"{100 * assumed.fill:g} % (--fill)"
+    yield "filled to", f"{human_percent(assumed.fill)} (--fill)"
     if assumed.write_bytes_per_s:
         yield "also written", f"{human_rate(assumed.write_bytes_per_s)} (--write)"
     if assumed.capacity_bytes:
         yield "also held", f"{human_bytes(assumed.capacity_bytes)} (--capacity)"
     yield "read meanwhile", f"{assumed.read_factor:g} times what is written (--read-factor)"
     yield "compresses", f"the {assumed.compresses} (--compresses)"
-    yield "links give", f"{100 * assumed.link_efficiency:g} % of their speed (--link-efficiency)"
+    yield "links give", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
     server = f"{assumed.server_cores} cores, {human_rate(assumed.server_bandwidth)} of network"
     yield "a recorder's server", f"{server} (--server-cores, --server-bandwidth)"
     if assumed.redundancy is not None:

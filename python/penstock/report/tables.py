@@ -16,7 +16,7 @@ from penstock.model.filters import FoundFilter
 from penstock.model.findings import Finding
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.text import counted
-from penstock.model.units import format_size, human_bytes, human_rate, human_seconds
+from penstock.model.units import format_size, human_bytes, human_hz, human_number, human_rate, human_seconds
 
 if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.inspect import FileInfo, FrameData
@@ -47,7 +47,7 @@ def detector_table(catalogue: dict[str, Detector]) -> Table:
             str(detector.columns),
             detector.type,
             human_bytes(detector.frame_bytes),
-            f"{detector.rate_hz:g} Hz" if detector.rate_hz else "",
+            human_hz(detector.rate_hz, 6) if detector.rate_hz else "",
             human_rate(detector.bytes_per_s) if detector.rate_hz else "",
         )
     return table
@@ -59,9 +59,9 @@ def detector_sheet(detector: Detector) -> Table:
     rows = {
         "detector": detector.name,
         "description": detector.description,
-        "pixels": f"{shape} ({detector.megapixels:.3g} megapixels), {detector.type}",
+        "pixels": f"{shape} ({human_number(detector.megapixels)} megapixels), {detector.type}",
         "frame": f"{human_bytes(detector.frame_bytes)} ({detector.frame_bytes} bytes)",
-        "rate": f"{detector.rate_hz:g} Hz, {human_rate(detector.bytes_per_s)}"
+        "rate": f"{human_hz(detector.rate_hz, 6)}, {human_rate(detector.bytes_per_s)}"
         if detector.rate_hz
         else "not known",
         "pixel size": f"{y:g} x {x:g} µm",
@@ -102,7 +102,7 @@ def _plain(value: object) -> str:
         return ", ".join(f"{name.replace('_', ' ')} {_plain(each)}" for name, each in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return human_number(value, 6) if isinstance(value, float) else str(value)
 
 
 def repeated_rows(repetitions: int | None) -> dict[str, str]:
@@ -296,7 +296,9 @@ def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
     }
     if plan.rate_hz > 0:
         seconds = human_seconds(plan.frames / plan.rate_hz)
-        rows["rate"] = f"{plan.rate_hz:g} Hz, {human_rate(plan.rate_hz * detector.frame_bytes)}, {seconds}"
+        rows["rate"] = (
+            f"{human_hz(plan.rate_hz, 6)}, {human_rate(plan.rate_hz * detector.frame_bytes)}, {seconds}"
+        )
     else:
         rows["rate"] = "as fast as it goes"
     match plan.to:

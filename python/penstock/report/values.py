@@ -1,6 +1,6 @@
 """Single values for people."""
 
-from penstock.model.units import human_rate, human_seconds
+from penstock.model.units import human_number, human_percent, human_rate, human_seconds
 
 
 def value_text(value: float, unit: str) -> str:
@@ -13,6 +13,6 @@ def value_text(value: float, unit: str) -> str:
         case "s":
             return human_seconds(value)
         case "share":
-            return f"{100 * value:.3g} %"
+            return human_percent(value)
         case _:
-            return f"{value:.4g} {unit}"
+            return f"{human_number(value, 4)} {unit}"

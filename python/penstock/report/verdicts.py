@@ -10,7 +10,15 @@ from penstock.bench.stages import FULL_SPEED_S, VerdictRequest
 from penstock.bench.verdict import is_at_least
 from penstock.model.runs import Conditions, Search, Step, Verdict
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_rate, human_seconds
+from penstock.model.units import (
+    human_bytes,
+    human_hz,
+    human_number,
+    human_percent,
+    human_rate,
+    human_seconds,
+    human_size,
+)
 from penstock.report.interference import second_rows
 from penstock.report.runs import image_text, pattern_rows
 from penstock.report.tables import fact_table
@@ -34,8 +42,8 @@ def verdict_plan_view(
 ) -> Table:
     """What the storage is, and what will be done, before it is."""
     at_rate = request.at_rate
-    rate = f"{at_rate.rate_hz:g} Hz, {human_rate(at_rate.rate_hz * at_rate.frame_bytes)}"
-    frames = f"frames{image_text(at_rate)} of {human_bytes(at_rate.frame_bytes)}"
+    rate = f"{human_hz(at_rate.rate_hz, 6)}, {human_rate(at_rate.rate_hz * at_rate.frame_bytes)}"
+    frames = f"frames{image_text(at_rate)} of {human_size(at_rate.frame_bytes)}"
     rows = {
         "storage": storage_line(conditions),
         "free": human_bytes(conditions.free_bytes),
@@ -56,20 +64,20 @@ def verdict_plan_view(
 
 def _planned(step: FramesRequest, how: str) -> str:
     frames, files = counted(step.frames, "frame"), counted(step.files, "file")
-    return f"{frames}, {how}; {files}, {human_bytes(step.bytes)}"
+    return f"{frames}, {how}; {files}, {human_size(step.bytes)}"
 
 
 def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
     asked_hz = request.times_max * request.at_rate.rate_hz
     top_hz = min(asked_hz, fits_hz, RATE_MAX_HZ)
-    limit = f"up to {top_hz:.4g} Hz" + (", for the space that is free" if fits_hz < asked_hz else "")
+    limit = f"up to {human_hz(top_hz)}" + (", for the space that is free" if fits_hz < asked_hz else "")
     if top_hz <= 0:
         return "none: no step of it has room"
     largest = request.search_step(top_hz)
     return (
         f"{limit}; at most {request.search_steps_max} steps of {human_seconds(request.step_s)} or more within"
         f" {human_seconds(request.search_s)}, among them the ends of the bracket once more; each of at most"
-        f" {human_bytes(largest.bytes)} and removed before the next"
+        f" {human_size(largest.bytes)} and removed before the next"
     )
 
 
@@ -83,7 +91,7 @@ def storage_line(conditions: Conditions) -> str:
 
 def step_line(step: Step) -> str:
     """ "search at 81.3 Hz: not held: 3 of 813 frames were lost"."""
-    rate = f" at {step.rate_hz:.4g} Hz" if step.kind == "search" else ""
+    rate = f" at {human_hz(step.rate_hz)}" if step.kind == "search" else ""
     figures = step.run.frames
     carried = human_rate(figures.carried_bytes_per_s) if figures is not None else "no figures"
     what = carried if step.outcome == "measured" else step.outcome
@@ -95,9 +103,9 @@ def bracket_line(search: Search) -> str:
     """ "81.3 Hz held (2 runs), 84.9 Hz did not (2 runs)"."""
     held = "no rate held"
     if search.held_hz is not None:
-        held = f"{search.held_hz:.4g} Hz held ({counted(search.held_runs, 'run')})"
+        held = f"{human_hz(search.held_hz)} held ({counted(search.held_runs, 'run')})"
     if search.not_held_hz is not None:
-        held += f", {search.not_held_hz:.4g} Hz did not ({counted(search.not_held_runs, 'run')})"
+        held += f", {human_hz(search.not_held_hz)} did not ({counted(search.not_held_runs, 'run')})"
     if search.chance_hz:
         return f"{held}; {_rates(search.chance_hz)} by chance"
     if search.not_held_hz is not None:
@@ -109,14 +117,14 @@ def bracket_line(search: Search) -> str:
 
 def _rates(rates_hz: list[float]) -> str:
     """ "81.3 Hz" or "81.3 to 84.9 Hz"."""
-    low = f"{rates_hz[0]:.4g}"
-    return f"{low} Hz" if len(rates_hz) == 1 else f"{low} to {rates_hz[-1]:.4g} Hz"
+    low = human_number(rates_hz[0], 4)
+    return f"{low} Hz" if len(rates_hz) == 1 else f"{low} to {human_hz(rates_hz[-1])}"
 
 
 def verdict_rows(verdict: Verdict) -> dict[str, str]:
     """The figures of a verdict."""
     rows = {
-        "needed": f"{human_rate(verdict.needed_bytes_per_s)} ({verdict.needed_hz:g} Hz)",
+        "needed": f"{human_rate(verdict.needed_bytes_per_s)} ({human_hz(verdict.needed_hz, 6)})",
         "beside": verdict.beside,
     }
     if verdict.measured_bytes_per_s is not None and verdict.margin is not None:
@@ -127,16 +135,15 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
         rows["bracket"] = bracket_line(verdict.search)
     if verdict.margin is not None:
         more = " or more" if is_at_least(verdict) else ""
-        rows["margin"] = f"{100 * verdict.margin:+.0f} %{more}"
+        rows["margin"] = f"{human_percent(verdict.margin, sign='+')}{more}"
         rows["such detectors"] = f"{verdict.detectors}{more}"
     rows["lost"] = f"{verdict.lost} of {verdict.due} at the detector's rate; {bound_text(verdict)}"
     return rows
 
 
 def bound_text(verdict: Verdict) -> str:
-    return (
-        f"a share below {verdict.lost_share_bound_95:.2g} with 95 % confidence, if frames are lost one by one"
-    )
+    bound = human_number(verdict.lost_share_bound_95, 2)
+    return f"a share below {bound} with 95 % confidence, if frames are lost one by one"
 
 
 def verdict_view(verdict: Verdict) -> RenderableType:
@@ -144,6 +151,6 @@ def verdict_view(verdict: Verdict) -> RenderableType:
         f"Can it take the {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
     )
     incomplete = [] if verdict.problem is None else [Text(f"INCOMPLETE: {verdict.problem}", style="bold red")]
-    reasons = [Text(f"- {reason}") for reason in verdict.reasons]
-    advice = [Text(f"what to do: {line}") for line in verdict.advice]
+    reasons = [Text("why:"), *(Text(f"- {reason}") for reason in verdict.reasons)] if verdict.reasons else []
+    advice = [Text("what to do:"), *(Text(f"- {line}") for line in verdict.advice)] if verdict.advice else []
     return Group(fact_table(verdict_rows(verdict)), Text(), *incomplete, answer, *reasons, *advice)

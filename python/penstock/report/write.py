@@ -1,9 +1,11 @@
 """What documents are written as."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from penstock.files.documents import Document
+from penstock.files.documents import Document, Shown
+from penstock.model.comparisons import Comparison
+from penstock.model.errors import UsageError
 from penstock.report.comma_separated import csv_of
 from penstock.report.html import html_of
 from penstock.report.markdown import markdown_of
@@ -11,9 +13,10 @@ from penstock.report.pages import page_of
 
 
 def report_texts(
-    documents: dict[str, Document], html: Path | None, markdown: Path | None, csv: Path | None
+    documents: Mapping[str, Shown], html: Path | None, markdown: Path | None, csv: Path | None
 ) -> Iterator[tuple[Path, str]]:
     """The files that are asked for, and what belongs into them. `documents` by the names of their files."""
+    plain = _with_values(documents) if csv is not None else {}
     if html is not None or markdown is not None:
         pages = [page_of(document, source) for source, document in documents.items()]
         if html is not None:
@@ -21,4 +24,17 @@ def report_texts(
         if markdown is not None:
             yield markdown, markdown_of(pages)
     if csv is not None:
-        yield csv, csv_of(documents)
+        yield csv, csv_of(plain)
+
+
+def _with_values(documents: Mapping[str, Shown]) -> dict[str, Document]:
+    """A UsageError where one of them has no values of runs."""
+    found: dict[str, Document] = {}
+    for source, document in documents.items():
+        if isinstance(document, Comparison):
+            raise UsageError(
+                f"{source} is a comparison, and --csv has the values of runs",
+                "leave --csv away, or name the documents that were compared",
+            )
+        found[source] = document
+    return found

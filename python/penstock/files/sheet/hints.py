@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from penstock.model.datasheet import DataSheet, FactGroup, Hint
-from penstock.model.units import human_bytes
+from penstock.model.units import human_bytes, human_size
 
 _DIRTY_BYTES = 8 << 30
 _FULL_SHARE = 0.9
@@ -58,7 +58,7 @@ def _file_system(sheet: DataSheet) -> Iterator[Hint]:
     wsize = _number(details, "largest write")
     if wsize is not None and wsize < _NFS_WRITE_BYTES:
         yield Hint(
-            what=f"NFS writes at most {human_bytes(wsize)} at once",
+            what=f"NFS writes at most {human_size(int(wsize))} at once",
             why="each is a call to the server, and the largest that most servers take is 1 MiB",
             remedy="mount with wsize=1048576 and rsize=1048576, if the server allows that",
         )
