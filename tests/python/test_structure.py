@@ -81,7 +81,6 @@ def _replace(file: h5py.File, path: str, value: object) -> None:
 
 Fault = Callable[[h5py.File], None]
 FAULTS: dict[str, tuple[Fault, str, str]] = {
-    "no default at the root": (lambda f: f.attrs.__delitem__("default"), "no @default", "/"),
     "default leads nowhere": (lambda f: f.attrs.__setitem__("default", "x"), "@default leads nowhere", "/"),
     "default in circles": (
         lambda f: (f["entry"].attrs.__setitem__("default", "/entry"), None)[1],
@@ -188,6 +187,19 @@ def test_a_source_that_does_not_tell_the_size_of_a_pixel_damages_nothing(good: P
     findings = check_structure(good)
     assert [finding.level for finding in findings] == ["warning", "warning"]
     assert all("pixel_size_x" in finding.remedy for finding in findings)
+
+
+def test_an_entry_that_was_copied_without_the_default_of_its_root_is_no_damage(good: Path) -> None:
+    """As `h5copy` leaves it. The only entry is what is meant: its signal is looked at all the same."""
+    with h5py.File(good, "r+") as file:
+        del file.attrs["default"]
+    findings = check_structure(good)
+    assert [(each.level, each.what, each.where) for each in findings] == [("warning", "no @default", "/")]
+    with h5py.File(good, "r+") as file:
+        del file["entry"].attrs["default"]
+        file["entry/data"].attrs["signal"] = "gone"
+    found = [(each.level, each.what) for each in check_structure(good)]
+    assert found == [("warning", "no @default")] * 2 + [("error", "@signal names no dataset")]
 
 
 def test_a_file_without_an_entry(tmp_path: Path) -> None:

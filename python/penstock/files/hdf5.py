@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ def require_file(path: Path) -> None:
         raise UsageError(f"{path} is not there", "check the path")
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "name one file")
+    if not path.is_file():  # of a pipe HDF5 would wait for somebody who writes
+        raise UsageError(f"{path} is no regular file", "name one")
 
 
 @contextlib.contextmanager
@@ -80,7 +83,7 @@ def _explain(path: Path, error: OSError) -> PenstockError:
 def value_of(group: h5py.Group, path: str) -> Any:
     """A small dataset's value as Python data, None where it is absent or unreadable."""
     try:
-        dataset = group.get(path)
+        dataset = item_at(group, path)
         if not isinstance(dataset, h5py.Dataset) or dataset.size is None or dataset.size > 64:
             return None
         return plain(dataset[()])
@@ -119,11 +122,50 @@ def from_mapping(name: str) -> str:
 
 
 def item_at(file: h5py.Group, path: str) -> Any:
-    """The object at `path`; None where there is none, or behind a link that leads nowhere."""
+    """The object at `path`; None where there is none, or behind a link that leads nowhere or to no file."""
     try:
-        return file.get(path)
+        return None if _leads_to_no_file(file, path) else file.get(path)
     except (OSError, RuntimeError, KeyError, ValueError):
         return None
+
+
+def _leads_to_no_file(group: h5py.Group, path: str) -> bool:
+    """Whether a link on the way names a pipe, a device or a folder: at a pipe HDF5 would wait for ever."""
+    at: Any = group.file["/"] if path.startswith("/") else group
+    for part in filter(None, path.split("/")):
+        if not isinstance(at, h5py.Group):
+            return False
+        link = at.get(part, getlink=True)
+        if (
+            isinstance(link, h5py.ExternalLink)
+            and file_behind(Path(at.file.filename), link.filename)[1] == _NO_FILE
+        ):
+            return True
+        at = at.get(part)
+    return False
+
+
+_NO_FILE = "is no regular file, and not opened"
+
+
+def file_behind(path: Path, name: str) -> tuple[Path | None, str]:
+    """The file that a link in the file at `path` names, where HDF5 looks for it; or why there is none.
+
+    A symbolic link counts as what it leads to. What is no regular file is not to be opened.
+    """
+    why = "is not there"
+    for folder in dict.fromkeys((path.parent, path.resolve().parent)):
+        try:
+            mode = (folder / name).stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError) as error:
+            why = f"cannot be looked at: {getattr(error, 'strerror', None) or error}"
+            continue
+        if stat.S_ISREG(mode):
+            return folder / name, ""
+        why = _NO_FILE
+    return None, why
 
 
 def children_of_class(group: h5py.Group, nx_class: str) -> list[tuple[str, h5py.Group]]:

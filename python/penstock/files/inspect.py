@@ -16,10 +16,10 @@ from penstock.files.hdf5 import (
     raw_bytes_stored,
     value_of,
 )
+from penstock.files.links import JOINED, leads_of, made_by, missing_behind
 from penstock.files.members import Members, add_storage, members_of
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 
-JOINED = "penstock_joined"
 PLACES = "/entry/penstock/place"
 LEDGER_COUNTS = ("received", "missing", "filled", "late", "duplicate", "damaged", "dropped", "lost")
 _TREE_LINES_MAX = 30
@@ -80,6 +80,9 @@ def inspect_file(path: Path) -> FileInfo:
     """Reads the file's structure and timing, no pixels. Works on any HDF5 file."""
     with open_for_reading(path) as file:
         info = FileInfo(file=str(path), bytes=path.stat().st_size, tree=tree_of(file))
+        maker = made_by(file)
+        if maker is not None:
+            info.missing += missing_behind(leads_of(file, path)[0])
         info.entries = joined_entries(file)
         if info.entries:
             return info
@@ -90,18 +93,24 @@ def inspect_file(path: Path) -> FileInfo:
             _describe_members(info, path)
         else:
             info.missing.append("frames: no NXdata with a signal, and no dataset of three dimensions")
+        if maker == "attach":
+            info.entries = linked_files(file["/entry"])
+            return info
         _describe(file, info)
-        _account(file, info)
+        if maker is None:  # an export's frames are accounted for in the recorded file
+            _account(file, info)
         return info
 
 
 def joined_entries(file: h5py.File) -> list[str]:
     """Of a file that shows several series' files: each entry with its file, which is not looked into."""
-    if attribute_of(file, JOINED) is None:
-        return []
-    links = [
-        (name, file.get(name, getlink=True)) for name in sorted(file, key=lambda name: (len(name), name))
-    ]
+    return linked_files(file) if attribute_of(file, JOINED) is not None else []
+
+
+def linked_files(group: h5py.Group) -> list[str]:
+    """The links of a group, each with its file."""
+    names = sorted(group, key=lambda name: (len(name), name))
+    links = [(name, group.get(name, getlink=True)) for name in names]
     return [f"{name}: {link.filename}" for name, link in links if isinstance(link, h5py.ExternalLink)]
 
 

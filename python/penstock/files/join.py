@@ -11,7 +11,8 @@ from pathlib import Path
 import h5py
 
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, require_file, value_of
-from penstock.files.inspect import JOINED, end_time_place
+from penstock.files.inspect import end_time_place
+from penstock.files.links import JOINED
 from penstock.files.naming import give_name
 from penstock.model.errors import PenstockError, UsageError
 

@@ -11,6 +11,7 @@ from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_f
 from penstock.files.inspect import PLACES, end_time_place, layout_of, main_dataset
 from penstock.files.members import is_member
 from penstock.files.timing import LEDGER, TIMING, frames_without_row
+from penstock.model.errors import PenstockError
 from penstock.model.findings import Finding, Level
 from penstock.model.layout.nodes import DEFAULT
 from penstock.model.layout.own_tree import KEPT_METADATA
@@ -19,6 +20,7 @@ _REMEDY_SOURCE = "let the source send it in its start message, or add it to the 
 _REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
 _REMEDY_UNFINISHED = "it is being recorded; or its recorder was killed: then `penstock recover` completes it"
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
+_REMEDY_DEFAULT = "viewers do not know what to show first: set it with h5py (a copied entry has lost it)"
 _ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
 _DIRECTIONS = ("fast_pixel_direction", "slow_pixel_direction")
 _LINKS_SHOWN = 3
@@ -74,6 +76,15 @@ def exported_from(path: Path) -> str | None:
         return source if isinstance(source, str) else ""
 
 
+def is_recorded(path: Path) -> bool:
+    """Whether a recorder wrote it, as the file with a series' name: its structure counts."""
+    try:
+        with open_for_reading(path) as file:
+            return attribute_of(file, "penstock_format") is not None and not is_member(file)
+    except PenstockError:
+        return False
+
+
 def _finding(level: Level, what: str, where: str, expected: str, actual: str, remedy: str) -> Finding:
     return Finding(level=level, what=what, where=where, expected=expected, actual=actual, remedy=remedy)
 
@@ -99,8 +110,14 @@ def _default_chain(file: h5py.File) -> Iterator[Finding]:
             return
         default = attribute_of(group, "default")
         if not isinstance(default, str):
-            yield _finding("error", "no @default", group.name, "the name of a group", "none", _REMEDY_WRITER)
-            return
+            yield _finding(
+                "warning", "no @default", group.name, "the name of a group", "none", _REMEDY_DEFAULT
+            )
+            only = _only_child(group)
+            if only is None:
+                return
+            group = only
+            continue
         target = item_at(group, default)
         if not isinstance(target, h5py.Group):
             yield _finding(
@@ -109,6 +126,12 @@ def _default_chain(file: h5py.File) -> Iterator[Finding]:
             return
         group = target
     yield _finding("error", "@default goes round in circles", group.name, "an NXdata", "none", _REMEDY_WRITER)
+
+
+def _only_child(group: h5py.Group) -> h5py.Group | None:
+    """Where nobody says what is to be plotted: the one entry, or the one NXdata, if there is one."""
+    children = children_of_class(group, "NXentry" if group.name == "/" else "NXdata")
+    return children[0][1] if len(children) == 1 else None
 
 
 def _signal(group: h5py.Group) -> Iterator[Finding]:
@@ -162,7 +185,7 @@ def _entry(path: str, entry: h5py.Group) -> Iterator[Finding]:
         return
     for name in _ENTRY_FIELDS:
         yield from _required(entry, path, name)
-    if "end_time" not in entry:
+    if item_at(entry, "end_time") is None:
         yield _finding(
             "warning",
             "the series is not finished",

@@ -1,10 +1,12 @@
 """What a check found."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+_MORE_PLACES = re.compile(r"(?P<count>[0-9]+) more places")
 Level = Literal["error", "warning", "info"]
 
 
@@ -19,6 +21,12 @@ class Finding(BaseModel):
     expected: str = ""
     actual: str = ""
     remedy: str = ""
+
+    @property
+    def places(self) -> int:
+        """For how many it stands: the check keeps the first of each kind, and counts the others in one."""
+        more = _MORE_PLACES.fullmatch(self.where)
+        return int(more["count"]) if more else 1
 
     @field_validator("where", "expected", "actual", "remedy", mode="before")
     @classmethod

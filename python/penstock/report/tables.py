@@ -1,7 +1,6 @@
 """Detectors, files and findings as tables."""
 
 import itertools
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:  # it loads HDF5
 
 _COLUMNS_SHOWN = 10
 _PLACES_SHOWN = 3
-_MORE_PLACES = re.compile(r"(?P<count>[0-9]+) more places")
 _LEVEL_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -176,17 +174,11 @@ def findings_text(findings: Iterable[Finding]) -> Text:
             values = [f"expected {finding.expected}" if finding.expected else "", finding.actual]
             said = ", found ".join(value for value in values if value)
             text.append(" " * 8 + ": ".join(part for part in (finding.where, said) if part) + "\n")
-        if hidden := sum(_places(finding) for finding in places[_PLACES_SHOWN:]):
+        if hidden := sum(finding.places for finding in places[_PLACES_SHOWN:]):
             text.append(f"{'':8}and {hidden} more places (--json tells more)\n")
         if places[0].remedy:
             text.append(f"{'':8}what to do: {places[0].remedy}\n")
     return text
-
-
-def _places(finding: Finding) -> int:
-    """For how many a finding stands: the check keeps the first of each kind, and counts the others."""
-    more = _MORE_PLACES.fullmatch(finding.where)
-    return int(more["count"]) if more else 1
 
 
 def conclusion(report: CheckReport) -> Text:

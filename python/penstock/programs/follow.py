@@ -1,0 +1,231 @@
+"""The check of a file and, where Penstock made it of links, of the files behind these."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.files.hdf5 import open_for_reading
+from penstock.files.links import LINKS_MAX, Lead, Maker, absent_paths, leads_of, maker_of
+from penstock.files.structure import check_structure, exported_from, is_recorded
+from penstock.model.errors import PenstockError
+from penstock.model.events import CheckReport
+from penstock.model.findings import Finding, Level, is_clean
+from penstock.model.plans import CheckPlan
+
+CheckOne = Callable[[CheckPlan], CheckReport]
+
+_DEPTH_MAX = 8  # files of links that show files of links
+_FINDINGS_MAX = 1000
+_PLACES_KEPT = 20  # of each kind of finding, as the native check keeps them
+_ORDER: list[Level] = ["error", "warning", "info"]
+_NO_CHECKSUMS = "no checksums in this file"  # the native check calls each file so that has no segments
+_ELSEWHERE = "a dataset cannot be looked into"
+_SUMS = ("chunks", "frames", "missing", "segments", "bytes", "compared_frames", "different_frames", "seconds")
+_REMEDY_GONE = "put it back where the link leads: links are relative to this file"
+_BESIDE: dict[Maker, str] = {
+    "join": "it has links alone; the files that it shows have them, and are checked with it",
+    "attach": "it is a file of `penstock attach`: its values have none. The series is checked with it",
+}
+
+
+def follow(plan: CheckPlan, check_one: CheckOne) -> CheckReport:
+    """The report on the file and those behind its links: numbers are sums, findings name their file."""
+    return _bounded(_Following(check_one).file(plan, ()))
+
+
+def with_structure(report: CheckReport, file: Path) -> CheckReport:
+    """The report with the findings about the NeXus structure; a file that h5py cannot open has none."""
+    try:
+        findings = [*_of_export(report.findings, exported_from(file)), *check_structure(file)]
+    except PenstockError:
+        if report.ok:  # the native check opened it, so this is news
+            raise
+        findings = list(report.findings)
+    return _with(report, findings)
+
+
+@dataclass
+class _Following:
+    check_one: CheckOne
+    seen: set[tuple[int, int]] = field(default_factory=set)  # files that were checked, or are being so
+    stopped: bool = False
+
+    def file(self, plan: CheckPlan, above: tuple[tuple[int, int], ...]) -> CheckReport:
+        path = Path(plan.file)
+        maker = maker_of(path)
+        if maker is None:
+            return with_structure(self._checked(plan), path)
+        # There are no frames in it to compare.
+        report = self._checked(plan.model_copy(update={"against": None}))
+        if maker == "export":
+            report = with_structure(report, path)
+        if self.stopped or any(_is_unreadable(each) for each in report.findings):
+            return report
+        report = _with(report, _without_own(report.findings, maker))
+        with open_for_reading(path) as file:
+            leads, all_of_them = leads_of(file, path)
+        findings = [] if all_of_them else [_too_many(path)]
+        if is_clean(report.findings):  # otherwise an export's structure tells which are gone
+            findings += [_gone(lead) for lead in leads if lead.problem]
+        report = _with(report, [*report.findings, *findings])
+        return self._behind(report, plan, leads, (*above, _identity(path)), maker)
+
+    def _checked(self, plan: CheckPlan) -> CheckReport:
+        self.seen.add(_identity(Path(plan.file)))
+        report = self.check_one(plan)
+        # Told to stop, it ends without an error.
+        self.stopped = self.stopped or (not report.ok and is_clean(report.findings))
+        return report
+
+    def _behind(
+        self,
+        report: CheckReport,
+        plan: CheckPlan,
+        leads: list[Lead],
+        above: tuple[tuple[int, int], ...],
+        maker: Maker,
+    ) -> CheckReport:
+        """The report and those on the files behind the links, each of them once."""
+        by_file: dict[Path, list[Lead]] = {}
+        for lead in leads:
+            if lead.target is not None:
+                by_file.setdefault(lead.target, []).append(lead)
+        for target, those in by_file.items():
+            if self.stopped:
+                break
+            identity = _identity(target)
+            if identity in above or len(above) > _DEPTH_MAX:
+                report = _with(report, [*report.findings, _circle(those[0])])
+                continue
+            if identity not in self.seen:
+                found = self._target(plan.model_copy(update={"file": str(target)}), above, maker)
+                report = _sum(report, found, those[0].file, str(target))
+                if any(_is_unreadable(each) for each in found.findings):
+                    continue
+            absent = [_absent(lead) for lead in absent_paths(those)]
+            report = _with(report, [*report.findings, *absent])
+        return report
+
+    def _target(self, plan: CheckPlan, above: tuple[tuple[int, int], ...], maker: Maker) -> CheckReport:
+        """A file of frames alone, as an export's copies and the members are, has no structure of its own."""
+        path = Path(plan.file)
+        links = maker_of(path)
+        if is_recorded(path) or (links is not None and not links == maker == "export"):
+            return self.file(plan, above)
+        report = self._checked(plan)
+        return _with(report, [each for each in report.findings if each.what != _NO_CHECKSUMS])
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return status.st_dev, status.st_ino
+
+
+def _is_unreadable(finding: Finding) -> bool:
+    """Whether it says that HDF5 does not open the file: then nobody else is to try."""
+    return finding.level == "error" and finding.what in (
+        "the file cannot be read",
+        "not an HDF5 file",
+        "HDF5 cannot read the index",
+        "the storage does not give the data back",
+    )
+
+
+def _with(report: CheckReport, findings: list[Finding]) -> CheckReport:
+    return report.model_copy(update={"findings": findings, "ok": report.ok and is_clean(findings)})
+
+
+def _sum(report: CheckReport, other: CheckReport, name: str, path: str) -> CheckReport:
+    findings = [
+        each
+        if each.places > 1
+        else each.model_copy(update={"where": name if each.where in ("", path) else f"{name}: {each.where}"})
+        for each in other.findings
+    ]
+    sums = {key: getattr(report, key) + getattr(other, key) for key in _SUMS}
+    ok = report.ok and other.ok
+    summed = _with(report.model_copy(update={**sums, "ok": ok}), [*report.findings, *findings])
+    return _bounded(summed) if len(summed.findings) > _FINDINGS_MAX else summed
+
+
+def _bounded(report: CheckReport) -> CheckReport:
+    """The first places of each kind of finding, errors first; of the others how many there are."""
+    kinds: dict[tuple[Level, str], list[Finding]] = {}
+    for each in report.findings:
+        kinds.setdefault((each.level, each.what), []).append(each)
+    findings: list[Finding] = []
+    for level, what in sorted(kinds, key=lambda kind: _ORDER.index(kind[0])):
+        named = [each for each in kinds[level, what] if each.places == 1]
+        findings += named[:_PLACES_KEPT]
+        rest = sum(each.places for each in kinds[level, what]) - len(named[:_PLACES_KEPT])
+        if rest > 0:
+            findings.append(Finding(level=level, what=what, where=f"{rest} more places"))
+    return report.model_copy(update={"findings": findings})
+
+
+def _of_export(findings: list[Finding], source: str | None) -> list[Finding]:
+    """Of a file of `penstock export` it is said where the checksums are."""
+    if source is None:
+        return findings
+    remedy = f"it is an export of Penstock: `penstock check` of {source or 'the recorded file'} verifies them"
+    return [
+        each.model_copy(update={"remedy": remedy}) if each.what == _NO_CHECKSUMS else each
+        for each in findings
+    ]
+
+
+def _without_own(findings: list[Finding], maker: Maker) -> list[Finding]:
+    """Of a file of links it is no news that frames lie in others."""
+    kept = [each for each in findings if each.what != _ELSEWHERE]
+    remedy = _BESIDE.get(maker)
+    if remedy is None:
+        return kept
+    return [
+        each.model_copy(update={"remedy": remedy}) if each.what == _NO_CHECKSUMS else each for each in kept
+    ]
+
+
+def _gone(lead: Lead) -> Finding:
+    return Finding(
+        level="error",
+        what="a link leads to nothing that can be checked",
+        where=lead.where,
+        expected=lead.text,
+        actual=f"{lead.file} {lead.problem}",
+        remedy=_REMEDY_GONE,
+    )
+
+
+def _absent(lead: Lead) -> Finding:
+    return Finding(
+        level="error",
+        what="what a link shows is not in its file",
+        where=lead.where,
+        expected=lead.text,
+        actual="no such object",
+        remedy="another file may have taken its name: put the right one in its place",
+    )
+
+
+def _circle(lead: Lead) -> Finding:
+    return Finding(
+        level="error",
+        what="links go round in circles",
+        where=lead.where,
+        expected="a file with frames",
+        actual=lead.text,
+        remedy="make the file anew, of the recorded files",
+    )
+
+
+def _too_many(path: Path) -> Finding:
+    return Finding(
+        level="error",
+        what="too many links",
+        where=str(path),
+        expected=f"at most {LINKS_MAX}",
+        remedy="those behind them were not followed: check their files one by one",
+    )
