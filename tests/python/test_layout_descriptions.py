@@ -131,6 +131,23 @@ def test_hostile_layouts_are_refused(write: Write, text: str | bytes, what: str)
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("description: x\ntree: {a: 1]\n", "2:12", "expected ',' or '}', but got ']'"),
+        ("tree: [a, b\nfoo: bar: baz\n", "2:4", "expected ',' or ']', but got ':'"),
+        ("tree:\n  a: b: c\n", "2:7", "mapping values are not allowed here"),
+        ("description: x\ntree: \x01\n", "2:7", "special characters are not allowed"),
+    ],
+)
+def test_a_slip_of_the_pen_is_one_error_with_its_place(write: Write, text: str, where: str, what: str) -> None:
+    """YAML's reader says it in up to eight lines, of a text of no name."""
+    path = write(text)
+    (finding,) = read_layout(str(path), layouts_folder()).findings
+    assert f"{path}:{where}: this is not YAML: {what}" in finding.what + finding.where
+    assert "\n" not in finding.what
+
+
 def full_of(piece: str, before: str = "", behind: str = "") -> str:
     """As many pieces, each with its number, as a layout has room for: 1 MiB, 65536 objects."""
     pieces: list[str] = []

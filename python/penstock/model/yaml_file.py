@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from yaml.reader import ReaderError
 
 from penstock.model.errors import UsageError
 from penstock.model.problems import words_of
@@ -47,6 +48,8 @@ def parse_yaml_tree(
             # First of all: merge keys (<<) of aliases grow without bound where values are made of them.
             _refuse_aliases_and_duplicates(tree, name)
         values = None if tree is None else yaml.SafeLoader("").construct_document(tree)
+    except (yaml.MarkedYAMLError, ReaderError) as error:
+        raise UsageError(_syntax_problem(error, text, name), f"see {page} for an example") from error
     # ValueError: the 45th of March, endless numbers
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UsageError(f"{name} is not YAML: {error}", f"see {page} for an example") from error
@@ -61,6 +64,20 @@ def parse_yaml_tree(
     except ValidationError as error:
         lines = [describe_problem(problem, name, tree) for problem in error.errors()]
         raise UsageError("\n".join(lines), f"see {page} for all fields") from error
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError | ReaderError, text: str, name: str) -> str:
+    """One line for one mistake, with the place at which the reader gave up."""
+    if isinstance(error, ReaderError):
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        return f"{name}:{line}:{column}: this is not YAML: {error.reason}: {text[error.position :][:1]!r}"
+    mark = error.problem_mark or error.context_mark
+    where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark is not None else name
+    said = ", ".join(part for part in (error.problem, error.context) if part)
+    if error.context and error.context_mark is not None and error.problem_mark is not None:
+        said += f" that begins in line {error.context_mark.line + 1}"
+    return f"{where}: this is not YAML: {' '.join(said.split())}"
 
 
 def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
