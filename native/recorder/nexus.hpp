@@ -55,7 +55,7 @@ store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filte
 /// A mask or a flat field (`name`) of a channel, where it belongs; `count` channels have one.
 store::ValueNode map_value(const Series& series, const char* name, NamedArray array, std::size_t count);
 
-/// What is known at the end.
+/// What is known at the end. `end_ns` is the time of the last frame.
 store::FinalValues final_values(const Series& series, const LedgerCounts& counts, std::uint64_t frames,
                                 std::int64_t end_ns);
 

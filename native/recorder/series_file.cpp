@@ -367,6 +367,7 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   meter_.raw_bytes += raw_bytes_a_part_;
   ++meter_.frames_received;
   last_activity_ns_ = monotonic_ns();
+  note_received(frame.received_ns);
   shorten_text(frame.metadata);
   const auto slot = slots_.put({.number = value(frame.number),
                                 .part = part,
@@ -383,6 +384,12 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     ++unsettled_;
   }
   return std::optional<Task>(Task{std::move(frame), slot, *place, crc, std::move(joined.block), std::move(joined.due)});
+}
+
+void SeriesFile::note_received(std::int64_t realtime_ns) {
+  auto known = last_received_ns_.load();
+  while (known < realtime_ns && !last_received_ns_.compare_exchange_weak(known, realtime_ns)) {
+  }
 }
 
 /// There is no file that could take it; it may come again.

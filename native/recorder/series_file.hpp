@@ -270,6 +270,7 @@ class SeriesFile final : private store::Listener {
   void add_elements(store::FinalValues& values, std::uint64_t frames) const;
   void add_whole_maps(std::vector<store::ValueNode>& values) const;
   std::vector<std::uint64_t> unfitting() const;
+  void note_received(std::int64_t realtime_ns);
   std::vector<std::pair<std::string, store::Attribute>> attributes_of_rows() const;
   void settle(std::uint64_t frames);
   void fail(const Error& why);
@@ -332,6 +333,7 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> elsewhere_write_ns_{0};  ///< of the other ranks, once they have closed
   std::atomic<std::int64_t> elsewhere_sync_ns_{0};
   std::atomic<std::int64_t> last_activity_ns_{0};
+  std::atomic<std::int64_t> last_received_ns_{0};  ///< realtime, of the last frame that was taken; 0: none was
   std::atomic<std::int64_t> asked_again_ns_{0};
   std::atomic<std::int64_t> ending_ns_{0};  // when the end message came, monotonic; 0: not yet
   std::atomic<std::int64_t> patience_ns_{0};

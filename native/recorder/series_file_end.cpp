@@ -170,7 +170,8 @@ EndedBy SeriesFile::ended_by() const {
 }
 
 store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
-  auto values = final_values(series_, ledger_.counts(), frames, realtime_ns());
+  const auto last_received_ns = last_received_ns_.load();
+  auto values = final_values(series_, ledger_.counts(), frames, last_received_ns > 0 ? last_received_ns : realtime_ns());
   lengthen_axis(scan_, ledger_.end(), values);
   {
     std::lock_guard lock(first_mutex_);

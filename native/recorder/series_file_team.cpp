@@ -97,6 +97,7 @@ nlohmann::json SeriesFile::part() const {
           {"latency", found.latency.values()},
           {"edges", to_json(edges())},
           {"unfitting", batch_ ? batch_->unfitting() : std::vector<std::uint64_t>()},
+          {"received_ns", last_received_ns_.load()},
           {"problem", problem()}};
 }
 
@@ -113,6 +114,7 @@ void SeriesFile::add_part(const nlohmann::json& part) {
   for (const auto& each : part.value("parts", nlohmann::json::array()))
     parts.push_back({.late = each.at(0), .duplicate = each.at(1), .damaged = each.at(2)});
   ledger_.add(parts);
+  note_received(part.value("received_ns", std::int64_t{0}));
   unfiltered_ += part.value("unfiltered", std::uint64_t{0});
   encode_ns_ += part.value("encode_ns", std::int64_t{0});
   elsewhere_write_ns_ += part.value("write_ns", std::int64_t{0});
