@@ -38,8 +38,8 @@ static int closed_early(pst_session* session) {
   const uint64_t left = session->window.count;
   return pst_fail(session, PENSTOCK_PROBLEM,
                   "%s:%s: the recorder closed the series \"%.80s\": %.200s; %llu frames were not acknowledged",
-                  session->host, session->port, session->name, session->problem[0] ? session->problem : "complete",
-                  (unsigned long long)left);
+                  session->host, session->port, session->name,
+                  session->problem[0] ? session->problem : "it was ended early", (unsigned long long)left);
 }
 
 int pst_session_check_open(pst_session* session) {

@@ -43,7 +43,7 @@ void Recorder::tell(std::string_view event, std::string_view source, const Error
     silent = *may;
   }
   const auto message = silent == 0 ? what.message() : fmt::format("{} (and {} more like it)", what.message(), silent);
-  spdlog::warn("{}: {}", source, message);
+  spdlog::warn("{}{}: {}", event == "rejected" ? "refused from " : "", source, message);
   events_.emit(event, {{"source", source}, {"code", name(what.code())}, {"message", message}});
 }
 

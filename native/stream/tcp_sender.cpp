@@ -111,8 +111,11 @@ Result<void> TcpSenderSession::check_cancelled() const {
 Result<void> TcpSenderSession::check_open() const {
   if (!started_) return make_error(Errc::out_of_order, "no series has begun");
   if (!receipt_.confirmed) return {};
-  return make_error(Errc::refused, "{}: the receiver has closed the series: {}", address(),
-                    receipt_.problem.empty() ? "complete" : receipt_.problem);
+  if (!receipt_.problem.empty())
+    return make_error(Errc::refused, "{}: the receiver has closed the series: {}", address(), receipt_.problem);
+  const auto of = series_.frames > 0 ? fmt::format(" of {}", series_.frames) : std::string();
+  return make_error(Errc::refused, "{}: the receiver has ended the series early: those below frame {}{} are safe",
+                    address(), receipt_.safe_below, of);
 }
 
 Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {

@@ -1,10 +1,15 @@
 """How series begin late and come to their end: real clients of both transports, files as they are read."""
 
 import os
+import re
 import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +21,7 @@ import pytest
 import zmq
 from conftest import Record, RecordCommand, Run
 from detector_stream import multi_dimensional
-from plain_client import CLOSED, END, RESUME, Client, frames_of, start_fields
+from plain_client import CLOSED, END, ERROR, RESUME, START, Client, frames_of, start_fields
 from test_ranks import Job
 
 from penstock.model.events import RecorderSeriesEnd, Rejected, SeriesStart
@@ -277,3 +282,65 @@ def test_sources_that_one_socket_hears(record: Record, tmp_path: Path, free_port
             second.image(number)
         end = recorder.series_end()
     assert states_of(end) == [RECEIVED] * 3
+
+
+@pytest.mark.parametrize("frames", [3, 0])
+def test_the_end_is_that_of_the_data_and_not_of_the_file(record: Record, tmp_path: Path, frames: int) -> None:
+    """The end message comes late. Without an announced number nothing is known of the end at the start."""
+    recorder = record(tmp_path, "--series", "1")
+    with Client(recorder.address) as client:
+        client.start("s", frames, PIXELS.shape[1:], frame_time=1000.0)
+        for number in range(3):
+            client.image("s", number, PIXELS[number])
+        time.sleep(1.5)
+        client.end("s")
+    assert recorder.series_end().problem is None
+    with h5py.File(tmp_path / "s.h5") as file:
+        start, estimated, end = (
+            datetime.fromisoformat(file[f"/entry/{name}"].asstr()[()]).timestamp()
+            for name in ("start_time", "end_time_estimated", "end_time")
+        )
+        last = int(file["/entry/penstock/timing/received"][2])
+        assert end == pytest.approx(last / 1e9, abs=2e-6)
+        assert end < (tmp_path / "s.h5").stat().st_mtime - 1
+        if "clock" in file["/entry/start_time"].attrs:
+            assert estimated - start == pytest.approx(1000.0 * frames, abs=2)
+
+
+def test_a_series_that_was_ended_early_is_not_called_complete(
+    record: Record, run: Run, tmp_path: Path
+) -> None:
+    """By SIGUSR2 the recorder ends it with what has come; the sender says how much of how much."""
+    recorder = record(tmp_path, "--series", "1")
+
+    def end() -> None:
+        recorder.until(SeriesStart)
+        time.sleep(0.5)
+        recorder.process.send_signal(signal.SIGUSR2)
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    small = ("custom", "--rows", "30", "--columns", "40", "--frames", "1000", "--rate", "20")
+    sent = run("simulate", *small, "--series-name", "early", "--to", f"tcp://{recorder.address}")
+    ending.join(30)
+    assert sent.returncode != 0
+    assert "complete" not in sent.stderr
+    words = r"has ended the series early: those below frame \d+ of 1000 are safe"
+    assert re.search(words, " ".join(sent.stderr.split())), sent.stderr
+
+
+def test_what_the_recorder_says_stands_on_the_terminal_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "penstock", "record", "--folder", str(tmp_path)]
+    command += ["--listen", "127.0.0.1:0", "--series", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stderr is not None
+        address = recorder.stderr.readline().split()[-1].removeprefix("tcp://")
+        with Client(address) as client:
+            client.start("s", 1, SHAPE, pixel_size_x="wide")  # a note
+            client.send(START, start_fields("t", 1, (0, 0)))  # refused
+            client.until(ERROR)
+            client.image("s", 0, PIXELS[0])
+            client.end("s")
+        told = recorder.stderr.read()
+    for words in ("pixel_size_x is", "refused from"):
+        assert sum(words in line for line in told.splitlines()) == 1, told

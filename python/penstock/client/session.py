@@ -120,8 +120,9 @@ class Session:
         self._link.drop()
 
     def _problem(self) -> SeriesProblemError:
-        why = self._closed.text if self._closed is not None and self._closed.text else "complete"
-        left = f"; {len(self.window)} frames were not acknowledged" if len(self.window) else ""
+        why = self._closed.text if self._closed is not None and self._closed.text else "it was ended early"
+        left = f"; {self.acknowledged} frames were acknowledged"
+        left += f", {len(self.window)} were not" if len(self.window) else ""
         return SeriesProblemError(
             f"{self.where}: the recorder closed the series {self._opening.name!r}: {why}{left}"
         )

@@ -119,8 +119,10 @@ def show(view: ProgressView, event: Event) -> None:
         case CheckProgress():
             share = f"{100 * event.done / event.total:.0f} %" if event.total else "…"
             view.update(event.what or "checking", event.done, event.total, share)
-        case Listening() | Stall() | MetricsAddress() | Note() | Rejected():
+        case Listening() | Stall() | MetricsAddress():
             view.say(_line(event))
+        case Note() | Rejected():
+            pass  # the recorder's log says so, with the time
         case PvaChannel() | FrameProblem() | PvaProgress() | PvaSeriesEnd():
             _show_source(view, event)
 
@@ -161,7 +163,7 @@ def source_summary(event: PvaSeriesEnd) -> str:
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")
 
 
-def _line(event: Listening | Stall | MetricsAddress | Note | Rejected) -> str:
+def _line(event: Listening | Stall | MetricsAddress) -> str:
     match event:
         case Listening():
             return sources_line(event)
@@ -169,10 +171,6 @@ def _line(event: Listening | Stall | MetricsAddress | Note | Rejected) -> str:
             return stall_line(event)
         case MetricsAddress():
             return f"metrics at {event.address}"
-        case Note():
-            return f"note on {event.source}: {event.message}"
-        case Rejected():
-            return f"refused from {event.source}: {event.message} ({event.code})"
 
 
 def _show_wait(view: ProgressView, event: Waiting) -> None:
