@@ -249,6 +249,18 @@ def test_what_readers_could_not_read_is_refused_with_a_reason(
         plan_export(path, "xds")
     assert said in refused.value.message
     assert remedy in refused.value.remedy
+    # Only what would help there: a codec is no remedy for a scan.
+    assert ("codec.encoding" in refused.value.remedy) == (why == "deflate")
+    assert ("or record with one whole frame" in refused.value.remedy) == (why in ("tiles", "several"))
+
+
+def test_a_master_that_xds_would_not_find_is_refused(series: Callable[[str], Path]) -> None:
+    """It puts `master` in the place of question marks. Programs for EIGER files are told the name."""
+    path = series("one")
+    told = invoke(path, "--for", "xds", "--output", path.with_name("run7.h5"))
+    assert (told.exit_code, "run7_master.h5" in "".join(told.stderr.split())) == (2, True), told.stderr
+    assert [file.name for file in path.parent.iterdir()] == ["s.h5"]
+    assert invoke(path, "--for", "eiger", "--output", path.with_name("run7.h5")).exit_code == 0
 
 
 def whole_mapping(path: Path) -> None:
@@ -436,15 +448,13 @@ def test_a_file_of_another_layout_says_so(tmp_path: Path) -> None:
 def test_nothing_but_an_export_is_replaced_and_that_only_when_asked(series: Callable[[str], Path]) -> None:
     path = series("split")
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
-    assert invoke(path, "--for", "xds", "--output", path, "--overwrite").exit_code == 2
-    assert (
-        invoke(path, "--for", "xds", "--output", path.with_name("s_member_1.h5"), "--overwrite").exit_code
-        == 2
-    )
+    for recorded in (path, path.with_name("s_member_1.h5")):
+        told = invoke(path, "--for", "eiger", "--output", recorded, "--overwrite")
+        assert (told.exit_code, "holds recorded frames" in told.stderr) == (2, True)
     own = path.with_name("own.h5")
     with h5py.File(own, "w"):
         pass
-    told = invoke(path, "--for", "xds", "--output", own, "--overwrite")
+    told = invoke(path, "--for", "eiger", "--output", own, "--overwrite")
     assert (told.exit_code, "is no export" in told.stderr) == (2, True)
     own.unlink()
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before

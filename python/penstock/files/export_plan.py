@@ -39,7 +39,7 @@ _PARTS_MAX = 999_999  # names have six digits
 _INDEXED_BY_NEGGIA = 4  # chunks of a dataset that may grow, by neggia 1.2.0
 _COPY = "--copy writes the frames once more, as these readers need them"
 _WAIT = "wait for the end of the series; if its recorder was killed, `penstock recover` completes it"
-_RECORD_SO = "or record with `codec.encoding: bslz4` and one frame a chunk"
+_MASTER = "_master.h5"
 
 
 class Part(BaseModel):
@@ -86,6 +86,11 @@ def plan_export(
 ) -> Export:
     """The export of a recorded file. A PenstockError tells which reader could not read it, and what to do."""
     master = output or path.with_name(f"{path.stem}_master.h5")
+    if reader == "xds" and not master.name.endswith(_MASTER):
+        raise UsageError(
+            f"{master.name}: XDS finds a master only by a name that ends in {_MASTER}",
+            f"--output {master.with_name(master.name.removesuffix('.h5') + _MASTER)}",
+        )
     if not master.parent.is_dir():
         raise UsageError(f"{master.parent} is no folder", "make it first, or name another one")
     with open_for_reading(path) as file, explained(path):
@@ -282,9 +287,14 @@ def _require_readable(held: h5py.Dataset, file: Path) -> None:
     """Both XDS plug-ins read whole frames as chunks of their own, plain or in bitshuffle with LZ4."""
     where = f"{file}: {held.name}"
     if held.chunks is None:
-        raise _not_so(f"{where} has no chunks, without which neggia stops")
+        raise _not_so(
+            f"{where} has no chunks, without which neggia stops", "or record with `store.placement: log`"
+        )
     if held.chunks != (1, *held.shape[1:]):
-        raise _not_so(f"{where} has chunks of {held.chunks}; durin and neggia take one whole frame a chunk")
+        raise _not_so(
+            f"{where} has chunks of {held.chunks}; durin and neggia take one whole frame a chunk",
+            "or record with one whole frame a chunk",
+        )
     properties = held.id.get_create_plist()
     filters = [properties.get_filter(number) for number in range(properties.get_nfilters())]
     plain = not filters
@@ -300,12 +310,14 @@ def _require_readable(held: h5py.Dataset, file: Path) -> None:
             for number, _, values, _ in filters
         )
         raise _not_so(
-            f"{where} is encoded by {names}; durin and neggia take bitshuffle with LZ4 of 5 parameters"
+            f"{where} is encoded by {names}; durin and neggia take bitshuffle with LZ4 of 5 parameters",
+            "or record with `codec.encoding: bslz4`",
         )
 
 
-def _not_so(why: str) -> PenstockError:
-    return PenstockError(why, f"{_COPY}; {_RECORD_SO}")
+def _not_so(why: str, otherwise: str = "") -> PenstockError:
+    """`otherwise` is how another recording would need no copy, where the next one can be so."""
+    return PenstockError(why, f"{_COPY}; {otherwise}" if otherwise else _COPY)
 
 
 def _recorded_files(file: h5py.File, path: Path, frames: h5py.Dataset) -> list[Path]:
