@@ -28,9 +28,7 @@ class Item:
 # In the order in which they are drawn.
 ITEMS: dict[str, Item] = {
     "arm_date": Item("/entry/start_time", "when the detector was armed, ISO 8601"),
-    "end_time_estimated": Item(
-        "/entry/end_time_estimated", "by frames and frame time; else the start"
-    ),
+    "end_time_estimated": Item("/entry/end_time_estimated", "by frames and frame time; else the start"),
     "end_time": Item("/entry/end_time", "when the last frame came; not there before the file is complete"),
     "source_name": Item("/entry/source/name", 'text; "unknown" where not told'),
     "source_type": Item("/entry/source/type", "text"),
