@@ -297,6 +297,14 @@ def test_devices_that_file_systems_name(tmp_path: Path) -> None:
     assert device_numbers(system, replace(mounted(tmp_path, "xfs"), mount=None))[0] == []
 
 
+def test_a_drive_without_a_model_is_said_to_have_none(server: System) -> None:
+    """As a virtual machine's: that a file of the kernel is not there is no news to anybody."""
+    (server.root / NVME.lstrip("/") / "nvme/nvme0/model").unlink()
+    drive = next(device for device in stack(server, ["253:1"]) if device.name == "nvme0n1")
+    (model,) = [fact for fact in device_group(server, drive).facts if fact.name == "model"]
+    assert (model.value, model.unknown) == (None, "the drive tells none, as those of virtual machines")
+
+
 def test_a_model_cannot_steer_a_terminal(server: System) -> None:
     (server.root / NVME.lstrip("/") / "nvme/nvme0/model").write_text("a\x1b[2J\nb\0c", encoding="utf-8")
     drive = next(device for device in stack(server, ["253:1"]) if device.name == "nvme0n1")

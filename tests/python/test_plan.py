@@ -170,6 +170,23 @@ def test_a_verdict_takes_the_place_of_the_computed_bandwidth(tmp_path: Path) -> 
     assert (block.blocks, block.decides) == (50_000, "throughput")
 
 
+def test_frames_of_another_size_than_the_measured_ones_are_named(tmp_path: Path) -> None:
+    """Those were of 1 MB. A storage carries more of large frames than of small ones."""
+    (tmp_path / "run.json").write_text(fast_run().model_dump_json(), encoding="utf-8")
+    with_block = ("--block", "test-brick-gen2", "--measured", str(tmp_path / "run.json"))
+    small = ("2xcustom@100", "--rows", "100", "--columns", "100", "--type", "uint16")
+    notes = sizing(*small, *with_block).notes
+    assert any("measured with frames of 1 MB; one of" in note and "20 kB" in note for note in notes), notes
+    same = ("custom@100", "--rows", "1000", "--columns", "500", "--type", "uint16")
+    assert not any("measured with frames" in note for note in sizing(*same, *with_block).notes)
+
+
+def test_a_plan_without_a_detector_assumes_nothing_of_recorders() -> None:
+    shown = one_line(invoke("--write", "1GB/s").stdout)
+    assert "(--duty)" in shown
+    assert not any(words in shown for words in ("--compresses", "--server-cores", "with frames"))
+
+
 def shown_with(tmp_path: Path, *documents: Any, options: tuple[str, ...] = ()) -> str:
     files = []
     for number, document in enumerate(documents):

@@ -45,6 +45,7 @@ def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
         if len(writes) > 1
         else paths[0].name,
         validity="warned" if any(each.validity == "warned" for each in found) else "valid",
+        frame_bytes=sorted({size for each in found for size in each.frame_bytes}),
     )
 
 
@@ -55,6 +56,7 @@ class _Found:
     write_bytes_per_s: float
     read_bytes_per_s: float | None
     at_least: bool = False
+    frame_bytes: tuple[int, ...] = ()
 
 
 def _found_in(path: Path) -> list[_Found]:
@@ -74,7 +76,13 @@ def _found_in(path: Path) -> list[_Found]:
     fast = [run for run in runs if run.frames is None or run.frames.needed_hz == 0]
     found = [(run, values_of(run)) for run in fast]
     writing = [
-        _Found(path, run.validity, values[name].value, values["read"].value if "read" in values else None)
+        _Found(
+            path,
+            run.validity,
+            values[name].value,
+            values["read"].value if "read" in values else None,
+            frame_bytes=_frame_bytes([run]),
+        )
         for run, values in found
         for name in ("carried", "write")
         if name in values
@@ -92,4 +100,12 @@ def _of_verdict(path: Path, verdict: Verdict) -> _Found:
         raise UsageError(f"{path} does not say what the storage carries", "measure again")
     warned = any(step.run.validity == "warned" for step in verdict.steps)
     validity: Validity = "invalid" if verdict.answer == "invalid" else "warned" if warned else "valid"
-    return _Found(path, validity, verdict.measured_bytes_per_s or 0.0, None, is_at_least(verdict))
+    carried = verdict.measured_bytes_per_s or 0.0
+    frame_bytes = _frame_bytes([step.run for step in verdict.steps])
+    return _Found(path, validity, carried, None, is_at_least(verdict), frame_bytes)
+
+
+def _frame_bytes(runs: Sequence[Run]) -> tuple[int, ...]:
+    """Of the workloads that write frames."""
+    sizes = {getattr(run.document.plan.workload, "frame_bytes", 0) for run in runs}
+    return tuple(sorted(sizes - {0}))

@@ -133,6 +133,9 @@ class MeasuredBandwidth(_Part):
     at_least: bool = Field(False, description="nothing that was tried was too much: it writes that, or more")
     source: str
     validity: Literal["valid", "warned"]
+    frame_bytes: list[int] = Field(
+        [], description="of the frames that it was measured with, where it was with frames"
+    )
 
 
 class StageFigures(_Part):

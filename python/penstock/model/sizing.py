@@ -10,11 +10,12 @@ from penstock.model.blocks import Block, BlockFigures, MeasuredBandwidth, Need, 
 from penstock.model.catalogue import Detector
 from penstock.model.errors import UsageError
 from penstock.model.plans import Encoding
-from penstock.model.units import BANDWIDTH_MAX, Bandwidth
+from penstock.model.units import BANDWIDTH_MAX, Bandwidth, human_bytes
 
 DAY_S = 86400.0
 _ORDER = re.compile(r"(?:(?P<count>[0-9]{1,6})x)?(?P<name>[^@]+)(?:@(?P<rate>[^@]+))?")
 _COUNT_MAX = 10**5
+_SAME_SIZE = 0.1  # so far apart, frames count as of one size
 _RATE_MAX = 1e7
 
 
@@ -213,7 +214,7 @@ def size(
         need=need,
         raw_capacity_bytes=need.capacity_bytes * (redundancy.factor if redundancy else 1.0),
         blocks=[figures_of(block, need, redundancy, measured) for block in blocks],
-        notes=_notes(detectors, assumptions, blocks),
+        notes=[*_notes(detectors, assumptions, blocks), *_other_frames(detectors, measured)],
     )
 
 
@@ -267,4 +268,20 @@ def _notes(detectors: Sequence[DetectorNeed], assumptions: Assumptions, blocks: 
         notes.append("no compression is counted: --ratio states one, --measure or --images finds one out")
     if assumptions.redundancy is None and not blocks and assumptions.retention_days:
         notes.append("the capacity is for data alone: --redundancy adds parity or copies")
+    return notes
+
+
+def _other_frames(detectors: Sequence[DetectorNeed], measured: MeasuredBandwidth | None) -> list[str]:
+    """A storage carries more of large frames than of small ones: whose were measured has to be said."""
+    if measured is None or not measured.frame_bytes:
+        return []
+    notes = []
+    for each in detectors:
+        stored = each.frame_bytes / each.compression.ratio
+        if not any(abs(size - stored) <= _SAME_SIZE * stored for size in measured.frame_bytes):
+            sizes = " and ".join(human_bytes(size) for size in measured.frame_bytes)
+            notes.append(
+                f"measured with frames of {sizes}; one of {each.detector} takes {human_bytes(stored)} when"
+                " stored: storage carries another rate of those, so measure with that size"
+            )
     return notes

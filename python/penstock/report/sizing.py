@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from penstock.model.blocks import BlockFigures
-from penstock.model.sizing import Assumptions, DetectorNeed, Sizing
+from penstock.model.sizing import DetectorNeed, Sizing
 from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_hz, human_number, human_percent, human_rate
 from penstock.report.sections import Section, sections_markdown, sections_view
@@ -36,7 +36,7 @@ def _sections(sizing: Sizing) -> Iterator[Section]:
     )
     for block in sizing.blocks:
         yield from _block_sections(block)
-    yield Section("Assumptions", ("", ""), list(_assumption_rows(sizing.assumptions)))
+    yield Section("Assumptions", ("", ""), list(_assumption_rows(sizing)))
     if sizing.notes:
         yield Section("Notes", ("",), lines=sizing.notes)
 
@@ -138,8 +138,10 @@ def _decision(block: BlockFigures) -> str:
     }[block.decides]
 
 
-def _assumption_rows(assumed: Assumptions) -> Iterator[tuple[str, str]]:
-    yield "with frames", f"{human_percent(assumed.duty)} of the time (--duty)"
+def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
+    """Of recorders only where there are frames to record."""
+    assumed = sizing.assumptions
+    yield "with frames" if sizing.detectors else "written", f"{human_percent(assumed.duty)} of the time (--duty)"
     yield "headroom", f"{human_percent(assumed.headroom)} beyond the peak (--headroom)"
     yield "kept for", f"{assumed.retention_days:g} days (--retention)"
     yield "filled to", f"{human_percent(assumed.fill)} (--fill)"
@@ -148,9 +150,11 @@ def _assumption_rows(assumed: Assumptions) -> Iterator[tuple[str, str]]:
     if assumed.capacity_bytes:
         yield "also held", f"{human_bytes(assumed.capacity_bytes)} (--capacity)"
     yield "read meanwhile", f"{assumed.read_factor:g} times what is written (--read-factor)"
-    yield "compresses", f"the {assumed.compresses} (--compresses)"
+    if sizing.detectors:
+        yield "compresses", f"the {assumed.compresses} (--compresses)"
     yield "links give", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
-    server = f"{assumed.server_cores} cores, {human_rate(assumed.server_bandwidth)} of network"
-    yield "a recorder's server", f"{server} (--server-cores, --server-bandwidth)"
+    if sizing.detectors:
+        server = f"{assumed.server_cores} cores, {human_rate(assumed.server_bandwidth)} of network"
+        yield "a recorder's server", f"{server} (--server-cores, --server-bandwidth)"
     if assumed.redundancy is not None:
         yield "redundancy", f"{assumed.redundancy} (--redundancy)"

@@ -144,8 +144,10 @@ def _drive(system: System, device: BlockDevice, facts: Facts) -> None:
     hardware = f"{device.folder}/device"
     if device.below or not system.is_there(hardware):
         return
-    # A drive of a virtual machine has a vendor's number in the place of a model.
-    facts.add("model", system.read(f"{hardware}/model"))
+    if system.is_there(f"{hardware}/model"):
+        facts.add("model", system.read(f"{hardware}/model"))
+    else:  # a drive of a virtual machine has a vendor's number in the place of a model
+        facts.unknown("model", f"{hardware}/model", "the drive tells none, as those of virtual machines")
     if system.is_there(f"{hardware}/firmware_rev"):
         facts.add("firmware", system.read(f"{hardware}/firmware_rev"))
     elif system.is_there(f"{hardware}/rev"):
