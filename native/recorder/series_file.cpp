@@ -386,21 +386,6 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
   return std::optional<Task>(Task{std::move(frame), slot, *place, crc, std::move(joined.block), std::move(joined.due)});
 }
 
-void SeriesFile::note_received(std::int64_t realtime_ns) {
-  auto known = last_received_ns_.load();
-  while (known < realtime_ns && !last_received_ns_.compare_exchange_weak(known, realtime_ns)) {
-  }
-}
-
-/// There is no file that could take it; it may come again.
-std::optional<Task> SeriesFile::lose(const Frame& frame) {
-  const Ledger::Item item{frame.number, part_of(frame.channel, frame.element.value_or(0))};
-  if (ledger_.receive(frame.number, item.part, frame.session) == Ledger::Admission::take)
-    ledger_.lost(std::span(&item, 1));
-  last_activity_ns_ = monotonic_ns();
-  return std::nullopt;
-}
-
 /// Times of exposure count from there, which need not be when the detector was armed. The first frame's counts.
 void SeriesFile::note_series_date(const std::string& date) {
   std::lock_guard lock(first_mutex_);

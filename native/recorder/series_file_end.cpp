@@ -169,9 +169,25 @@ EndedBy SeriesFile::ended_by() const {
   return is_whole() ? EndedBy::count : EndedBy::stop;
 }
 
+/// There is no file that could take it; it may come again.
+std::optional<Task> SeriesFile::lose(const Frame& frame) {
+  const Ledger::Item item{frame.number, part_of(frame.channel, frame.element.value_or(0))};
+  if (ledger_.receive(frame.number, item.part, frame.session) == Ledger::Admission::take)
+    ledger_.lost(std::span(&item, 1));
+  last_activity_ns_ = monotonic_ns();
+  return std::nullopt;
+}
+
+void SeriesFile::note_received(std::int64_t realtime_ns) {
+  auto known = last_received_ns_.load();
+  while (known < realtime_ns && !last_received_ns_.compare_exchange_weak(known, realtime_ns)) {
+  }
+}
+
 store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   const auto last_received_ns = last_received_ns_.load();
-  auto values = final_values(series_, ledger_.counts(), frames, last_received_ns > 0 ? last_received_ns : realtime_ns());
+  auto values =
+      final_values(series_, ledger_.counts(), frames, last_received_ns > 0 ? last_received_ns : realtime_ns());
   lengthen_axis(scan_, ledger_.end(), values);
   {
     std::lock_guard lock(first_mutex_);

@@ -140,7 +140,9 @@ def test_hostile_layouts_are_refused(write: Write, text: str | bytes, what: str)
         ("description: x\ntree: \x01\n", "2:7", "special characters are not allowed"),
     ],
 )
-def test_a_slip_of_the_pen_is_one_error_with_its_place(write: Write, text: str, where: str, what: str) -> None:
+def test_a_slip_of_the_pen_is_one_error_with_its_place(
+    write: Write, text: str, where: str, what: str
+) -> None:
     """YAML's reader says it in up to eight lines, of a text of no name."""
     path = write(text)
     (finding,) = read_layout(str(path), layouts_folder()).findings
