@@ -141,7 +141,10 @@ def _decision(block: BlockFigures) -> str:
 def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     """Of recorders only where there are frames to record."""
     assumed = sizing.assumptions
-    yield "with frames" if sizing.detectors else "written", f"{human_percent(assumed.duty)} of the time (--duty)"
+    yield (
+        "with frames" if sizing.detectors else "written",
+        f"{human_percent(assumed.duty)} of the time (--duty)",
+    )
     yield "headroom", f"{human_percent(assumed.headroom)} beyond the peak (--headroom)"
     yield "kept for", f"{assumed.retention_days:g} days (--retention)"
     yield "filled to", f"{human_percent(assumed.fill)} (--fill)"
