@@ -18,6 +18,7 @@
 #include "load/document.hpp"
 #include "load/finite_buffer.hpp"
 #include "load/gaps.hpp"
+#include "load/image.hpp"
 #include "load/machine.hpp"
 #include "load/time_series.hpp"
 #include "load/workload.hpp"
@@ -173,10 +174,10 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   /// Everything that takes memory or makes files before the clock starts.
   Result<void> prepare(const std::atomic<bool>& stop) {
     PEN_TRY(check_memory(memory_bytes(plan_, ranks_)));
-    PEN_TRY(content_.open());
     if (frames_.image) {
-      PEN_ASSIGN(image_, Image::open(*frames_.image, frames_.frame_bytes));
+      PEN_ASSIGN(image_, Image::open(*frames_.image, frames_.frame_bytes, stored_bytes_));
     }
+    if (!has_whole_images()) PEN_TRY(content_.open());
     if (frames_.rename) {
       PEN_TRY(
           ask_storage("open the folder", plan_.drain_timeout_s, stop, [self = shared_from_this()]() -> Result<void> {
@@ -186,12 +187,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     }
     if (frames_.record) records_ = std::vector<FrameRecord>(frames_.frames);
     for (unsigned i = 0; i < frames_.writers; ++i) {
-      PEN_ASSIGN(auto memory, Memory::allocate(image_ ? stored_bytes_ : content_.ground_bytes()));
-      if (image_) {
-        image_->lay(content_, memory.bytes());
-      } else {
-        content_.lay(memory.bytes().first(content_.ground_bytes()));
-      }
+      PEN_ASSIGN(auto memory, memory_of_writer());
       writers_.push_back(std::make_unique<Writer>(std::move(memory), no_series_));
       if (frames_.layout != Layout::file_a_writer) continue;
       const auto make = [self = shared_from_this(), writer = writers_.back().get(),
@@ -202,6 +198,19 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       PEN_TRY(ask_storage("make " + file_name(plan_, first_writer() + i), plan_.drain_timeout_s, stop, make));
     }
     return {};
+  }
+
+  bool has_whole_images() const { return image_ && image_->is_whole(); }
+
+  /// With what all that it writes has in common.
+  Result<Memory> memory_of_writer() const {
+    if (has_whole_images()) return Memory::allocate(0);
+    PEN_ASSIGN(auto memory, Memory::allocate(image_ ? stored_bytes_ : content_.ground_bytes()));
+    if (image_)
+      image_->lay(content_, memory.bytes());
+    else
+      content_.lay(memory.bytes().first(content_.ground_bytes()));
+    return Result<Memory>(std::move(memory));
   }
 
   void pace() {
@@ -236,12 +245,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   void write(Writer& writer) {
     while (const auto frame = buffer_.take()) {
-      if (image_) {
-        writer.next = writer.memory.bytes().first(stored_bytes_);
-        image_->stamp(content_, writer.next, of_all(frame->number));
-      } else {
-        writer.next = content_.block(writer.memory.bytes(), file_of(writer, *frame), place_in_file(writer));
-      }
+      writer.next = bytes_of(writer, *frame);
       const auto begin_ns = now_ns();
       if (frames_.record) records_[frame->number].start_ns = begin_ns;
       const auto written = write_one(writer, *frame);
@@ -255,6 +259,14 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     note_problem(writer.tally, completed);
     writer.tally.completed_ns = now_ns();
     writer.tally.waited_for_processor_ns = waited_for_processor_ns();
+  }
+
+  MutableBytes bytes_of(const Writer& writer, const DueFrame& frame) const {
+    if (has_whole_images()) return image_->whole(of_all(frame.number));
+    if (!image_) return content_.block(writer.memory.bytes(), file_of(writer, frame), place_in_file(writer));
+    const auto block = writer.memory.bytes().first(stored_bytes_);
+    image_->stamp(content_, block, of_all(frame.number));
+    return block;
   }
 
   /// Of all ranks' writers.

@@ -4,13 +4,13 @@
 #include <cerrno>
 #include <fstream>
 
-#include "load/content.hpp"
 #include "load/packed_pixels.hpp"
 
 namespace penstock::load {
 namespace {
 
 constexpr std::size_t suffix_bytes_max = 10;
+constexpr std::uint64_t images_max = 100'000;
 constexpr auto escape = std::byte{0x80};
 constexpr std::uint64_t bytes_after_max = 1 << 20;
 constexpr std::uint64_t gzip_end_bytes = 8;  // the checksum, and the size of the unpacked file
@@ -43,32 +43,44 @@ Result<ImagePlan> ImagePlan::read(Fields& fields, std::uint64_t frame_bytes) {
   PEN_ASSIGN(plan.bytes_after, fields.whole("bytes_after", 0, 0, bytes_after_max));
   if (plan.packed && (plan.differences || frame_bytes - plan.pixels_at - plan.pixels_bytes < gzip_end_bytes))
     return fields.wrong("packed", "false where there are differences, or no 8 bytes behind the pixels");
+  PEN_ASSIGN(plan.images, fields.whole("images", 1, 1, plan.is_whole() ? images_max : 1));
   PEN_TRY(fields.refuse_others());
   return plan;
 }
 
 Json ImagePlan::to_json() const {
-  return {{"template", path},           {"suffix", suffix}, {"pixels_at", pixels_at},    {"pixels_bytes", pixels_bytes},
-          {"differences", differences}, {"packed", packed}, {"bytes_after", bytes_after}};
+  return {{"template", path},
+          {"images", images},
+          {"suffix", suffix},
+          {"pixels_at", pixels_at},
+          {"pixels_bytes", pixels_bytes},
+          {"differences", differences},
+          {"packed", packed},
+          {"bytes_after", bytes_after}};
 }
 
-Result<Image> Image::open(const ImagePlan& plan, std::uint64_t frame_bytes) {
+Result<Image> Image::open(const ImagePlan& plan, std::uint64_t frame_bytes, std::uint64_t stored_bytes) {
   std::ifstream stream(plan.path, std::ios::binary | std::ios::ate);
   if (!stream) return errno_error(errno, fmt::format("open workload.image.template {}", plan.path));
   const auto size = static_cast<std::uint64_t>(stream.tellg());
-  if (size != frame_bytes)
-    return make_error(Errc::mismatch, "workload.image.template {} has {} bytes, expected workload.frame_bytes, {}",
-                      plan.path, size, frame_bytes);
-  std::vector<std::byte> file(size);
+  if (size != plan.images * frame_bytes)
+    return make_error(Errc::mismatch, "workload.image.template {} has {} bytes, expected {}workload.frame_bytes, {}",
+                      plan.path, size, plan.images == 1 ? "" : fmt::format("{} times ", plan.images), frame_bytes);
+  PEN_ASSIGN(auto images, Memory::allocate(plan.images * stored_bytes));
   stream.seekg(0);
-  if (!stream.read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(size)))
-    return make_error(Errc::io, "workload.image.template {} cannot be read", plan.path);
-  return Image(plan, std::move(file));
+  for (std::uint64_t number = 0; number < plan.images; ++number) {
+    const auto image = images.bytes().subspan(number * stored_bytes, stored_bytes);
+    if (!stream.read(reinterpret_cast<char*>(image.data()), static_cast<std::streamsize>(frame_bytes)))
+      return make_error(Errc::io, "workload.image.template {} cannot be read", plan.path);
+    std::fill(image.begin() + static_cast<std::ptrdiff_t>(frame_bytes), image.end(), std::byte{0});
+  }
+  return Image(plan, std::move(images), frame_bytes, stored_bytes);
 }
 
 void Image::lay(const Content& content, MutableBytes block) const {
-  std::copy(file_.begin(), file_.end(), block.begin());
-  std::fill(block.begin() + static_cast<std::ptrdiff_t>(file_.size()), block.end(), std::byte{0});
+  const auto file = whole(0);
+  std::copy(file.begin(), file.end(), block.begin());
+  std::fill(block.begin() + static_cast<std::ptrdiff_t>(file.size()), block.end(), std::byte{0});
   const auto own = pixels(block);
   const auto before = plan_.packed ? crc_of_codes(own, plan_.bytes_after) : 0;
   content.lay(own);
@@ -92,7 +104,7 @@ void Image::admit(MutableBytes random) const {
 }
 
 void Image::change_checksum(MutableBytes block, std::uint32_t by) const {
-  auto* const checksum = block.subspan(file_.size() - gzip_end_bytes).data();
+  auto* const checksum = block.subspan(frame_bytes_ - gzip_end_bytes).data();
   store_le(checksum, load_le<std::uint32_t>(checksum) ^ by);
 }
 

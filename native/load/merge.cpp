@@ -181,6 +181,40 @@ Json phases_of(const Documents& documents) {
   }
 }
 
+/// One operation in one iteration.
+void add_operation(Json& into, const Json& from) {
+  combine(into, from, sum, {"operations"});
+  combine(into, from, least, {"first_done_s"});
+  combine(into, from, most, {"last_done_s"});
+  combine(into["gaps"], from.at("gaps"), most, {"longest_ns", "sum_ns"});
+  into["complete"] = into.at("complete").get<bool>() && from.at("complete").get<bool>();
+}
+
+/// A rank that ended early has fewer phases than others: what it has not done, no one knows the rate of.
+void add_operations(Json& into, const Json& from) {
+  for (std::size_t number = 0; number < std::max(into.size(), from.size()); ++number) {
+    const bool both = number < into.size() && number < from.size();
+    if (number >= into.size()) into.push_back(from[number]);
+    if (both)
+      add_operation(into[number], from[number]);
+    else
+      into[number]["complete"] = false;
+  }
+}
+
+Json metadata_of(const Documents& documents) {
+  auto all = documents.front().second->at("metadata");
+  for (std::size_t i = 1; i < documents.size(); ++i) {
+    const auto& from = documents[i].second->at("metadata");
+    add_operations(all["phases"], from.at("phases"));
+    add_histograms(all["times"], from.at("times"));
+    for (const auto& waited : from.at("waited_ns")) all["waited_ns"].push_back(waited);
+  }
+  for (auto& phase : all["phases"])
+    if (!phase["complete"].get<bool>()) phase["first_done_s"] = phase["last_done_s"] = nullptr;
+  return all;
+}
+
 /// The first that there is, with its rank.
 Json problem_of(const std::vector<Json>& parts) {
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
@@ -208,6 +242,7 @@ Json merge(const std::vector<Json>& parts) {
   Json all = *documents.front().second;
   if (all.contains("phases")) all["phases"] = phases_of(documents);
   if (all.contains("frames")) all = frames_of(std::move(all), documents, parts.size());
+  if (all.contains("metadata")) all["metadata"] = metadata_of(documents);
   for (const auto& [rank, document] : documents) combine(all["storage"], document->at("storage"), least, {"direct"});
   for (const char* when : {"before", "after"}) all["machine"][when] = machine_of(documents, parts, when);
   auto problem = problem_of(parts);

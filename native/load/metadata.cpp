@@ -1,20 +1,20 @@
 /// Names: trees of folders with folders and files in them, made, found, read, renamed and removed, each in a phase that
-/// all threads begin together.
+/// all threads, of all ranks, begin together.
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <barrier>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/pacing.hpp"
 #include "load/content.hpp"
 #include "load/crew.hpp"
 #include "load/document.hpp"
 #include "load/gaps.hpp"
+#include "load/gate.hpp"
 #include "load/machine.hpp"
 #include "load/metadata_phases.hpp"
 #include "load/names.hpp"
@@ -26,9 +26,9 @@ namespace {
 
 constexpr std::int64_t tick_ns = 200'000'000;
 
-/// One thread. Between two barriers it is the thread's own, but for what is atomic.
+/// One thread. In a phase it is the thread's own, but for what is atomic.
 struct Worker {
-  Worker(unsigned its_number, Memory of_writes, Memory of_reads)
+  Worker(std::uint64_t its_number, Memory of_writes, Memory of_reads)
       : number(its_number), written(std::move(of_writes)), read(std::move(of_reads)) {}
 
   /// The time of an operation is that since the one before: one look at the clock each.
@@ -39,7 +39,7 @@ struct Worker {
     operations.store(operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 
-  const unsigned number;
+  const std::uint64_t number;  ///< among those of all ranks
   const Memory written;
   const Memory read;
   std::atomic<std::uint64_t> operations{0};  ///< in this phase
@@ -53,80 +53,107 @@ struct Worker {
 /// All phases. Threads that hang keep it alive.
 class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
  public:
-  MetadataRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, std::unique_ptr<Names> names)
+  MetadataRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, std::unique_ptr<Names> names, const Team& team)
       : plan_(plan),
         metadata_(std::get<MetadataPlan>(plan.workload)),
         backend_(std::move(backend)),
         names_(std::move(names)),
+        ranks_(team.ranks()),
+        threads_(metadata_.threads_of(ranks_)),
+        trees_(metadata_.trees(ranks_)),
+        first_thread_(std::uint64_t{team.rank()} * metadata_.threads),
         operations_(operations_of(metadata_)),
         places_(tree_places(metadata_.tree_folders(), metadata_.branch)),
-        content_(plan, metadata_.file_bytes, metadata_.files_made()),
-        all_there_(metadata_.threads, Arrival{this}),
+        content_(plan, metadata_.file_bytes, metadata_.files_made(ranks_)),
         times_(std::make_unique<TimesOfAll>()) {}
 
   Result<Measured> run(const RunContext& context) {
-    PEN_TRY(check_memory(memory_bytes(plan_, 1)));
-    PEN_TRY(content_.open());
-    for (unsigned i = 0; i < metadata_.threads; ++i) {
-      PEN_ASSIGN(auto written, Memory::allocate(content_.ground_bytes()));
-      PEN_ASSIGN(auto read, Memory::allocate(metadata_.file_bytes));
-      content_.lay(written.bytes().first(content_.ground_bytes()));
-      workers_.push_back(std::make_unique<Worker>(i, std::move(written), std::move(read)));
-    }
-    stop_now_ = context.stop.load();
-    backend_->start(monotonic_ns());
+    PEN_TRY(check_memory(memory_bytes(plan_, ranks_)));
+    PEN_TRY(make_workers());
     PEN_TRY(watch_.start());
+    gate_.expect(workers_.size());
     Result<void> started;
     for (auto& worker : workers_) {
-      if (started.ok())
-        started =
-            crew_.start("pen-load-name", Role::other, [self = shared_from_this(), &worker] { self->work(*worker); });
-      if (started.ok()) continue;
-      stop_now_ = true;
-      all_there_.arrive_and_drop();  // nobody waits for it
+      if (!started.ok()) break;
+      started =
+          crew_.start("pen-load-name", Role::other, [self = shared_from_this(), &worker] { self->work(*worker); });
     }
-    wait(context);
+    const bool all_are_there = !started.ok() || go_through(context);
+    stop_now_ = true;
+    gate_.end();
+    // Whoever does not hang ends now; who does was waited for.
+    crew_.wait_until(monotonic_ns() + (all_are_there ? patience_after_stop_ns : tick_ns));
     const auto behind = crew_.dismiss();
     if (!started.ok()) return started.error();
     return measured(behind);
   }
 
  private:
-  struct Arrival {
-    MetadataRun* run;
-    void operator()() noexcept { run->arrived(); }
-  };
-
-  void wait(const RunContext& context) {
-    const auto patience_ns = static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9);
-    auto moved_ns = monotonic_ns();
-    std::pair<std::size_t, std::uint64_t> moved;
-    std::int64_t stopped_ns = 0;
-    while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
-      const auto now = tell_progress(context);
-      const auto now_ns = monotonic_ns();
-      if (now != moved) moved_ns = now_ns;
-      moved = now;
-      if (context.stop) stop_now_ = true;
-      if (context.stop && stopped_ns == 0) stopped_ns = now_ns;
-      if (stopped_ns > 0 && now_ns - stopped_ns > patience_after_stop_ns) break;
-      if (now_ns - moved_ns > patience_ns) break;
+  Result<void> make_workers() {
+    PEN_TRY(content_.open());
+    for (unsigned i = 0; i < metadata_.threads; ++i) {
+      PEN_ASSIGN(auto written, Memory::allocate(content_.ground_bytes()));
+      PEN_ASSIGN(auto read, Memory::allocate(metadata_.file_bytes));
+      content_.lay(written.bytes().first(content_.ground_bytes()));
+      workers_.push_back(std::make_unique<Worker>(first_thread_ + i, std::move(written), std::move(read)));
     }
-    stop_now_ = true;
+    return {};
   }
 
-  std::pair<std::size_t, std::uint64_t> tell_progress(const RunContext& context) {
+  /// All phases, unless the run ends before. False where threads hang in one.
+  bool go_through(const RunContext& context) {
+    while (all_come(context)) {
+      if (begun_ > 0) close(phase_of(begun_ - 1));
+      if (begun_ == phases_planned() || stop_now_ || context.stop || !begin(context)) return true;
+    }
+    return false;
+  }
+
+  /// Whether all threads of this rank are at the gate. Not where some hang, or take too long to end.
+  bool all_come(const RunContext& context) {
+    const auto patience_ns = std::max(tick_ns, static_cast<std::int64_t>(plan_.drain_timeout_s * 1e9));
+    auto moved_ns = monotonic_ns();
+    std::uint64_t moved = 0;
+    std::int64_t stopped_ns = 0;
+    while (!gate_.wait_until(next_look_ns_)) {
+      next_look_ns_ = monotonic_ns() + tick_ns;
+      const auto done = tell_progress(context);
+      const auto now_ns = monotonic_ns();
+      if (done != moved) moved_ns = now_ns;
+      moved = done;
+      if (context.stop) stop_now_ = true;
+      if (context.stop && stopped_ns == 0) stopped_ns = now_ns;
+      if (stopped_ns > 0 && now_ns - stopped_ns > patience_after_stop_ns) return false;
+      if (now_ns - moved_ns > patience_ns) return false;
+    }
+    return true;
+  }
+
+  /// The next phase, at the moment that all ranks have in common. False where they do not meet any more.
+  bool begin(const RunContext& context) {
+    const auto meeting = context.team.meet(nullptr);
+    if (!meeting.ok()) {
+      if (meeting.error().code() != Errc::cancelled) problem_ = meeting.error().message();
+      return false;
+    }
+    start_ns_ = meeting->start_ns;
+    if (begun_++ == 0) backend_->start(start_ns_);
+    watch_.begin();
+    gate_.open();
+    return true;
+  }
+
+  std::uint64_t tell_progress(const RunContext& context) {
+    if (begun_ == 0) return 0;
     std::uint64_t done = 0;
     for (const auto& worker : workers_) done += worker->operations.load(std::memory_order_relaxed);
-    const std::size_t begun = begun_;
-    if (begun == 0) return {0, 0};
-    const auto phase = phase_of(begun - 1);
+    const auto phase = phase_of(begun_ - 1);
     context.emit("progress", {{"phase", name(phase.operation)},
                               {"unit", "operations"},
                               {"done", done},
                               {"total", operations_planned(phase.operation)},
                               {"iteration", phase.iteration}});
-    return {begun, done};
+    return done;
   }
 
   std::size_t phases_planned() const { return operations_.size() * metadata_.iterations; }
@@ -136,23 +163,14 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     phase.iteration = static_cast<unsigned>(number / operations_.size());
     return phase;
   }
+  /// By this rank.
   std::uint64_t operations_planned(Operation operation) const {
-    return places_.size() * (is_of_trees(operation) ? metadata_.trees() : metadata_.threads * metadata_.items);
-  }
-
-  /// Called by the last thread that comes, while the others wait: what they found out is added up outside of any phase.
-  void arrived() {
-    const std::size_t begun = begun_;
-    if (begun > 0) close(phase_of(begun - 1));
-    goes_on_ = begun < phases_planned() && !stop_now_;
-    if (!goes_on_) return;
-    begun_ = begun + 1;
-    start_ns_ = monotonic_ns();
-    watch_.begin();
+    const auto works = [&](const auto& worker) { return !has_no_part(*worker, operation); };
+    const auto threads = static_cast<std::uint64_t>(std::count_if(workers_.begin(), workers_.end(), works));
+    return places_.size() * threads * (is_of_trees(operation) ? 1 : metadata_.items);
   }
 
   void close(Phase phase) {
-    std::lock_guard lock(mutex_);
     phase.gaps = watch_.end();
     phase.complete = true;
     for (auto& worker : workers_) {
@@ -171,14 +189,13 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   }
 
   bool has_no_part(const Worker& worker, Operation operation) const {
-    return is_of_trees(operation) && worker.number >= metadata_.trees();
+    return is_of_trees(operation) && worker.number >= trees_;
   }
 
   void work(Worker& worker) {
-    for (;;) {
-      all_there_.arrive_and_wait();
-      if (!goes_on_) break;
+    while (gate_.come()) {
       worker.done_ns = -1;
+      while (monotonic_ns() < start_ns_) monotonic_pace_clock().sleep_until_ns(start_ns_);
       worker.last_ns = monotonic_ns();
       const auto phase = phase_of(begun_ - 1);
       const auto done = perform(worker, phase);
@@ -221,7 +238,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
 
   /// Numbers of files differ, and with them their contents.
   std::uint64_t first_file(const Worker& worker, const Phase& phase) const {
-    return (phase.iteration * metadata_.threads + worker.number) * places_.size() * metadata_.items;
+    return (phase.iteration * threads_ + worker.number) * places_.size() * metadata_.items;
   }
 
   Result<void> read_whole(const char* path, MutableBytes into) const {
@@ -230,15 +247,14 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     return make_error(Errc::truncated, "{} has {} bytes, and {} were written", path, bytes, into.size());
   }
 
-  std::string top_of(unsigned iteration, unsigned owner) const {
-    const auto number = std::uint64_t{iteration} * metadata_.trees() + (metadata_.shared ? 0 : owner);
-    return tree_name(plan_, number);
+  std::string top_of(unsigned iteration, std::uint64_t owner) const {
+    return tree_name(plan_, iteration * trees_ + (metadata_.shared ? 0 : owner));
   }
 
   /// Whose items a thread works on.
-  unsigned owner_of(const Worker& worker, Operation operation) const {
+  std::uint64_t owner_of(const Worker& worker, Operation operation) const {
     const bool makes = operation == Operation::folder_create || operation == Operation::file_create;
-    return makes ? worker.number : (worker.number + metadata_.shift) % metadata_.threads;
+    return makes ? worker.number : (worker.number + metadata_.shift) % threads_;
   }
 
   template <typename Act>
@@ -291,7 +307,6 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   }
 
   Measured measured(unsigned behind) {
-    std::lock_guard lock(mutex_);
     auto phases = Json::array();
     for (const auto& phase : phases_) phases.push_back(to_json(phase));
     if (behind > 0 && begun_ > phases_.size()) phases.push_back(to_json(hanging()));
@@ -319,20 +334,22 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   const MetadataPlan metadata_;
   const std::shared_ptr<Backend> backend_;
   const std::unique_ptr<Names> names_;
+  const unsigned ranks_;
+  // of all ranks together
+  const std::uint64_t threads_;
+  const std::uint64_t trees_;         ///< of an iteration
+  const std::uint64_t first_thread_;  ///< of this rank
   const std::vector<Operation> operations_;
   const std::vector<std::string> places_;
   Content content_;
   std::vector<std::unique_ptr<Worker>> workers_;
 
-  std::barrier<Arrival> all_there_;
-  std::atomic<std::size_t> begun_{0};  ///< phases
+  Gate gate_;
   std::atomic<bool> stop_now_{false};
-  // set in arrived() alone, while all threads wait
-  bool goes_on_ = false;
+  // of the thread that calls run(); of these, the others read begun_ and start_ns_ in a phase
+  std::size_t begun_ = 0;  ///< phases
   std::int64_t start_ns_ = 0;
-
-  std::mutex mutex_;
-  // guarded by mutex_
+  std::int64_t next_look_ns_ = 0;
   std::vector<Phase> phases_;
   std::unique_ptr<TimesOfAll> times_;
   std::string problem_;
@@ -349,7 +366,7 @@ Result<Measured> run_metadata(const LoadPlan& plan, std::shared_ptr<Backend> bac
     PEN_ASSIGN(*names, backend->names());
     return {};
   }));
-  return std::make_shared<MetadataRun>(plan, std::move(backend), std::move(*names))->run(context);
+  return std::make_shared<MetadataRun>(plan, std::move(backend), std::move(*names), context.team)->run(context);
 }
 
 }  // namespace penstock::load

@@ -37,7 +37,8 @@ struct Phase {
   unsigned iteration = 0;
   std::uint64_t operations = 0;
   bool complete = false;
-  std::int64_t first_done_ns = -1;  ///< since the phase began: the first thread that had all its work done
+  /// Since the phase began: the first thread that had all its work done; −1 where none had a part in it.
+  std::int64_t first_done_ns = -1;
   std::int64_t last_done_ns = -1;
   Gaps gaps;
 };
@@ -71,7 +72,7 @@ inline std::vector<Operation> operations_of(const MetadataPlan& plan) {
 }
 
 inline Json to_json(const Phase& phase) {
-  const auto seconds = [&phase](std::int64_t ns) { return phase.complete ? Json(seconds_of(ns)) : Json(); };
+  const auto seconds = [&phase](std::int64_t ns) { return phase.complete && ns >= 0 ? Json(seconds_of(ns)) : Json(); };
   return {{"operation", name(phase.operation)},
           {"iteration", phase.iteration},
           {"operations", phase.operations},

@@ -10,12 +10,14 @@ namespace penstock::load {
 
 /// A tree of folders, `depth` levels below its top with `branch` folders in each, and items in every folder of it.
 struct MetadataPlan {
-  unsigned threads = 1;
+  unsigned threads = 1;     ///< of each rank; those of all ranks are numbered one after the other
   std::uint64_t items = 0;  ///< folders, and as many files, that a thread makes in each folder of its tree
   unsigned depth = 0;
   unsigned branch = 1;
   bool shared = false;  ///< one tree for all threads instead of one each
-  unsigned shift = 0;   ///< threads find, read, rename and remove what the thread so many further made
+  /// Threads find, read, rename and remove what the thread so many further made: with the threads of a rank, or more,
+  /// that of another rank.
+  unsigned shift = 0;
   unsigned iterations = 1;
   bool folders = true;  ///< items that are folders
   bool files = true;    ///< items that are files
@@ -25,10 +27,15 @@ struct MetadataPlan {
 
   /// Of one tree; its top is one of them.
   std::uint64_t tree_folders() const;
-  unsigned trees() const { return shared ? 1 : threads; }
-  std::uint64_t files_made() const { return files ? iterations * tree_folders() * threads * items : 0; }
+  std::uint64_t threads_of(unsigned ranks) const { return std::uint64_t{ranks} * threads; }
+  std::uint64_t trees(unsigned ranks) const { return shared ? 1 : threads_of(ranks); }
+  std::uint64_t files_made(unsigned ranks) const {
+    return files ? iterations * tree_folders() * threads_of(ranks) * items : 0;
+  }
   /// All that a run makes: tree folders, and items.
-  std::uint64_t names_made() const;
+  std::uint64_t names_made(unsigned ranks) const;
+  /// An error that names the field where so many ranks are too many, or too few.
+  Result<void> check(unsigned ranks) const;
 
   static Result<MetadataPlan> read(Fields& fields);
   Json to_json() const;

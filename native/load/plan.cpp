@@ -19,8 +19,6 @@ constexpr unsigned threads_max = 256;
 constexpr std::size_t prefix_bytes_max = 100;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::array<std::string_view, 4> log_levels = {"debug", "info", "warning", "error"};
-/// A dataset's chunks are counted in 32 bits, and the highest number means none.
-constexpr std::uint64_t store_transfers_max = 0xFFFF'FFFE;
 
 template <typename Value>
 using Names = std::array<std::pair<std::string_view, Value>, 3>;
@@ -47,7 +45,7 @@ std::string_view name(ContentKind content) {
 std::string_view name(Layout layout) { return layout == Layout::file_a_frame ? "file_a_frame" : "file_a_writer"; }
 
 std::int64_t nanoseconds_of(double seconds) { return static_cast<std::int64_t>(std::llround(seconds * 1e9)); }
-double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 Result<std::int64_t> duration(Fields& fields, const std::string& name, double otherwise_s, double most_s) {
   PEN_ASSIGN(const auto seconds, fields.number(name, otherwise_s, 0, most_s));
@@ -238,7 +236,7 @@ Result<void> read_content(Fields& fields, LoadPlan& plan) {
     return fields.wrong("content_file", "a path, with content file");
   if (!is_file && !plan.content_file.empty()) return fields.wrong("content_file", "empty, unless content is file");
   const auto* frames = std::get_if<FramesPlan>(&plan.workload);
-  if (is_file && frames != nullptr && frames->image)
+  if (is_file && frames != nullptr && frames->image && !frames->image->is_whole())
     return fields.wrong("content", "another one with workload.image, which has pixels of its own");
   return {};
 }
@@ -264,13 +262,7 @@ Result<void> check_together(const Fields& fields, const LoadPlan& plan) {
     return make_error(Errc::invalid_argument, "backend.direct is true, expected false with workload.kind metadata");
   }
   if (const auto* stream = std::get_if<StreamPlan>(&plan.workload)) {
-    if (const auto transfers = blocks_of_file(*stream, 1);
-        std::holds_alternative<StorePlan>(plan.backend) && transfers > store_transfers_max)
-      return make_error(
-          Errc::invalid_argument,
-          "workload.thread_bytes is {} in transfers of {}: {} of them in a file, and a store has {} at most; "
-          "larger transfer_bytes",
-          stream->thread_bytes, stream->transfer_bytes, transfers, store_transfers_max);
+    PEN_TRY(check_store(plan, 1));
     if (std::holds_alternative<NullPlan>(plan.backend) && stream->verify)
       return make_error(Errc::invalid_argument, "workload.verify is true, expected false with backend.kind null");
     if (posix != nullptr && posix->direct && stream->transfer_bytes % page_bytes != 0)
@@ -385,6 +377,17 @@ Json LoadPlan::to_json() const {
           {"interval_s", interval_s},
           {"drain_timeout_s", drain_timeout_s},
           {"log_level", log_level}};
+}
+
+Result<void> check_store(const LoadPlan& plan, unsigned ranks) {
+  const auto* stream = std::get_if<StreamPlan>(&plan.workload);
+  if (stream == nullptr || !std::holds_alternative<StorePlan>(plan.backend)) return {};
+  const auto transfers = blocks_of_file(*stream, ranks);
+  if (transfers <= store_transfers_max) return {};
+  return make_error(Errc::invalid_argument,
+                    "workload.thread_bytes is {} in transfers of {}: {} of them in a file, and a store has {} at most; "
+                    "larger transfer_bytes",
+                    stream->thread_bytes, stream->transfer_bytes, transfers, store_transfers_max);
 }
 
 std::string file_name(const LoadPlan& plan, std::uint64_t number) {

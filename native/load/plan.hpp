@@ -10,7 +10,7 @@
 
 #include "base/fields.hpp"
 #include "base/result.hpp"
-#include "load/image.hpp"
+#include "load/image_plan.hpp"
 #include "load/metadata_plan.hpp"
 #include "load/network_plan.hpp"
 
@@ -43,7 +43,7 @@ struct PosixPlan {
 /// What each file of a store holds in memory at most, of transfers that do not go to storage from where they lie.
 constexpr std::uint64_t store_buffer_bytes = std::uint64_t{128} << 20;
 
-/// Files of Penstock's own store, a chunk for each transfer; of a stream in one process.
+/// Files of Penstock's own store, a chunk for each transfer; of a stream.
 struct StorePlan {
   std::string folder;
   bool direct = true;
@@ -120,6 +120,8 @@ struct StreamPlan {
 };
 
 constexpr std::uint64_t recorded_frames_max = 1'000'000;
+/// A dataset's chunks are counted in 32 bits, and the highest number means none.
+constexpr std::uint64_t store_transfers_max = 0xFFFF'FFFE;
 constexpr std::uint64_t intervals_max = 10'000;
 
 struct LoadPlan {
@@ -127,7 +129,7 @@ struct LoadPlan {
   std::variant<FramesPlan, StreamPlan, MetadataPlan, NetworkPlan, NetworkServerPlan> workload;
   ContentKind content = ContentKind::random;
   double content_ratio = 1;  ///< of compressible content; of a file, what whoever made the plan measured
-  std::string content_file;  ///< whose bytes are written, with ContentKind::file
+  std::string content_file;  ///< whose bytes, or images, are written, with ContentKind::file
   std::uint64_t seed = 1;
   std::string prefix;           ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000
   double interval_s = 1;        ///< of the time series
@@ -146,6 +148,8 @@ unsigned queue_depth(const LoadPlan& plan);
 unsigned slots_of(const LoadPlan& plan, std::uint64_t transfers);
 /// Transfers in each file.
 std::uint64_t blocks_of_file(const StreamPlan& stream, unsigned ranks);
+/// An error that names the field where these ranks together put more into a file of a store than it takes.
+Result<void> check_store(const LoadPlan& plan, unsigned ranks);
 /// What the blocks of all threads take in each of `ranks` processes; 0 for workloads of a network.
 std::uint64_t memory_bytes(const LoadPlan& plan, unsigned ranks);
 

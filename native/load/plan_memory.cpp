@@ -10,6 +10,7 @@ namespace {
 
 std::uint64_t bytes_of(const LoadPlan& plan, const FramesPlan& frames, unsigned) {
   const auto stored = align_up(frames.frame_bytes, page_bytes);
+  if (frames.image && frames.image->is_whole()) return frames.image->images * stored;
   const auto each = frames.image ? stored : ground_bytes(plan.content, stored, frames.frames);
   return frames.writers * each;
 }
@@ -31,8 +32,8 @@ std::uint64_t bytes_of(const LoadPlan& plan, const StreamPlan& stream, unsigned 
   return stream.read ? std::max(write, read) : write;
 }
 
-std::uint64_t bytes_of(const LoadPlan& plan, const MetadataPlan& metadata, unsigned) {
-  const auto ground = ground_bytes(plan.content, metadata.file_bytes, metadata.files_made());
+std::uint64_t bytes_of(const LoadPlan& plan, const MetadataPlan& metadata, unsigned ranks) {
+  const auto ground = ground_bytes(plan.content, metadata.file_bytes, metadata.files_made(ranks));
   return metadata.threads * (align_up(ground, page_bytes) + align_up(metadata.file_bytes, page_bytes));
 }
 

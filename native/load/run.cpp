@@ -30,14 +30,18 @@ Result<std::shared_ptr<Backend>> make_any_backend(const LoadPlan& plan, const Ru
 }
 
 Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
+  const auto* metadata = std::get_if<MetadataPlan>(&plan.workload);
+  if (metadata != nullptr) return metadata->check(team.ranks());
   const bool has_shares =
       std::holds_alternative<FramesPlan>(plan.workload) || std::holds_alternative<StreamPlan>(plan.workload);
   if (team.ranks() > 1 && !has_shares)
-    return make_error(Errc::invalid_argument, "workload.kind is one of a single process, expected frames or stream");
+    return make_error(Errc::invalid_argument,
+                      "workload.kind is one of a single process, expected frames, stream or metadata");
   const auto* frames = std::get_if<FramesPlan>(&plan.workload);
   if (frames != nullptr && frames->frames < team.ranks())
     return make_error(Errc::invalid_argument, "workload.frames is {}, expected one for each of {} ranks at least",
                       frames->frames, team.ranks());
+  PEN_TRY(check_store(plan, team.ranks()));
   const auto* stream = std::get_if<StreamPlan>(&plan.workload);
   if (stream == nullptr) return {};
   // Also where ranks have a file each: less is not to be had either, and places are counted in 64 bits.

@@ -133,13 +133,13 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
           : context.stop ? make_error(Errc::cancelled, "told to end before the files were open")
                          : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
     auto moved_ns = ready ? monotonic_ns() : opening_ns;
-    std::uint64_t moved_bytes = 0;
+    std::uint64_t moved = 0;
     std::int64_t stopped_ns = 0;
     while (!crew_.wait_until(monotonic_ns() + tick_ns)) {
-      const auto bytes = tell_progress(context);
+      const auto moves = tell_progress(context) + backend_->signs_of_others();
       const auto now_ns = monotonic_ns();
-      if (bytes != moved_bytes) moved_ns = now_ns;
-      moved_bytes = bytes;
+      if (moves != moved) moved_ns = now_ns;
+      moved = moves;
       stop_now_ = stop_now_ || context.stop;
       if (context.stop && stopped_ns == 0) stopped_ns = now_ns;
       if (stopped_ns > 0 && now_ns - stopped_ns > patience_after_stop_ns) break;

@@ -18,6 +18,8 @@ constexpr std::int64_t start_margin_ns = 50'000'000;
 /// What ranks that are well take to end their work, mostly. A launcher that ends a job kills it a second after it
 /// asked.
 constexpr std::int64_t parts_wait_ns = 300'000'000;
+/// In front of what a back end tells; the team's own messages are objects in CBOR, and none of these begins so.
+constexpr std::byte of_a_backend{0};
 
 class NoTeam final : public Team {
  public:
@@ -65,7 +67,28 @@ void JobTeam::send_to_others(const Json& message) {
     if (to != rank()) send(to, message);
 }
 
+void JobTeam::tell(unsigned to, Bytes bytes) {
+  std::vector<std::byte> message = {of_a_backend};
+  message.insert(message.end(), bytes.begin(), bytes.end());
+  job_.send(to, std::move(message));
+}
+
+void JobTeam::listen(Told told) {
+  std::lock_guard lock(told_mutex_);
+  told_bytes_ = std::move(told);
+}
+
+void JobTeam::hear_bytes(unsigned from, Bytes bytes) {
+  {
+    std::lock_guard lock(mutex_);
+    heard_ns_[from] = monotonic_ns();
+  }
+  std::lock_guard lock(told_mutex_);
+  if (told_bytes_) told_bytes_(from, bytes);
+}
+
 void JobTeam::hear(unsigned from, const std::vector<std::byte>& message) {
+  if (!message.empty() && message.front() == of_a_backend) return hear_bytes(from, Bytes(message).subspan(1));
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(message.data());
   auto told = Json::from_cbor(bytes, bytes + message.size(), true, false);
   const auto what = told.is_object() ? told.value("tell", "") : "";

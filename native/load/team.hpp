@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/fields.hpp"
 #include "base/result.hpp"
 #include "job/job.hpp"
@@ -26,7 +27,10 @@ struct Meeting {
   std::vector<Json> notes;  ///< what each rank brought
 };
 
-/// As workloads see it. One thread uses it.
+/// Takes what another rank told. Must not wait.
+using Told = std::function<void(unsigned from, Bytes bytes)>;
+
+/// As workloads and back ends see it. Workloads use it from one thread; what back ends have is safe from several.
 class Team {
  public:
   virtual ~Team() = default;
@@ -35,6 +39,16 @@ class Team {
   /// Every rank calls it as often as the others, and it returns when all have. `cancelled` where the run is to end,
   /// `timed_out` where a rank shows nothing any more.
   virtual Result<Meeting> meet(Json note) = 0;
+
+  /// What a back end has to say to itself in another rank. Does not wait; from one rank to another it comes in order.
+  virtual void tell(unsigned /*to*/, Bytes /*bytes*/) {}
+  /// Whom such bytes come to, on a thread of the team's. Before any rank tells something.
+  virtual void listen(Told /*told*/) {}
+  /// Adds to the one number that all ranks share, which begins at 0, and gives what it was. Waits; not while something
+  /// told is taken.
+  virtual Result<std::uint64_t> fetch_add(std::uint64_t /*amount*/) {
+    return make_error(Errc::internal, "one process shares no number");
+  }
 };
 
 /// One process that begins whenever it likes; lives as long as the program.
@@ -55,6 +69,9 @@ class JobTeam final : public Team {
   std::string library() const { return job_.library(); }
   bool leads() const { return rank() == job::lead; }
   Result<Meeting> meet(Json note) override;
+  void tell(unsigned to, Bytes bytes) override;
+  void listen(Told told) override;
+  Result<std::uint64_t> fetch_add(std::uint64_t amount) override { return job_.fetch_add(0, amount); }
 
   /// To be called a few times a second while the rank works: shows that, hands on that the run is to end, and, at the
   /// lead, makes the fields "done", "total" and "held" of `progress` those of all ranks.
@@ -80,6 +97,7 @@ class JobTeam final : public Team {
   void send(unsigned to, const Json& message);
   void send_to_others(const Json& message);
   void hear(unsigned from, const std::vector<std::byte>& message);
+  void hear_bytes(unsigned from, Bytes bytes);
   void arrive(unsigned from, std::uint64_t meeting, Json note);
   void show_life();
   void hand_on_the_end();
@@ -94,6 +112,9 @@ class JobTeam final : public Team {
   job::ClockComparison clock_;
   std::uint64_t meeting_ = 0;
   std::int64_t late_ns_ = 0;
+
+  std::mutex told_mutex_;
+  Told told_bytes_;  ///< guarded by told_mutex_
 
   std::mutex mutex_;
   std::condition_variable changed_;

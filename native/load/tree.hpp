@@ -2,8 +2,8 @@
 /// python/penstock/bench/trees.py knows them too.
 ///
 /// A tree's top is called PREFIX and nine digits, the folders below it t0, t1 and so on. An item's name is a letter,
-/// the number of the thread that made it and its own: d003-000000042 is a folder, f003-000000042 a file; with e and g
-/// in front once they were renamed.
+/// the number of the thread that made it, of all ranks' and with three digits or more, and its own: d003-000000042 is a
+/// folder, f003-000000042 a file; with e and g in front once they were renamed.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ inline std::vector<std::string> tree_places(std::uint64_t folders, unsigned bran
 /// measured is the storage.
 class ItemPath {
  public:
-  ItemPath(char letter, unsigned thread) : name_(fmt::format("/{}{:03}-", letter, thread)) {}
+  ItemPath(char letter, std::uint64_t thread) : name_(fmt::format("/{}{:03}-", letter, thread)) {}
 
   /// To the first item in a folder.
   void enter(const std::string& top, const std::string& place) {

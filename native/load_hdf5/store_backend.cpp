@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "job/job.hpp"
 #include "load/machine.hpp"
 #include "load/own_folder.hpp"
 #include "load/page_cache.hpp"
@@ -63,26 +64,140 @@ class EndedSlots {
   std::deque<unsigned> slots_;  // guarded by mutex_
 };
 
-/// A store and those that fill it. The last one that closes it finishes it.
+/// The ranks that fill one file: what their stores tell each other, and that they have left it.
+class Others final : public std::enable_shared_from_this<Others> {
+ public:
+  explicit Others(load::Team& team) : team_(team) {}
+
+  void listen() {
+    team_.listen([self = shared_from_this()](unsigned from, Bytes bytes) { self->hear(from, bytes); });
+  }
+  store::Share share() {
+    return {team_.rank(), team_.ranks(), std::make_shared<SharedEnd>(team_),
+            [this](unsigned to, const std::vector<std::byte>& message) { team_.tell(to, message); }};
+  }
+  /// From now on what comes is the store's, until it is about to be finished, or has left.
+  void enter(store::Store& store) {
+    std::lock_guard lock(mutex_);
+    store_ = &store;
+  }
+  /// Before the store is finished. What comes to the lead from now on has no index to go to, and is refused: whoever
+  /// sent it waits for an answer. The stores of the others hear the lead's answers until they are finished.
+  void about_to_finish() {
+    if (leads()) forget_store();
+  }
+  void leave() {
+    forget_store();
+    if (!leads()) team_.tell(job::lead, {});
+  }
+  /// The lead's, whose store is finished last.
+  void wait_until_alone() {
+    std::unique_lock lock(mutex_);
+    one_left_.wait(lock, [this] { return !leads() || left_ + 1 == team_.ranks(); });
+  }
+  std::uint64_t heard() const { return heard_; }
+
+ private:
+  class SharedEnd final : public store::EndOfFile {
+   public:
+    explicit SharedEnd(load::Team& team) : team_(team) {}
+    Result<std::uint64_t> advance(std::uint64_t bytes) override { return team_.fetch_add(bytes); }
+
+   private:
+    load::Team& team_;
+  };
+
+  bool leads() const { return team_.rank() == job::lead; }
+
+  void forget_store() {
+    std::lock_guard lock(mutex_);
+    store_ = nullptr;
+  }
+
+  /// No bytes: that rank has left.
+  void hear(unsigned from, Bytes bytes) {
+    ++heard_;
+    std::lock_guard lock(mutex_);
+    if (bytes.empty()) {
+      ++left_;
+      one_left_.notify_all();
+    } else if (store_ == nullptr) {
+      refuse(from, bytes, "rank 0 has closed the file");
+    } else if (const auto taken = store_->receive(from, bytes); !taken.ok()) {
+      refuse(from, bytes, taken.error().message());
+    }
+  }
+  /// Whoever waits for an answer gets one.
+  void refuse(unsigned from, Bytes bytes, const std::string& why) {
+    if (const auto refusal = store::refusal_of(bytes, why)) team_.tell(from, *refusal);
+  }
+
+  load::Team& team_;
+  std::atomic<std::uint64_t> heard_{0};
+  std::mutex mutex_;
+  std::condition_variable one_left_;
+  // guarded by mutex_
+  store::Store* store_ = nullptr;
+  unsigned left_ = 0;
+};
+
+store::FileLayout layout_of(const StreamPlan& stream) {
+  store::FileLayout layout;
+  layout.chunked.push_back({rows_name, ElementType::u8, {stream.transfer_bytes}, 0, {}, {}, {}});
+  return layout;
+}
+
+store::StoreOptions options_of(const StorePlan& chosen, const StreamPlan& stream) {
+  store::StoreOptions options;
+  options.direct = chosen.direct;
+  options.swmr = false;  // nobody reads meanwhile
+  options.buffer_bytes = load::store_buffer_bytes;
+  // No more is leased than a small file may need.
+  const auto own_bytes = stream.thread_bytes * (stream.shared ? stream.threads : 1);
+  options.extent_bytes =
+      std::clamp<std::uint64_t>(align_up(own_bytes, 1 << 20), 2 * options.segment_bytes, options.extent_bytes);
+  return options;
+}
+
+/// A store and those that fill it. The last one that closes it finishes it, and that of the lead when other ranks have
+/// left the file.
 class OpenStore final : public store::Listener {
  public:
-  static Result<std::shared_ptr<OpenStore>> create(const LoadPlan& plan, const std::string& path, Env& env) {
-    const auto& chosen = std::get<StorePlan>(plan.backend);
+  /// `others` is null where no other rank writes into the file.
+  static Result<std::shared_ptr<OpenStore>> create(const LoadPlan& plan, const std::string& path, Env& env,
+                                                   std::shared_ptr<Others> others) {
     const auto& stream = std::get<StreamPlan>(plan.workload);
-    store::FileLayout layout;
-    layout.chunked.push_back({rows_name, ElementType::u8, {stream.transfer_bytes}, 0, {}, {}, {}});
-    store::StoreOptions options;
-    options.direct = chosen.direct;
-    options.swmr = false;  // nobody reads meanwhile
-    options.buffer_bytes = load::store_buffer_bytes;
-    // No more is leased than a small file may need.
-    const auto file_bytes = stream.thread_bytes * (stream.shared ? stream.threads : 1);
-    options.extent_bytes =
-        std::clamp<std::uint64_t>(align_up(file_bytes, 1 << 20), 2 * options.segment_bytes, options.extent_bytes);
+    const auto options = options_of(std::get<StorePlan>(plan.backend), stream);
     auto open = std::make_shared<OpenStore>();
-    PEN_ASSIGN(open->store_, store::Store::create(env, path, layout, options, open.get()));
+    PEN_ASSIGN(open->store_, store::Store::create(env, path, layout_of(stream), options, open.get(),
+                                                  others ? others->share() : store::Share{}));
+    open->enter(std::move(others));
     return open;
   }
+  /// In the rank of a job that did not create it.
+  static Result<std::shared_ptr<OpenStore>> join(const LoadPlan& plan, const std::string& path, Env& env,
+                                                 std::shared_ptr<Others> others, const store::SharedFile& file) {
+    const auto& stream = std::get<StreamPlan>(plan.workload);
+    const auto options = options_of(std::get<StorePlan>(plan.backend), stream);
+    auto open = std::make_shared<OpenStore>();
+    PEN_ASSIGN(open->store_,
+               store::Store::join(env, path, layout_of(stream), options, open.get(), others->share(), file));
+    open->enter(std::move(others));
+    return open;
+  }
+
+  OpenStore() = default;
+  OpenStore(const OpenStore&) = delete;
+  OpenStore& operator=(const OpenStore&) = delete;
+  /// Where nobody came to write: what is under way between the ranks ends before the store goes.
+  ~OpenStore() override {
+    if (!others_ || finished_) return;
+    others_->about_to_finish();
+    (void)store_->finish({});
+    others_->leave();
+  }
+
+  store::SharedFile shared_file() const { return store_->shared_file(); }
 
   std::unique_ptr<store::ChunkWriter> join() {
     ++writers_;
@@ -92,13 +207,20 @@ class OpenStore final : public store::Listener {
     auto most = rows_.load();
     while (most < rows && !rows_.compare_exchange_weak(most, rows)) continue;
   }
-  /// Of a writer that is gone. Whether this was the last one, and the file is complete.
-  Result<bool> leave() {
+  /// Of a writer that is gone, and may have failed. Whether this was the last one, and the file is complete.
+  Result<bool> leave(bool failed) {
+    if (failed) failed_ = true;
     if (--writers_ > 0) return false;
+    // What could not be written is missing anyway; those that go on for nothing are told so.
+    if (others_ && !failed_) others_->wait_until_alone();
     waited_ns_ = load::longest_wait_ns({"pen-write", "pen-index"}).value_or(-1);
     store::FinalValues values;
     values.frames = rows_;
-    PEN_TRY(store_->finish(values));
+    finished_ = true;
+    if (others_) others_->about_to_finish();
+    const auto finished = store_->finish(values);
+    if (others_) others_->leave();
+    PEN_TRY(finished);
     PEN_TRY(all_stored());
     return true;
   }
@@ -118,6 +240,14 @@ class OpenStore final : public store::Listener {
   void tick(store::RowWriter&) override {}
 
  private:
+  void enter(std::shared_ptr<Others> others) {
+    others_ = std::move(others);
+    if (others_) others_->enter(*store_);
+  }
+
+  std::shared_ptr<Others> others_;
+  std::atomic<bool> failed_{false};    ///< a writer
+  std::atomic<bool> finished_{false};  ///< the store, or it is about to be
   std::atomic<unsigned> writers_{0};
   std::atomic<std::uint64_t> rows_{0};
   std::atomic<std::int64_t> waited_ns_{-1};
@@ -163,7 +293,9 @@ class WrittenFile final : public load::StoredFile {
       slot = ended_->wait();
     }
     --under_way_;
-    PEN_TRY(open_->all_stored());
+    const auto stored = open_->all_stored();
+    failed_ = failed_ || !stored.ok();
+    PEN_TRY(stored);
     return Ended{*slot, transfer_bytes_};
   }
 
@@ -172,7 +304,7 @@ class WrittenFile final : public load::StoredFile {
   Result<void> close() override {
     const auto flushed = writer_->flush();
     writer_.reset();
-    PEN_ASSIGN(const bool whole, open_->leave());
+    PEN_ASSIGN(const bool whole, open_->leave(failed_ || !flushed.ok()));
     PEN_TRY(flushed);
     return whole ? complete_(*open_) : Result<void>();
   }
@@ -193,7 +325,9 @@ class WrittenFile final : public load::StoredFile {
   Result<void> put(Bytes bytes, std::uint64_t offset, std::shared_ptr<const void> owner) {
     const auto row = offset / transfer_bytes_;
     open_->note_rows(row + 1);
-    return writer_->put({.index = row}, bytes, std::move(owner), bytes.size());
+    auto taken = writer_->put({.index = row}, bytes, std::move(owner), bytes.size());
+    failed_ = failed_ || !taken.ok();
+    return taken;
   }
 
   const std::shared_ptr<OpenStore> open_;
@@ -203,6 +337,7 @@ class WrittenFile final : public load::StoredFile {
   std::unique_ptr<store::ChunkWriter> writer_;
   const std::shared_ptr<EndedSlots> ended_ = std::make_shared<EndedSlots>();
   std::uint64_t under_way_ = 0;
+  bool failed_ = false;
 };
 
 /// The file before any thread joins it.
@@ -262,14 +397,20 @@ class ReadFile final : public load::StoredFile {
 
 class StoreBackend final : public load::Backend, public std::enable_shared_from_this<StoreBackend> {
  public:
-  StoreBackend(const LoadPlan& plan, Env& env)
-      : plan_(plan), store_(std::get<StorePlan>(plan.backend)), files_(store_.folder, env) {}
+  StoreBackend(const LoadPlan& plan, load::Team& team, Env& env)
+      : plan_(plan),
+        store_(std::get<StorePlan>(plan.backend)),
+        leads_(team.rank() == job::lead),
+        others_(stream().shared && team.ranks() > 1 ? std::make_shared<Others>(team) : nullptr),
+        files_(store_.folder, env) {
+    if (others_) others_->listen();
+  }
 
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return 1; }
 
   Result<std::unique_ptr<load::StoredFile>> create(const std::string& name) override {
-    PEN_ASSIGN(auto open, OpenStore::create(plan_, path_of(name), files_));
+    PEN_ASSIGN(auto open, OpenStore::create(plan_, path_of(name), files_, others_));
     if (!stream().shared) return written(name, std::move(open));
     std::lock_guard lock(mutex_);
     shared_[name] = std::move(open);
@@ -277,11 +418,29 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
   }
 
   Result<std::unique_ptr<load::StoredFile>> join(const std::string& name) override {
-    std::lock_guard lock(mutex_);
-    const auto found = shared_.find(name);
-    if (found == shared_.end()) return make_error(Errc::not_found, "{} was not made", name);
-    return written(name, found->second);
+    PEN_ASSIGN(auto open, leads_ ? made(name) : joined(name));
+    return written(name, std::move(open));
   }
+
+  Json mark_of(const std::string& name) override {
+    const auto open = made(name);
+    if (!others_ || !open.ok()) return nullptr;
+    auto mark = files_.mark_of(name);
+    const auto file = (*open)->shared_file();
+    mark["file_id"] = store::format::to_hex(file.id);
+    mark["description_address"] = file.description_address;
+    return mark;
+  }
+  void expect(const std::string& name, const Json& mark) override {
+    if (leads_ || !mark.is_object()) return;
+    if (mark.contains("inode")) files_.expect(name, mark);
+    store::SharedFile file;
+    if (const auto id = store::format::file_id_of(mark.value("file_id", "")); id.ok()) file.id = *id;
+    file.description_address = mark.value("description_address", std::uint64_t{0});
+    std::lock_guard lock(joining_);
+    to_join_ = file;
+  }
+  std::uint64_t signs_of_others() const override { return others_ ? others_->heard() : 0; }
 
   Result<std::unique_ptr<load::StoredFile>> open(const std::string& name) override {
     const auto path = path_of(name);
@@ -313,6 +472,29 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
   const StreamPlan& stream() const { return std::get<StreamPlan>(plan_.workload); }
   std::string path_of(const std::string& name) { return files_.folder().path_of(name); }
 
+  Result<std::shared_ptr<OpenStore>> made(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    const auto found = shared_.find(name);
+    if (found == shared_.end()) return make_error(Errc::not_found, "{} was not made", name);
+    return found->second;
+  }
+
+  /// The file that the lead made, of all threads of this rank: the first one opens it.
+  Result<std::shared_ptr<OpenStore>> joined(const std::string& name) {
+    std::lock_guard lock(joining_);
+    if (no_join_) return *no_join_;
+    if (auto before = made(name); before.ok()) return before;
+    auto open = OpenStore::join(plan_, path_of(name), files_, others_, to_join_);
+    if (!open.ok()) {
+      no_join_ = open.error();
+      others_->leave();  // the lead does not wait for this rank
+      return open;
+    }
+    std::lock_guard among_the_open(mutex_);
+    shared_[name] = *open;
+    return open;
+  }
+
   Result<std::unique_ptr<load::StoredFile>> written(const std::string& name, std::shared_ptr<OpenStore> open) {
     return std::unique_ptr<load::StoredFile>(std::make_unique<WrittenFile>(
         std::move(open), stream().transfer_bytes, store_.queue_depth,
@@ -333,7 +515,15 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
 
   const LoadPlan plan_;
   const StorePlan store_;
+  const bool leads_;
+  const std::shared_ptr<Others> others_;  ///< null where no other rank writes into the file
   load::OwnFiles files_;
+
+  std::mutex joining_;
+  // guarded by joining_, which is held while the storage is asked
+  store::SharedFile to_join_;
+  std::optional<Error> no_join_;
+
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::map<std::string, std::shared_ptr<OpenStore>> shared_;
@@ -344,8 +534,8 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
 
 }  // namespace
 
-std::shared_ptr<load::Backend> make_store_backend(const LoadPlan& plan, Env& env) {
-  return std::make_shared<StoreBackend>(plan, env);
+std::shared_ptr<load::Backend> make_store_backend(const LoadPlan& plan, load::Team& team, Env& env) {
+  return std::make_shared<StoreBackend>(plan, team, env);
 }
 
 }  // namespace penstock::load_hdf5

@@ -53,9 +53,9 @@ Result<std::shared_ptr<load::Backend>> make_other_backend(const load::LoadPlan& 
   }
   if (std::holds_alternative<load::StorePlan>(plan.backend)) {
 #ifdef PENSTOCK_STORE
-    return load_hdf5::make_store_backend(plan, context.env);
+    return load_hdf5::make_store_backend(plan, context.team, context.env);
 #else
-    return make_error(Errc::invalid_argument, "backend.kind is \"store\", which one process has: leave the ranks away");
+    return make_error(Errc::invalid_argument, "backend.kind is \"store\", which this program was built without");
 #endif
   }
 #ifdef PENSTOCK_MPI

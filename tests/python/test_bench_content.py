@@ -101,15 +101,6 @@ def test_what_does_not_go_together_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_images_have_pixels_of_their_own(run: RunCommand, tmp_path: Path) -> None:
-    file = tmp_path / "x"
-    file.write_bytes(b"x")
-    options = ("--format", "cbf", "--shape", "64x64", "--rate", "10", "--content", "file")
-    finished = run("bench", "frames", str(tmp_path), *options, "--content-file", str(file), "--dry-run")
-    assert finished.returncode == 2
-    assert "cbf files of --content file" in finished.stderr
-
-
 def test_an_empty_file_is_no_content(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     with pytest.raises(UsageError, match="is empty"):

@@ -8,7 +8,9 @@ import h5py
 import numpy
 import pytest
 
+from penstock.bench.run import Access, stream_bytes, stream_workload
 from penstock.model.runs import Run
+from penstock.programs.ranks import Ranks
 
 RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
 MIB = 1 << 20
@@ -52,9 +54,42 @@ def test_a_store_is_a_file_that_h5py_reads(run: RunCommand, tmp_path: Path) -> N
         assert len(numpy.unique(content["data"][:, 0:8].view("u8"))) == 16, "each row is another one"
 
 
-@pytest.mark.parametrize(
-    "options", [("--sync", "each"), ("--queue-depth", "1"), ("--ranks", "2"), ("--chunk", "1MiB")]
-)
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+@pytest.mark.parametrize("order", ["sequential", "random"])
+def test_ranks_fill_one_store(run: RunCommand, tmp_path: Path, mpi: str, order: str) -> None:
+    """What lies where is what the same ranks write into a plain file."""
+    ranks = ("--ranks", "3", "--mpi", mpi, "--threads", "2", "--shared", "--segments", "4", "--order", order)
+    result, (file,) = measured(run, tmp_path / "store", "--backend", "store", *ranks)
+    assert [phase.bytes for phase in result.streams] == [48 * MIB, 48 * MIB]
+    assert result.streams[1].mismatches == 0
+    assert result.document.job is not None
+    assert len(result.document.job.parts) == 3
+    _, (expected,) = measured(run, tmp_path / "plain", *ranks, "--no-read")
+    with h5py.File(file) as content:
+        assert content["data"].shape == (48, MIB)
+        assert content["data"][:].tobytes() == expected.read_bytes()
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_ranks_have_stores_of_their_own(run: RunCommand, tmp_path: Path, mpi: str) -> None:
+    options = ("--backend", "store", "--ranks", "2", "--mpi", mpi)
+    result, files = measured(run, tmp_path / "store", *options)
+    assert result.streams[1].mismatches == 0
+    for file, expected in zip(files, plain(run, tmp_path / "plain"), strict=True):
+        with h5py.File(file) as content:
+            assert content["data"][:].tobytes() == expected
+
+
+def test_each_rank_leases_space_for_itself() -> None:
+    access = Access(store=True)
+    for shared, files in ((True, 1), (False, 2)):
+        workload = stream_workload(2, 64 * MIB, MIB, True, True, 0.0, False, shared)
+        alone, of_three = (stream_bytes(workload, access, team) for team in (None, Ranks(3)))
+        assert of_three == 3 * alone
+        assert alone == 128 * MIB + files * 2 * (128 if shared else 64) * MIB
+
+
+@pytest.mark.parametrize("options", [("--sync", "each"), ("--queue-depth", "1"), ("--chunk", "1MiB")])
 def test_what_a_store_does_not_do_is_named(run: RunCommand, tmp_path: Path, options: tuple[str, ...]) -> None:
     finished = run("bench", "stream", str(tmp_path), "--backend", "store", *options, "--dry-run")
     assert finished.returncode == 2

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import fabio
+import fabio.cbfimage
+import fabio.tifimage
 import h5py
 import numpy
 import pytest
@@ -13,7 +15,7 @@ from conftest import Run as RunCommand
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench.images import ImageRequest, PixelType, make_template, template_file
+from penstock.bench.images import ImageRequest, PixelType, make_template, own_images, template_file
 from penstock.bench.packed_pixels import gzip_of_differences
 from penstock.model.events import LoadProgress
 from penstock.model.load import FramesWorkload, LoadPlan, PosixBackend
@@ -187,6 +189,121 @@ def test_a_verdict_of_a_detector_whose_server_writes_files(run: RunCommand, tmp_
     refused = run("verdict", *detector, "--format", "tiff", "--ratio", "8")
     assert refused.returncode == 2
     assert "--ratio 8" in refused.stderr
+
+
+def images_of_mine(count: int, kind: str = "int32") -> Any:
+    """As weak diffraction, with a few strong pixels, and gaps between modules; no two alike."""
+    random = numpy.random.default_rng(3)
+    images = random.poisson(2, (count, ROWS, COLUMNS)).astype(kind)
+    images[:, ::13, ::7] += random.integers(0, 30_000, images[:, ::13, ::7].shape).astype(kind)
+    if numpy.dtype(kind).kind == "i":
+        images[:, :, 40:44] = -1
+    return images
+
+
+def written_as_mine(folder: Path, source: str, images: Any) -> Path:
+    """A file or a folder that `penstock simulate --replay` reads."""
+    folder.mkdir()
+    if source == "hdf5":
+        with h5py.File(folder / "mine.h5", "w") as file:
+            data = file.create_group("entry/data")
+            file["entry"].attrs["NX_class"], data.attrs["NX_class"] = "NXentry", "NXdata"
+            data.attrs["signal"] = "data"
+            data["data"] = images
+        return folder / "mine.h5"
+    if source == "npy":
+        numpy.save(folder / "mine.npy", images)
+        return folder / "mine.npy"
+    kind, suffix = {"cbf": (fabio.cbfimage.CbfImage, "cbf"), "tiff": (fabio.tifimage.TifImage, "tif")}[source]
+    for number, image in enumerate(images):
+        kind(data=image).write(str(folder / f"mine-{number}.{suffix}"))
+    return folder if len(images) > 1 else folder / f"mine-0.{suffix}"
+
+
+def pixels_in(path: Path) -> Any:
+    if path.suffix == ".h5":
+        with h5py.File(path) as file:
+            return file["entry/data/data"][()]
+    return fabio.open(str(path)).data
+
+
+@pytest.mark.parametrize("image_format", ["cbf", "tiff", "hdf5"])
+@pytest.mark.parametrize("source", ["cbf", "tiff", "hdf5", "npy"])
+def test_images_of_mine_are_the_frames(
+    run: RunCommand, tmp_path: Path, source: str, image_format: str
+) -> None:
+    images = images_of_mine(3)
+    mine = written_as_mine(tmp_path / "mine", source, images)
+    target = tmp_path / "target"
+    target.mkdir()
+    options = ("--format", image_format, "--content", "file", "--content-file", str(mine))
+    paced = ("--rate", "0", "--frames", "7", "--writers", "2", "--keep", "--yes", "--json")
+    result = Run.model_validate_json(run("bench", "frames", str(target), *options, *paced).stdout)
+    assert result.document.problem is None
+    paths = sorted(target.glob("*/frame-*"))
+    assert len(paths) == 7
+    for number, path in enumerate(paths):
+        found = pixels_in(path)
+        assert found.dtype == numpy.int32
+        numpy.testing.assert_array_equal(found, images[number % 3])
+    (check,) = (check for check in result.checks if check.name == "content as hard as it gets")
+    assert check.outcome == "warning"
+    assert check.actual.startswith(f"3 in turn of the images of {mine.resolve()}, ")
+    assert result.document.plan.content_ratio > 1.5, "they compress, and the check says so"
+
+
+@pytest.mark.parametrize(
+    ("kind", "image_format"), [("uint16", "tiff"), ("uint16", "hdf5"), ("uint16", "cbf"), ("uint32", "tiff")]
+)
+def test_images_keep_their_pixels_whatever_their_type(
+    run: RunCommand, tmp_path: Path, kind: str, image_format: str
+) -> None:
+    images = images_of_mine(1, kind)
+    mine = written_as_mine(tmp_path / "mine", "npy", images)
+    target = tmp_path / "target"
+    target.mkdir()
+    options = ("--format", image_format, "--content", "file", "--content-file", str(mine))
+    run("bench", "frames", str(target), *options, "--rate", "0", "--frames", "1", "--keep", "--yes")
+    (path,) = target.glob("*/frame-*")
+    found = pixels_in(path)
+    assert found.dtype == ("int32" if image_format == "cbf" else kind)
+    numpy.testing.assert_array_equal(found, images[0])
+
+
+def test_no_more_images_are_held_than_needed(tmp_path: Path) -> None:
+    mine = written_as_mine(tmp_path / "mine", "npy", images_of_mine(40))
+    template = make_template(own_images("tiff", mine))
+    assert template.images == 16
+    assert len(template.data) == 16 * template.frame_bytes
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("int32", ("--shape", "61x97"), ("--shape 61x97", "leave it away")),
+        ("int32", ("--frame-size", "1MiB"), ("--frame-size 1MiB", "leave it away")),
+        ("float64", (), ("float64", "uint16")),
+        ("uint32", (), ("CBF", "4294967295", "--format tiff")),
+    ],
+)
+def test_images_that_a_format_does_not_hold_are_named(
+    kind: str, options: tuple[str, ...], words: tuple[str, ...], run: RunCommand, tmp_path: Path
+) -> None:
+    images = numpy.full((1, ROWS, COLUMNS), 2**32 - 1 if kind == "uint32" else 1, kind)
+    mine = written_as_mine(tmp_path / "mine", "npy", images)
+    own = ("--format", "cbf", "--content", "file", "--content-file", str(mine), *options)
+    finished = run("bench", "frames", str(tmp_path), "--rate", "1", *own)
+    assert finished.returncode == 2, finished.stderr
+    assert all(word in finished.stderr for word in words), finished.stderr
+
+
+def test_what_is_no_image_is_named(run: RunCommand, tmp_path: Path) -> None:
+    (tmp_path / "not.cbf").write_bytes(b"no image")
+    for path, words in ((tmp_path / "not.cbf", "not.cbf"), (tmp_path / "nowhere", "is not there")):
+        own = ("--format", "cbf", "--content", "file", "--content-file", str(path))
+        finished = run("bench", "frames", str(tmp_path), "--rate", "1", *own, "--dry-run")
+        assert finished.returncode in (1, 2), finished.stderr
+        assert words in finished.stderr
 
 
 @pytest.mark.parametrize(

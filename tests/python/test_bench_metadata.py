@@ -232,7 +232,7 @@ def test_bad_input_is_named(
 
 def test_names_and_bytes_are_counted() -> None:
     workload = metadata_workload(threads=2, items=3, depth=2, branch=2, iterations=5, file_bytes=5000)
-    assert (workload.tree_folders, workload.items_each) == (7, 42)
+    assert (workload.tree_folders, workload.items_each()) == (7, 42)
     assert names_made(workload) == 5 * (14 + 84)
     assert names_at_once(workload) == 14 + 42
     assert bytes_at_once(workload) == (14 + 42 + 2 * 42) * 4096
@@ -240,6 +240,21 @@ def test_names_and_bytes_are_counted() -> None:
     assert names_at_once(kept) == names_made(kept) == 5 * (7 + 84)
     with pytest.raises(UsageError, match="--shift 2"):
         metadata_workload(threads=2, items=1, shift=2)
+
+
+def test_names_of_ranks_are_counted_together() -> None:
+    workload = metadata_workload(ranks=3, threads=2, items=3, depth=2, branch=2, iterations=5, shift=5)
+    assert (workload.trees(3), workload.items_each(3)) == (6, 126)
+    assert names_made(workload, 3) == 5 * (42 + 252)
+    assert names_at_once(workload, 3) == 42 + 126
+    assert bytes_at_once(workload, 3) == (42 + 126) * 4096
+    assert workload.model_copy(update={"shared": True}).trees(3) == 1
+    trees = TreeSet.of(workload, "metadata-", 3)
+    assert (trees.count, trees.threads) == (30, 6)
+    with pytest.raises(UsageError, match="--shift 6 is not possible with --threads 2 and --ranks 3"):
+        metadata_workload(ranks=3, threads=2, items=1, shift=6)
+    with pytest.raises(UsageError, match="too many"):
+        metadata_workload(ranks=200, threads=1, items=10**7, files=False)
 
 
 # Names around those of the trees, and anything else that a file system takes.
@@ -303,6 +318,20 @@ def test_only_what_a_tree_has_is_removed(names: set[str], kinds: object, place: 
         )
     folder.close()
     assert (outside / "precious").read_text() == "kept"
+
+
+def test_items_of_many_ranks_threads_are_removed_and_no_others(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    folder.announce(TreeSet.model_validate(TREES | {"threads": 12000}))
+    tree = folder.path / "metadata-000000000"
+    tree.mkdir()
+    for name in ("f999-000000000", "f1000-000000001", "f11999-000000002"):
+        (tree / name).write_text("")
+    for name in ("f12000-000000000", "f01000-000000000"):
+        (tree / name).write_text("somebody's")
+    with pytest.raises(PenstockError, match="not of this run"):
+        folder.remove()
+    assert sorted(path.name for path in tree.iterdir()) == ["f01000-000000000", "f12000-000000000"]
 
 
 def test_a_tree_that_was_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> None:
@@ -369,6 +398,52 @@ def test_conditions_that_make_figures_doubtful_are_named() -> None:
     assert outcomes(short)["long enough (file create)"] == "failed"
     quick = document_of(("file_create", 0, True, 0.01, 0.01), ("file_create", 1, True, 0.01, 0.01))
     assert outcomes(quick)["long enough (file create)"] == "warning"
+
+
+def by_ranks(document: LoadDocument, *hosts: str, shift: int = 0) -> LoadDocument:
+    """The same, told by a rank on each of these hosts."""
+    parts = [
+        {"rank": rank, "host": host, "lead_ahead_ns": 0, "clock_error_ns": 0, "late_ns": 0}
+        for rank, host in enumerate(hosts)
+    ]
+    told = document.model_dump() | {"job": {"library": "MPI", "ranks": len(hosts), "parts": parts[::-1]}}
+    told["plan"]["workload"]["shift"] = shift
+    return LoadDocument.model_validate(told)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "shift", "outcome", "advice"),
+    [
+        (("a", "b"), 2, "ok", ""),
+        (("a", "b"), 0, "warning", "--shift 2"),
+        (("a", "b"), 1, "warning", "--shift 2"),
+        (("a", "a", "b", "b"), 2, "warning", "--shift 4"),
+        (("a", "a", "b", "b"), 4, "ok", ""),
+        (("a", "b", "a", "b"), 2, "ok", ""),
+        (("a", "a", "a", "b"), 2, "warning", "caches"),
+        (("a", "a"), 2, "warning", "caches"),
+    ],
+)
+def test_what_another_machine_made_is_looked_up_in_storage(
+    hosts: tuple[str, ...], shift: int, outcome: str, advice: str
+) -> None:
+    document = by_ranks(document_of(("file_stat", 0, True, 11, 12)), *hosts, shift=shift)
+    assert isinstance(document.plan.workload, MetadataWorkload)
+    figures = metadata_figures(document)
+    checks = metadata_checks(document, document.plan.workload, figures, memory_file_system=False)
+    found = {check.name: check for check in checks}
+    assert found["looked up in storage"].outcome == outcome
+    assert advice in found["looked up in storage"].advice
+    assert {"ranks begin together", "clocks of ranks agree"} <= set(found)
+
+
+def test_ranks_of_one_thread_end_together_too() -> None:
+    document = by_ranks(document_of(("file_stat", 0, True, 5, 12)), "a", "b")
+    told = document.model_dump()
+    told["plan"]["workload"]["threads"] = 1
+    assert outcomes(LoadDocument.model_validate(told))["threads end together (file stat)"] == "warning"
+    told["job"] = None
+    assert "threads end together (file stat)" not in outcomes(LoadDocument.model_validate(told))
 
 
 def test_an_operation_that_is_too_short_is_left_out_alone() -> None:

@@ -16,6 +16,7 @@ import pytest
 from bench_documents import frames_document
 from conftest import end_with_family
 
+from penstock.bench.figures import metadata_figures
 from penstock.bench.rank_checks import check_ranks_end_together, rank_checks
 from penstock.model.load import LoadDocument, MpiioBackend
 from penstock.model.runs import Run
@@ -122,6 +123,29 @@ def test_frames_are_dealt_to_ranks_at_one_schedule(run: RunCommand, tmp_path: Pa
     assert sorted(path.name for path in folder.glob("*.bin")) == [f"frame-{number:09}.bin" for number in kept]
     assert result.document.generator is not None
     assert {writer.rank for writer in result.document.generator.writers} == {0, 1}
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("layout", ["--unique", "--shared"])
+def test_ranks_make_names_and_look_up_those_of_another(
+    run: RunCommand, tmp_path: Path, mpi: str, layout: str
+) -> None:
+    ranks = ("--ranks", "3", "--mpi", mpi, "--threads", "2", "--shift", "2", layout)
+    names = ("--items", "3", "--depth", "1", "--branch", "2", "--size", "700", "--rename")
+    options = (*ranks, *names, "--iterations", "2", "--yes", "--json")
+    result = measured(run("bench", "metadata", str(tmp_path), *options))
+    trees = 1 if layout == "--shared" else 6
+    assert {each.operation: (each.operations, each.iterations) for each in result.metadata} == {
+        **{f"tree_{kind}": (trees * 3, 2) for kind in ("create", "remove")},
+        **{f"folder_{kind}": (54, 2) for kind in ("create", "stat", "rename", "remove")},
+        **{f"file_{kind}": (54, 2) for kind in ("create", "stat", "read", "rename", "remove")},
+    }
+    assert metadata_figures(result.document) == result.metadata
+    assert result.document.job is not None
+    assert result.document.job.ranks == len(result.document.job.parts) == 3
+    names_of_checks = {check.name for check in result.checks}
+    assert {"ranks begin together", "clocks of ranks agree", "looked up in storage"} <= names_of_checks
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")
@@ -286,6 +310,18 @@ def test_a_killed_rank_costs_its_figures_alone(long_run: Callable[..., Command])
     assert result.frames.written > 0
     assert result.document.job is not None
     assert [rank.rank for rank in result.document.job.parts] == [0]
+    assert list(command.target.iterdir()) == []
+
+
+def test_names_of_a_killed_rank_are_cleared_up(long_run: Callable[..., Command]) -> None:
+    command = long_run("openmpi", "metadata", "--items", "1000000", "--only", "files")
+    command.wait_for_files("metadata-000000001/f001-000000100")
+    os.kill(command.rank(1), signal.SIGKILL)
+    code, log = command.end()
+    assert code == 1, log
+    result = Run.model_validate_json(command.output.read_text(encoding="utf-8"))
+    assert result.document.problem == "rank 1 has told nothing; its figures are missing"
+    assert result.validity == "invalid"
     assert list(command.target.iterdir()) == []
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from campaign_documents import made_up_campaign, made_up_run
 from hypothesis import given, settings
@@ -402,6 +403,7 @@ def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> Non
         ("hdf5", {"backend": "posix"}, "no such parameter"),
         ("stream", {"backend": "mpiio", "threads": 2}, "more --ranks"),
         ("metadata", {"shift": 1}, "--threads 1"),
+        ("metadata", {"shift": 2, "ranks": 2}, "--ranks 2"),
         ("metadata", {"depth": 20, "branch": 10}, "too many"),
     ],
 )
@@ -440,13 +442,20 @@ def test_hints_and_hdf5_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parameters_of("hdf5", {}).values() == ["write", "read", "processor time"]
 
 
-def test_image_files_metadata_and_ranks_are_workloads_of_campaigns() -> None:
+def test_image_files_metadata_and_ranks_are_workloads_of_campaigns(tmp_path: Path) -> None:
     image: dict[str, Parameter] = {"format": "tiff", "rows": 10, "columns": 20}
     frames = parameters_of("frames", {"rate": 10, "seconds": 1, **image}).job()
     assert frames.files == 10
     assert frames.bytes >= 10 * 10 * 20 * 4
+    numpy.save(tmp_path / "mine.npy", numpy.ones((3, 10, 20), "uint16"))
+    mine: dict[str, Parameter] = {"content": "file", "content_file": str(tmp_path / "mine.npy")}
+    own = parameters_of("frames", {"rate": 10, "seconds": 1, "format": "hdf5", **mine}).job()
+    assert own.bytes >= 10 * 10 * 20 * 2
+    with pytest.raises(UsageError, match="`rows` with images of your own"):
+        parameters_of("frames", {"rate": 10, "seconds": 1, "format": "hdf5", "rows": 10, **mine}).job()
     shared: dict[str, Parameter] = {"backend": "mpiio", "shared": True, "ranks": 2}
     stream = parameters_of("stream", {**shared, "size": "9 MiB", "block": "8 MiB"}).job()
     assert (stream.bytes, stream.files) == (32 << 20, 1)
     items: dict[str, Parameter] = {"items": 10, "threads": 2, "file_size": "1 KiB"}
     assert parameters_of("metadata", items).job().files >= 2 * 10
+    assert parameters_of("metadata", items | {"ranks": 3}).job().files >= 3 * 2 * 10

@@ -14,6 +14,9 @@ import h5py
 import hdf5plugin  # noqa: F401
 import pytest
 
+from penstock.bench.figures import metadata_figures
+from penstock.bench.metadata import metadata_checks, metadata_workload
+from penstock.model.load import LoadDocument, LoadPlan, PosixBackend
 from penstock.programs.locate import find_program
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -111,6 +114,37 @@ def launcher(hosts: Hosts, mpi: str) -> tuple[list[str], dict[str, str]]:
     }.items():
         command += ["--mca", setting, value]
     return command, environment
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_a_rank_looks_up_what_another_host_made(hosts: Hosts, tmp_path: Path, mpi: str) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    workload = metadata_workload(ranks=HOSTS, threads=2, items=50, shift=2, file_bytes=100)
+    backend = PosixBackend(folder=str(folder), direct=False, sync="none")
+    plan = tmp_path / "plan.json"
+    plan.write_text(LoadPlan(backend=backend, workload=workload).model_dump_json())
+    command, environment = launcher(hosts, mpi)
+    program = str(find_program(f"penstock-load-{mpi}"))
+    finished = subprocess.run(
+        hosts.inside(1, *command, "-n", str(HOSTS), program, "--plan", str(plan)),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    document = LoadDocument.model_validate(json.loads(finished.stdout.splitlines()[-1])["document"])
+    assert document.job is not None
+    # The launcher starts the first one itself, under the name that this machine has.
+    assert [part.host == "node2" for part in document.job.parts] == [False, True]
+    figures = metadata_figures(document)
+    assert {each.operation: each.operations for each in figures}["file_read"] == 200
+    checks = metadata_checks(document, workload, figures, memory_file_system=False)
+    (looked_up,) = (check for check in checks if check.name == "looked up in storage")
+    assert (looked_up.outcome, looked_up.actual) == ("ok", "another machine made it")
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,16 @@ THEIRS = b"somebody's own"
 class BackEnd:
     fields: dict[str, Any]
     ranks: Ranks | None = None
+    of_workload: dict[str, Any] = field(default_factory=dict)
 
     def plan(self, folder: Path, **workload: Any) -> dict[str, Any]:
         stream = {"kind": "stream", "thread_bytes": 64 * MIB, "transfer_bytes": MIB, "read": False}
         backend = {**self.fields, "folder": str(folder)}
-        return {"backend": backend, "workload": stream | workload, "drain_timeout_s": 10}
+        return {
+            "backend": backend,
+            "workload": stream | self.of_workload | workload,
+            "drain_timeout_s": 10,
+        }
 
 
 def of_ranks(mpi_io: MpiIo, **fields: Any) -> BackEnd:
@@ -46,6 +51,8 @@ BACK_ENDS = {
     "buffered": BackEnd({"kind": "posix", "direct": False, "sync": "end"}),
     "queued": BackEnd({"kind": "posix", "queue_depth": 8, "sync": "end"}),
     "store": BackEnd({"kind": "store"}),
+    "store ranks": BackEnd({"kind": "store"}, Ranks(2), {"shared": True}),
+    "store mpich": BackEnd({"kind": "store"}, Ranks(2, "mpich"), {"shared": True}),
     "hdf5": BackEnd({"kind": "hdf5"}),
     "hdf5 chunks": BackEnd({"kind": "hdf5", "chunk_bytes": MIB}),
     "hdf5 ranks": BackEnd({"kind": "hdf5", "shared": True, "collective": True}, Ranks(2)),
@@ -56,7 +63,7 @@ BACK_ENDS = {
     "mpich": of_ranks("mpich"),
     "mpich shared": of_ranks("mpich", shared=True, collective=True),
 }
-FEW = ["posix", "queued", "store", "hdf5", "hdf5 ranks", "ompio shared"]
+FEW = ["posix", "queued", "store", "store ranks", "hdf5", "hdf5 ranks", "ompio shared"]
 any_back_end = pytest.mark.parametrize("name", list(BACK_ENDS) if is_long() else FEW)
 MPI_IOS = ["ompio", "romio", "mpich"] if is_long() else ["romio"]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
@@ -231,6 +238,8 @@ def test_a_link_in_the_place_of_the_folder_of_ranks_leads_nowhere(name: str, tmp
 SHARED = {
     "posix": (BackEnd({"kind": "posix"}, Ranks(2)), {"shared": True}),
     "posix mpich": (BackEnd({"kind": "posix"}, Ranks(2, "mpich")), {"shared": True}),
+    "store": (BACK_ENDS["store ranks"], {}),
+    "store mpich": (BACK_ENDS["store mpich"], {}),
     "hdf5": (BACK_ENDS["hdf5 ranks"], {}),
     **{name: (BACK_ENDS[f"{name} shared"], {}) for name in MPI_IOS},
 }
@@ -249,7 +258,7 @@ def test_what_is_in_the_place_of_a_shared_file_is_left_alone(name: str, what: st
         there.hardlink_to(theirs)
     back_end, workload = SHARED[name]
     run = Load(back_end.plan(folder, **workload), tmp_path, back_end.ranks)
-    assert_told(run.document(), "exist")
+    assert_told(run.document(), "exist", "is there already")
     assert run.process.returncode == 1
     assert theirs.read_bytes() == THEIRS
 
@@ -274,10 +283,13 @@ def test_a_rank_that_finds_another_file_leaves_it_alone(name: str, content: byte
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"] if is_long() else ["openmpi"])
 @pytest.mark.parametrize("hangs", [0, 1] if is_long() else [1])
-def test_a_rank_that_hangs_is_given_up_in_time(mpi: str, hangs: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workload", ["stream", "metadata"])
+def test_a_rank_that_hangs_is_given_up_in_time(mpi: str, hangs: int, workload: str, tmp_path: Path) -> None:
     """Nobody waits for longer than the plan allows, or ten seconds."""
     ranks = Ranks(2, "mpich" if mpi == "mpich" else "openmpi")
     plan = BackEnd({"kind": "null", "delay_s": 0.01}).plan(tmp_path, transfer_bytes=MIB // 16)
+    if workload == "metadata":
+        plan["workload"] = {"kind": "metadata", "items": 300}
     del plan["backend"]["folder"]
     run = Load(plan | {"drain_timeout_s": 1}, tmp_path, ranks)
     assert run.process.stdout is not None

@@ -4,16 +4,22 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from penstock.bench.images import ImageRequest, make_template
 from penstock.model.errors import UsageError
-from penstock.model.load import CONTENT_RATIO_MAX, ContentKind, LoadPlan
+from penstock.model.load import CONTENT_RATIO_MAX, ContentKind, FramesWorkload, LoadPlan
 from penstock.model.units import human_number
 
 # As file systems compress: records of their own, of what a run writes of a file at most.
 _RECORD_BYTES, _SAMPLE_BYTES = 128 << 10, 16 << 20
 
 
-def chosen_content(content: ContentKind, ratio: float | None, file: Path | None) -> dict[str, Any]:
-    """The fields of an Access. A UsageError where options do not go together, or a ratio is not possible."""
+def chosen_content(
+    content: ContentKind, ratio: float | None, file: Path | None, image: ImageRequest | None = None
+) -> dict[str, Any]:
+    """The fields of an Access. `image`: what frames are.
+
+    A UsageError where options do not go together, or a ratio is not possible.
+    """
     if ratio is not None and not 1 <= ratio <= CONTENT_RATIO_MAX:
         raise UsageError(
             f"--ratio {ratio:g} is not possible: it is from 1 to {CONTENT_RATIO_MAX:g}",
@@ -29,15 +35,23 @@ def chosen_content(content: ContentKind, ratio: float | None, file: Path | None)
         raise UsageError(f"--content-file with --content {content}", "add --content file")
     if file is None:
         return {"content": content, "content_ratio": ratio or 1.0}
-    return {"content": content, "content_ratio": _ratio_of(file), "content_file": str(file.resolve())}
+    smaller = (
+        _deflated(make_template(image).data[:_SAMPLE_BYTES])
+        if image is not None and image.source
+        else _ratio_of(file)
+    )
+    return {"content": content, "content_ratio": smaller, "content_file": str(file.resolve())}
 
 
 def content_text(plan: LoadPlan) -> str:
-    """ "compressible 4:1", "file images.raw, 2.3:1 by deflate"."""
+    """ "compressible 4:1", "file images.raw, 2.3:1 by deflate", "3 in turn of the images of DATA, …"."""
     if plan.content == "compressible":
         return f"compressible {plan.content_ratio:g}:1"
     if plan.content == "file":
-        return f"file {plan.content_file}, {human_number(plan.content_ratio)}:1 by deflate"
+        load = plan.workload
+        image = load.image if isinstance(load, FramesWorkload) else None
+        what = "file" if image is None else f"{image.images} in turn of the images of"
+        return f"{what} {plan.content_file}, {human_number(plan.content_ratio)}:1 by deflate"
     return plan.content
 
 
@@ -56,5 +70,10 @@ def _ratio_of(file: Path) -> float:
         ) from error
     if not sample:
         raise UsageError(f"--content-file {file} is empty", "name one that has bytes")
+    return _deflated(sample)
+
+
+def _deflated(sample: bytes) -> float:
+    """How many times smaller."""
     records = (sample[at : at + _RECORD_BYTES] for at in range(0, len(sample), _RECORD_BYTES))
     return max(1.0, len(sample) / sum(len(zlib.compress(record, 1)) for record in records))

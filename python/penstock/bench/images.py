@@ -2,20 +2,25 @@
 
 A whole file is made once, by the libraries that read such files, as a template; the load generator gives each
 frame pixels of its own in it. Which of its bytes are the pixels is looked up in the file that was made.
+
+Of the user's images whole files are made, a few of them, and frames are these as they are, in turn: pixels
+with noise in them would compress otherwise.
 """
 
+import gzip
 import io
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy
 import numpy.typing
 from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.bench.own_images import Pixels, read_images, shape_of_images
 from penstock.bench.packed_pixels import gzip_of_differences
 from penstock.model.errors import UsageError
 from penstock.model.load import FrameImage
@@ -30,8 +35,6 @@ _CBF_HEADER = (
     "# Exposure_time 0.0400000 s\r\n# Exposure_period 0.0400000 s\r\n"
 )
 
-Pixels = numpy.typing.NDArray[numpy.generic]
-
 
 class ImageRequest(BaseModel):
     """What frames are."""
@@ -42,10 +45,11 @@ class ImageRequest(BaseModel):
     rows: int = Field(ge=1, le=1 << 20)
     columns: int = Field(ge=1, le=1 << 20)
     type: PixelType
+    source: str = Field("", description="file or folder of the user's images; empty: pixels that are made up")
 
 
 class Template(BaseModel):
-    """A whole file, and where in it the pixels are."""
+    """A whole file, and where in it the pixels are; or several, of one size, that frames are as they are."""
 
     model_config = ConfigDict(defer_build=True, frozen=True)
 
@@ -53,6 +57,19 @@ class Template(BaseModel):
     pixels_at: int
     pixels_bytes: int
     bytes_after: int = 0  # of the unpacked file, where that is another one
+    images: int = 1
+
+    @property
+    def frame_bytes(self) -> int:
+        return len(self.data) // self.images
+
+
+def own_images(format_: ImageFormat, source: Path) -> ImageRequest:
+    """The user's images in that format. A UsageError where it does not hold them."""
+    rows, columns, type_ = shape_of_images(source)
+    if type_ not in get_args(PixelType):
+        raise UsageError(f"image files of {type_} are not made", f"one of {', '.join(get_args(PixelType))}")
+    return ImageRequest(format=format_, rows=rows, columns=columns, type=type_, source=str(source.resolve()))
 
 
 @lru_cache(maxsize=1)
@@ -60,6 +77,8 @@ def make_template(image: ImageRequest) -> Template:
     """A UsageError where the format does not hold such frames."""
     if image.rows * image.columns * numpy.dtype(image.type).itemsize > _FRAME_BYTES_MAX:
         raise UsageError(f"frames of {image.rows} x {image.columns} are too large", "4 GiB at most")
+    if image.source:
+        return _whole_files(image)
     random = numpy.random.default_rng(1)
     if image.format == "cbf":
         return _cbf(image, random.integers(-127, 128, image.rows * image.columns, dtype=numpy.int8))
@@ -71,15 +90,21 @@ def make_template(image: ImageRequest) -> Template:
     return _found(data, pixels.tobytes(), image.format)
 
 
+def _whole_files(image: ImageRequest) -> Template:
+    """Of one size, that of the largest: readers of CBF do not look behind its end, nor do those of gzip."""
+    write = {"cbf": _cbf_file, "cbf.gz": _gzip_of_cbf, "tiff": _tiff, "hdf5": _hdf5}[image.format]
+    files = [write(pixels) for pixels in read_images(Path(image.source))]
+    size = max(map(len, files))
+    data = b"".join(file.ljust(size, b"\0") for file in files)
+    return Template(data=data, pixels_at=0, pixels_bytes=0, images=len(files))
+
+
 def _cbf(image: ImageRequest, steps: numpy.typing.NDArray[numpy.int8]) -> Template:
     """Pixels whose differences take a byte each, as those of weak diffraction do: a byte a pixel."""
     if image.type != "int32":
         raise UsageError(f"CBF files of {image.type} are not made", "--type int32 is what PILATUS writes")
-    from fabio.cbfimage import CbfImage  # noqa: PLC0415 - it takes a while to load
-
     pixels = numpy.cumsum(steps, dtype=numpy.int64).astype(numpy.int32).reshape(image.rows, image.columns)
-    header = {"_array_data.header_convention": '"PILATUS_1.2"', "_array_data.header_contents": _CBF_HEADER}
-    data = _written_by(CbfImage(data=pixels, header=header))
+    data = _cbf_file(pixels)
     # The digest is of the template's pixels: no reader asks for one, and a wrong one is worse than none.
     start = data.find(b"Content-MD5:")
     if start >= 0:
@@ -96,6 +121,21 @@ def _packed_cbf(image: ImageRequest, random: numpy.random.Generator) -> Template
     pairs = len(steps) // 2
     after = len(plain.data) - len(head) - 2 * pairs
     return Template(data=data, pixels_at=pixels_at, pixels_bytes=pairs, bytes_after=after)
+
+
+def _gzip_of_cbf(pixels: Pixels) -> bytes:
+    return gzip.compress(_cbf_file(pixels), mtime=0)
+
+
+def _cbf_file(pixels: Pixels) -> bytes:
+    from fabio.cbfimage import CbfImage  # noqa: PLC0415 - it takes a while to load
+
+    if pixels.max() > numpy.iinfo(numpy.int32).max:
+        raise UsageError(
+            f"CBF files hold no pixel of {pixels.max()}", "--format tiff or hdf5: CBF has 32 bits with a sign"
+        )
+    header = {"_array_data.header_convention": '"PILATUS_1.2"', "_array_data.header_contents": _CBF_HEADER}
+    return _written_by(CbfImage(data=pixels.astype(numpy.int32), header=header))
 
 
 def _tiff(pixels: Pixels) -> bytes:
@@ -145,9 +185,10 @@ def template_file(image: ImageRequest) -> Iterator[FrameImage]:
             suffix=_SUFFIXES[image.format],
             pixels_at=template.pixels_at,
             pixels_bytes=template.pixels_bytes,
-            differences=image.format == "cbf",
-            packed=image.format == "cbf.gz",
+            differences=image.format == "cbf" and not image.source,
+            packed=image.format == "cbf.gz" and not image.source,
             bytes_after=template.bytes_after,
+            images=template.images,
         )
 
 

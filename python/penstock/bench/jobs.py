@@ -62,7 +62,7 @@ LOCAL = "local"
 def frames_job(request: FramesRequest, team: Ranks | None = None) -> Job:
     paced_s = request.frames / request.rate_hz if request.rate_hz else 0.0
     # Names of files that are measured are renamed, and hidden until then in others.
-    is_plain = team is None and request.image is None and not request.rename
+    is_plain = team is None and request.image is None and not request.rename and request.access.null is None
     return Job(
         workload="frames",
         bytes=request.bytes,
@@ -84,7 +84,7 @@ def _due_s(request: FramesRequest) -> float:
 def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = None) -> Job:
     size = stream_bytes(workload, access, team)
     moved = workload.bytes * (team.count if team is not None else 1)
-    is_plain = team is None and access.library is None and not access.store
+    is_plain = team is None and access.library is None and not access.store and access.null is None
     return Job(
         workload="stream",
         bytes=size,
@@ -97,13 +97,16 @@ def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = No
     )
 
 
-def metadata_job(workload: MetadataWorkload, access: Access) -> Job:
+def metadata_job(workload: MetadataWorkload, access: Access, team: Ranks | None = None) -> Job:
+    ranks = team.count if team is not None else 1
+    size = bytes_at_once(workload, ranks)
+    is_plain = team is None and workload.remove
     return Job(
         workload="metadata",
-        bytes=bytes_at_once(workload),
-        files=names_at_once(workload),
+        bytes=size,
+        files=names_at_once(workload, ranks),
         paced_s=0.0,
-        moved_bytes=bytes_at_once(workload) * workload.iterations,
-        run=lambda folder, telling: run_metadata(workload, access, folder, telling),
-        plan=(lambda folder: metadata_plan(workload, access, folder, _BESIDE)) if workload.remove else None,
+        moved_bytes=size * workload.iterations,
+        run=lambda folder, telling: run_metadata(workload, access, folder, telling, team),
+        plan=(lambda folder: metadata_plan(workload, access, folder, _BESIDE)) if is_plain else None,
     )

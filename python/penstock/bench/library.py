@@ -40,6 +40,8 @@ def check_access(workload: StreamWorkload, access: Access) -> None:
             "--segments without --shared", "a file of one thread alone has no segments: add --shared"
         )
     depth = access.queue_depth or 1
+    if depth > 1 and access.null is not None:
+        raise UsageError(f"--queue-depth {depth} with --backend null", "more --threads: there is no queue")
     if depth > 1 and (library is not None or access.sync == "each"):
         raise UsageError(
             f"--queue-depth {depth} with --sync each, or --backend mpiio or hdf5",

@@ -17,13 +17,14 @@ from penstock.bench.conditions import conditions_of, is_memory
 from penstock.bench.figures import metadata_figures
 from penstock.bench.folder import BenchFolder
 from penstock.bench.meanwhile import Watch
-from penstock.bench.rank_checks import ended_together, make_check
+from penstock.bench.rank_checks import ended_together, make_check, rank_checks
 from penstock.bench.run import Access, Telling, storage_checks, usage
 from penstock.bench.trees import TreeSet
 from penstock.model.errors import UsageError
 from penstock.model.load import LoadDocument, LoadPlan, MetadataWorkload, PosixBackend
 from penstock.model.runs import OPERATION_S_MIN, Check, OperationFigures, Run
 from penstock.programs.load import load
+from penstock.programs.ranks import Ranks
 
 PREFIX = "metadata-"
 _NAMES_MAX = 10**9
@@ -33,18 +34,19 @@ _CACHED = ("folder_stat", "file_stat", "file_read")
 _OF_TREES = ("tree_create", "tree_remove")
 
 
-def metadata_workload(**values: Any) -> MetadataWorkload:
-    """A UsageError names the value that is not possible."""
+def metadata_workload(ranks: int = 1, **values: Any) -> MetadataWorkload:
+    """For so many ranks. A UsageError names the value that is not possible."""
     try:
         workload = MetadataWorkload(**values)
     except ValidationError as error:
         raise usage(error) from error
-    if workload.shift >= workload.threads:
+    if workload.shift >= ranks * workload.threads:
+        of_ranks = f" and --ranks {ranks}" if ranks > 1 else ""
         raise UsageError(
-            f"--shift {workload.shift} is not possible with --threads {workload.threads}",
-            "a shift below the number of threads leads to another one of them",
+            f"--shift {workload.shift} is not possible with --threads {workload.threads}{of_ranks}",
+            "a shift below the number of all threads leads to another one of them",
         )
-    names = names_made(workload)
+    names = names_made(workload, ranks)
     if workload.tree_folders > _TREE_FOLDERS_MAX or names > _NAMES_MAX:
         raise UsageError(
             f"trees of {workload.tree_folders} folders and {names} names in all are too many",
@@ -53,31 +55,32 @@ def metadata_workload(**values: Any) -> MetadataWorkload:
     return workload
 
 
-def names_made(workload: MetadataWorkload) -> int:
+def names_made(workload: MetadataWorkload, ranks: int = 1) -> int:
     """Files and folders that a run makes."""
     kinds = workload.folders + workload.files
-    return workload.iterations * (workload.trees * workload.tree_folders + kinds * workload.items_each)
+    in_trees = workload.trees(ranks) * workload.tree_folders
+    return workload.iterations * (in_trees + kinds * workload.items_each(ranks))
 
 
-def names_at_once(workload: MetadataWorkload) -> int:
+def names_at_once(workload: MetadataWorkload, ranks: int = 1) -> int:
     """Files and folders that are there at the same time."""
     if not workload.remove:
-        return names_made(workload)
-    return workload.trees * workload.tree_folders + workload.items_each
+        return names_made(workload, ranks)
+    return workload.trees(ranks) * workload.tree_folders + workload.items_each(ranks)
 
 
-def bytes_at_once(workload: MetadataWorkload) -> int:
+def bytes_at_once(workload: MetadataWorkload, ranks: int = 1) -> int:
     """What these take, in whole blocks: a name one, and a file those of its bytes."""
     kept = 1 if workload.remove else workload.iterations
-    blocks = kept * workload.files * workload.items_each * -(-workload.file_bytes // _BLOCK_BYTES)
-    return (names_at_once(workload) + blocks) * _BLOCK_BYTES
+    blocks = kept * workload.files * workload.items_each(ranks) * -(-workload.file_bytes // _BLOCK_BYTES)
+    return (names_at_once(workload, ranks) + blocks) * _BLOCK_BYTES
 
 
 def metadata_plan(
-    workload: MetadataWorkload, access: Access, folder: BenchFolder, prefix: str = PREFIX
+    workload: MetadataWorkload, access: Access, folder: BenchFolder, prefix: str = PREFIX, ranks: int = 1
 ) -> LoadPlan:
     """The plan in `folder`; through the page cache, whatever `access` says of direct I/O."""
-    folder.announce(TreeSet.of(workload, prefix))
+    folder.announce(TreeSet.of(workload, prefix, ranks))
     return LoadPlan(
         backend=PosixBackend(folder=str(folder.path), direct=False, sync=access.sync),
         workload=workload,
@@ -86,10 +89,17 @@ def metadata_plan(
     )
 
 
-def run_metadata(workload: MetadataWorkload, access: Access, folder: BenchFolder, telling: Telling) -> Run:
-    plan = metadata_plan(workload, access, folder)
+def run_metadata(
+    workload: MetadataWorkload,
+    access: Access,
+    folder: BenchFolder,
+    telling: Telling,
+    team: Ranks | None = None,
+) -> Run:
+    """The run in `folder`, by `team`."""
+    plan = metadata_plan(workload, access, folder, ranks=team.count if team is not None else 1)
     conditions, watch, clocks = conditions_of(folder.path), Watch(folder.path), ClockWatch()
-    document = load(plan, telling.progress, telling.log)
+    document = load(plan, telling.progress, telling.log, team)
     folder.note_problem(document.problem)
     meanwhile, clock = watch.seen(), clocks.seen()
     figures = metadata_figures(document)
@@ -124,10 +134,11 @@ def metadata_checks(
         check_complete(document),
         *([check_content(document)] if workload.file_bytes else []),
         *_check_seconds(of_items),
-        *_check_together(of_items, workload.threads),
+        *_check_together(of_items, workload.threads * (document.job.ranks if document.job else 1)),
         *_check_forced(document, memory_file_system),
-        *_check_looked_up(of_items, memory_file_system),
+        *_check_looked_up(document, workload, of_items, memory_file_system),
         *machine_checks(document, seconds),
+        *rank_checks(document),
     ]
 
 
@@ -169,14 +180,42 @@ def _check_forced(document: LoadDocument, memory_file_system: bool) -> Iterator[
     )
 
 
-def _check_looked_up(figures: list[OperationFigures], memory_file_system: bool) -> Iterator[Check]:
-    """What one machine made a moment ago it may know by itself."""
-    if any(operation.operation in _CACHED for operation in figures):
-        yield make_check(
-            "looked up in storage",
-            "ok" if memory_file_system else "warning",
-            "stat and read of what this machine does not know yet",
-            "the target is memory" if memory_file_system else "it made all of it",
-            "better",
-            "take the rates of stat and read for those of this machine's caches, where it has some",
-        )
+def _check_looked_up(
+    document: LoadDocument,
+    workload: MetadataWorkload,
+    figures: list[OperationFigures],
+    memory_file_system: bool,
+) -> Iterator[Check]:
+    """What a machine made a moment ago it may know by itself."""
+    if not any(operation.operation in _CACHED for operation in figures):
+        return
+    elsewhere = shifts_elsewhere(document, workload.threads)
+    foreign = workload.shift in elsewhere
+    advice = "take the rates of stat and read for those of this machine's caches, where it has some"
+    if elsewhere:
+        advice = f"--shift {elsewhere[0]}: each rank looks up what a rank on another machine made"
+    yield make_check(
+        "looked up in storage",
+        "ok" if memory_file_system or foreign else "warning",
+        "stat and read of what the machine does not know yet",
+        "the target is memory"
+        if memory_file_system
+        else "another machine made it"
+        if foreign
+        else "the same machine made it, or some of it",
+        "better",
+        advice,
+    )
+
+
+def shifts_elsewhere(document: LoadDocument, threads: int) -> list[int]:
+    """Shifts, of whole ranks of so many threads, that lead each thread to what another machine made."""
+    if document.job is None or len(document.job.parts) < document.job.ranks:
+        return []
+    hosts = [part.host for part in sorted(document.job.parts, key=lambda part: part.rank)]
+    ranks = len(hosts)
+    return [
+        shift * threads
+        for shift in range(1, ranks)
+        if all(hosts[rank] != hosts[(rank + shift) % ranks] for rank in range(ranks))
+    ]

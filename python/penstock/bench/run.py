@@ -71,12 +71,19 @@ class Access(BaseModel):
     queue_depth: int | None = Field(None, ge=1, le=1024)  # None: as the back end has it
     store: bool = False  # Penstock's own
     library: MpiioAccess | Hdf5Access | None = None  # None: through the kernel
+    null: NullBackend | None = None  # no storage at all
 
     def written(self) -> dict[str, Any]:
         """What bytes, as a plan has it."""
         return {name: getattr(self, name) for name in ("content", "content_ratio", "content_file", "seed")}
 
-    def backend(self, folder: Path) -> PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend:
+    def files(self, folder: Path) -> PosixBackend | NullBackend:
+        """A file a frame or a writer, through the kernel."""
+        return self.null or PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync)
+
+    def backend(self, folder: Path) -> NullBackend | PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend:
+        if self.null is not None:
+            return self.null
         if self.store:
             sync: Literal["none", "end"] = "none" if self.sync == "none" else "end"
             depth = self.queue_depth or STORE_QUEUE_DEPTH
@@ -117,10 +124,12 @@ class FramesRequest(BaseModel):
     @property
     def bytes(self) -> int:
         """That files take."""
-        return self.frames * self.stored_bytes_each
+        return 0 if self.access.null is not None else self.frames * self.stored_bytes_each
 
     @property
     def files(self) -> int:
+        if self.access.null is not None:
+            return 0
         return self.frames if self.layout == "file_a_frame" else self.writers * self.ranks
 
     def as_fast_as_it_goes(self, frames: int) -> "FramesRequest":
@@ -224,12 +233,7 @@ class Telling:
 
 
 def require_possible(request: FramesRequest) -> None:
-    """A UsageError where there are fewer frames than ranks, or images are of another file's bytes."""
-    if request.image is not None and request.access.content == "file":
-        raise UsageError(
-            f"{request.image.format} files of --content file",
-            "--format raw with the bytes of such a file, or another --content",
-        )
+    """A UsageError where there are fewer frames than ranks."""
     if request.frames < request.ranks:
         raise UsageError(
             f"{request.frames} frames are fewer than {request.ranks} ranks", "more --frames, or fewer --ranks"
@@ -272,16 +276,16 @@ def measure_ceiling(
 def stored_frames_plan(request: FramesRequest, folder: BenchFolder, prefix: str) -> LoadPlan:
     """Of plain frames. Its files are announced."""
     folder.announce(FileSet(prefix=prefix, count=request.files))
-    backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
-    return frames_plan(request, backend, prefix)
+    return frames_plan(request, request.access.files(folder.path), prefix)
 
 
 def run_frames(
     request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling, team: Ranks | None = None
 ) -> Run:
     """The run in `folder`, by `team`. With a rate, the generator's ceiling is measured first."""
-    folder.announce(FileSet(prefix=prefix, count=request.files, suffix=suffix_of(request.image)))
-    backend = PosixBackend(folder=str(folder.path), direct=request.access.direct, sync=request.access.sync)
+    if request.files:
+        folder.announce(FileSet(prefix=prefix, count=request.files, suffix=suffix_of(request.image)))
+    backend = request.access.files(folder.path)
     run = run_frames_on(backend, request, folder.path, prefix, telling, team)
     folder.note_problem(run.document.problem)
     return run
@@ -345,6 +349,8 @@ def storage_checks(document: LoadDocument, conditions: Conditions, meanwhile: Me
 
 def stream_files(workload: StreamWorkload, access: Access, team: Ranks | None) -> int:
     """How many there will be."""
+    if access.null is not None:
+        return 0
     if workload.shared or (access.library is not None and access.library.shared):
         return 1
     return workload.threads * (team.count if team is not None else 1)
@@ -352,11 +358,14 @@ def stream_files(workload: StreamWorkload, access: Access, team: Ranks | None) -
 
 def stream_bytes(workload: StreamWorkload, access: Access, team: Ranks | None) -> int:
     """That files take at most at once."""
-    if access.store:  # which leases space ahead, file by file
-        file_bytes = workload.thread_bytes * (workload.threads if workload.shared else 1)
-        lease = min(max(file_bytes, _STORE_LEASE_MIN), _STORE_LEASE_MAX)
-        return workload.bytes + 2 * lease * stream_files(workload, access, team)
-    return workload.bytes * (team.count if team is not None else 1)
+    ranks = team.count if team is not None else 1
+    if access.null is not None:
+        return 0
+    if access.store:  # which leases space ahead, each rank for itself, file by file
+        own_bytes = workload.thread_bytes * (workload.threads if workload.shared else 1)
+        lease = min(max(own_bytes, _STORE_LEASE_MIN), _STORE_LEASE_MAX)
+        return ranks * (workload.bytes + 2 * lease * workload.files)
+    return workload.bytes * ranks
 
 
 def stream_plan(
@@ -364,7 +373,8 @@ def stream_plan(
 ) -> LoadPlan:
     """Its files are announced."""
     prefix = "stream-"
-    folder.announce(FileSet(prefix=prefix, count=stream_files(workload, access, team)))
+    if files := stream_files(workload, access, team):
+        folder.announce(FileSet(prefix=prefix, count=files))
     return LoadPlan(
         backend=access.backend(folder.path),
         workload=workload,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.model.load import MetadataWorkload
 
-_ITEM = re.compile(r"([defg])([0-9]{3})-([0-9]{9})")
+_ITEM = re.compile(r"([defg])([0-9]{3}|[1-9][0-9]{3,4})-([0-9]{9})")
 _FOLDER = re.compile(r"t(0|[1-9][0-9]{0,4})")
 _FILE_LETTERS = "fg"
 
@@ -28,17 +28,17 @@ class TreeSet(BaseModel):
     count: int = Field(ge=0, le=10**9)
     depth: int = Field(ge=0, le=20)
     branch: int = Field(ge=1, le=10_000)
-    threads: int = Field(ge=1, le=256)
+    threads: int = Field(ge=1, le=65536)
     items: int = Field(ge=1, le=10**9)
 
     @classmethod
-    def of(cls, workload: MetadataWorkload, prefix: str) -> Self:
+    def of(cls, workload: MetadataWorkload, prefix: str, ranks: int = 1) -> Self:
         return cls(
             prefix=prefix,
-            count=workload.iterations * workload.trees,
+            count=workload.iterations * workload.trees(ranks),
             depth=workload.depth,
             branch=workload.branch,
-            threads=workload.threads,
+            threads=ranks * workload.threads,
             items=workload.items,
         )
 

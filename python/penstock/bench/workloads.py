@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.content import chosen_content
-from penstock.bench.images import ImageRequest, PixelType, make_template
+from penstock.bench.images import ImageRequest, PixelType, make_template, own_images
 from penstock.bench.jobs import LOCAL, Job, NetworkJob, frames_job, metadata_job, stream_job
 from penstock.bench.library import check_access, hdf5_access, parse_hint
 from penstock.bench.metadata import metadata_workload
@@ -147,7 +147,9 @@ class FramesParameters(StoredParameters):
     sync: Sync = "each"
     content: ContentKind = "random"
     ratio: float | None = Field(None, ge=1, le=CONTENT_RATIO_MAX, description="of compressible content")
-    content_file: str | None = Field(None, description="whose bytes are written, with `content: file`")
+    content_file: str | None = Field(
+        None, description="whose bytes, or images with a `format`, are written, with `content: file`"
+    )
     seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
 
     def alone(self) -> Job:
@@ -163,7 +165,7 @@ class FramesParameters(StoredParameters):
             self.buffer_seconds,
             self.late_after,
             self.layout,
-            Access(direct=not self.buffered, sync=self.sync, seed=self.seed, **_content(self)),
+            Access(direct=not self.buffered, sync=self.sync, seed=self.seed, **_content(self, image)),
             self.ranks,
         )
         frames = request.frames if self.frames is None else self.frames
@@ -186,11 +188,15 @@ class FramesParameters(StoredParameters):
                 f"`format` is {self.format}: a file a frame, whose size follows from rows and columns",
                 "leave `layout` and `frame_size` away",
             )
+        if self.content == "file" and self.content_file is not None:
+            if given := self.model_fields_set & {"rows", "columns", "type"}:
+                raise UsageError(f"`{min(given)}` with images of your own", "leave it away: they have one")
+            return own_images(self.format, Path(self.content_file))
         return ImageRequest(format=self.format, rows=self.rows, columns=self.columns, type=self.type)
 
     def _frame_bytes(self, image: ImageRequest | None) -> int:
         if image is not None:
-            return len(make_template(image).data)
+            return make_template(image).frame_bytes
         if self.frame_size is None:
             raise UsageError("there is no `frame_size`", "say how large a frame is, or give a `format`")
         return self.frame_size
@@ -265,8 +271,6 @@ class StreamParameters(StreamedParameters):
             store=self.backend == "store",
             library=self._library(),
         )
-        if access.store and self.ranks > 1:
-            raise UsageError("`ranks` with `backend: store`", "its threads share a file: `threads`, `shared`")
         check_access(workload, access)
         needs_mpi = self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
         return stream_job(workload, access, team_of(self.ranks, self.mpi_io, needs_mpi))
@@ -300,9 +304,9 @@ class Hdf5Parameters(StreamedParameters):
         return StreamParameters(backend="hdf5", **self.model_dump()).alone()
 
 
-def _content(asked: FramesParameters | StreamParameters) -> dict[str, Any]:
+def _content(asked: FramesParameters | StreamParameters, image: ImageRequest | None = None) -> dict[str, Any]:
     file = Path(asked.content_file) if asked.content_file is not None else None
-    return chosen_content(asked.content, asked.ratio, file)
+    return chosen_content(asked.content, asked.ratio, file, image)
 
 
 class MetadataParameters(StoredParameters):
@@ -311,11 +315,14 @@ class MetadataParameters(StoredParameters):
     SCALED = ("items",)
 
     items: int = Field(1000, ge=1, description="folders and files of a thread in each folder of its tree")
-    threads: int = Field(1, ge=1, le=256)
+    threads: int = Field(1, ge=1, le=256, description="of each rank")
+    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
     depth: int = Field(0, ge=0, le=20)
     branch: int = Field(1, ge=1, le=10_000)
-    shared: bool = Field(False, description="one tree for all threads")
-    shift: int = Field(0, ge=0, description="threads look up what the thread so many further made")
+    shared: bool = Field(False, description="one tree for all threads and ranks")
+    shift: int = Field(
+        0, ge=0, description="threads look up what the thread so many further made; `threads`: the next rank"
+    )
     iterations: int = Field(1, ge=1, le=1000, description="of a run, beside the blocks of the campaign")
     file_size: Size = 0
     rename: bool = False
@@ -325,7 +332,8 @@ class MetadataParameters(StoredParameters):
         workload = metadata_workload(
             **self.model_dump(exclude={"file_size", "sync", "beside"}), file_bytes=self.file_size
         )
-        return metadata_job(workload, Access(direct=False, sync=self.sync))
+        team = team_of(self.ranks, None)
+        return metadata_job(workload, Access(direct=False, sync=self.sync), team)
 
     def values(self) -> list[str]:
         of_files = ["read"] if self.file_size else []

@@ -1,7 +1,7 @@
 """`penstock bench`"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,6 +14,7 @@ from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
 from penstock.cli.bench_running import How, check_run, may_go_on, run_job, runs_of
 from penstock.cli.common import err, out, reports_errors, warn
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, frame_bytes_of, image_request
+from penstock.cli.null_choice import NullDelay, NullFreeze, NullStraggler, null_backend
 from penstock.cli.ranks_choice import MpiOption, RanksOption, team_of
 from penstock.cli.words import examples
 from penstock.model.campaign_files import BLOCKS_MAX
@@ -55,7 +56,8 @@ ContentFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="With --content file: its first 16 MiB, or transfer, are written again and again. Your images.",
+        help="With --content file: its first 16 MiB, or transfer, are written again and again. With --format"
+        " images of yours, or a folder of them, that are written as such files.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the random bytes.")]
@@ -127,6 +129,12 @@ def frames_command(
     seed: Seed = 1,
     ranks: RanksOption = None,
     mpi: MpiOption = None,
+    backend: Annotated[
+        Literal["posix", "null"], typer.Option(help="Through the kernel; null: nothing is stored.")
+    ] = "posix",
+    null_delay: NullDelay = None,
+    null_straggler: NullStraggler = None,
+    null_freeze: NullFreeze = None,
     profile: ProfileOption = False,
     keep: Keep = False,
     repetitions: Repetitions = None,
@@ -146,9 +154,10 @@ def frames_command(
     if rate == 0 and frames is None:
         raise UsageError("--rate 0 needs --frames", "say how many frames are written as fast as it goes")
     check_layout(layout, format_, rename)
-    written = chosen_content(content, ratio, content_file)
-    access = Access(direct=not buffered, sync=sync, seed=seed, **written)
-    image = image_request(shape, type_, format_)
+    image = image_request(shape, type_, format_, content_file if content == "file" else None)
+    written = chosen_content(content, ratio, content_file, image)
+    null = null_backend(backend, null_delay, null_straggler, null_freeze)
+    access = Access(direct=not buffered, sync=sync, seed=seed, null=null, **written)
     request = frames_request(
         frame_bytes_of(frame_size, shape, type_, image),
         rate,

@@ -59,7 +59,7 @@ _WrongOptions: type[Exception] = typer.BadParameter.__mro__[1]
 _ELSEWHERE = (
     "output", "yes", "dry_run", "json", "keep", "profile", "repetitions", "beside", "beside_target",
     "ranks", "mpi", "format_", "rename", "backend", "mpi_io", "collective", "block", "hint", "chunk",
-    "deflate", "blocks",
+    "deflate", "blocks", "null_delay", "null_straggler", "null_freeze",
 )  # fmt: skip
 
 

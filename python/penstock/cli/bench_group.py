@@ -34,6 +34,7 @@ bench_application.command(
         "penstock bench metadata /data --items 10000 --threads 4",
         "penstock bench metadata /data --items 10 --depth 5 --branch 5 --iterations 5 --dry-run",
         "penstock bench metadata /data --threads 8 --shared --shift 1 --only files --size 4KiB",
+        "penstock bench metadata /data --ranks 4 --threads 2 --shift 2",
         exit_codes=EXIT_CODES_OF_RUNS,
     ),
 )(metadata_command)

@@ -30,6 +30,7 @@ from penstock.cli.bench import (
 from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
 from penstock.cli.bench_running import How, check_run, may_go_on, run_job
 from penstock.cli.common import err, reports_errors, size_option
+from penstock.cli.null_choice import NullDelay, NullFreeze, NullStraggler, null_backend
 from penstock.cli.option_table import command_of
 from penstock.cli.ranks_choice import (
     BackendOption,
@@ -48,7 +49,6 @@ from penstock.cli.ranks_choice import (
     team_of,
     through_text,
 )
-from penstock.model.errors import UsageError
 from penstock.model.load import Order, StreamWorkload
 from penstock.programs.ranks import Ranks
 from penstock.report.runs import stream_plan_view
@@ -112,6 +112,9 @@ class StreamOptions:
     hint: HintOption = None
     chunk: ChunkOption = None
     deflate: DeflateOption = None
+    null_delay: NullDelay = None
+    null_straggler: NullStraggler = None
+    null_freeze: NullFreeze = None
     profile: ProfileOption = False
     keep: Keep = False
     repetitions: Repetitions = None
@@ -126,7 +129,19 @@ class StreamOptions:
 
 # What HDF5 does not have, or what is of streams through something else.
 _ROOM = RoomAdvice(fewer_bytes="less of each thread (--size)", fewer_files="fewer --threads, or --shared")
-_NOT_OF_HDF5 = ("segments", "order", "queue_depth", "buffered", "mpi", "mpi_io", "block", "hint")
+_NOT_OF_HDF5 = (
+    "segments",
+    "order",
+    "queue_depth",
+    "buffered",
+    "mpi",
+    "mpi_io",
+    "block",
+    "hint",
+    "null_delay",
+    "null_straggler",
+    "null_freeze",
+)
 
 
 def _stream(options: StreamOptions) -> None:
@@ -173,19 +188,18 @@ def _chosen(options: StreamOptions) -> tuple[Ranks | None, StreamWorkload, Acces
         options.deflate,
     )
     library = library_of(options.backend, of_library, transfer_bytes)
-    if options.backend == "store" and (options.ranks is not None or options.mpi is not None):
-        raise UsageError("--backend store with --ranks", "its threads share a file: --threads, --shared")
     needs_mpi = options.backend == "mpiio" or (library is not None and library.shared)
     team = team_of(options.ranks, options.mpi, options.mpi_io, needs_mpi)
     require_parallel_hdf5(library, team)
+    null = null_backend(options.backend, options.null_delay, options.null_straggler, options.null_freeze)
     workload = stream_workload(
         options.threads,
         size_option(options.size, "--size"),
         transfer_bytes,
         options.read,
-        options.verify,
+        options.verify and null is None,
         options.seconds_max,
-        not options.buffered and library is None,
+        not options.buffered and library is None and null is None,
         options.shared and library is None,
         options.segments,
         options.order,
@@ -198,6 +212,7 @@ def _chosen(options: StreamOptions) -> tuple[Ranks | None, StreamWorkload, Acces
         queue_depth=options.queue_depth,
         store=options.backend == "store",
         library=library,
+        null=null,
     )
     check_access(workload, access)
     return team, workload, access

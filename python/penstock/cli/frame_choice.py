@@ -1,11 +1,12 @@
 """The options that say what a frame is: plain bytes, or a file that image readers open."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import typer
 
-from penstock.bench.images import ImageRequest, PixelType, make_template, pixel_bytes
+from penstock.bench.images import ImageRequest, PixelType, make_template, own_images, pixel_bytes
 from penstock.cli.common import size_option
 from penstock.model.errors import UsageError
 from penstock.model.load import Layout
@@ -34,10 +35,19 @@ def check_layout(layout: Layout, format_: FrameFormat, rename: bool) -> None:
         raise UsageError("--layout file_a_writer holds plain frames", "leave --format and --rename away")
 
 
-def image_request(shape: str | None, type_: str, format_: FrameFormat) -> ImageRequest | None:
-    """None for plain bytes. A UsageError where the format holds no such frames."""
+def image_request(
+    shape: str | None, type_: str, format_: FrameFormat, source: Path | None = None
+) -> ImageRequest | None:
+    """None for plain bytes. `source`: images of the user.
+
+    A UsageError where the format holds no such frames.
+    """
     if format_ == "raw":
         return None
+    if source is not None:
+        if shape is not None:
+            raise UsageError(f"--shape {shape} with images of your own", "leave it away: they have one")
+        return own_images(format_, source)
     if shape is None:
         raise UsageError(f"--format {format_} needs --shape", "for example --shape 2527x2463")
     if type_ not in get_args(PixelType):
@@ -48,10 +58,14 @@ def image_request(shape: str | None, type_: str, format_: FrameFormat) -> ImageR
 
 def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image: ImageRequest | None) -> int:
     """What a frame takes as a file."""
+    if image is not None and image.source:
+        if size is not None:
+            raise UsageError(f"--frame-size {size} with images of your own", "leave it away: they have one")
+        return make_template(image).frame_bytes
     if (size is None) == (shape is None):
         raise UsageError("a frame has --frame-size or --shape", "give one of them")
     if image is not None:
-        return len(make_template(image).data)
+        return make_template(image).frame_bytes
     if size is not None:
         return size_option(size, "--frame-size")
     rows, columns = _rows_and_columns(shape or "")

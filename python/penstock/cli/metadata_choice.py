@@ -14,6 +14,7 @@ def chosen_metadata(options: Mapping[str, Any]) -> MetadataWorkload:
     """`options` by the names of the command's parameters. A UsageError names what is not possible."""
     only = options["only"]
     return metadata_workload(
+        options["ranks"] or 1,
         **{name: options[name] for name in _SAME},
         folders=only != "files",
         files=only != "folders",

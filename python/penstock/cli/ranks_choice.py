@@ -12,7 +12,7 @@ from penstock.model.load import Hdf5Access, MpiioAccess
 from penstock.programs.ranks import Mpi, MpiIo, Ranks, mpi_of
 
 _BLOCK_BYTES_MAX = 2**50
-Backend = Literal["posix", "mpiio", "hdf5", "store"]
+Backend = Literal["posix", "mpiio", "hdf5", "store", "null"]
 
 RanksOption = Annotated[
     int | None,
@@ -26,7 +26,8 @@ MpiOption = Annotated[
     Mpi | None, typer.Option(help="The MPI of --ranks. [default: openmpi, or that of --mpi-io]")
 ]
 BackendOption = Annotated[
-    Backend, typer.Option(help="Through the kernel, MPI-IO, HDF5, or Penstock's own store.")
+    Backend,
+    typer.Option(help="Through the kernel, MPI-IO, HDF5, or Penstock's own store; null: nothing is stored."),
 ]
 MpiIoOption = Annotated[
     MpiIo | None,
@@ -84,8 +85,13 @@ def team_of(
 
 def through_text(backend: Backend, team: Ranks | None) -> str:
     """ "MPI-IO of ompio, 4 ranks of openmpi"; empty for system calls of one process."""
-    names = {"posix": "system calls", "store": "Penstock's own store", "mpiio": "MPI-IO", "hdf5": "HDF5"}
-    text = names[backend]
+    text = {
+        "posix": "system calls",
+        "store": "Penstock's own store",
+        "mpiio": "MPI-IO",
+        "hdf5": "HDF5",
+        "null": "nothing is stored",
+    }[backend]
     if team is not None and team.mpi_io is not None:
         text += f" of {team.mpi_io}"
     if team is not None:
@@ -113,6 +119,7 @@ class LibraryOptions:
         foreign = {
             "posix": {**of_mpiio, **of_both, **of_hdf5},
             "store": {**of_mpiio, **of_both, **of_hdf5},
+            "null": {**of_mpiio, **of_both, **of_hdf5},
             "mpiio": of_hdf5,
             "hdf5": of_mpiio,
         }[backend]

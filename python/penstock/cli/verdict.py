@@ -137,7 +137,7 @@ def verdict_command(
     access = Access(direct=not buffered, sync=sync, seed=seed)
     image = image_request(f"{chosen.rows}x{chosen.columns}", chosen.type, format_)
     plain_bytes = max(1, round(chosen.frame_bytes / ratio))
-    frame_bytes = plain_bytes if image is None else len(make_template(image).data)
+    frame_bytes = plain_bytes if image is None else make_template(image).frame_bytes
     at_rate = frames_request(
         frame_bytes, rate_hz, seconds, writers, buffer_seconds, late_after, layout, access
     ).model_copy(update={"rename": rename, "image": image})

@@ -44,14 +44,18 @@ class PosixBackend(Plan):
 
 
 class FrameImage(Plan):
-    """Frames as files that image readers open: a template, in which each has pixels of its own."""
+    """Frames as files that image readers open: a template, in which each has pixels of its own.
 
-    template: str = Field(description="a file with one whole frame, of frame_bytes")
+    With no pixels of their own frames are the images of the template as they are, in turn.
+    """
+
+    template: str = Field(description="a file with one whole frame, of frame_bytes, or several in a row")
+    images: int = Field(1, ge=1, le=100_000, description="in the template; more than 1 without pixels_bytes")
     suffix: str = Field(
         pattern=r"^[a-z0-9]+(\.[a-z0-9]+)?$", max_length=10, description="of file names, instead of bin"
     )
     pixels_at: int = Field(ge=0, description="the first byte of the pixels in the template")
-    pixels_bytes: int = Field(ge=0)
+    pixels_bytes: int = Field(ge=0, description="0: frames are as they are in the template")
     differences: bool = Field(
         False, description="each byte is a difference of pixels, as in CBF: any value but 0x80"
     )
@@ -115,7 +119,7 @@ class Hdf5Backend(Hdf5Access):
 
 
 class StoreBackend(Plan):
-    """Files of Penstock's own store, a chunk for each transfer; of workload stream, in one process."""
+    """Files of Penstock's own store, a chunk for each transfer; of workload stream."""
 
     kind: Literal["store"] = "store"
     folder: str = Field(description="where new files are made; nothing else in it is touched")
@@ -181,11 +185,11 @@ class StreamWorkload(Plan):
 class MetadataWorkload(Plan):
     """Names: trees of folders with items in each folder of them, made, found, read, renamed and removed.
 
-    Each operation is a phase that all threads begin together.
+    Each operation is a phase that all threads of all ranks begin together.
     """
 
     kind: Literal["metadata"] = "metadata"
-    threads: int = Field(1, ge=1, le=256)
+    threads: int = Field(1, ge=1, le=256, description="of each rank; they count on from rank to rank")
     items: int = Field(
         ge=1,
         le=10**7,
@@ -197,6 +201,7 @@ class MetadataWorkload(Plan):
     shift: int = Field(
         0,
         ge=0,
+        lt=65536,
         description="threads find, read, rename and remove what the thread so many further made",
     )
     iterations: int = Field(1, ge=1, le=1000, description="each in trees of its own")
@@ -211,15 +216,13 @@ class MetadataWorkload(Plan):
         """Of one tree; its top is one of them."""
         return sum(self.branch**level for level in range(self.depth + 1))
 
-    @property
-    def trees(self) -> int:
+    def trees(self, ranks: int = 1) -> int:
         """Of an iteration."""
-        return 1 if self.shared else self.threads
+        return 1 if self.shared else ranks * self.threads
 
-    @property
-    def items_each(self) -> int:
+    def items_each(self, ranks: int = 1) -> int:
         """Of a kind, in an iteration."""
-        return self.threads * self.tree_folders * self.items
+        return ranks * self.threads * self.tree_folders * self.items
 
 
 class LoadPlan(Plan):
@@ -239,7 +242,9 @@ class LoadPlan(Plan):
         description="so many times smaller storage can make it: at most 10 of compressible content; of a"
         " file, what was measured",
     )
-    content_file: str = Field("", description="whose first bytes are written again and again, with file")
+    content_file: str = Field(
+        "", description="whose first bytes, or images, are written again and again, with file"
+    )
     seed: int = Field(1, ge=0, lt=2**64)
     prefix: str = Field(
         "load-", description="files are called PREFIX000000000.bin and so on, trees PREFIX000000000"

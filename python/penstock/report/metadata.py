@@ -28,30 +28,31 @@ OPERATION_TITLES: dict[Operation, str] = {
 
 
 def metadata_plan_view(
-    workload: MetadataWorkload, sync: Sync, target: str, repetitions: int | None = None
+    workload: MetadataWorkload, sync: Sync, target: str, repetitions: int | None = None, ranks: int = 1
 ) -> Table:
     """What will be done, before it is."""
     rows = {
         "target": f"a new folder in {target}, removed afterwards",
-        **tree_rows(workload),
-        "at once": f"{names_at_once(workload)} names, {human_size(bytes_at_once(workload))}",
+        **tree_rows(workload, ranks),
+        "at once": f"{names_at_once(workload, ranks)} names, {human_size(bytes_at_once(workload, ranks))}",
     }
     if workload.files:
         rows["files"] = f"{human_size(workload.file_bytes)} each, sync: {sync}"
     return fact_table(rows | repeated_rows(repetitions))
 
 
-def tree_rows(workload: MetadataWorkload) -> dict[str, str]:
+def tree_rows(workload: MetadataWorkload, ranks: int = 1) -> dict[str, str]:
     """What names there are, and who looks them up."""
     kinds = " and ".join(
         name for name, wanted in (("folders", workload.folders), ("files", workload.files)) if wanted
     )
     trees = "one tree for all threads" if workload.shared else "a tree for each thread"
     rows = {
-        "threads": f"{workload.threads}, {trees}",
+        "threads": f"{workload.threads}{f' in each of {ranks} ranks' if ranks > 1 else ''}, {trees}",
         "tree": f"{workload.tree_folders} folders (depth {workload.depth}, branch {workload.branch})",
-        "items": f"{workload.items} {kinds} in each folder, by each thread: {workload.items_each} of a kind",
-        "iterations": f"{workload.iterations}, {names_made(workload)} names in all",
+        "items": f"{workload.items} {kinds} in each folder, by each thread:"
+        f" {workload.items_each(ranks)} of a kind",
+        "iterations": f"{workload.iterations}, {names_made(workload, ranks)} names in all",
     }
     if workload.shift:
         rows["shift"] = f"{workload.shift}: threads look up and remove what other threads made"

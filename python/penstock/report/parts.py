@@ -18,6 +18,7 @@ from penstock.model.units import human_bytes, human_hz, human_number, human_rate
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import OPERATION_TITLES, TOO_SHORT, tree_rows
 from penstock.report.network import network_rows
+from penstock.report.null import null_text
 from penstock.report.page import Banner, Block, Cell, Facts, Section, State, Table
 from penstock.report.plots import latency_plot, series_plot
 
@@ -79,7 +80,7 @@ def pattern_block(run: Run) -> Facts:
     plan = run.document.plan
     rows = {"target": run.target, "began": run.document.started}
     if isinstance(plan.backend, NullBackend):
-        rows["access"] = f"no storage: null, {human_seconds(plan.backend.delay_s)} a call"
+        rows["access"] = null_text(plan.backend)
     else:
         cache = "past the page cache" if run.document.storage.direct else "through the page cache"
         through = {"posix": cache} | _THROUGH
@@ -98,7 +99,7 @@ def pattern_block(run: Run) -> Facts:
             f"{human_size(plan.workload.transfer_bytes)}, {counted(plan.workload.threads, 'thread')}"
         )
     elif isinstance(plan.workload, MetadataWorkload):
-        rows |= tree_rows(plan.workload)
+        rows |= tree_rows(plan.workload, run.document.job.ranks if run.document.job is not None else 1)
     return Facts(rows)
 
 

@@ -8,13 +8,14 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.run import Access, FramesRequest
-from penstock.model.load import LoadDocument, StreamWorkload
+from penstock.model.load import LoadDocument, NullBackend, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.text import counted
 from penstock.model.units import human_hz, human_number, human_rate, human_seconds, human_size
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import TOO_SHORT, metadata_view
 from penstock.report.network import network_rows
+from penstock.report.null import null_text
 from penstock.report.tables import fact_table, repeated_rows
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -29,19 +30,26 @@ def frames_plan_view(
         "target": f"a new folder in {target}, removed afterwards",
         "frames": f"{request.frames}{image_text(request)} of {human_size(request.frame_bytes)},"
         f" {_rate_text(request)}",
-        "files": f"{request.files}, {human_size(request.bytes)} together",
+        "files": _files_text(request.files, request.bytes),
         "takes": _duration_text(request, runs),
     }
     return fact_table(rows | pattern_rows(request) | repeated_rows(repetitions))
 
 
+def _files_text(files: int, size: int) -> str:
+    return f"{files}, {human_size(size)} together" if files else "none, nothing is stored"
+
+
 def pattern_rows(request: FramesRequest) -> dict[str, str]:
     """How frames are written."""
-    access = "past the page cache" if request.access.direct else "through the page cache"
+    cache = "past the page cache" if request.access.direct else "through the page cache"
+    access = f"{cache}, sync: {request.access.sync}"
+    if request.access.null is not None:
+        access = f"storage: {null_text(request.access.null)}"
     layout = request.layout.replace("_", " ")
     late = human_seconds(request.late_after_s)
     return {
-        "writers": f"{_writers_text(request)}, {layout}, {access}, sync: {request.access.sync}",
+        "writers": f"{_writers_text(request)}, {layout}, {access}",
         "buffer": f"{counted(request.buffer_frames, 'frame')}; late after {late}",
     }
 
@@ -50,7 +58,10 @@ def image_text(request: FramesRequest) -> str:
     if request.image is None:
         return ""
     image = request.image
-    return f" {image.format} files, {image.rows} x {image.columns} {image.type},"
+    text = f" {image.format} files, {image.rows} x {image.columns} {image.type},"
+    if image.source:
+        text += f" images of {image.source} in turn,"
+    return text
 
 
 def _writers_text(request: FramesRequest) -> str:
@@ -92,7 +103,9 @@ def stream_plan_view(
     return fact_table(
         {
             "target": f"a new folder in {target}, removed afterwards",
-            "files": f"{files} of {human_size(size // files)}, {human_size(size)} together",
+            "files": f"{files} of {human_size(size // files)}, {human_size(size)} together"
+            if files
+            else "none, nothing is stored",
             "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
             "transfers": f"{human_size(workload.transfer_bytes)}, {workload.order}{queue}",
             "phases": f"{phases}{verified}",
@@ -113,7 +126,9 @@ def run_view(run: Run) -> RenderableType:
         figures |= cost_rows(run.cost)
     if run.profile:
         figures |= profile_rows(run.profile, run.cost)
-    view = metadata_view(run.metadata) if run.workload == "metadata" else fact_table(figures)
+    view: RenderableType = fact_table(figures)
+    if run.workload == "metadata":
+        view = Group(metadata_view(run.metadata), *([Text(), view] if figures else []))
     validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
     return Group(view, Text(), checks_table(run.checks), Text(), validity)
 
@@ -163,6 +178,8 @@ def _stream_rows(figures: StreamFigures) -> dict[str, str]:
 def _job_rows(document: LoadDocument) -> dict[str, str]:
     """The ranks, and the libraries between them and the files."""
     rows: dict[str, str] = {}
+    if isinstance(document.plan.backend, NullBackend):
+        rows["storage"] = null_text(document.plan.backend)
     if document.job is not None:
         hosts = len({rank.host for rank in document.job.parts})
         error_s = max((rank.clock_error_ns for rank in document.job.parts), default=0) * 1e-9

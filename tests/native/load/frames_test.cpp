@@ -10,6 +10,7 @@
 #include "../support/fault_env.hpp"
 #include "load/content.hpp"
 #include "load_fixture.hpp"
+#include "one_file_fails.hpp"
 
 namespace penstock::load {
 namespace {
@@ -225,6 +226,44 @@ TEST_F(Frames, ImagesAreTheTemplateWithPixelsOfTheirOwn) {
   }
 }
 
+TEST_F(Frames, WholeImagesAreWrittenInTurnAsTheyAre) {
+  for (const bool direct : {false, true}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    const std::string first(10'000, '1'), second(10'000, '\x80'), third(10'000, '3');
+    std::ofstream(folder_ / "template", std::ios::binary) << first << second << third;
+    auto plan = stored_plan(folder_, "file_a_frame", "none", direct);
+    plan["content"] = "file";
+    plan["content_file"] = "a folder of images";
+    plan["workload"]["image"] = {{"template", (folder_ / "template").string()},
+                                 {"images", 3},
+                                 {"suffix", "tif"},
+                                 {"pixels_at", 0},
+                                 {"pixels_bytes", 0}};
+    EXPECT_EQ(document_of(plan)["frames"]["written"], 20);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      std::ifstream stream(folder_ / fmt::format("frame-{:09}.tif", i), std::ios::binary);
+      const std::string stored(std::istreambuf_iterator<char>(stream), {});
+      const auto& image = i % 3 == 0 ? first : i % 3 == 1 ? second : third;
+      ASSERT_TRUE(stored == image + std::string(direct ? 2'288 : 0, '\0')) << i;
+    }
+  }
+}
+
+TEST_F(Frames, FewerImagesThanThePlanSaysAreNamed) {
+  std::ofstream(folder_ / "template") << std::string(10'000, '1');
+  auto plan = stored_plan(folder_, "file_a_frame", "none", false);
+  plan["workload"]["image"] = {{"template", (folder_ / "template").string()},
+                               {"images", 2},
+                               {"suffix", "tif"},
+                               {"pixels_at", 0},
+                               {"pixels_bytes", 0}};
+  const auto failed = run(plan);
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().message().find("expected 2 times workload.frame_bytes, 10000"), std::string::npos)
+      << failed.error().message();
+}
+
 TEST_F(Frames, ATemplateOfAnotherSizeIsNamed) {
   std::ofstream(folder_ / "template") << "short";
   auto plan = stored_plan(folder_, "file_a_frame", "none", false);
@@ -279,6 +318,26 @@ TEST_F(Frames, AFullDiskEndsTheRunWithWhatWasMeasured) {
   EXPECT_LT(counts["due"].get<int>(), 20);
   EXPECT_EQ(counts["due"].get<int>(), counts["written"].get<int>() + counts["failed"].get<int>());
   EXPECT_NE(document["problem"].get<std::string>().find("no space"), std::string::npos);
+}
+
+TEST_F(Frames, AWriterInTheMiddleThatFailsEndsTheRunAndTheOthersFramesCount) {
+  OneFileFailsEnv env("frame-000000001.bin", 5);
+  auto plan = stored_plan(folder_, "file_a_writer", "none", false);
+  plan["workload"]["frames"] = 5000;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto document = document_of(plan, env);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "10 s without the error";
+  EXPECT_EQ(document["problem"], "the device of frame-000000001.bin is gone");
+  const auto& counts = document["frames"];
+  EXPECT_EQ(counts["failed"], 1);
+  EXPECT_LT(counts["due"], 5000);
+  std::uint64_t written = 0;
+  for (const auto& writer : document["generator"]["writers"]) written += writer["written"].get<std::uint64_t>();
+  EXPECT_EQ(counts["written"], written);
+  EXPECT_EQ(counts["due"], written + counts["failed"].get<std::uint64_t>());
+  for (const unsigned file : {0U, 2U})
+    EXPECT_EQ(std::filesystem::file_size(folder_ / fmt::format("frame-{:09}.bin", file)),
+              document["generator"]["writers"][file]["written"].get<std::uint64_t>() * 10'000);
 }
 
 TEST_F(Frames, WhatAFileSystemTellsWhenAFileIsClosedIsAFailure) {

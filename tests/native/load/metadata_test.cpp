@@ -1,12 +1,16 @@
 #include <sys/resource.h>
 
+#include <array>
+#include <barrier>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <mutex>
 #include <set>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "load/metadata_plan.hpp"
 #include "load/tree.hpp"
 #include "load/workload.hpp"
@@ -187,6 +191,106 @@ TEST_F(Metadata, WithAShiftThreadsWorkOnWhatAnotherOneMade) {
   }
 }
 
+/// Two ranks that meet in memory; each knows what it called.
+class PairOfRanks final : public Team {
+ public:
+  PairOfRanks(unsigned rank, std::barrier<>& all) : rank_(rank), all_(all) {}
+  unsigned rank() const override { return rank_; }
+  unsigned ranks() const override { return 2; }
+  Result<Meeting> meet(Json note) override {
+    all_.arrive_and_wait();
+    return Meeting{monotonic_ns(), {std::move(note)}};
+  }
+
+ private:
+  const unsigned rank_;
+  std::barrier<>& all_;
+};
+
+class MetadataOfRanks : public Metadata {
+ protected:
+  /// Of a plan without errors: with one, a rank would wait for ever.
+  void run_by_both(const Json& plan) {
+    const auto parsed = LoadPlan::from_json(plan.dump());
+    ASSERT_TRUE(parsed);
+    std::barrier<> all(2);
+    const auto as_rank = [&](unsigned rank) {
+      PairOfRanks team(rank, all);
+      auto backend = std::make_shared<WatchedBackend>(make_backend(*parsed, posix_env()), calls_of_[rank]);
+      return run_metadata(*parsed, std::move(backend), {posix_env(), [](auto, auto&) {}, stop, team});
+    };
+    auto other = std::async(std::launch::async, as_rank, 1);
+    measured_[0] = as_rank(0);
+    measured_[1] = other.get();
+    for (const auto& one : measured_) {
+      ASSERT_TRUE(one);
+      ASSERT_EQ(one->problem, "");
+    }
+  }
+
+  std::array<Calls, 2> calls_of_;
+  std::array<Result<Measured>, 2> measured_ = {Error(Errc::internal, ""), Error(Errc::internal, "")};
+};
+
+TEST_F(MetadataOfRanks, WithTheShiftOfItsThreadsARankWorksOnWhatAnotherOneMade) {
+  for (const int shift : {0, 2}) {
+    for (auto& calls : calls_of_) calls.by_path.clear();
+    run_by_both(plan({{"shift", shift}, {"rename", true}}));
+    for (const unsigned rank : {0U, 1U})
+      for (unsigned thread = 2 * rank; thread < 2 * rank + 2; ++thread) {
+        const auto path = fmt::format("m-{0:09}/t1/t0/f{0:03}-000000001", thread);
+        const auto& makes = calls_of_[rank].by_path;
+        const auto& works = calls_of_[shift == 0 ? rank : 1 - rank].by_path;
+        EXPECT_TRUE(makes.contains("create " + path));
+        for (const auto* call : {"stat ", "read ", "rename "}) EXPECT_TRUE(works.contains(call + path)) << call << path;
+        EXPECT_TRUE(works.contains(fmt::format("rmdir m-{:09}", thread)));
+      }
+    EXPECT_EQ(entries(), 0U);
+  }
+}
+
+TEST_F(MetadataOfRanks, NobodyLooksForWhatAnotherRankHasNotMade) {
+  for (const auto* call : {"create", "stat", "read", "remove"}) {
+    // Rank 0 takes its time with one kind of call after the other, and rank 1 works on its items.
+    calls_of_[0].before = [call](const std::string& made, const std::string&) -> Result<void> {
+      if (made == call) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return {};
+    };
+    run_by_both(plan({{"threads", 1}, {"depth", 0}, {"shift", 1}}));
+    EXPECT_EQ(entries(), 0U) << call;
+  }
+}
+
+TEST_F(MetadataOfRanks, OneOfThemMakesTheTreeThatTheyShare) {
+  run_by_both(plan({{"shared", true}, {"shift", 2}, {"remove", false}}));
+  EXPECT_EQ(entries(), 7U + 2 * 2 * 2 * 7 * 3);
+  for (const unsigned thread : {0U, 1U, 2U, 3U})
+    EXPECT_TRUE(fs::exists(folder_ / "m-000000000" / "t0" / fmt::format("f{:03}-000000002", thread)));
+  const auto trees = [&](unsigned rank) { return measured_[rank]->fields["metadata"]["phases"][0]; };
+  EXPECT_EQ(trees(0)["operations"], 7);
+  EXPECT_EQ(trees(1)["operations"], 0);
+  EXPECT_EQ(trees(1)["complete"], true);
+  EXPECT_TRUE(trees(1)["first_done_s"].is_null()) << "it had no part in it, and was not the first one done";
+}
+
+TEST_F(MetadataOfRanks, NoTwoFilesOfTheirsAreEqual) {
+  run_by_both(plan({{"remove", false}, {"folders", false}}));
+  std::set<std::string> contents;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream stream(entry.path(), std::ios::binary);
+    contents.emplace(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+  }
+  EXPECT_EQ(contents.size(), 2U * 2 * 7 * 3);
+}
+
+TEST_F(Metadata, AShiftThatLeadsToNobodyIsRefused) {
+  const auto refused = run(plan({{"shift", 2}}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "workload.shift is 2, expected a whole number from 0 to 1");
+  EXPECT_EQ(entries(), 0U);
+}
+
 TEST_F(Metadata, FilesAreForcedToStorageWhereThePlanSaysSo) {
   auto synced = plan();
   synced["backend"]["sync"] = "each";
@@ -231,6 +335,46 @@ TEST_F(Metadata, AnErrorEndsTheRunWithWhatWasMeasured) {
   EXPECT_EQ(phases[4]["complete"], false);
   EXPECT_EQ(phases[4]["operations"], 4);
   EXPECT_TRUE(phases[4]["last_done_s"].is_null());
+}
+
+TEST_F(Metadata, AThreadInTheMiddleThatFailsEndsTheOthersSoon) {
+  calls_.before = [](const std::string& call, const std::string& path) -> Result<void> {
+    if (call == "create" && path.ends_with("f001-000000010")) return make_error(Errc::io, "the server is gone");
+    if (call == "create") std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return {};
+  };
+  const auto measured = watched(plan({{"threads", 3}, {"items", 5000}, {"depth", 0}, {"folders", false}}));
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->problem, "the server is gone");
+  EXPECT_FALSE(measured->left_behind);
+  const auto& phases = measured->fields["metadata"]["phases"];
+  ASSERT_EQ(phases.size(), 2U) << "nothing is found that was not made";
+  EXPECT_EQ(phases[0]["complete"], true);
+  EXPECT_EQ(phases[1]["complete"], false);
+  EXPECT_GE(phases[1]["operations"], 10);
+  EXPECT_LT(phases[1]["operations"], 5000) << "of 15 000";
+}
+
+TEST_F(Metadata, AThreadThatHangsIsLeftBehindAlone) {
+  std::promise<void> answer;
+  const auto answered = answer.get_future().share();
+  calls_.before = [answered](const std::string& call, const std::string& path) -> Result<void> {
+    if (call == "stat" && path.ends_with("f001-000000001")) answered.wait();
+    return {};
+  };
+  auto impatient = plan({{"threads", 3}, {"folders", false}, {"depth", 0}});
+  impatient["drain_timeout_s"] = 0.3;
+  const auto measured = watched(impatient);
+  ASSERT_TRUE(measured);
+  EXPECT_TRUE(measured->left_behind);
+  EXPECT_EQ(measured->problem, "1 threads hang in the storage");
+  const auto& phases = measured->fields["metadata"]["phases"];
+  ASSERT_EQ(phases.size(), 3U);
+  EXPECT_EQ(phases[1]["complete"], true);
+  EXPECT_EQ(phases[2]["complete"], false);
+  EXPECT_EQ(phases[2]["operations"], 7) << "of 9";
+  answer.set_value();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it uses the folder of the test
 }
 
 TEST_F(Metadata, AFolderThatDisappearsIsNamed) {
@@ -286,7 +430,7 @@ TEST_F(Metadata, AnInterruptionLeavesWhatWasMeasured) {
 TEST_F(Metadata, StorageThatHangsIsLeftBehind) {
   auto hanging = plan();
   hanging["backend"] = {{"kind", "null"}, {"freeze_s", 3}};
-  hanging["drain_timeout_s"] = 0.1;
+  hanging["drain_timeout_s"] = 0.5;
   auto outcome = run(hanging);
   ASSERT_TRUE(outcome);
   EXPECT_TRUE(outcome->left_behind);
@@ -301,6 +445,12 @@ TEST_F(Metadata, AFolderThatIsNotThereIsAnError) {
   const auto failed = run(plan());
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code(), Errc::not_found);
+}
+
+TEST(ItemPath, HasRoomForTheThreadsOfManyRanks) {
+  ItemPath path('d', 65535);
+  path.enter("m-000000000", "");
+  EXPECT_STREQ(path.text(), "m-000000000/d65535-000000000");
 }
 
 TEST(ItemPath, CountsInDecimal) {

@@ -36,7 +36,7 @@ class OwnFolders : public LoadTest {
         {"workload", {{"kind", "stream"}, {"thread_bytes", 4 * transfer_bytes}, {"transfer_bytes", transfer_bytes}}}};
     const auto parsed = LoadPlan::from_json(plan.dump());
     EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
-    if (kind == "store") return load_hdf5::make_store_backend(*parsed, posix_env());
+    if (kind == "store") return load_hdf5::make_store_backend(*parsed, no_team(), posix_env());
     if (kind == "hdf5") return load_hdf5::make_hdf5_backend(*parsed, no_team(), posix_env()).value();
     return make_backend(*parsed, posix_env());
   }
@@ -123,7 +123,7 @@ TEST_F(OwnFolders, AFileThatIsReplacedBeforeItIsOpenedAgainIsNotWrittenTo) {
   const Json plan = {
       {"backend", {{"kind", "store"}, {"folder", given.string()}}},
       {"workload", {{"kind", "stream"}, {"thread_bytes", transfer_bytes}, {"transfer_bytes", transfer_bytes}}}};
-  const auto store = load_hdf5::make_store_backend(*LoadPlan::from_json(plan.dump()), env);
+  const auto store = load_hdf5::make_store_backend(*LoadPlan::from_json(plan.dump()), no_team(), env);
   const auto made = store->create("x");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code(), Errc::mismatch) << made.error().message();

@@ -36,8 +36,8 @@ Json image_plan() {
   auto plan = frames_plan();
   plan["workload"].update(Json::parse(R"({
     "layout": "file_a_frame", "rename": true,
-    "image": {"template": "/tmp/one.cbf", "suffix": "cbf", "pixels_at": 800, "pixels_bytes": 1000000,
-              "differences": true, "packed": false, "bytes_after": 0}})"));
+    "image": {"template": "/tmp/one.cbf", "images": 1, "suffix": "cbf", "pixels_at": 800,
+              "pixels_bytes": 1000000, "differences": true, "packed": false, "bytes_after": 0}})"));
   return plan;
 }
 
@@ -201,6 +201,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithImages) {
       {"/workload/image/suffix", ".gz", "workload.image.suffix is \".gz\", expected 1 to 10 small letters and digits"},
       {"/workload/image/packed", true,
        "workload.image.packed is true, expected false where there are differences, or no 8 bytes behind the pixels"},
+      {"/workload/image/images", 2, "workload.image.images is 2, expected a whole number from 1 to 1"},
       {"/workload/image/colour", "red", "workload.image.colour is not a field that is known here"},
   };
   for (const auto& [where, value, message] : all) {
@@ -242,7 +243,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithMetadata) {
        "workload.items is 100000, expected so few that a run makes at most 1000000000 files and folders, not "
        "7812019530"},
       {"/workload/branch", 100, "workload.branch is 100, expected a tree of at most 1000000 folders at depth 5"},
-      {"/workload/shift", 4, "workload.shift is 4, expected a whole number from 0 to 3"},
+      {"/workload/shift", 65536, "workload.shift is 65536, expected a whole number from 0 to 65535"},
       {"/workload/files", false, "workload.files is false, expected true where folders is false"},
       {"/workload/file_bytes", 1 << 27, "workload.file_bytes is 134217728, expected a whole number from 0 to 67108864"},
       {"/backend/direct", true, "backend.direct is true, expected false with workload.kind metadata"},

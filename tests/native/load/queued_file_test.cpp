@@ -1,9 +1,13 @@
 /// Files with several transfers under way, and a kernel that takes no more for a while.
 #include "load/queued_file.hpp"
 
+#include <sys/eventfd.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <deque>
 #include <vector>
 
@@ -102,6 +106,62 @@ TEST_F(QueuedFiles, WhatTheKernelHasEndsAlthoughItTakesNoMore) {
   EXPECT_NE(last.error().message().find("hand 1 transfers to io_uring"), std::string::npos) << last.error().message();
   EXPECT_LT(waited, std::chrono::seconds(10)) << "nobody waits for ever";
   EXPECT_EQ(right_blocks(), 3U);
+}
+
+/// For the kernel a file that neither gives nor takes less than 8 bytes; a plain call finds what the test says.
+class PickyFile final : public File {
+ public:
+  PickyFile(int descriptor, Bytes content) : descriptor_(descriptor), content_(content) {}
+  Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
+    ++plain_calls;
+    std::memcpy(into.data(), content_.data() + offset, into.size());
+    return into.size();
+  }
+  Result<void> write_at(std::span<const iovec> pieces, std::uint64_t) override {
+    for (const auto& piece : pieces) written += piece.iov_len;
+    return {};
+  }
+  Result<void> sync() override { return {}; }
+  Result<void> sync_name() override { return {}; }
+  Result<void> truncate(std::uint64_t) override { return {}; }
+  Result<void> reserve(std::uint64_t, std::uint64_t) override { return {}; }
+  bool reserves() const override { return false; }
+  Result<std::uint64_t> size() override { return content_.size(); }
+  Result<void> lock(bool) override { return {}; }
+  Result<void> unlock() override { return {}; }
+  bool direct() const override { return false; }
+  int descriptor() const override { return descriptor_; }
+  bool still_named() const override { return true; }
+
+  int plain_calls = 0;
+  std::size_t written = 0;
+
+ private:
+  const int descriptor_;
+  const Bytes content_;
+};
+
+TEST_F(QueuedFiles, WhatTheKernelFindsImpossibleIsTriedByThePlainCall) {
+  constexpr std::size_t few_bytes = 4;
+  const int picky = ::eventfd(1, EFD_CLOEXEC);
+  ASSERT_GE(picky, 0);
+  const auto content = ground_.bytes().first(few_bytes);
+  for (const bool reads : {true, false}) {
+    auto kept = std::make_shared<PickyFile>(picky, content);
+    const auto file = make_queued_file(kept, depth);
+    if (!file && file.error().code() == Errc::unsupported) GTEST_SKIP() << file.error().message();
+    ASSERT_TRUE(file) << file.error().message();
+    std::vector<std::byte> into(few_bytes);
+    ASSERT_TRUE((reads ? (*file)->begin_read(0, into, 0) : (*file)->begin_write(0, content, 0)).ok());
+    const auto ended = (*file)->wait_for_one();
+    ASSERT_TRUE(ended) << ended.error().message();
+    ASSERT_TRUE(ended->bytes) << ended->bytes.error().message();
+    EXPECT_EQ(*ended->bytes, few_bytes);
+    EXPECT_EQ(kept->plain_calls, reads ? 1 : 0);
+    EXPECT_EQ(kept->written, reads ? 0 : few_bytes);
+    EXPECT_EQ(std::equal(into.begin(), into.end(), content.begin()), reads);
+  }
+  ::close(picky);
 }
 
 TEST_F(QueuedFiles, MemoryStaysUntilTheKernelIsDoneWithItWhateverItSaysOfWaits) {

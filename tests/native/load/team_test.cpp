@@ -1,7 +1,3 @@
-/// Ranks as threads of this process; real ones are tested in tests/python/test_bench_ranks.py.
-#include "load/team.hpp"
-
-#include <array>
 #include <fstream>
 #include <future>
 #include <iterator>
@@ -9,69 +5,11 @@
 #include <set>
 #include <utility>
 
-#include "../support/thread_job.hpp"
-#include "load_fixture.hpp"
 #include "one_file_fails.hpp"
+#include "team_fixture.hpp"
 
 namespace penstock::load {
 namespace {
-
-class TeamTest : public LoadTest {
- protected:
-  static constexpr unsigned ranks = 3;
-  using OnEvent = std::function<void(unsigned rank, std::string_view event, const Json& fields)>;
-
-  /// Runs the plan by all ranks but those that are absent; each one's outcome, in order.
-  std::vector<Result<Outcome>> run_by_ranks(const Json& plan, const OnEvent& on_event, double silence_s_max = 60,
-                                            std::set<unsigned> absent = {}, Env& env = posix_env()) {
-    const auto parsed = LoadPlan::from_json(plan.dump());
-    EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
-    std::vector<std::future<Result<Outcome>>> all;
-    for (unsigned rank = 0; rank < ranks; ++rank) {
-      if (absent.contains(rank)) continue;
-      all.push_back(std::async(std::launch::async, [&, rank]() -> Result<Outcome> {
-        auto job = world_.rank(rank);
-        JobTeam team(
-            *job, stops_[rank], [] {}, silence_s_max);
-        PEN_TRY(team.start());
-        const auto emit = [&](std::string_view event, const Json& fields) {
-          on_event(rank, event, event == "progress" ? team.beat(fields) : fields);
-        };
-        auto outcome = run_together(*parsed, {env, emit, stops_[rank], team, nullptr}, team);
-        if (team.complete()) job->stop();
-        job.reset();  // what others still say to this rank goes nowhere
-        return outcome;
-      }));
-    }
-    std::vector<Result<Outcome>> outcomes;
-    for (auto& one : all) outcomes.push_back(one.get());
-    return outcomes;
-  }
-  Json document_by_ranks(const Json& plan) {
-    auto outcomes = run_by_ranks(plan, [](auto, auto, const auto&) {});
-    EXPECT_TRUE(outcomes[0]) << (outcomes[0] ? "" : outcomes[0].error().message());
-    for (unsigned rank = 1; rank < ranks; ++rank) EXPECT_TRUE(outcomes[rank]->document.is_null());
-    return outcomes[0]->document;
-  }
-
-  Json stream(int threads) const {
-    return {{"backend", {{"kind", "posix"}, {"folder", folder_.string()}, {"direct", false}, {"sync", "end"}}},
-            {"workload",
-             {{"kind", "stream"},
-              {"threads", threads},
-              {"thread_bytes", 20 * 65536},
-              {"transfer_bytes", 65536},
-              {"verify", true}}}};
-  }
-  static Json slow_frames(int frames) {
-    return {{"backend", {{"kind", "null"}, {"delay_s", 0.01}}},
-            {"workload",
-             {{"kind", "frames"}, {"frames", frames}, {"frame_bytes", 100}, {"rate_hz", 0}, {"record", false}}}};
-  }
-
-  testing::ThreadWorld world_{ranks};
-  std::array<std::atomic<bool>, ranks> stops_{};
-};
 
 TEST_F(TeamTest, EachRankReadsWhatTheNextOneWrote) {
   const auto document = document_by_ranks(stream(2));
@@ -253,7 +191,7 @@ TEST_F(TeamTest, WhatIsThereIsToldBeforeRanksThatMayNeverAnswer) {
   std::promise<Json> told;
   const auto partial = told.get_future().share();
   const auto answer_late = [&](unsigned rank) {
-    const auto job = world_.rank(rank);
+    const auto job = world_->rank(rank);
     JobTeam team(
         *job, stops_[rank], [] {}, 60);
     EXPECT_TRUE(team.start().ok());
@@ -275,6 +213,78 @@ TEST_F(TeamTest, WhatIsThereIsToldBeforeRanksThatMayNeverAnswer) {
   EXPECT_EQ(partial.get()["job"]["parts"].size(), 1U);
   EXPECT_EQ(outcomes[0]->document["problem"], "rank 1: it was late");
   EXPECT_EQ(outcomes[0]->document["job"]["parts"].size(), 3U);
+}
+
+TEST_F(TeamTest, NamesAreMadeAndFoundByAllRanksTogether) {
+  auto plan = names(4);
+  plan["workload"].update({{"depth", 1}, {"branch", 2}, {"shift", 2}, {"iterations", 2}});
+  const auto document = document_by_ranks(plan);
+  EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+  const auto& metadata = document["metadata"];
+  ASSERT_EQ(metadata["phases"].size(), 2 * metadata["times"].size());
+  for (const auto& phase : metadata["phases"]) {
+    const auto operation = phase["operation"].get<std::string>();
+    EXPECT_EQ(phase["operations"], operation.starts_with("tree") ? 6 * 3 : 6 * 3 * 4) << operation;
+    EXPECT_EQ(phase["complete"], true) << operation;
+    EXPECT_GT(phase["first_done_s"].get<double>(), 0) << operation;
+    EXPECT_GE(phase["last_done_s"], phase["first_done_s"]) << operation;
+  }
+  EXPECT_EQ(metadata["times"]["file_stat"]["count"], 2 * 6 * 3 * 4);
+  EXPECT_EQ(metadata["waited_ns"].size(), 6U);
+  EXPECT_EQ(document["job"]["ranks"], 3);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(TeamTest, ATreeThatRanksShareIsMadeByOneOfThem) {
+  auto plan = names(4);
+  plan["workload"]["shared"] = true;
+  const auto document = document_by_ranks(plan);
+  const auto& tree = document["metadata"]["phases"][0];
+  EXPECT_EQ(tree["operations"], 1);
+  EXPECT_EQ(tree["complete"], true);
+  EXPECT_EQ(tree["first_done_s"], tree["last_done_s"]) << "only one had a part in it";
+}
+
+TEST_F(TeamTest, ARankThatMakesNoNameEndsAllWithWhatWasMeasured) {
+  std::ofstream(folder_ / "load-000000003") << "in the way of rank 1";
+  const auto document = document_by_ranks(names(4));
+  const auto problem = document["problem"].dump();
+  EXPECT_NE(problem.find("rank 1: make the folder load-000000003"), std::string::npos) << problem;
+  EXPECT_FALSE(document["interrupted"]);
+  const auto& phases = document["metadata"]["phases"];
+  ASSERT_EQ(phases.size(), 1U);
+  EXPECT_EQ(phases[0]["complete"], false) << "though the others have done their part";
+  EXPECT_TRUE(phases[0]["last_done_s"].is_null());
+}
+
+TEST_F(TeamTest, WhoeverIsToldToEndEndsAllInNamesToo) {
+  auto slow = names(1'000'000);
+  slow["backend"] = {{"kind", "null"}, {"delay_s", 0.001}};
+  std::atomic<std::uint64_t> most{0};
+  const auto outcomes = run_by_ranks(slow, [&](unsigned rank, std::string_view event, const Json& fields) {
+    if (event != "progress" || fields["phase"] != "folder_create") return;
+    if (rank == job::lead) most = std::max(most.load(), fields["total"].get<std::uint64_t>());
+    stops_[1] = most == 6'000'000;
+  });
+  const auto& document = outcomes[0]->document;
+  EXPECT_TRUE(document["interrupted"]);
+  EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+  const auto& phases = document["metadata"]["phases"];
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[0]["complete"], true);
+  EXPECT_EQ(phases[1]["complete"], false);
+  EXPECT_GT(phases[1]["operations"], 0);
+}
+
+TEST_F(TeamTest, MoreNamesThanARunMayMakeAreRefused) {
+  auto plan = names(10'000'000);
+  plan["workload"].update({{"threads", 40}, {"files", false}, {"file_bytes", 0}});
+  EXPECT_TRUE(LoadPlan::from_json(plan.dump())) << "a rank alone may make them";
+  const auto outcomes = run_by_ranks(plan, [](auto, auto, const auto&) {});
+  ASSERT_FALSE(outcomes[0]);
+  EXPECT_EQ(outcomes[0].error().message(),
+            "rank 0: workload.items is 10000000, expected so few that a run makes at most 1000000000 files and "
+            "folders, not 1200000120");
 }
 
 TEST_F(TeamTest, FewerFramesThanRanksAreRefused) {

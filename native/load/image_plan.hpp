@@ -1,0 +1,32 @@
+/// What image files a workload's frames are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/fields.hpp"
+#include "base/result.hpp"
+
+namespace penstock::load {
+
+struct ImagePlan {
+  std::string path;          ///< of a file with one frame; what each frame is but for its pixels
+  std::uint64_t images = 1;  ///< in that file, of one size, one behind the other; of several none has pixels_bytes
+  std::string suffix;
+  std::uint64_t pixels_at = 0;     ///< the first byte of the pixels
+  std::uint64_t pixels_bytes = 0;  ///< 0: frames are the images as they are
+  /// Each byte of the pixels is a difference to the one before, as CBF has it: any value but 0x80, which announces a
+  /// larger difference.
+  bool differences = false;
+  /// Two pixels in each byte, as load/packed_pixels.hpp has them; the file ends with the checksum of gzip.
+  bool packed = false;
+  std::uint64_t bytes_after = 0;  ///< that follow the pixels in the unpacked file
+
+  bool is_whole() const { return pixels_bytes == 0; }
+
+  /// `frame_bytes`: of an image in the template.
+  static Result<ImagePlan> read(Fields& fields, std::uint64_t frame_bytes);
+  Json to_json() const;
+};
+
+}  // namespace penstock::load
