@@ -73,9 +73,9 @@ void JobTeam::tell(unsigned to, Bytes bytes) {
   job_.send(to, std::move(message));
 }
 
-void JobTeam::listen(Told told) {
+void JobTeam::listen(const Told& told) {
   std::lock_guard lock(told_mutex_);
-  told_bytes_ = std::move(told);
+  told_bytes_ = told;
 }
 
 void JobTeam::hear_bytes(unsigned from, Bytes bytes) {

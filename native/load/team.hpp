@@ -43,7 +43,7 @@ class Team {
   /// What a back end has to say to itself in another rank. Does not wait; from one rank to another it comes in order.
   virtual void tell(unsigned /*to*/, Bytes /*bytes*/) {}
   /// Whom such bytes come to, on a thread of the team's. Before any rank tells something.
-  virtual void listen(Told /*told*/) {}
+  virtual void listen(const Told& /*told*/) {}
   /// Adds to the one number that all ranks share, which begins at 0, and gives what it was. Waits; not while something
   /// told is taken.
   virtual Result<std::uint64_t> fetch_add(std::uint64_t /*amount*/) {
@@ -70,7 +70,7 @@ class JobTeam final : public Team {
   bool leads() const { return rank() == job::lead; }
   Result<Meeting> meet(Json note) override;
   void tell(unsigned to, Bytes bytes) override;
-  void listen(Told told) override;
+  void listen(const Told& told) override;
   Result<std::uint64_t> fetch_add(std::uint64_t amount) override { return job_.fetch_add(0, amount); }
 
   /// To be called a few times a second while the rank works: shows that, hands on that the run is to end, and, at the
