@@ -5,6 +5,7 @@
 
 #include "base/bytes.hpp"
 #include "base/fields.hpp"
+#include "stream/element.hpp"
 
 namespace penstock::detector {
 namespace {
@@ -192,12 +193,19 @@ Result<void> read_elements(Fields& fields, DetectorPlan& plan) {
   const bool is_pair = given->is_array() && given->size() == 2 && is_count((*given)[0]) && is_count((*given)[1]);
   const auto wanted = fmt::format("[rows, columns] of at most {} elements", elements_max);
   if (!is_pair) return fields.wrong("elements", wanted);
-  const ElementPlace grid{(*given)[0].get<std::uint32_t>(), (*given)[1].get<std::uint32_t>(), 0};
+  ElementPlace grid{(*given)[0].get<std::uint32_t>(), (*given)[1].get<std::uint32_t>(), 0};
   if (grid.count() > elements_max) return fields.wrong("elements", wanted);
+  if (const auto* gap = fields.find("element_gap"); gap != nullptr) {
+    const Json element{{"grid", *given}, {"number", 0}, {"gap", *gap}};
+    if (auto apart = stream::element_from(element, "elements"); apart.ok())
+      grid = std::move(*apart);
+    else
+      return make_error(Errc::invalid_argument, "{}", apart.error().message());
+  }
   if (grid.count() > 1 && !std::holds_alternative<ToTcp>(plan.to))
     return make_error(Errc::unsupported, "elements: {} of them, which send over tcp only; to.kind is another",
                       grid.count());
-  if (grid.count() > 1) plan.elements = grid;
+  if (grid.count() > 1) plan.elements = std::move(grid);
   return {};
 }
 

@@ -9,8 +9,10 @@
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "recorder/gaps.hpp"
 #include "recorder/members.hpp"
 #include "recorder/possible.hpp"
+#include "stream/element.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -35,6 +37,8 @@ constexpr std::size_t cached_bytes_max = 4 << 20;
 Result<Mosaic> mosaic_of(const Series& series, const std::vector<std::uint64_t>& tile) {
   const auto grid = series.element.value_or(ElementPlace{});
   auto mosaic = Mosaic::of(series.frame, grid, tile);
+  if (!mosaic.ok() && grid.has_gaps() && mosaic.error().code() == Errc::too_large)
+    return mosaic.error().with_context(fmt::format("user_data.penstock.element.gap is {}", stream::gap_text(grid)));
   if (mosaic.ok() || tile.empty()) return mosaic;
   spdlog::warn("series \"{}\": chunk.shape: {}; its chunks are whole {}", series.unique_id, mosaic.error().message(),
                grid.count() > 1 ? "elements" : "frames");
@@ -115,6 +119,11 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
   std::shared_ptr<SeriesFile> file(
       new SeriesFile(env, config, team, std::move(series), std::move(mosaic), std::move(*scan), std::move(path)));
   file->raw_bytes_a_part_ = bytes;
+  if (!file->maps_have_room(gap_mask_type))
+    file->series_.remarks.push_back(
+        make_error(Errc::too_large,
+                   "masks of frames of {} pixels need more than a quarter of pool_bytes, which is {}: the file has none",
+                   fmt::join(file->mosaic_.assembled().shape, " × "), config.pool_bytes));
   file->blocks_ = std::move(blocks);
   if (file->blocks_) file->ledger_.watch_windows();
   PEN_TRY(file->check_window(file->series_.window_frames));
@@ -176,8 +185,8 @@ store::Placement SeriesFile::placement() const {
   return store::Placement::contiguous;
 }
 
-/// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
-store::FileLayout SeriesFile::layout(store::Placement placement) const {
+/// As readers see it: every dataset of frames under the name that the layout gives it.
+store::FileLayout SeriesFile::tree(store::Placement placement) const {
   auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement(),
                              NexusNames::of_series(series_.user_data_json, config_.nexus));
   if (config_.layout) layout = config_.layout->apply(std::move(layout), series_, columns_, edges());
@@ -187,6 +196,13 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
   }
   lay_out_members(layout, config_.files, path_, team_.ranks(), series_, config_.layout.has_value());
   if (layout.members) layout.members->overwrite = may_overwrite();
+  return layout;
+}
+
+/// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
+store::FileLayout SeriesFile::layout(store::Placement placement) const {
+  auto layout = tree(placement);
+  store_apart(layout, series_, mosaic_);
   return layout;
 }
 
