@@ -59,7 +59,7 @@ def gap_mask(grid: tuple[int, int], gaps: Gaps) -> npt.NDArray[np.uint32]:
 
 @contextmanager
 def elements_of(
-    recorder: RecordCommand, frames: int, grid: tuple[int, int], gap: Gap, **fields: object
+    recorder: RecordCommand, frames: int, grid: tuple[int, int], gap: Gap, **fields: Any
 ) -> Iterator[list[Client]]:
     """A client for each, which has begun."""
     with ExitStack() as stack:
@@ -184,7 +184,8 @@ def test_what_an_element_did_not_bring_reads_as_the_fill_value(
 ) -> None:
     config = tmp_path / "quick.yaml"
     config.write_text("end_timeout_s: 0.3\nidle_timeout_s: 1\n", encoding="ascii")
-    grid, gaps = (1, 2), ([], [6])
+    grid = (1, 2)
+    gaps: Gaps = ([], [6])
     recorder = record(tmp_path, str(config))
     frames = whole_frames(4, grid)
     with elements_of(recorder, 4, grid, [0, 6]) as clients:
@@ -220,7 +221,8 @@ def test_a_killed_recorders_file_shows_the_gaps(
     record: Record, run: Run, tmp_path: Path, rebuild: bool
 ) -> None:
     """Before and after it is recovered, also where nothing of HDF5's structures is left."""
-    grid, gaps = (2, 2), ([3], [5])
+    grid = (2, 2)
+    gaps: Gaps = ([3], [5])
     frames = whole_frames(20, grid)
     recorder = record(tmp_path, "--durability", "segment")
     with elements_of(recorder, 40, grid, [3, 5]) as clients:
@@ -274,7 +276,8 @@ def test_readers_follow_a_growing_file(record: Record, tmp_path: Path) -> None:
 
 def test_masks_and_flat_fields_have_the_gaps(record: Record, tmp_path: Path) -> None:
     """An element that brings no mask masks nothing but the gaps."""
-    grid, gaps = (2, 2), ([2], [3])
+    grid = (2, 2)
+    gaps: Gaps = ([2], [3])
     random = np.random.default_rng(3)
     mask = random.integers(0, 9, (40, 60), dtype=np.uint32)
     flat = random.normal(1, 0.1, (40, 60)).astype("float32")
@@ -298,7 +301,8 @@ def test_masks_and_flat_fields_have_the_gaps(record: Record, tmp_path: Path) -> 
 
 def test_nexus_readers_see_the_assembled_frame(record: Record, tmp_path: Path) -> None:
     """Its size, where its first pixel is, and which pixels are none."""
-    grid, gaps = (2, 1), ([10], [])
+    grid = (2, 1)
+    gaps: Gaps = ([10], [])
     recorder = record(tmp_path)
     frames = whole_frames(3, grid)
     geometry: dict[str, Any] = {
@@ -433,7 +437,8 @@ def test_each_rank_writes_its_element(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["areadetector-default", "nxtomo"])
 def test_a_layout_has_the_assembled_frames(record: Record, run: Run, tmp_path: Path, layout: str) -> None:
-    grid, gaps = (2, 1), ([6], [])
+    grid = (2, 1)
+    gaps: Gaps = ([6], [])
     frames = whole_frames(3, grid)
     recorder = record(tmp_path, "--layout", layout)
     with elements_of(recorder, 3, grid, [6, 0]) as clients:
@@ -448,7 +453,8 @@ def test_a_layout_has_the_assembled_frames(record: Record, run: Run, tmp_path: P
 
 def test_exports_have_the_assembled_frames(record: Record, run: Run, tmp_path: Path) -> None:
     """Copied: readers that know fixed names take whole frames as chunks."""
-    grid, gaps = (2, 1), ([6], [])
+    grid = (2, 1)
+    gaps: Gaps = ([6], [])
     frames = whole_frames(3, grid)
     recorder = record(tmp_path)
     geometry: dict[str, Any] = {"pixel_size_x": 75e-6, "pixel_size_y": 75e-6, "sensor_thickness": 4.5e-4}
@@ -470,7 +476,7 @@ def test_exports_have_the_assembled_frames(record: Record, run: Run, tmp_path: P
 MISTAKES: list[tuple[object, object, str]] = [
     ([-1, 0], None, "greater than or equal to 0"),
     ([65536, 0], None, "less than or equal to 65535"),
-    ([8], None, "at least 2 items"),
+    ([8], None, "gap is [8]; [rows, columns] is expected"),
     (
         {"rows": [8, 9]},
         None,
@@ -496,5 +502,5 @@ def test_gaps_that_cannot_be_are_named(one: object, other: object, says: str) ->
 def test_gaps_that_are_the_same_may_be_written_in_two_ways() -> None:
     sources = [zmq_source("tcp://a:1", 0), zmq_source("tcp://b:1", 1)]
     sources[0]["element"]["gap"] = [8, 3]
-    sources[1]["element"]["gap"] = {"rows": [8]}
+    sources[1]["element"]["gap"] = {"rows": [8], "columns": []}
     assert len(Configuration.model_validate({"sources": sources}).sources) == 2

@@ -222,8 +222,8 @@ def _check_apart(
         )
     if element.gaps() != its.gaps():
         raise ValueError(
-            f"sources[{place}].element.gap is {_words(element)}, that of sources[{its_place}] is {_words(its)};"
-            " the elements of a detector have the same gaps"
+            f"sources[{place}].element.gap is {_words(element)}, that of sources[{its_place}] is"
+            f" {_words(its)}; the elements of a detector have the same gaps"
         )
     if element.number == its.number:
         raise ValueError(

@@ -229,10 +229,8 @@ Gap = Annotated[int, Field(ge=0, le=GAP_PIXELS_MAX)]
 class GapPlan(Plan):
     """Pixels between neighbouring rows and columns of elements, where they are not all alike."""
 
-    rows: Gap | list[Gap] = Field(0, description="between the rows: one number, or one fewer than rows")
-    columns: Gap | list[Gap] = Field(
-        0, description="between the columns: one number, or one fewer than columns"
-    )
+    rows: Gap | list[Gap] = Field(0, description="one number, or a list of one fewer than rows")
+    columns: Gap | list[Gap] = Field(0, description="one number, or a list of one fewer than columns")
 
 
 class ElementPlan(Plan):
@@ -242,10 +240,10 @@ class ElementPlan(Plan):
         min_length=2, max_length=2, description="[rows, columns], in elements; up to 32 elements"
     )
     number: int = Field(ge=0, description="of this one, counted row by row from 0")
-    gap: Annotated[list[Gap], Field(min_length=2, max_length=2)] | GapPlan | None = Field(
+    gap: list[Gap] | GapPlan | None = Field(
         None,
-        description="[rows, columns], pixels between neighbouring elements, up to 65535; or {rows: …, columns: …},"
-        " each a number or a list of one for each pair of neighbours. Without it they touch",
+        description="[rows, columns], pixels between neighbouring elements, up to 65535; or {rows: …,"
+        " columns: …}, each a number or a list of one for each pair of neighbours. Without it they touch",
     )
 
     def gaps(self) -> tuple[list[int], list[int]]:
@@ -257,6 +255,8 @@ class ElementPlan(Plan):
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
+        if isinstance(self.gap, list) and len(self.gap) != 2:
+            raise ValueError(f"gap is {self.gap}; [rows, columns] is expected")
         for what, gaps, count in zip(("rows", "columns"), self.gaps(), self.grid, strict=True):
             if len(gaps) != count - 1:
                 raise ValueError(
