@@ -390,8 +390,8 @@ void Check::check_assembled(const store::ChunkedNode& node) {
   if (dataset == nullptr) return add(Level::error, "a dataset that the description names is not in the file", path);
   const auto expected = node.assembled->frame_shape(node.frame_shape);
   const auto& info = dataset->info;
-  const bool same_frames = info.shape.size() > expected.size() &&
-                           std::equal(expected.rbegin(), expected.rend(), info.shape.rbegin());
+  const bool same_frames =
+      info.shape.size() > expected.size() && std::equal(expected.rbegin(), expected.rend(), info.shape.rbegin());
   if (info.source != node.path || !same_frames)
     add(Level::error, "a dataset is not what the description says", path,
         fmt::format("frames of {} × {} out of {}", expected[0], expected[1], node.path),

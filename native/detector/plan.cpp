@@ -185,6 +185,7 @@ Result<void> read_destination(Fields& plan, DetectorPlan& result) {
 /// The number of rows and columns of elements that a frame is put together from.
 Result<void> read_elements(Fields& fields, DetectorPlan& plan) {
   const auto* given = fields.find("elements");
+  const auto* gap = fields.find("element_gap");
   if (given == nullptr) return {};
   const auto is_count = [](const Json& number) {
     return number.is_number_unsigned() && number.get<std::uint64_t>() >= 1 &&
@@ -195,12 +196,12 @@ Result<void> read_elements(Fields& fields, DetectorPlan& plan) {
   if (!is_pair) return fields.wrong("elements", wanted);
   ElementPlace grid{(*given)[0].get<std::uint32_t>(), (*given)[1].get<std::uint32_t>(), 0};
   if (grid.count() > elements_max) return fields.wrong("elements", wanted);
-  if (const auto* gap = fields.find("element_gap"); gap != nullptr) {
-    const Json element{{"grid", *given}, {"number", 0}, {"gap", *gap}};
+  if (gap != nullptr) {
+    const Json element{{"grid", *given}, {"number", 0U}, {"gap", *gap}};
     if (auto apart = stream::element_from(element, "elements"); apart.ok())
       grid = std::move(*apart);
     else
-      return make_error(Errc::invalid_argument, "{}", apart.error().message());
+      return make_error(Errc::invalid_argument, "element_gap: {}", apart.error().message());
   }
   if (grid.count() > 1 && !std::holds_alternative<ToTcp>(plan.to))
     return make_error(Errc::unsupported, "elements: {} of them, which send over tcp only; to.kind is another",

@@ -19,8 +19,8 @@ class Mosaic {
   static constexpr std::uint64_t assembled_pixels_max = std::uint64_t{1} << 32;
 
   /// `tile` is as in Tiling::of, for an element. `unsupported` where several elements have not two dimensions,
-  /// `mismatch` where an element is no multiple of the tile: its neighbour would begin within a chunk, `too_large` where
-  /// gaps make a frame of more than assembled_pixels_max.
+  /// `mismatch` where an element is no multiple of the tile: its neighbour would begin within a chunk, `too_large`
+  /// where gaps make a frame of more than assembled_pixels_max.
   static Result<Mosaic> of(const ArraySpec& element, const ElementPlace& grid, const std::vector<std::uint64_t>& tile);
 
   /// Of an element.

@@ -154,10 +154,11 @@ Result<void> check_elements(const std::vector<SourceConfig>& sources) {
                           "detector have one grid",
                           i, element.rows, element.columns, before, other.rows, other.columns);
       if (element.row_gaps != other.row_gaps || element.column_gaps != other.column_gaps)
-        return make_error(Errc::invalid_argument,
-                          "sources[{}].element.gap is {}, that of sources[{}] is {}; the elements of a detector have the "
-                          "same gaps",
-                          i, stream::gap_text(element), before, stream::gap_text(other));
+        return make_error(
+            Errc::invalid_argument,
+            "sources[{}].element.gap is {}, that of sources[{}] is {}; the elements of a detector have the "
+            "same gaps",
+            i, stream::gap_text(element), before, stream::gap_text(other));
       if (element.number == other.number)
         return make_error(Errc::invalid_argument,
                           "sources[{}].element.number is {}, which sources[{}] has; each element comes from one source",

@@ -120,10 +120,10 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
       new SeriesFile(env, config, team, std::move(series), std::move(mosaic), std::move(*scan), std::move(path)));
   file->raw_bytes_a_part_ = bytes;
   if (!file->maps_have_room(gap_mask_type))
-    file->series_.remarks.push_back(
-        make_error(Errc::too_large,
-                   "masks of frames of {} pixels need more than a quarter of pool_bytes, which is {}: the file has none",
-                   fmt::join(file->mosaic_.assembled().shape, " × "), config.pool_bytes));
+    file->series_.remarks.push_back(make_error(
+        Errc::too_large,
+        "masks of frames of {} pixels need more than a quarter of pool_bytes, which is {}: the file has none",
+        fmt::join(file->mosaic_.assembled().shape, " × "), config.pool_bytes));
   file->blocks_ = std::move(blocks);
   if (file->blocks_) file->ledger_.watch_windows();
   PEN_TRY(file->check_window(file->series_.window_frames));

@@ -38,12 +38,11 @@ Result<std::vector<std::uint32_t>> gaps_along(const json& value, std::uint32_t e
 
 Result<void> read_gaps(const json& gap, const std::string& where, ElementPlace& place) {
   const bool pair = gap.is_array() && gap.size() == 2 && is_gap(gap[0]) && is_gap(gap[1]);
-  const bool named =
-      gap.is_object() && !gap.empty() && gap.size() == gap.count("rows") + gap.count("columns");
+  const bool named = gap.is_object() && !gap.empty() && gap.size() == gap.count("rows") + gap.count("columns");
   if (!pair && !named)
     return make_error(Errc::malformed,
-                      "{} is {}; [rows, columns] is expected, pixels from 0 to {}, or an object of rows and columns", where,
-                      shown(gap), gap_pixels_max);
+                      "{} is {}; [rows, columns] is expected, pixels from 0 to {}, or an object of rows and columns",
+                      where, shown(gap), gap_pixels_max);
   const auto rows = pair ? gap[0] : gap.value("rows", json(0U));
   const auto columns = pair ? gap[1] : gap.value("columns", json(0U));
   PEN_ASSIGN(place.row_gaps, gaps_along(rows, place.rows, where + ".rows"));

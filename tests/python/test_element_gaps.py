@@ -16,9 +16,9 @@ import pytest
 from conftest import Record, RecordCommand
 from detector_stream import multi_dimensional
 from mid_series import kill
-from plain_client import ACK, CLOSED, ERROR, START, Client, start_fields
+from plain_client import ACK, CLOSED, ERROR, RESUME, START, Client, start_fields
 from pusher import Pusher
-from test_element_sources import END, endpoints, images, pull, rejected, start, zmq_source
+from test_element_sources import END, IDENTITY, endpoints, images, pull, rejected, start, zmq_source
 from test_elements import ELEMENT, Frames, part_of, send_end, whole_frames
 from test_ranks import Job, check, simulate
 
@@ -177,6 +177,77 @@ def test_elements_that_disagree_about_gaps_are_refused(
             f'the gap between elements is {shown}; series "s" began with [8, 0]'
             in lower.until(ERROR)["message"]
         )
+
+
+def test_an_element_that_comes_back_has_the_same_gap(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    with Client(recorder.address) as lower:
+        with Client(recorder.address) as upper:
+            upper.start("s", 1, ELEMENT, **apart((2, 1), 0, [8, 0]))
+            lower.start("s", 1, ELEMENT, **apart((2, 1), 1, [8, 0]))
+        with Client(recorder.address) as upper:
+            upper.send(START, start_fields("s", 1, ELEMENT) | apart((2, 1), 0, [7, 0]), flags=RESUME)
+            said = upper.until(ERROR)["message"]
+            assert 'the gap between elements is [7, 0]; series "s" began with [8, 0]' in said
+            upper.start("s", 1, ELEMENT, RESUME, **apart((2, 1), 0, {"rows": 8}))
+
+
+def test_each_channel_has_the_gaps(record: Record, tmp_path: Path) -> None:
+    """Those of further channels, and a mask for each, lie where they do without gaps."""
+    left, right = endpoints(2)
+    grid = (1, 2)
+    gaps: Gaps = ([], [3])
+    frames = {name: whole_frames(2, grid) + offset for name, offset in (("a", 0), ("b", 9))}
+    sources = [zmq_source(left, 0, grid), zmq_source(right, 1, grid)]
+    for source in sources:
+        source["element"]["gap"] = [0, 3]
+    recorder = pull(record, tmp_path, sources)
+    with Pusher(left) as first, Pusher(right) as second:
+        for number, pusher in enumerate((first, second)):
+            shown = [
+                {
+                    "type": "image",
+                    **IDENTITY,
+                    "image_id": image,
+                    "data": {
+                        name: multi_dimensional(np.ascontiguousarray(part_of(stack[image], grid, number)))
+                        for name, stack in frames.items()
+                    },
+                }
+                for image in range(2)
+            ]
+            pusher.send(start(2) | {"channels": ["a", "b"]}, *shown, END)
+        ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing) == (2, 0)
+    with h5py.File(ended.file) as file:
+        for path, name in (("data", "a"), ("channel_1_b", "b")):
+            assert np.array_equal(file[f"/entry/data/{path}"][()], with_gaps(frames[name], gaps, FILL))
+            assert file[f"/entry/data/{path}"].attrs["channel"] == name
+            assert np.array_equal(file[f"/entry/penstock/elements/{path}"][()], frames[name])
+        for path in (MASK, MASK + "_b"):
+            assert np.array_equal(file[path][()], gap_mask(grid, gaps))
+
+
+def test_a_scan_has_the_gaps(record: Record, run: Run, tmp_path: Path) -> None:
+    grid = (2, 1)
+    gaps: Gaps = ([5], [])
+    frames = whole_frames(6, grid)
+    recorder = record(tmp_path)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(recorder.address)) for _ in range(2)]
+        for number, client in enumerate(clients):
+            fields = apart(grid, number, [5, 0])
+            axes = [{"name": "y", "points": 2}, {"name": "x", "points": 3}]
+            fields["user_data"]["penstock"]["scan"] = {"axes": axes}
+            client.start("s", 6, ELEMENT, **fields)
+        send_all(clients, frames, grid)
+        close_all(clients)
+    path = recorder.series_end().file
+    with h5py.File(path) as file:
+        shown = file["/entry/data/data"]
+        assert np.array_equal(shown[()], with_gaps(frames, gaps, FILL).reshape(2, 3, 45, 30))
+        assert list(file["/entry/data"].attrs["axes"]) == ["y", "x", ".", "."]
+    assert run("check", path).returncode == 0
 
 
 def test_what_an_element_did_not_bring_reads_as_the_fill_value(
@@ -407,11 +478,12 @@ def test_a_check_sees_that_the_assembled_frames_are_others(record: Record, run: 
     path = recorder.series_end().file
     for make in (None, "touching"):
         with h5py.File(path, "r+") as file:
-            del file["/entry/data/data"]
             if make:
                 layout = h5py.VirtualLayout((1, 40, 30), "uint16")
                 layout[...] = h5py.VirtualSource(".", STORED, (1, 40, 30))
                 file["/entry/data"].create_virtual_dataset("data", layout)
+            else:
+                del file["/entry/data/data"]
         checked = run("check", path)
         assert checked.returncode == 1
         said = "not what the description says" if make else "that the description names is not in the file"

@@ -48,9 +48,8 @@ json to_json(const ChunkedNode& node) {
                  {"fill", hex_of(node.fill)}};
   if (!node.scan_shape.empty()) object["scan"] = node.scan_shape;
   if (const auto& assembled = node.assembled)
-    object["assembled"] = {{"path", assembled->path},
-                           {"row_gaps", assembled->row_gaps},
-                           {"column_gaps", assembled->column_gaps}};
+    object["assembled"] = {
+        {"path", assembled->path}, {"row_gaps", assembled->row_gaps}, {"column_gaps", assembled->column_gaps}};
   if (node.places.placement == Placement::log) return object;
   object["placement"] = name_of(node.places.placement);
   object["places"] = to_json(node.places);

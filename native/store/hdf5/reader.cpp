@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "frame/series.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/hdf5/read_driver.hpp"
-#include "frame/series.hpp"
 #include "store/hdf5/read_index.hpp"
 #include "store/hdf5/read_values.hpp"
 

@@ -145,8 +145,7 @@ Dimensions growing(const ChunkedNode& node, const std::vector<std::uint64_t>& fr
 /// A rectangle of every frame that there will be.
 Result<Handle> band_space(const ChunkedNode& node, const std::vector<std::uint64_t>& frame_shape,
                           std::array<hsize_t, 2> first, std::array<hsize_t, 2> extent) {
-  PEN_ASSIGN(auto space,
-             simple_space(growing(node, frame_shape, 0), growing(node, frame_shape, H5S_UNLIMITED)));
+  PEN_ASSIGN(auto space, simple_space(growing(node, frame_shape, 0), growing(node, frame_shape, H5S_UNLIMITED)));
   auto counts = growing(node, frame_shape, H5S_UNLIMITED);
   Dimensions start(counts.size(), 0);
   std::copy(first.begin(), first.end(), start.end() - 2);
