@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "recorder/gaps.hpp"
+#include "recorder/members.hpp"
 #include "recorder/series_file.hpp"
 
 namespace penstock::recorder {
@@ -62,6 +63,27 @@ Series SeriesFile::whole_series() const {
   for (const auto& channel : series_.channels)
     whole.pixel_mask.push_back(in_gaps(mosaic_, channel, gap_mask_type, gap_mask_bit));
   return whole;
+}
+
+/// As readers see it: every dataset of frames under the name that the layout gives it.
+store::FileLayout SeriesFile::tree(store::Placement placement) const {
+  auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement(),
+                             NexusNames::of_series(series_.user_data_json, config_.nexus));
+  if (config_.layout) layout = config_.layout->apply(std::move(layout), series_, columns_, edges());
+  for (auto& node : layout.chunked) {
+    node.places.placement = placement;
+    node.chunk_bytes_max = chunk_bytes_max_;
+  }
+  lay_out_members(layout, config_.files, path_, team_.ranks(), series_, config_.layout.has_value());
+  if (layout.members) layout.members->overwrite = may_overwrite();
+  return layout;
+}
+
+/// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
+store::FileLayout SeriesFile::layout(store::Placement placement) const {
+  auto layout = tree(placement);
+  store_apart(layout, series_, mosaic_);
+  return layout;
 }
 
 /// Where gaps make them larger than what the elements bring, they may take as much as start messages' masks together.

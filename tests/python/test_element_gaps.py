@@ -22,6 +22,7 @@ from test_element_sources import END, IDENTITY, endpoints, images, pull, rejecte
 from test_elements import ELEMENT, Frames, part_of, send_end, whole_frames
 from test_ranks import Job, check, simulate
 
+from penstock.client.messages import user_data_of
 from penstock.model.configuration import Configuration
 from penstock.model.events import SeriesStart
 
@@ -543,6 +544,11 @@ def test_exports_have_the_assembled_frames(record: Record, run: Run, tmp_path: P
     with h5py.File(master) as file:
         assert np.array_equal(file["/entry/data/data_000001"][()], with_gaps(frames, gaps, FILL))
         assert np.array_equal(file["/entry/instrument/detector/pixel_mask"][()], gap_mask(grid, gaps))
+
+
+def test_the_python_client_keeps_what_is_said_of_gaps() -> None:
+    told = user_data_of({"run": 7, "penstock": {"element": {"gap": [8, 0]}}}, (2, 1, 1))
+    assert told == {"run": 7, "penstock": {"element": {"grid": [2, 1], "number": 1, "gap": [8, 0]}}}
 
 
 MISTAKES: list[tuple[object, object, str]] = [
