@@ -339,7 +339,6 @@ def test_readers_follow_a_growing_file(record: Record, tmp_path: Path) -> None:
                     assert time.monotonic() < deadline, shown.shape
                     time.sleep(0.2)
                     shown.refresh()
-                    file[STORED].refresh()
                 assert np.array_equal(shown[:until], expected[:until])
         close_all(clients)
     with h5py.File(recorder.series_end().file) as file:
