@@ -80,8 +80,8 @@ TEST(Config, ASourceMayBeOfAnElementOfTheDetector) {
 TEST(Config, ElementsMayStandApart) {
   auto plan = smallest();
   auto apart = element(1), also = element(0);
-  apart["gap"] = {8, 3};
-  also["gap"] = {{"rows", {8}}};
+  apart["gap"] = {8U, 3U};
+  also["gap"] = {{"rows", json::array({8U})}};
   plan["sources"] = {zmq("tcp://a:1", apart), zmq("tcp://b:1", also)};
   const auto config = Config::from_json(plan).value();
   EXPECT_EQ(config.sources.at(0).element->row_gaps, std::vector<std::uint32_t>{8});
