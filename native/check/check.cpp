@@ -1,5 +1,7 @@
 #include "check/check.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -62,6 +64,7 @@ class Check {
   void verify();
   void scan_segments(Verifier& verifier);
   void take_description(const SegmentHeader& header, Verifier& verifier);
+  void check_assembled(const store::ChunkedNode& node);
   static void take_records_of(Subject& subject);
   void take_receipts(const store::ChunkedNode& node, Subject* subject);
   void judge_scan(const store::SegmentScanner& scanner);
@@ -216,7 +219,10 @@ void Check::make_subjects() {
 }
 
 Subject* Check::choose_compared() {
-  const std::string wanted = plan_.dataset.empty() ? frames_path : plan_.dataset;
+  std::string wanted = plan_.dataset.empty() ? frames_path : plan_.dataset;
+  // What shows frames with gaps holds none itself.
+  if (const auto* dataset = tree_.find(wanted); dataset != nullptr && !dataset->info.source.empty())
+    wanted = dataset->info.source;
   for (const auto& subject : subjects_)
     for (const auto& path : subject->info().paths)
       if (path == wanted) return subject.get();
@@ -371,9 +377,25 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
       take_records_of(*found);
     if (found == nullptr && tree_.failure.empty() && tree_.find(node.path) == nullptr)
       add(Level::error, "a dataset that the description names is not in the file", node.path);
+    if (node.assembled && tree_.failure.empty()) check_assembled(node);
     by_record_.push_back(found);
   }
   verifier.set_subjects(by_record_, std::move(all));
+}
+
+/// What most readers open has to lead to the frames.
+void Check::check_assembled(const store::ChunkedNode& node) {
+  const auto& path = node.assembled->path;
+  const auto* dataset = tree_.find(path);
+  if (dataset == nullptr) return add(Level::error, "a dataset that the description names is not in the file", path);
+  const auto expected = node.assembled->frame_shape(node.frame_shape);
+  const auto& info = dataset->info;
+  const bool same_frames =
+      info.shape.size() > expected.size() && std::equal(expected.rbegin(), expected.rend(), info.shape.rbegin());
+  if (info.source != node.path || !same_frames)
+    add(Level::error, "a dataset is not what the description says", path,
+        fmt::format("frames of {} × {} out of {}", expected[0], expected[1], node.path),
+        fmt::format("[{}] out of {}", fmt::join(info.shape, ", "), info.source.empty() ? "elsewhere" : info.source));
 }
 
 void Check::take_records_of(Subject& subject) {

@@ -79,7 +79,8 @@ std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
 std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const Plugins& plugins, std::string& why_not) {
   const auto& info = dataset.info;
   const bool chunked = info.storage == store::StorageKind::chunked;
-  if (info.storage == store::StorageKind::virtual_sources) why_not = "its data lie in other files (virtual dataset)";
+  if (info.storage == store::StorageKind::virtual_sources && info.source.empty())
+    why_not = "its data lie in other files (virtual dataset)";
   if (info.storage == store::StorageKind::external) why_not = "its data lie in other files (external storage)";
   if (!chunked && (info.storage != store::StorageKind::contiguous || info.shape.size() < 2)) return nullptr;
   auto subject = std::make_unique<Subject>();

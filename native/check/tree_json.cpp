@@ -53,6 +53,7 @@ store::DatasetInfo parse_dataset(const json& from) {
   for (const auto& item : from.at("filters"))
     info.filters.push_back({item.at(0).get<int>(), item.at(1).get<std::vector<unsigned>>()});
   info.address = from.at("address").get<std::uint64_t>();
+  info.source = from.at("source").get<std::string>();
   info.attributes = parse_attributes(from.at("attributes"));
   return info;
 }
@@ -90,6 +91,7 @@ json to_json(const store::DatasetInfo& info) {
           {"storage", static_cast<int>(info.storage)},
           {"filters", filters},
           {"address", info.address},
+          {"source", info.source},
           {"attributes", to_json(info.attributes)}};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/bytes.hpp"
 #include "base/fields.hpp"
+#include "stream/element.hpp"
 
 namespace penstock::detector {
 namespace {
@@ -184,6 +185,7 @@ Result<void> read_destination(Fields& plan, DetectorPlan& result) {
 /// The number of rows and columns of elements that a frame is put together from.
 Result<void> read_elements(Fields& fields, DetectorPlan& plan) {
   const auto* given = fields.find("elements");
+  const auto* gap = fields.find("element_gap");
   if (given == nullptr) return {};
   const auto is_count = [](const Json& number) {
     return number.is_number_unsigned() && number.get<std::uint64_t>() >= 1 &&
@@ -192,12 +194,19 @@ Result<void> read_elements(Fields& fields, DetectorPlan& plan) {
   const bool is_pair = given->is_array() && given->size() == 2 && is_count((*given)[0]) && is_count((*given)[1]);
   const auto wanted = fmt::format("[rows, columns] of at most {} elements", elements_max);
   if (!is_pair) return fields.wrong("elements", wanted);
-  const ElementPlace grid{(*given)[0].get<std::uint32_t>(), (*given)[1].get<std::uint32_t>(), 0};
+  ElementPlace grid{(*given)[0].get<std::uint32_t>(), (*given)[1].get<std::uint32_t>(), 0};
   if (grid.count() > elements_max) return fields.wrong("elements", wanted);
+  if (gap != nullptr) {
+    const Json element{{"grid", *given}, {"number", 0U}, {"gap", *gap}};
+    if (auto apart = stream::element_from(element, "elements"); apart.ok())
+      grid = std::move(*apart);
+    else
+      return make_error(Errc::invalid_argument, "element_gap: {}", apart.error().message());
+  }
   if (grid.count() > 1 && !std::holds_alternative<ToTcp>(plan.to))
     return make_error(Errc::unsupported, "elements: {} of them, which send over tcp only; to.kind is another",
                       grid.count());
-  if (grid.count() > 1) plan.elements = grid;
+  if (grid.count() > 1) plan.elements = std::move(grid);
   return {};
 }
 

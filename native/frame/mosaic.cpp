@@ -2,8 +2,19 @@
 
 #include <array>
 #include <cstring>
+#include <numeric>
+#include <span>
 
 namespace penstock {
+namespace {
+
+/// Of the first `count`.
+std::uint64_t sum_of(const std::vector<std::uint32_t>& gaps, std::size_t count) {
+  const auto first = std::span(gaps).first(std::min(count, gaps.size()));
+  return std::accumulate(first.begin(), first.end(), std::uint64_t{0});
+}
+
+}  // namespace
 
 Result<Mosaic> Mosaic::of(const ArraySpec& element, const ElementPlace& grid, const std::vector<std::uint64_t>& tile) {
   PEN_ASSIGN(auto tiling, Tiling::of(element, tile));
@@ -28,7 +39,19 @@ Result<Mosaic> Mosaic::of(const ArraySpec& element, const ElementPlace& grid, co
   Mosaic mosaic(std::move(tiling), grid, std::move(frame));
   mosaic.tile_rows_ = tiles[0];
   mosaic.tile_columns_ = tiles[1];
+  PEN_TRY(mosaic.add_gaps());
   return mosaic;
+}
+
+Result<void> Mosaic::add_gaps() {
+  if (!grid_.has_gaps()) return {};
+  auto& shape = assembled_.shape;
+  shape[0] += sum_of(grid_.row_gaps, grid_.row_gaps.size());
+  shape[1] += sum_of(grid_.column_gaps, grid_.column_gaps.size());
+  if (shape[0] > assembled_pixels_max / shape[1])
+    return make_error(Errc::too_large, "with its gaps the frame has {} × {} pixels; at most {} are possible", shape[0],
+                      shape[1], assembled_pixels_max);
+  return {};
 }
 
 std::uint64_t Mosaic::tile_in_frame(std::uint32_t element, std::uint64_t tile) const {
@@ -38,13 +61,16 @@ std::uint64_t Mosaic::tile_in_frame(std::uint32_t element, std::uint64_t tile) c
   return row * grid_.columns * tile_columns_ + column;
 }
 
-void Mosaic::put(Bytes of_element, std::size_t number_bytes, std::uint32_t element, MutableBytes whole) const {
-  const auto row_bytes = frame_.shape[1] / grid_.columns * number_bytes;
+void Mosaic::put(Bytes of_element, std::size_t number_bytes, std::uint32_t element, MutableBytes assembled) const {
+  const auto columns = frame_.shape[1] / grid_.columns;
   const auto rows = frame_.shape[0] / grid_.rows;
-  const auto column_at = element % grid_.columns * row_bytes;
-  const auto row_at = element / grid_.columns * rows;
+  const auto row_bytes = columns * number_bytes;
+  const auto whole_row_bytes = assembled_.shape[1] * number_bytes;
+  const auto grid_row = element / grid_.columns, grid_column = element % grid_.columns;
+  const auto row_at = grid_row * rows + sum_of(grid_.row_gaps, grid_row);
+  const auto column_at = grid_column * columns + sum_of(grid_.column_gaps, grid_column);
   for (std::uint64_t row = 0; row < rows; ++row)
-    std::memcpy(whole.data() + (row_at + row) * grid_.columns * row_bytes + column_at,
+    std::memcpy(assembled.data() + (row_at + row) * whole_row_bytes + column_at * number_bytes,
                 of_element.data() + row * row_bytes, row_bytes);
 }
 

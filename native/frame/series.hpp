@@ -31,11 +31,16 @@ struct ElementPlace {
   std::uint32_t rows = 1;  ///< of the grid, in elements
   std::uint32_t columns = 1;
   std::uint32_t number = 0;  ///< of this one, row by row from 0
+  /// Pixels between neighbouring rows of elements, one fewer than there are rows; empty: they touch. Never all 0.
+  std::vector<std::uint32_t> row_gaps = {};
+  std::vector<std::uint32_t> column_gaps = {};
 
   std::uint32_t count() const { return rows * columns; }
+  bool has_gaps() const { return !row_gaps.empty() || !column_gaps.empty(); }
   bool operator==(const ElementPlace&) const = default;
 };
 constexpr std::uint32_t elements_max = 32;
+constexpr std::uint32_t gap_pixels_max = 65535;  ///< between two elements
 
 struct GoniometerAxis {
   std::string name;      ///< "omega", "chi", "phi", "kappa", "two_theta"

@@ -107,8 +107,11 @@ Result<ElementPlace> element_from(const json& object, const std::string& where) 
   PEN_ASSIGN(auto fields, Fields::of(object, where));
   fields.find("grid");
   fields.find("number");
+  const bool has_gap = fields.find("gap") != nullptr;
   PEN_TRY(fields.refuse_others());
-  auto place = stream::element_from(object, where);
+  auto told = object;
+  if (!has_gap) told.erase("gap");
+  auto place = stream::element_from(told, where);
   if (!place.ok()) return make_error(Errc::invalid_argument, "{}", place.error().message());
   return place;
 }
@@ -150,6 +153,12 @@ Result<void> check_elements(const std::vector<SourceConfig>& sources) {
                           "sources[{}].element.grid is [{}, {}], that of sources[{}] is [{}, {}]; the elements of a "
                           "detector have one grid",
                           i, element.rows, element.columns, before, other.rows, other.columns);
+      if (element.row_gaps != other.row_gaps || element.column_gaps != other.column_gaps)
+        return make_error(
+            Errc::invalid_argument,
+            "sources[{}].element.gap is {}, that of sources[{}] is {}; the elements of a detector have the "
+            "same gaps",
+            i, stream::gap_text(element), before, stream::gap_text(other));
       if (element.number == other.number)
         return make_error(Errc::invalid_argument,
                           "sources[{}].element.number is {}, which sources[{}] has; each element comes from one source",

@@ -127,8 +127,7 @@ void add_penstock(Tree& tree, const Series& series) {
 }
 
 std::string dataset_path(const Series& series, std::size_t channel) {
-  if (channel == 0) return "/entry/data/data";
-  return fmt::format("/entry/data/channel_{}_{}", channel, plain_name(series.channels[channel]));
+  return "/entry/data/" + frames_name(series, channel);
 }
 
 /// The axes of a scan as NXdata has them, "." for the frame's own dimensions.
@@ -204,6 +203,10 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
 }
 
 }  // namespace
+
+std::string frames_name(const Series& series, std::size_t channel) {
+  return channel == 0 ? "data" : fmt::format("channel_{}_{}", channel, plain_name(series.channels[channel]));
+}
 
 std::string metadata_column_path(const std::string& name) { return "/entry/metadata/" + name; }
 

@@ -32,6 +32,9 @@ enum class Column : std::uint16_t {
 constexpr std::size_t fixed_columns = 7;
 inline constexpr const char* state_path = "/entry/penstock/frame_state";
 
+/// What the dataset of a channel's frames is called.
+std::string frames_name(const Series& series, std::size_t channel);
+
 /// Where the default layout has the column of what frames bring along under that name.
 std::string metadata_column_path(const std::string& name);
 

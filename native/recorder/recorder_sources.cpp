@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "recorder/recorder.hpp"
+#include "stream/element.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -38,12 +39,14 @@ Result<void> check_same_series(const Series& begun, const Series& again) {
     const auto place = series.element.value_or(ElementPlace{});
     return fmt::format("[{}, {}]", place.rows, place.columns);
   };
+  const auto gap = [](const Series& series) { return stream::gap_text(series.element.value_or(ElementPlace{})); };
   PEN_TRY(check("series_id", fmt::format("{}", begun.id), fmt::format("{}", again.id)));
   PEN_TRY(check("the images' shape", shape(begun), shape(again)));
   PEN_TRY(check("image_dtype", std::string(name(begun.frame.type)), std::string(name(again.frame.type))));
   PEN_TRY(check("number_of_images", fmt::format("{}", begun.frames), fmt::format("{}", again.frames)));
   PEN_TRY(check("channels", channels(begun), channels(again)));
-  return check("the grid of elements", grid(begun), grid(again));
+  PEN_TRY(check("the grid of elements", grid(begun), grid(again)));
+  return check("the gap between elements", gap(begun), gap(again));
 }
 
 /// The lead's: a source of that rank has begun the stream of an element.

@@ -9,8 +9,9 @@
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
-#include "recorder/members.hpp"
+#include "recorder/gaps.hpp"
 #include "recorder/possible.hpp"
+#include "stream/element.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -35,6 +36,8 @@ constexpr std::size_t cached_bytes_max = 4 << 20;
 Result<Mosaic> mosaic_of(const Series& series, const std::vector<std::uint64_t>& tile) {
   const auto grid = series.element.value_or(ElementPlace{});
   auto mosaic = Mosaic::of(series.frame, grid, tile);
+  if (!mosaic.ok() && grid.has_gaps() && mosaic.error().code() == Errc::too_large)
+    return mosaic.error().with_context(fmt::format("user_data.penstock.element.gap is {}", stream::gap_text(grid)));
   if (mosaic.ok() || tile.empty()) return mosaic;
   spdlog::warn("series \"{}\": chunk.shape: {}; its chunks are whole {}", series.unique_id, mosaic.error().message(),
                grid.count() > 1 ? "elements" : "frames");
@@ -115,6 +118,11 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
   std::shared_ptr<SeriesFile> file(
       new SeriesFile(env, config, team, std::move(series), std::move(mosaic), std::move(*scan), std::move(path)));
   file->raw_bytes_a_part_ = bytes;
+  if (!file->maps_have_room(gap_mask_type))
+    file->series_.remarks.push_back(make_error(
+        Errc::too_large,
+        "masks of frames of {} pixels need more than a quarter of pool_bytes, which is {}: the file has none",
+        fmt::join(file->mosaic_.assembled().shape, " × "), config.pool_bytes));
   file->blocks_ = std::move(blocks);
   if (file->blocks_) file->ledger_.watch_windows();
   PEN_TRY(file->check_window(file->series_.window_frames));
@@ -174,20 +182,6 @@ store::Placement SeriesFile::placement() const {
     return instead(
         fmt::format("its {} frames need {:.0f} MB, and {} MB are free", series_.frames, megabytes, *free / 1'000'000));
   return store::Placement::contiguous;
-}
-
-/// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
-store::FileLayout SeriesFile::layout(store::Placement placement) const {
-  auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement(),
-                             NexusNames::of_series(series_.user_data_json, config_.nexus));
-  if (config_.layout) layout = config_.layout->apply(std::move(layout), series_, columns_, edges());
-  for (auto& node : layout.chunked) {
-    node.places.placement = placement;
-    node.chunk_bytes_max = chunk_bytes_max_;
-  }
-  lay_out_members(layout, config_.files, path_, team_.ranks(), series_, config_.layout.has_value());
-  if (layout.members) layout.members->overwrite = may_overwrite();
-  return layout;
 }
 
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {

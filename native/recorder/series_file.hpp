@@ -205,6 +205,7 @@ class SeriesFile final : private store::Listener {
   /// Not what was recorded of the same series, nor what came from the same source a moment ago under the same name.
   bool may_overwrite() const { return config_.store.overwrite && !series_.resumed && !series_.anew; }
   store::Placement placement() const;
+  store::FileLayout tree(store::Placement placement) const;
   store::FileLayout layout(store::Placement placement) const;
   void note_edges(const Frame& frame);
   EdgeValues edges() const;
@@ -257,6 +258,8 @@ class SeriesFile final : private store::Listener {
     return channel * mosaic_.elements() + element;
   }
   Series whole_series() const;
+  bool has_gaps() const { return mosaic_.grid().has_gaps(); }
+  bool maps_have_room(ElementType type) const;
   Result<std::uint64_t> place_of(const Frame& frame);
   void settle_chunks(std::uint64_t cookie, Fate fate, std::uint64_t chunks, std::int64_t encoded_ns,
                      std::int64_t written_ns, std::vector<RowSlots::Settled>& settled);

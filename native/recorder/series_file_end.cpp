@@ -6,6 +6,8 @@
 #include <functional>
 
 #include "base/clock.hpp"
+#include "recorder/gaps.hpp"
+#include "recorder/members.hpp"
 #include "recorder/series_file.hpp"
 
 namespace penstock::recorder {
@@ -49,14 +51,44 @@ store::Value by_element(const std::vector<PartCounts>& parts, std::uint32_t elem
 
 }  // namespace
 
-/// As the file shows it. Masks come with each element's start: they are put together at the end.
+/// As the file shows it. Masks come with each element's start: they are put together at the end. Where the gaps are is
+/// known before, and masked from the start.
 Series SeriesFile::whole_series() const {
   if (!has_elements()) return series_;
   auto whole = series_;
-  whole.frame = mosaic_.frame();
+  whole.frame = mosaic_.assembled();
   whole.pixel_mask.clear();
   whole.flatfield.clear();
+  if (!has_gaps() || !maps_have_room(gap_mask_type)) return whole;
+  for (const auto& channel : series_.channels)
+    whole.pixel_mask.push_back(in_gaps(mosaic_, channel, gap_mask_type, gap_mask_bit));
   return whole;
+}
+
+/// As readers see it: every dataset of frames under the name that the layout gives it.
+store::FileLayout SeriesFile::tree(store::Placement placement) const {
+  auto layout = nexus_layout(whole_series(), declared_filters(codec_, filters_, series_), columns_, arrangement(),
+                             NexusNames::of_series(series_.user_data_json, config_.nexus));
+  if (config_.layout) layout = config_.layout->apply(std::move(layout), series_, columns_, edges());
+  for (auto& node : layout.chunked) {
+    node.places.placement = placement;
+    node.chunk_bytes_max = chunk_bytes_max_;
+  }
+  lay_out_members(layout, config_.files, path_, team_.ranks(), series_, config_.layout.has_value());
+  if (layout.members) layout.members->overwrite = may_overwrite();
+  return layout;
+}
+
+/// Once it is known what the file is made for. Where it is made by another rank, its placement is that rank's.
+store::FileLayout SeriesFile::layout(store::Placement placement) const {
+  auto layout = tree(placement);
+  store_apart(layout, series_, mosaic_);
+  return layout;
+}
+
+/// Where gaps make them larger than what the elements bring, they may take as much as start messages' masks together.
+bool SeriesFile::maps_have_room(ElementType type) const {
+  return !has_gaps() || gap_map_bytes(mosaic_, series_, type) <= config_.pool_bytes / 4;
 }
 
 Result<void> SeriesFile::check_element(const Frame& frame) const {
@@ -95,16 +127,15 @@ std::uint64_t SeriesFile::map_bytes() const {
 
 /// Masks of the whole frame, where an element that brought none masks nothing; and flat fields that all brought.
 void SeriesFile::add_whole_maps(std::vector<store::ValueNode>& values) const {
-  const auto add = [&](const char* name, std::vector<NamedArray> ElementMaps::*maps, std::size_t at_least) {
+  const auto add = [&](const char* name, std::vector<NamedArray> ElementMaps::*maps, std::size_t at_least,
+                       std::uint64_t in_gap) {
     std::map<std::string, NamedArray> whole;
     std::map<std::string, std::size_t> brought;
     for (const auto& [number, element] : begun_elements_)
       for (const auto& array : element.*maps) {
+        if (!maps_have_room(array.spec.type)) continue;
         auto& into = whole[array.channel];
-        if (into.data.empty()) {
-          into = {array.channel, {array.spec.type, mosaic_.frame().shape}, {}, Encoding::none};
-          into.data.resize(array.data.size() * mosaic_.elements());
-        }
+        if (into.data.empty()) into = in_gaps(mosaic_, array.channel, array.spec.type, in_gap);
         if (array.spec.type != into.spec.type || array.spec.shape != series_.frame.shape) {
           spdlog::warn("{}: the {} of element {} has another type or shape than the first; it is left out", path_, name,
                        number);
@@ -117,8 +148,8 @@ void SeriesFile::add_whole_maps(std::vector<store::ValueNode>& values) const {
       if (brought[channel] >= at_least) values.push_back(map_value(series_, name, std::move(array), whole.size()));
   };
   std::lock_guard lock(mutex_);
-  add("pixel_mask", &ElementMaps::pixel_mask, 1);
-  add("flatfield", &ElementMaps::flatfield, mosaic_.elements());
+  add("pixel_mask", &ElementMaps::pixel_mask, 1, gap_mask_bit);
+  add("flatfield", &ElementMaps::flatfield, mosaic_.elements(), 1);
 }
 
 void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool all, EndedBy why) {
@@ -203,7 +234,7 @@ store::FinalValues SeriesFile::values_at_end(std::uint64_t frames) const {
   if (!config_.layout) return values;
   auto known = edges();
   if (frames_before_ > 0) known.first.reset();  // the file has had it
-  return config_.layout->apply(std::move(values), layout(store::Placement::log), series_, columns_, known);
+  return config_.layout->apply(std::move(values), tree(store::Placement::log), series_, columns_, known);
 }
 
 /// Of each column of metadata, here and elsewhere.

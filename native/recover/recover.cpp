@@ -461,7 +461,8 @@ std::string Recovery::end_time_place() const {
 void Recovery::add_frames_group(const store::format::Description& description, store::FileLayout& layout) {
   constexpr const char* group = "/entry/data";
   constexpr const char* frames = "/entry/data/data";
-  const auto& first = description.datasets.front().path;
+  const auto& node_of_first = description.datasets.front();
+  const auto& first = node_of_first.assembled ? node_of_first.assembled->path : node_of_first.path;
   const auto in_the_way = [&](const auto& node) {
     return node.path == group || node.path.starts_with(std::string(frames) + "/") ||
            (node.path == frames && first != frames);

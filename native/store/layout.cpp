@@ -1,10 +1,19 @@
 #include "store/layout.hpp"
 
+#include <numeric>
+
 namespace penstock::store {
 
 Value vector_of(const std::vector<double>& numbers) {
   const auto bytes = std::as_bytes(std::span(numbers));
   return ArrayValue{{ElementType::f64, {numbers.size()}}, {bytes.begin(), bytes.end()}};
+}
+
+std::vector<std::uint64_t> Assembled::frame_shape(std::vector<std::uint64_t> shape) const {
+  auto& rows = shape[shape.size() - 2];
+  rows = std::accumulate(row_gaps.begin(), row_gaps.end(), rows);
+  shape.back() = std::accumulate(column_gaps.begin(), column_gaps.end(), shape.back());
+  return shape;
 }
 
 std::vector<std::uint64_t> ChunkedNode::fixed_dimensions() const {

@@ -66,6 +66,17 @@ struct LinkNode {
 /// A record has a bit for each frame of its chunk.
 constexpr std::uint64_t frames_a_chunk_max = 32;
 
+/// A virtual dataset of the same file that shows another's frames in equal bands of rows and columns, with gaps between
+/// them that read as the fill value. It is as long as the other.
+struct Assembled {
+  std::string path;
+  std::vector<std::uint64_t> row_gaps = {};  ///< pixels; one fewer than there are bands of rows
+  std::vector<std::uint64_t> column_gaps = {};
+
+  /// Of a frame whose last two dimensions are those of `shape`.
+  std::vector<std::uint64_t> frame_shape(std::vector<std::uint64_t> shape) const;
+};
+
 /// A dataset whose chunks come through the store's segments. Its first dimension grows, but where the frames
 /// are contiguous: then it has frames_max of them from the start.
 struct ChunkedNode {
@@ -88,6 +99,7 @@ struct ChunkedNode {
   /// Positions along each axis of a scan, which are the dimensions in front of the frame's; the first may still
   /// grow. Empty: one frame behind the other.
   std::vector<std::uint64_t> scan_shape = {};
+  std::optional<Assembled> assembled = {};  ///< of frames in which the parts of a detector touch
 
   /// Of a chunk, unfiltered; check_layout has seen that it is below 4 GiB.
   std::uint64_t raw_bytes() const {

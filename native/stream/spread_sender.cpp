@@ -123,11 +123,13 @@ Result<Series> series_of(const Series& whole, const ElementPlace& element) {
 class ElementSender final : public SpreadSender {
  public:
   ElementSender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid)
-      : SpreadSender(std::move(senders)), grid_(grid) {}
+      : SpreadSender(std::move(senders)), grid_(std::move(grid)) {}
 
   Result<void> begin(const Series& series) override {
     for (std::uint32_t number = 0; number < senders().size(); ++number) {
-      PEN_ASSIGN(const auto of_element, series_of(series, {grid_.rows, grid_.columns, number}));
+      auto element = grid_;
+      element.number = number;
+      PEN_ASSIGN(const auto of_element, series_of(series, element));
       PEN_TRY(senders()[number]->begin(of_element), "element {}", number);
     }
     return {};
@@ -152,7 +154,7 @@ class ElementSender final : public SpreadSender {
 }  // namespace
 
 std::unique_ptr<FrameSender> make_element_sender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid) {
-  return std::make_unique<ElementSender>(std::move(senders), grid);
+  return std::make_unique<ElementSender>(std::move(senders), std::move(grid));
 }
 
 std::unique_ptr<FrameSender> make_spread_sender(std::vector<std::unique_ptr<FrameSender>> senders) {

@@ -179,6 +179,9 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
       return make_error(Errc::mismatch,
                         "series \"{}\" began with another shape, type, number of frames, channels or elements",
                         series.unique_id);
+    if (const auto gap = gap_text(element.value_or(ElementPlace{})); gap != known->gap())
+      return make_error(Errc::mismatch, "the gap between elements is {}; series \"{}\" began with {}", gap,
+                        series.unique_id, known->gap());
     if (const auto needed = sink.window_needed(series.unique_id); window > 0 && window < needed && !known->is_closed())
       return make_error(Errc::refused,
                         "the sender keeps {} frames that are not acknowledged; series \"{}\" needs {} at least, as its "

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "frame/sink.hpp"
+#include "stream/element.hpp"
 #include "stream/tcp_replies.hpp"
 
 namespace penstock::stream {
@@ -66,7 +67,8 @@ class TcpSeries : public AckListener {
         channels_(series.channels),
         frame_(series.frame),
         frames_(series.frames),
-        grid_(grid_of(series)) {}
+        grid_(grid_of(series)),
+        gap_(gap_text(series.element.value_or(ElementPlace{}))) {}
 
   const std::string& unique_id() const { return unique_id_; }
   const std::vector<std::string>& channels() const { return channels_; }
@@ -83,6 +85,9 @@ class TcpSeries : public AckListener {
     return series.channels == channels_ && series.frame == frame_ && series.frames == frames_ &&
            grid_of(series) == grid_;
   }
+
+  /// Between elements, as the first start told it.
+  const std::string& gap() const { return gap_; }
 
   /// Whether a stream of this element of the detector has begun.
   bool has_begun(std::uint32_t element) const;
@@ -124,6 +129,7 @@ class TcpSeries : public AckListener {
   const ArraySpec frame_;
   const std::uint64_t frames_;
   const Grid grid_;
+  const std::string gap_;
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::set<std::uint32_t> begun_;  ///< elements

@@ -9,6 +9,7 @@
 
 #include "base/threads.hpp"
 #include "stream/delivery.hpp"
+#include "stream/element.hpp"
 #include "stream/v1_stream.hpp"
 #include "stream/zmq_socket.hpp"
 #include "stream/zmq_watch.hpp"
@@ -40,7 +41,8 @@ struct Stream {
 };
 
 std::string shown(const ElementPlace& place) {
-  return fmt::format("element {} of [{}, {}]", place.number, place.rows, place.columns);
+  return fmt::format("element {} of [{}, {}]{}", place.number, place.rows, place.columns,
+                     place.has_gaps() ? " with a gap of " + gap_text(place) : "");
 }
 
 class ZmqSource : public Source {

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "frame/series.hpp"
+
 namespace penstock::store::format {
 namespace {
 
@@ -45,6 +47,9 @@ json to_json(const ChunkedNode& node) {
                  {"chunk", chunk},           {"frames_max", node.frames_max}, {"filters", filters},
                  {"fill", hex_of(node.fill)}};
   if (!node.scan_shape.empty()) object["scan"] = node.scan_shape;
+  if (const auto& assembled = node.assembled)
+    object["assembled"] = {
+        {"path", assembled->path}, {"row_gaps", assembled->row_gaps}, {"column_gaps", assembled->column_gaps}};
   if (node.places.placement == Placement::log) return object;
   object["placement"] = name_of(node.places.placement);
   object["places"] = to_json(node.places);
@@ -101,6 +106,29 @@ Result<void> check_contiguous(const ChunkedNode& node) {
       node.frames_max > contiguous_frames_max || node.frames_max > address_max / *bytes)
     return bad(fmt::format("{} is contiguous, with {} frames and steps of {} bytes instead of {}", node.path,
                            node.frames_max, places.step_bytes, *bytes));
+  return {};
+}
+
+/// Of a dataset whose frames are shown with gaps as well.
+Result<void> parse_assembled(const json& object, ChunkedNode& node) {
+  const auto found = object.find("assembled");
+  if (found == object.end()) return {};
+  if (!found->is_object()) return bad("'assembled' is no object");
+  Assembled assembled;
+  PEN_ASSIGN(assembled.path, text_at(*found, "path"));
+  PEN_ASSIGN(assembled.row_gaps, numbers_at<std::uint64_t>(*found, "row_gaps", elements_max));
+  PEN_ASSIGN(assembled.column_gaps, numbers_at<std::uint64_t>(*found, "column_gaps", elements_max));
+  if (assembled.path.empty() || assembled.path.front() != '/' || assembled.path == node.path)
+    return bad(fmt::format("'assembled' of {} has the path '{}'", node.path, assembled.path));
+  const auto& shape = node.frame_shape;
+  if (shape.size() != 2 || shape[0] > address_max || shape[1] > address_max ||
+      shape[0] % (assembled.row_gaps.size() + 1) != 0 || shape[1] % (assembled.column_gaps.size() + 1) != 0)
+    return bad(fmt::format("'assembled' of {} has bands that are not equal", node.path));
+  const auto is_wide = [](auto gap) { return gap > gap_pixels_max; };
+  for (const auto* gaps : {&assembled.row_gaps, &assembled.column_gaps})
+    if (std::any_of(gaps->begin(), gaps->end(), is_wide))
+      return bad(fmt::format("'assembled' of {} has a gap above {}", node.path, gap_pixels_max));
+  node.assembled = std::move(assembled);
   return {};
 }
 
@@ -178,6 +206,7 @@ Result<ChunkedNode> parse_dataset(const json& object) {
     node.filters.push_back({id->get<int>(), std::move(values)});
   }
   PEN_TRY(parse_places(object, node));
+  PEN_TRY(parse_assembled(object, node));
   if (node.places.placement != Placement::log && !node.is_chunk_a_frame())
     return bad(fmt::format("{} has fixed places, and a chunk is not a frame", node.path));
   return node;
@@ -300,6 +329,10 @@ Result<Description> parse_description(std::string_view text) {
   if ((description.members || description.member) &&
       std::any_of(description.datasets.begin(), description.datasets.end(), is_gathered))
     return bad("a chunk has several frames in a file that is one of several");
+  const auto is_assembled = [](const ChunkedNode& node) { return node.assembled.has_value(); };
+  if ((description.members || description.member) &&
+      std::any_of(description.datasets.begin(), description.datasets.end(), is_assembled))
+    return bad("frames have gaps in a file that is one of several");
   return description;
 }
 

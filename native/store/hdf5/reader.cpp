@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "frame/series.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/hdf5/read_driver.hpp"
 #include "store/hdf5/read_index.hpp"
@@ -109,10 +110,30 @@ class TreeReader {
     return H5Pget_virtual_vspace(creation, 0);
   }
 
+  /// Empty where mappings lead elsewhere, to several datasets, or are more than the elements of a detector.
+  static std::string source_in_file(hid_t creation) {
+    std::size_t mappings = 0;
+    if (H5Pget_virtual_count(creation, &mappings) < 0 || mappings == 0 || mappings > elements_max) return {};
+    const auto text_of = [&](auto get, std::size_t mapping) {
+      const auto length = get(creation, mapping, nullptr, 0);
+      std::string text(length > 0 ? static_cast<std::size_t>(length) : 0, '\0');
+      if (length > 0) get(creation, mapping, text.data(), text.size() + 1);
+      return text;
+    };
+    const auto source = text_of(H5Pget_virtual_dsetname, 0);
+    for (std::size_t mapping = 0; mapping < mappings; ++mapping)
+      if (text_of(H5Pget_virtual_filename, mapping) != "." || text_of(H5Pget_virtual_dsetname, mapping) != source)
+        return {};
+    return source;
+  }
+
   static Result<void> describe_storage(hid_t dataset, hid_t creation, DatasetInfo& info) {
     const auto layout = H5Pget_layout(creation);
     if (layout == H5D_COMPACT) info.storage = StorageKind::compact;
-    if (layout == H5D_VIRTUAL) info.storage = StorageKind::virtual_sources;
+    if (layout == H5D_VIRTUAL) {
+      info.storage = StorageKind::virtual_sources;
+      info.source = source_in_file(creation);
+    }
     if (layout == H5D_CONTIGUOUS) {
       info.storage = H5Pget_external_count(creation) > 0 ? StorageKind::external : StorageKind::contiguous;
       const auto address = H5Dget_offset(dataset);

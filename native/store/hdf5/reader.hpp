@@ -30,6 +30,7 @@ struct DatasetInfo {
   StorageKind storage = StorageKind::contiguous;
   std::vector<FilterSpec> filters;
   std::uint64_t address = 0;  ///< of contiguous data; 0 where nothing is stored yet
+  std::string source = {};    ///< of a virtual dataset that shows parts of another one of its file: that one's path
   std::vector<Attribute> attributes;
 };
 

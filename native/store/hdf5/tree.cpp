@@ -141,6 +141,7 @@ Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& cont
       PEN_TRY(layout.members ? make_virtual(file, node, *layout.members) : make_chunked(file, node), "dataset {}",
               node.path);
     }
+    if (node.assembled) PEN_TRY(make_assembled(file, node), "dataset {}", node.assembled->path);
   }
   for (const auto& node : layout.columns) PEN_TRY(make_column(file, node), "column {}", node.path);
   for (const auto& node : layout.links) PEN_TRY(make_link(file, node));

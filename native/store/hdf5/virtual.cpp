@@ -1,6 +1,7 @@
 #include "store/hdf5/virtual.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
@@ -133,7 +134,49 @@ Result<void> make_empty(hid_t file, const ChunkedNode& node, std::uint64_t frame
   return done(H5Dset_extent(dataset.get(), dimensions.data()), fmt::format("grow {}", node.path));
 }
 
+/// Of the node's dataset or the assembled one, with the frame's dimensions last.
+Dimensions growing(const ChunkedNode& node, const std::vector<std::uint64_t>& frame_shape, hsize_t length) {
+  Dimensions dimensions{length};
+  if (!node.scan_shape.empty()) dimensions.insert(dimensions.end(), node.scan_shape.begin() + 1, node.scan_shape.end());
+  dimensions.insert(dimensions.end(), frame_shape.begin(), frame_shape.end());
+  return dimensions;
+}
+
+/// A rectangle of every frame that there will be.
+Result<Handle> band_space(const ChunkedNode& node, const std::vector<std::uint64_t>& frame_shape,
+                          std::array<hsize_t, 2> first, std::array<hsize_t, 2> extent) {
+  PEN_ASSIGN(auto space, simple_space(growing(node, frame_shape, 0), growing(node, frame_shape, H5S_UNLIMITED)));
+  auto counts = growing(node, frame_shape, H5S_UNLIMITED);
+  Dimensions start(counts.size(), 0);
+  std::copy(first.begin(), first.end(), start.end() - 2);
+  std::copy(extent.begin(), extent.end(), counts.end() - 2);
+  PEN_TRY(done(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, counts.data(), nullptr),
+               "select a band"));
+  return space;
+}
+
 }  // namespace
+
+Result<void> make_assembled(hid_t file, const ChunkedNode& node) {
+  const auto& assembled = *node.assembled;
+  const auto shape = assembled.frame_shape(node.frame_shape);
+  const auto rows = node.frame_shape[node.frame_shape.size() - 2] / (assembled.row_gaps.size() + 1);
+  const auto columns = node.frame_shape.back() / (assembled.column_gaps.size() + 1);
+  const auto source = escaped(node.path);
+  PEN_ASSIGN(const auto properties, properties_of(node));
+  for (std::size_t i = 0, row_at = 0; i <= assembled.row_gaps.size(); ++i) {
+    for (std::size_t j = 0, column_at = 0; j <= assembled.column_gaps.size(); ++j) {
+      PEN_ASSIGN(const auto here, band_space(node, shape, {row_at, column_at}, {rows, columns}));
+      PEN_ASSIGN(const auto there, band_space(node, node.frame_shape, {i * rows, j * columns}, {rows, columns}));
+      PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), ".", source.c_str(), there.get()), "map an element"));
+      if (j < assembled.column_gaps.size()) column_at += columns + assembled.column_gaps[j];
+    }
+    if (i < assembled.row_gaps.size()) row_at += rows + assembled.row_gaps[i];
+  }
+  PEN_ASSIGN(const auto space, simple_space(growing(node, shape, 0), growing(node, shape, H5S_UNLIMITED)));
+  PEN_TRY(create(file, assembled.path, node.type, space.get(), properties.get()));
+  return write_attributes(file, assembled.path, node.attributes);
+}
 
 Result<void> make_virtual(hid_t file, const ChunkedNode& node, const Members& members) {
   if (members.frames == 0 || members.ranks > 1) return make_chunked(file, node);

@@ -1,4 +1,5 @@
-/// Virtual datasets: those of a master file, whose frames lie in its members. Only for files in this folder.
+/// Virtual datasets: those of a master file, whose frames lie in its members, and those with gaps, whose frames lie in
+/// another dataset of the file. Only for files in this folder.
 ///
 /// Members are named relative to the master, so that a folder can be moved. Nothing here opens a member.
 #pragma once
@@ -19,5 +20,8 @@ Result<void> make_virtual(hid_t file, const ChunkedNode& node, const Members& me
 /// fill value. `links` are the dataset's other names.
 Result<void> complete_virtual(hid_t file, const ChunkedNode& node, const Members& members,
                               std::span<const MemberRun> runs, std::uint64_t frames, std::span<const LinkNode> links);
+
+/// The node's frames with their gaps, of which it has some, under Assembled::path. It grows as they do.
+Result<void> make_assembled(hid_t file, const ChunkedNode& node);
 
 }  // namespace penstock::store::hdf5

@@ -18,6 +18,7 @@ from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.programs.simulate import (
     check_faults,
     detector_plan,
+    parse_element_gap,
     parse_elements,
     parse_rate,
     parse_target,
@@ -64,6 +65,12 @@ def simulate_command(
             metavar="ROWSxCOLUMNS",
             help="Cut each frame into so many equal elements, each with a stream of its own, as a"
             " detector of several modules sends them; to the receivers in turns.",
+        ),
+    ] = "",
+    element_gap: Annotated[
+        str,
+        typer.Option(
+            metavar="ROWS,COLUMNS", help="Pixels between the elements, where none are; without it they touch."
         ),
     ] = "",
     fault: Annotated[
@@ -150,6 +157,7 @@ def simulate_command(
             )
             view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
         simulation.elements = parse_elements(elements, _sent_as(chosen, images), target)
+        simulation.element_gap = parse_element_gap(element_gap, simulation.elements)
         check_faults(faults, simulation.elements, target)
         plan = detector_plan(chosen, simulation, target, images)
         if images is not None and detector != CUSTOM and _differs(images, chosen):

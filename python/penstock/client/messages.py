@@ -63,7 +63,9 @@ def _start_value(value: Any) -> Any:
 def user_data_of(
     user_data: Mapping[str, Any] | None, element: tuple[int, int, int] | None
 ) -> dict[str, Any] | None:
-    """With the element where the recorder looks for it: `element` is rows, columns and number."""
+    """With the element where the recorder looks for it: `element` is rows, columns and number. What
+    `user_data` says there of gaps stays.
+    """
     if element is None:
         return None if user_data is None else dict(user_data)
     rows, columns, number = element
@@ -78,7 +80,8 @@ def user_data_of(
         )
     place = {"grid": [rows, columns], "number": number}
     given = dict(user_data or {})
-    return given | {"penstock": dict(given.get("penstock") or {}) | {"element": place}}
+    own = dict(given.get("penstock") or {})
+    return given | {"penstock": own | {"element": dict(own.get("element") or {}) | place}}
 
 
 def start(

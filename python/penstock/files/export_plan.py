@@ -22,6 +22,7 @@ from penstock.files.hdf5 import (
     item_at,
     open_for_reading,
     require_file,
+    stored_frames,
     value_of,
 )
 from penstock.files.inspect import PLACES, end_time_place, main_dataset
@@ -248,6 +249,8 @@ def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, in
     if not frames.is_virtual:
         yield path, frames.name, 0, frames.shape[0]
         return
+    if stored_frames(frames) != frames:
+        raise _not_so(f"the frames of {frames.name} are put together from elements, with gaps between them")
     at = 0
     sources = sorted(frames.virtual_sources(), key=lambda source: source.vspace.get_select_bounds()[0])
     if len(sources) > _PARTS_MAX:

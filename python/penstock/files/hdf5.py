@@ -12,6 +12,7 @@ import hdf5plugin
 import numpy
 
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.plans import ELEMENTS_MAX
 
 FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"} | {
     number: "bitshuffle" if name == "bshuf" else name for name, number in hdf5plugin.FILTERS.items()
@@ -176,6 +177,19 @@ def children_of_class(group: h5py.Group, nx_class: str) -> list[tuple[str, h5py.
         if isinstance(child, h5py.Group) and attribute_of(child, "NX_class") == nx_class:
             found.append((name, child))
     return found
+
+
+def stored_frames(dataset: h5py.Dataset) -> h5py.Dataset:
+    """The dataset that holds them: of a virtual one that shows parts of another one of its file, that one."""
+    if not dataset.is_virtual:
+        return dataset
+    properties = dataset.id.get_create_plist()
+    count = properties.get_virtual_count()
+    if not 0 < count <= ELEMENTS_MAX or {properties.get_virtual_filename(i) for i in range(count)} != {"."}:
+        return dataset
+    names = {from_mapping(properties.get_virtual_dsetname(i)) for i in range(count)}
+    held = item_at(dataset.file, names.pop()) if len(names) == 1 else None
+    return held if isinstance(held, h5py.Dataset) and not held.is_virtual else dataset
 
 
 def raw_bytes_stored(dataset: h5py.Dataset) -> int:

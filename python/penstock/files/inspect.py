@@ -14,6 +14,7 @@ from penstock.files.hdf5 import (
     item_at,
     open_for_reading,
     raw_bytes_stored,
+    stored_frames,
     value_of,
 )
 from penstock.files.links import JOINED, leads_of, made_by, missing_behind
@@ -157,14 +158,15 @@ def _default_signal(file: h5py.File) -> str | None:
 
 
 def _frame_data(dataset: h5py.Dataset) -> FrameData:
+    held = stored_frames(dataset)
     return FrameData(
         path=dataset.name,
         shape=list(dataset.shape),
         dtype=dataset.dtype.name,
-        chunks=list(dataset.chunks) if dataset.chunks else None,
-        filters=filters_of(dataset),
-        raw_bytes=raw_bytes_stored(dataset),
-        stored_bytes=0 if dataset.is_virtual else int(dataset.id.get_storage_size()),
+        chunks=list(held.chunks) if held.chunks else None,
+        filters=filters_of(held),
+        raw_bytes=raw_bytes_stored(held),
+        stored_bytes=0 if held.is_virtual else int(held.id.get_storage_size()),
     )
 
 

@@ -7,7 +7,7 @@ import numpy
 import numpy.typing
 from pydantic import BaseModel
 
-from penstock.files.hdf5 import item_at
+from penstock.files.hdf5 import item_at, stored_frames
 
 TIMING = "/entry/penstock/timing"
 LEDGER = "/entry/penstock/frame_state"
@@ -90,6 +90,7 @@ def rate_curve(file: h5py.File, path: str = "/entry/data/data") -> list[RatePoin
     dataset = item_at(file, path)
     if received is None or written is None or not isinstance(dataset, h5py.Dataset):
         return []
+    dataset = stored_frames(dataset)
     known_in, known_out = received >= 0, written >= 0
     if not known_in.any() or not known_out.any():
         return []

@@ -205,6 +205,12 @@ class Codec(EncodingPlan):
         return CodecPlan(encoding="none", level=0, block_bytes=0, filters=filters)
 
 
+def _words(element: ElementPlan) -> str:
+    """Its gaps, as a user may write them."""
+    rows, columns = (gaps[0] if len(set(gaps)) == 1 else gaps or 0 for gaps in element.gaps())
+    return f"[{rows}, {columns}]"
+
+
 def _check_apart(
     source: ZmqSource, element: ElementPlan, place: int, other: ZmqSource, its: ElementPlan, its_place: int
 ) -> None:
@@ -213,6 +219,11 @@ def _check_apart(
         raise ValueError(
             f"sources[{place}].element.grid is {element.grid}, that of sources[{its_place}] is {its.grid};"
             " the elements of a detector have one grid"
+        )
+    if element.gaps() != its.gaps():
+        raise ValueError(
+            f"sources[{place}].element.gap is {_words(element)}, that of sources[{its_place}] is"
+            f" {_words(its)}; the elements of a detector have the same gaps"
         )
     if element.number == its.number:
         raise ValueError(

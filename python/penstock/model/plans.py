@@ -9,6 +9,7 @@ from penstock.model.units import Size
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 ELEMENTS_MAX = 32
+GAP_PIXELS_MAX = 65535
 
 Encoding = Literal["none", "bslz4", "bszstd", "lz4", "zstd", "deflate"]
 # What Stream V2 has names for.
@@ -222,6 +223,16 @@ class TcpSourcePlan(Plan):
     token: str | None = None
 
 
+Gap = Annotated[int, Field(ge=0, le=GAP_PIXELS_MAX)]
+
+
+class GapPlan(Plan):
+    """Pixels between neighbouring rows and columns of elements, where they are not all alike."""
+
+    rows: Gap | list[Gap] = Field(0, description="one number, or a list of one fewer than rows")
+    columns: Gap | list[Gap] = Field(0, description="one number, or a list of one fewer than columns")
+
+
 class ElementPlan(Plan):
     """The part of a detector whose stream comes from a source: the elements lie row by row in a grid."""
 
@@ -229,6 +240,30 @@ class ElementPlan(Plan):
         min_length=2, max_length=2, description="[rows, columns], in elements; up to 32 elements"
     )
     number: int = Field(ge=0, description="of this one, counted row by row from 0")
+    gap: list[Gap] | GapPlan | None = Field(
+        None,
+        description="[rows, columns], pixels between neighbouring elements, up to 65535; or {rows: …,"
+        " columns: …}, each a number or a list of one for each pair of neighbours. Without it they touch",
+    )
+
+    def gaps(self) -> tuple[list[int], list[int]]:
+        """Between the rows and between the columns, each one fewer than there are."""
+        rows, columns = (
+            (self.gap.rows, self.gap.columns) if isinstance(self.gap, GapPlan) else self.gap or (0, 0)
+        )
+        return _gaps_of(rows, self.grid[0]), _gaps_of(columns, self.grid[1])
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if isinstance(self.gap, list) and len(self.gap) != 2:
+            raise ValueError(f"gap is {self.gap}; [rows, columns] is expected")
+        for what, gaps, count in zip(("rows", "columns"), self.gaps(), self.grid, strict=True):
+            if len(gaps) != count - 1:
+                raise ValueError(
+                    f"gap.{what} is {gaps}; a list has one for each pair of neighbours,"
+                    f" {count - 1} in a grid of {self.grid}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _inside(self) -> Self:
@@ -238,6 +273,10 @@ class ElementPlan(Plan):
         if self.number >= count:
             raise ValueError(f"number is {self.number}; in a grid of {self.grid} it is from 0 to {count - 1}")
         return self
+
+
+def _gaps_of(given: int | list[int], count: int) -> list[int]:
+    return list(given) if isinstance(given, list) else [given] * (count - 1)
 
 
 class ZmqSourcePlan(Plan):
@@ -402,6 +441,7 @@ class DetectorPlan(Plan):
     encoding: SentEncoding
     to: Target
     elements: tuple[int, int] | None = None
+    element_gap: tuple[int, int] | None = None
     faults: FaultsPlan | None = None
     series_id: int
     series_unique_id: str

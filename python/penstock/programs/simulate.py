@@ -47,6 +47,7 @@ class Simulation(BaseModel):
     stamp: bool = True
     encoding: SentEncoding = "none"
     elements: tuple[int, int] | None = None
+    element_gap: tuple[int, int] | None = None
     faults: FaultsPlan | None = None
     series_id: int = 1
     series_unique_id: str = ""
@@ -56,6 +57,7 @@ class Simulation(BaseModel):
 
 
 ELEMENTS_MAX = 32
+GAP_PIXELS_MAX = 65535
 
 
 def check_faults(faults: FaultsPlan | None, elements: tuple[int, int] | None, target: Target) -> None:
@@ -99,6 +101,20 @@ def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, 
             f"choose numbers that divide {detector.rows} and {detector.columns}",
         )
     return rows, columns
+
+
+def parse_element_gap(text: str, elements: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The pixels between rows and between columns of elements of "8,36"; nothing of ""."""
+    if not text:
+        return None
+    found = re.fullmatch(r"([0-9]{1,5}),([0-9]{1,5})", text)
+    if found is None or max(int(found[1]), int(found[2])) > GAP_PIXELS_MAX:
+        raise UsageError(
+            f'--element-gap: "{text}" is no gap', f"ROWS,COLUMNS in pixels, up to {GAP_PIXELS_MAX}, as 8,36"
+        )
+    if elements is None:
+        raise UsageError("--element-gap: there is one element", "say how many with --elements, as 2x4")
+    return int(found[1]), int(found[2])
 
 
 def simulation_from(**values: Any) -> Simulation:

@@ -230,6 +230,10 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     ]
 
 
+def _gap_words(gaps: list[int]) -> str:
+    return "/".join(map(str, gaps if len(set(gaps)) > 1 else gaps[:1])) or "0"
+
+
 def plan_table(plan: RecorderPlan) -> Table:
     """What `penstock record` would do."""
     rows = {
@@ -248,6 +252,9 @@ def plan_table(plan: RecorderPlan) -> Table:
             if source.element is not None:
                 rows_columns = " x ".join(map(str, source.element.grid))
                 text += f", element {source.element.number} of {rows_columns}"
+                rows_apart, columns_apart = source.element.gaps()
+                if any(rows_apart + columns_apart):
+                    text += f", gaps {_gap_words(rows_apart)} x {_gap_words(columns_apart)} pixels"
         rows[f"source {number + 1}"] = text
     level = f" level {plan.codec.level}" if plan.codec.level else ""
     filters = plan.codec.filters or []
@@ -302,6 +309,8 @@ def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
             rows["to"] = f"whoever pulls from {plan.to.endpoint}"
     if plan.elements is not None:
         rows["elements"] = f"{plan.elements[0]} x {plan.elements[1]}, a stream each"
+        if plan.element_gap is not None:
+            rows["elements"] += f", {plan.element_gap[0]} x {plan.element_gap[1]} pixels apart"
     if plan.faults is not None:
         kinds = ", ".join(rule.kind for rule in plan.faults.rules) or "none"
         rows["faults"] = f"{kinds}; seed {plan.faults.seed}"

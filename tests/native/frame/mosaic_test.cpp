@@ -56,5 +56,30 @@ TEST(Mosaic, ATileThatDoesNotDivideAnElementIsRefused) {
   EXPECT_EQ(Mosaic::of({ElementType::u8, {2, 10, 12}}, {2, 1, 0}, {}).error().code(), Errc::unsupported);
 }
 
+TEST(Mosaic, AnAssembledFrameHasTheGaps) {
+  ElementPlace grid{2, 3, 0};
+  grid.row_gaps = {1};
+  grid.column_gaps = {2, 3};
+  const auto made = Mosaic::of({ElementType::u8, {2, 1}}, grid, {});
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ(made->frame().shape, (std::vector<std::uint64_t>{4, 3}));
+  EXPECT_EQ(made->assembled().shape, (std::vector<std::uint64_t>{5, 8}));
+  std::string assembled(40, '.');
+  for (std::uint32_t number = 0; number < grid.count(); ++number) {
+    const std::string of_element(2, static_cast<char>('a' + number));
+    made->put(std::as_bytes(std::span(of_element)), 1, number, std::as_writable_bytes(std::span(assembled)));
+  }
+  EXPECT_EQ(assembled, "a..b...ca..b...c........d..e...fd..e...f");
+}
+
+TEST(Mosaic, AGapThatMakesFramesBeyondAllReasonIsRefused) {
+  ElementPlace grid{1, 2, 0};
+  grid.column_gaps = {static_cast<std::uint32_t>(-1)};
+  const ArraySpec element{ElementType::u8, {2, 8}};
+  EXPECT_EQ(Mosaic::of(element, grid, {}).error().code(), Errc::too_large);
+  grid.column_gaps = {gap_pixels_max};
+  EXPECT_TRUE(Mosaic::of(element, grid, {}).ok());
+}
+
 }  // namespace
 }  // namespace penstock

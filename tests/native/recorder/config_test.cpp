@@ -77,6 +77,24 @@ TEST(Config, ASourceMayBeOfAnElementOfTheDetector) {
             std::string::npos);
 }
 
+TEST(Config, ElementsMayStandApart) {
+  auto plan = smallest();
+  auto apart = element(1), also = element(0);
+  apart["gap"] = {8U, 3U};
+  also["gap"] = {{"rows", json::array({8U})}};
+  plan["sources"] = {zmq("tcp://a:1", apart), zmq("tcp://b:1", also)};
+  const auto config = Config::from_json(plan).value();
+  EXPECT_EQ(config.sources.at(0).element->row_gaps, std::vector<std::uint32_t>{8});
+  EXPECT_TRUE(config.sources.at(0).element->column_gaps.empty()) << "no neighbours to the right";
+  apart["gap"] = nullptr;
+  plan["sources"] = {zmq("tcp://a:1", apart), zmq("tcp://b:1", also)};
+  const auto disagree = Config::from_json(plan);
+  ASSERT_FALSE(disagree.ok());
+  EXPECT_NE(disagree.error().message().find("sources[1].element.gap is [8, 0], that of sources[0] is [0, 0]"),
+            std::string::npos)
+      << disagree.error().message();
+}
+
 /// Each is one mistake; the message must name the field and the value.
 TEST(Config, MistakesAreNamed) {
   struct Mistake {

@@ -74,6 +74,46 @@ TEST(Description, ChunksThatCannotBeAreErrors) {
   EXPECT_FALSE(parsed("7", "[7,3]"));
 }
 
+TEST(Description, TellsGaps) {
+  auto layout = example();
+  EXPECT_EQ(describe(layout).find("assembled"), std::string::npos);
+  layout.chunked[0].assembled = Assembled{"/entry/shown", {36}, {8, 0, 8}};
+  const auto back = parse_description(describe(layout));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  ASSERT_TRUE(back->datasets[0].assembled);
+  EXPECT_EQ(back->datasets[0].assembled->path, "/entry/shown");
+  EXPECT_EQ(back->datasets[0].assembled->frame_shape({512, 1028}), (std::vector<std::uint64_t>{548, 1044}));
+  EXPECT_FALSE(back->datasets[1].assembled);
+}
+
+TEST(Description, GapsThatCannotBeAreErrors) {
+  const auto parsed = [](const std::string& path, const std::string& rows) {
+    auto layout = example();
+    layout.chunked[0].assembled = Assembled{"/entry/shown", {36}, {}};
+    auto text = describe(layout);
+    const std::string old_path = "\"path\":\"/entry/shown\"", old_rows = "\"row_gaps\":[36]";
+    text.replace(text.find(old_path), old_path.size(), "\"path\":" + path);
+    text.replace(text.find(old_rows), old_rows.size(), "\"row_gaps\":" + rows);
+    return parse_description(text).ok();
+  };
+  const std::string path = "\"/entry/shown\"";
+  EXPECT_TRUE(parsed(path, "[36]"));
+  EXPECT_TRUE(parsed(path, "[65535,0,1]"));
+  EXPECT_FALSE(parsed(path, "[1,2]")) << "512 rows are not three equal bands";
+  EXPECT_FALSE(parsed(path, "[-1]"));
+  EXPECT_FALSE(parsed(path, "[65536]"));
+  EXPECT_FALSE(parsed(path, "[18446744073709551615]"));
+  EXPECT_FALSE(parsed(path, "[1e3]"));
+  EXPECT_FALSE(parsed(path, "36"));
+  EXPECT_FALSE(parsed("\"shown\"", "[36]")) << "not absolute";
+  EXPECT_FALSE(parsed("\"/entry/data/data\"", "[36]")) << "the dataset itself";
+  EXPECT_FALSE(parsed("7", "[36]"));
+  auto members = example();
+  members.chunked[0].assembled = Assembled{"/entry/shown", {36}, {}};
+  members.members = Members{"run_member_", ".h5"};
+  EXPECT_FALSE(parse_description(describe(members)).ok());
+}
+
 TEST(Description, AChunkHasUpTo32FramesInAFileOfItsOwn) {
   const auto parsed = [](std::uint64_t frames, auto change) {
     auto layout = example();
