@@ -6,6 +6,9 @@
 
 #include "client/series.h"
 
+#define ELEMENT_FIELDS 3u /* grid, number and gap */
+#define GAP_PIXELS_MAX 65535u
+
 uint32_t penstock_version(void) { return PENSTOCK_VERSION; }
 
 #define TEXT_OF(number) #number
@@ -219,7 +222,49 @@ int penstock_set_element(penstock_series* series, uint32_t rows, uint32_t column
   pst_head(&element->entries, PST_UNSIGNED, columns);
   pst_key_unsigned(&element->entries, "number", number);
   element->count = 2;
+  series->element_rows = rows;
+  series->element_columns = columns;
   return element->entries.failed ? no_memory(series) : PENSTOCK_OK;
+}
+
+/* PENSTOCK_INVALID where the gaps are not as many as there are neighbours, or too wide. */
+static int put_gaps(pst_buffer* into, const char* key, uint32_t extent, const uint32_t* gaps, size_t count) {
+  size_t i;
+  if (count != 0 && (gaps == NULL || count != extent - 1)) return PENSTOCK_INVALID;
+  for (i = 0; i < count; ++i)
+    if (gaps[i] > GAP_PIXELS_MAX) return PENSTOCK_INVALID;
+  pst_text(into, key);
+  if (count == 0) pst_head(into, PST_UNSIGNED, 0);
+  if (count != 0) pst_head(into, PST_ARRAY, count);
+  for (i = 0; i < count; ++i) pst_head(into, PST_UNSIGNED, gaps[i]);
+  return PENSTOCK_OK;
+}
+
+int penstock_set_element_gaps(penstock_series* series, const uint32_t* between_rows, size_t row_gaps,
+                              const uint32_t* between_columns, size_t column_gaps) {
+  pst_buffer gap;
+  int status;
+  SETTING(series->element.count > 0, "gaps are set after the element and its grid");
+  SETTING(series->element.count < ELEMENT_FIELDS, "the gaps are set already");
+  memset(&gap, 0, sizeof(gap));
+  pst_text(&gap, "gap");
+  pst_head(&gap, PST_MAP, 2);
+  status = put_gaps(&gap, "rows", series->element_rows, between_rows, row_gaps);
+  if (status == PENSTOCK_OK) status = put_gaps(&gap, "columns", series->element_columns, between_columns, column_gaps);
+  if (status == PENSTOCK_OK) {
+    pst_bytes(&series->element.entries, gap.data, gap.size);
+    series->element.count = ELEMENT_FIELDS;
+  }
+  if (gap.failed || series->element.entries.failed) status = PENSTOCK_NO_MEMORY;
+  pst_buffer_free(&gap);
+  if (status == PENSTOCK_NO_MEMORY) return no_memory(series);
+  SETTING(
+      status == PENSTOCK_OK,
+      "%u gaps between rows and %u between columns, in a grid of %u x %u; one fewer than rows, and than columns, are "
+      "expected, of at most %u pixels",
+      (unsigned)row_gaps, (unsigned)column_gaps, (unsigned)series->element_rows, (unsigned)series->element_columns,
+      GAP_PIXELS_MAX);
+  return PENSTOCK_OK;
 }
 
 int penstock_set_resume(penstock_series* series, int resume) {

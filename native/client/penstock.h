@@ -121,6 +121,11 @@ PENSTOCK_API int penstock_set_metadata(penstock_series* series, const penstock_m
 PENSTOCK_API int penstock_set_user_data(penstock_series* series, const penstock_map* user_data);
 /* This series has one element of a grid. */
 PENSTOCK_API int penstock_set_element(penstock_series* series, uint32_t rows, uint32_t columns, uint32_t number);
+/* After penstock_set_element(), where elements stand apart: the pixels, 0 to 65535, between each row of elements and
+ * the next, and between each column and the next. A list is one shorter than there are rows, or columns; it may be left
+ * out (NULL, 0) where these touch. */
+PENSTOCK_API int penstock_set_element_gaps(penstock_series* series, const uint32_t* between_rows, size_t row_gaps,
+                                           const uint32_t* between_columns, size_t column_gaps);
 /* Not 0: join the series where the recorder has it. */
 PENSTOCK_API int penstock_set_resume(penstock_series* series, int resume);
 /* So much is kept until it is acknowledged; penstock_send() waits beyond. 1 GiB and 65536 frames; at least 1 each. */

@@ -126,6 +126,8 @@ class Map {
 
 struct Element {
   std::uint32_t rows, columns, number;
+  /// Pixels between each row of elements and the next, and each column and the next; empty: they touch.
+  std::vector<std::uint32_t> row_gaps = {}, column_gaps = {};
 };
 
 /// What a series is; times are milliseconds. The first four are required.
@@ -192,8 +194,7 @@ class Series {
     check(penstock_set_program(series, options.program.c_str()));
     if (options.metadata != nullptr) check(penstock_set_metadata(series, options.metadata->get()));
     if (options.user_data != nullptr) check(penstock_set_user_data(series, options.user_data->get()));
-    if (options.element)
-      check(penstock_set_element(series, options.element->rows, options.element->columns, options.element->number));
+    if (options.element) set_element(*options.element);
     check(penstock_set_resume(series, options.resume ? 1 : 0));
     check(penstock_set_resend(series, options.resend_bytes, options.resend_frames));
     check(penstock_set_timeout(series, PENSTOCK_CONNECT_TIMEOUT, options.connect_timeout_ms));
@@ -282,6 +283,12 @@ class Series {
   void check(int status) const {
     if (status == PENSTOCK_NO_MEMORY) throw std::bad_alloc();
     if (status != PENSTOCK_OK) throw Error(status, penstock_error(series_.get()));
+  }
+  void set_element(const Element& element) const {
+    check(penstock_set_element(series_.get(), element.rows, element.columns, element.number));
+    const auto &rows = element.row_gaps, &columns = element.column_gaps;
+    if (!rows.empty() || !columns.empty())
+      check(penstock_set_element_gaps(series_.get(), rows.data(), rows.size(), columns.data(), columns.size()));
   }
   template <typename T>
   void check_type() const {

@@ -25,6 +25,8 @@ struct penstock_series {
   penstock_map user_data;
   int has_user_data;
   penstock_map element;
+  uint32_t element_rows;
+  uint32_t element_columns;
   /* Afterwards. */
   int64_t date_ns;
   char date[64];

@@ -72,7 +72,7 @@ TEST(Client, EverythingThatIsToldArrives) {
   options.series_id = 77;
   options.metadata = &metadata;
   options.user_data = &user_data;
-  options.element = Element{2, 4, 5};
+  options.element = Element{2, 4, 5, {36}, {8, 0, 8}};
   Series series(options);
   for (std::uint64_t number = 0; number < 3; ++number) {
     const auto low = image_of(number);
@@ -102,6 +102,8 @@ TEST(Client, EverythingThatIsToldArrives) {
   EXPECT_EQ(started.channels, (std::vector<std::string>{"low", "high"}));
   ASSERT_TRUE(started.element);
   EXPECT_EQ(started.element->number, 5u);
+  EXPECT_EQ(started.element->row_gaps, (std::vector<std::uint32_t>{36}));
+  EXPECT_EQ(started.element->column_gaps, (std::vector<std::uint32_t>{8, 0, 8}));
   const auto frames = receiver.sink.frames();
   ASSERT_EQ(frames.size(), 6u);
   for (std::uint64_t i = 0; i < 6; ++i) {
@@ -264,6 +266,8 @@ TEST(Client, WrongArgumentsAreSaidBeforeAnythingIsSent) {
   EXPECT_EQ(without([](Options& each) { each.shape = {5, 0}; }), PENSTOCK_INVALID);
   EXPECT_EQ(without([](Options& each) { each.channels = {"a", "a"}; }), PENSTOCK_INVALID);
   EXPECT_EQ(without([](Options& each) { each.element = Element{1, 2, 2}; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.element = Element{1, 2, 1, {8}, {8}}; }), PENSTOCK_INVALID);
+  EXPECT_EQ(without([](Options& each) { each.element = Element{1, 2, 1, {}, {65536}}; }), PENSTOCK_INVALID);
   EXPECT_EQ(without([](Options& each) { each.resend_bytes = 0; }), PENSTOCK_INVALID);
   EXPECT_EQ(without([](Options& each) { each.address = "127.0.0.1:1", each.connect_timeout_ms = 100; }),
             PENSTOCK_DISCONNECTED);
