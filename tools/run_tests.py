@@ -141,8 +141,11 @@ class Runner:
         self.log.write_bytes(b"")
         self.beside = False
         self._process: subprocess.Popen[bytes] | None = None
+        self._interrupted = False
 
     def run(self, what: str, *command: str, environment: dict[str, str] | None = None) -> bool:
+        if self._interrupted:
+            return False
         print(f"\n== {self.outcome.step}: {what}{' (beside the tests)' if self.beside else ''}", flush=True)
         started = time.monotonic()
         process = subprocess.Popen(
@@ -154,7 +157,11 @@ class Runner:
             start_new_session=True,  # whatever it starts can be ended with it
         )
         self._process = process
-        limit = threading.Timer(LIMIT_S, end_group, (process, f"hung: ended after {LIMIT_S} s"))
+        if self._interrupted:  # between the look above and now
+            self.interrupt()
+        # What gives way to others takes longer.
+        limit_s = 2 * LIMIT_S if self.beside else LIMIT_S
+        limit = threading.Timer(limit_s, end_group, (process, f"hung: ended after {limit_s} s"))
         limit.start()
         try:
             printed = self._follow(process)
@@ -172,6 +179,8 @@ class Runner:
         return ok
 
     def interrupt(self) -> None:
+        """What runs is ended, and nothing more is begun."""
+        self._interrupted = True
         if self._process is not None:
             end_group(self._process, "interrupted")
 
@@ -307,6 +316,9 @@ class Row:
             runner.beside = True
             try:
                 STEPS[name].build(runner)
+            except Exception as problem:  # no room for the log, no process to be had
+                print(f"run_tests: {name}: {problem!r}", flush=True)
+                runner.outcome.timings.append(("build", 0.0, False))
             finally:
                 runner.beside = False
                 self._done[name].set()

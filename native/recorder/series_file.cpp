@@ -241,6 +241,21 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   return {};
 }
 
+/// Over the file of this series alone. While that waits for room somebody may put another in its place: then it waits
+/// on, until that one is moved away.
+Result<void> SeriesFile::make_again(Encoding encoding, const std::vector<MetaColumn>& columns) {
+  const bool has_file = store_ != nullptr;
+  if (has_file && !store_->still_named())
+    return make_error(Errc::not_found, "the file was removed or replaced before its first frame");
+  auto made = create_store(encoding, columns, has_file);
+  if (!has_file && !made.ok() && made.error().code() == Errc::already_exists) {
+    spdlog::error("{}: somebody made it while the series waited for room: its frames are lost until it is moved away",
+                  path_);
+    return make_error(Errc::no_space, "{}", made.error().message());
+  }
+  return made;
+}
+
 /// Only the first frame tells how the detector compresses and which metadata it sends; where that
 /// is not what the file was made for, the file (which holds no frame yet) is made again. Where the storage has no room
 /// for it, a later frame is the first one.
@@ -263,15 +278,15 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   if (!team_.leads()) {
     opened = join_store(wanted, columns);
   } else if (may_fit_again_ || wanted != codec_.encoding || !columns.empty()) {
-    opened = may_fit_again_ || store_->still_named()
-                 ? create_store(wanted, columns, true)
-                 : make_error(Errc::not_found, "the file was removed or replaced before its first frame");
+    opened = make_again(wanted, columns);
   }
+  const bool waited = may_fit_again_;
   may_fit_again_ = team_.leads() && !opened.ok() && opened.error().code() == Errc::no_space;
   if (!opened.ok()) {
     fail(opened.error());
     return opened;
   }
+  if (waited && ledger_.counts().lost == 0) forgive();
   fitted_.store(true, std::memory_order_release);
   return {};
 }
@@ -420,6 +435,12 @@ void SeriesFile::fail(const Error& why) {
   spdlog::error("{}: {}", path_, why.message());
 }
 
+/// Nothing came of what was wrong.
+void SeriesFile::forgive() {
+  std::lock_guard lock(mutex_);
+  problem_.clear();
+}
+
 void SeriesFile::attach(Session session) {
   std::lock_guard lock(mutex_);
   if (session && std::find(sessions_.begin(), sessions_.end(), session) == sessions_.end())
@@ -543,45 +564,6 @@ void SeriesFile::ask_again(std::int64_t now_ns) {
 
 void SeriesFile::notify_sessions() {
   for (const auto& notice : ledger_.take_notices()) notice.session->safe_below(series_.unique_id, notice.below);
-}
-
-SeriesStats SeriesFile::stats() const {
-  SeriesStats stats;
-  stats.ledger = ledger_.counts();
-  stats.raw_bytes = raw_bytes_;
-  stats.encode_ns = encode_ns_;
-  stats.unfiltered = unfiltered_;
-  if (fitted_ && store_) stats.store = store_->stats();
-  stats.store.write_ns += elsewhere_write_ns_;
-  stats.store.sync_ns += elsewhere_sync_ns_;
-  std::lock_guard lock(mutex_);
-  // Parts of frames that are not whole yet, or never will be, are no frames.
-  stats.frames_written = std::min(images_written_ / parts(), stats.ledger.received);
-  stats.stored_bytes = stored_bytes_;
-  stats.latency = latency_;
-  return stats;
-}
-
-Meters SeriesFile::meters() const {
-  Meters meters;
-  meters.frames_received = meter_.frames_received;
-  meters.raw_bytes = meter_.raw_bytes;
-  meters.frames_written = meter_.frames_written;
-  meters.stored_bytes = meter_.stored_bytes;
-  meters.amiss = ledger_.counts();
-  meters.amiss.subtract_amiss(ledger_.added());
-  if (settled_) meters.missing_frames = missing();
-  meters.compress = meter_.compress.values();
-  meters.latency = meter_.latency.values();
-  if (fitted_ && store_) {
-    const auto store = store_->stats();
-    meters.segments = store.segments;
-    meters.segment_bytes = store.written_bytes;
-    meters.waiting_segments = store.queue_segments;
-  }
-  std::lock_guard lock(mutex_);
-  meters.waiting_frames = unsettled_;
-  return meters;
 }
 
 std::string SeriesFile::problem() const {

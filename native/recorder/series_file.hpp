@@ -218,6 +218,7 @@ class SeriesFile final : private store::Listener {
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
   Result<void> check_element(const Frame& frame) const;
   void note_series_date(const std::string& date);
+  Result<void> make_again(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> fit(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
                      Handed& handed);
@@ -277,6 +278,7 @@ class SeriesFile final : private store::Listener {
   std::vector<std::pair<std::string, store::Attribute>> attributes_of_rows() const;
   void settle(std::uint64_t frames);
   void fail(const Error& why);
+  void forgive();
   void release_task();
   void note_encoding(std::int64_t ns);
 

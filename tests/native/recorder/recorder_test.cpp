@@ -423,6 +423,31 @@ TEST_F(RecorderTest, AFileForWhichThereIsNoRoomIsMadeWhenThereIsSome) {
   EXPECT_NE(acks->problem.find("full"), std::string::npos) << acks->problem;
 }
 
+TEST_F(RecorderTest, WhatSomebodyPutsInThePlaceOfAFileThatWaitsForRoomStays) {
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> full{true};
+  env.faults->on_write = [&](auto, auto) {
+    return full ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
+  };
+  Recorder recorder(env, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(4), nullptr).ok());
+  const auto theirs = folder_ / "s1.h5", aside = folder_ / "theirs.h5";
+  std::ofstream(theirs) << "precious";
+  full = false;
+  for (std::uint64_t n = 0; n < 2; ++n) {
+    EXPECT_TRUE(recorder.put(frame(n)).ok());
+    std::this_thread::sleep_for(300ms);
+  }
+  EXPECT_EQ(std::filesystem::file_size(theirs), 8u);
+  std::filesystem::rename(theirs, aside);
+  for (std::uint64_t n = 2; n < 4; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
+  finish(recorder);
+  EXPECT_EQ(std::filesystem::file_size(aside), 8u);
+  EXPECT_EQ(event("series_end")["lost"], 2);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{4, 4, 1, 1}));
+}
+
 /// A detector over ZeroMQ cannot be told to begin again.
 TEST_F(RecorderTest, ASeriesBeginsWhereThereIsNoRoomForItsFileYet) {
   penstock::testing::FaultEnv env;
