@@ -96,7 +96,8 @@ class Beside:
         found = []
         for source in self._sources:
             code = source.stop(None)
-            if code:
+            # SIGTERM only kills what has not begun, or is through with all and on its way out.
+            if code not in (0, -signal.SIGTERM):
                 found.append(source.last_words(code))
         return found
 
