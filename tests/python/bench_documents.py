@@ -137,7 +137,12 @@ def step_of(kind: StepKind, document: LoadDocument, *checks: Check, late_limit_s
 
 
 def verdict_of(
-    *steps: Step, search: Search | None = None, problem: str | None = None, detector: str = "X"
+    *steps: Step,
+    search: Search | None = None,
+    problem: str | None = None,
+    detector: str = "X",
+    searches: bool = False,
+    **more: Any,
 ) -> Verdict:
     """Of a detector of 10 Hz x 1 MB."""
     return judge(
@@ -146,10 +151,11 @@ def verdict_of(
             needed_hz=10.0,
             frame_bytes=10**6,
             late_limit_s=0.5,
-            searches=search is not None,
+            searches=searches or search is not None,
             steps=steps,
             search=search,
             problem=problem,
+            **more,
         )
     )
 

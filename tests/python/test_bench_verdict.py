@@ -6,10 +6,10 @@ import pytest
 from bench_documents import SECOND, frames_document, histogram, paced_document, searched, step_of, verdict_of
 
 from penstock.bench.holds import backlog_growth, outcome_of
-from penstock.bench.verdict import is_at_least
+from penstock.bench.verdict import carries_bytes_per_s, is_at_least
 from penstock.model.load import LoadDocument
 from penstock.model.runs import Check, Step
-from penstock.report.verdicts import bracket_line
+from penstock.report.verdicts import bracket_line, verdict_rows
 
 
 def check(outcome: str, bias: str) -> Check:
@@ -163,9 +163,11 @@ def test_an_end_that_is_a_single_run_is_told() -> None:
     single = verdict_of(at_rate(), full_speed(), soak(), search=searched(not_held_runs=1))
     assert single.answer == "yes"
     assert ["single run" in each for each in single.advice] == [True]
-    assert bracket_line(searched()) == "20 Hz held (2 runs), 21 Hz did not (2 runs)"
+    assert bracket_line(searched(), []) == "20 Hz held (2 runs), 21 Hz did not (2 runs)"
     by_chance = searched(chance_hz=[20.3, 20.6], not_held_runs=1)
-    assert bracket_line(by_chance) == "20 Hz held (2 runs), 21 Hz did not (1 run); 20.3 to 20.6 Hz by chance"
+    assert (
+        bracket_line(by_chance, []) == "20 Hz held (2 runs), 21 Hz did not (1 run); 20.3 to 20.6 Hz by chance"
+    )
 
 
 @pytest.mark.parametrize("ended", ["top", "time", "steps", "invalid", "chance"])
@@ -173,6 +175,40 @@ def test_a_search_that_did_not_end_by_itself_says_what_would_help(ended: str) ->
     verdict = verdict_of(at_rate(), full_speed(), soak(), search=searched(ended=ended))
     assert verdict.answer == "yes"
     assert len(verdict.advice) == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "searches", "problem", "why"),
+    [
+        ([at_rate()], True, "it was interrupted", "it was interrupted before the search"),
+        ([at_rate(), full_speed()], True, "it was interrupted", "it was interrupted before the search"),
+        ([at_rate()], True, "the target is gone", "the measurement ended before the search"),
+        ([at_rate()], False, "it was interrupted", "it was interrupted before the run as fast as it goes"),
+        ([at_rate(), full_speed(check("failed", "either"))], False, None, "no search was asked for"),
+    ],
+)
+def test_what_was_not_measured_has_its_real_reason_and_the_rate_that_held_counts(
+    steps: list[Step], searches: bool, problem: str | None, why: str
+) -> None:
+    verdict = verdict_of(*steps, problem=problem, searches=searches)
+    told = [reason for reason in verdict.reasons if "at most was not measured" in reason]
+    assert len(told) == 1
+    assert why in told[0]
+    assert "carries the detector's rate at least" in told[0]
+    assert verdict_rows(verdict)["measured"].startswith("at least 10 MB/s")
+    assert carries_bytes_per_s(verdict_of(at_rate(3), problem=problem)) is None
+
+
+def test_the_top_of_the_search_that_could_not_be_repeated_is_no_wide_bracket() -> None:
+    top = step_of("search", paced_document(100.0, 3000))
+    found = searched(held_hz=100.0, not_held_hz=None, held_runs=1, not_held_runs=0, ended="time")
+    verdict = verdict_of(at_rate(), full_speed(), top, soak(), search=found)
+    assert "nothing higher was tried" in verdict_rows(verdict)["bracket"]
+    assert [("--search-to" in each, "--search-time" in each) for each in verdict.advice] == [(True, True)]
+    below = verdict_of(
+        at_rate(), full_speed(), top, soak(), search=found.model_copy(update={"held_hz": 50.0})
+    )
+    assert "of higher rates no run was sound" in verdict_rows(below)["bracket"]
 
 
 def test_a_rate_that_lost_nothing_and_did_not_hold_is_no_yes() -> None:

@@ -17,7 +17,7 @@ from penstock.bench.interference import run_beside
 from penstock.bench.run import FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.bench.search import STEPS_MAX, Bracket, limits_of, search
 from penstock.bench.verdict import judge
-from penstock.bench.verdict_reasons import Measured
+from penstock.bench.verdict_reasons import INTERRUPTED, Measured
 from penstock.model.errors import PenstockError
 from penstock.model.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
 from penstock.programs.beside import Repeated
@@ -172,7 +172,7 @@ class _Course:
         self.steps.append(step)
         self.on_step(step, self.verdict(GOES_ON))
         if run.document.interrupted:
-            raise _EndedError("it was interrupted")
+            raise _EndedError(INTERRUPTED)
         if run.document.problem is not None:
             raise _EndedError(run.document.problem)
         self.place.clear()
@@ -273,7 +273,7 @@ def measure(request: VerdictRequest, place: Place, on_step: Callable[[Step, Verd
     except KeyboardInterrupt:
         if not course.steps:
             raise
-        problem = "it was interrupted"
+        problem = INTERRUPTED
     except PenstockError as error:
         if not course.steps:
             raise

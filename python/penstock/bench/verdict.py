@@ -1,14 +1,14 @@
 """Can this storage take this detector? `judge` looks at nothing but what was measured."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from penstock.bench.checks import CEILING_FACTOR
 from penstock.bench.search import RUNS_OF_AN_END
 from penstock.bench.statistics import share_bound
 from penstock.bench.verdict_reasons import Measured, advice_of, answer_of, frame_counts
 from penstock.model.errors import ExitCode
-from penstock.model.runs import Run, Search, Verdict
+from penstock.model.runs import Run, Search, Step, Verdict
 
 EXIT_CODES = {
     "yes": ExitCode.FINE,
@@ -56,6 +56,24 @@ def is_at_least(verdict: Verdict) -> bool:
     return full is not None and at_rate is not None and _generator_limited(full.run, at_rate.run.ceiling_hz)
 
 
+def carries_bytes_per_s(verdict: Verdict) -> float | None:
+    """At least, where no more was measured than that the detector's own rate held; else None."""
+    at_rate = [
+        step
+        for step in verdict.steps
+        if step.kind in ("rate", "soak") or (step.kind == "search" and step.rate_hz == verdict.needed_hz)
+    ]
+    outcomes = {step.outcome for step in at_rate} - {"invalid"}
+    unmeasured = verdict.measured_bytes_per_s is None
+    return verdict.needed_bytes_per_s if unmeasured and outcomes == {"held"} else None
+
+
+def nothing_higher_was_tried(search: Search, steps: Sequence[Step]) -> bool:
+    """Than the highest rate that held."""
+    held_hz = search.held_hz
+    return held_hz is not None and not any(s.kind == "search" and s.rate_hz > held_hz for s in steps)
+
+
 def _advice(measured: Measured) -> Iterator[str]:
     for step in measured.steps:
         if step.kind == "probe":  # a longer run took its place
@@ -68,8 +86,11 @@ def _advice(measured: Measured) -> Iterator[str]:
     search = measured.search
     if search is None:
         return
-    if search.ended == "top":
+    held_top = search.not_held_hz is None and search.held_hz is not None and search.held_hz >= search.top_hz
+    if search.ended == "top" or (held_top and search.ended in ("time", "steps")):
         why = "with more free space" if search.top_reason == "space" else "with a larger --search-to"
+        if search.ended != "top":
+            why += ", and more --search-time, so that it is repeated"
         yield f"the highest rate that was tried held: the storage may carry more, which shows {why}"
     elif search.ended in ("time", "steps"):
         yield "the search ended before its bracket was narrow, and its ends repeated: more --search-time"

@@ -170,7 +170,8 @@ def _not_held(step: Step) -> Iterator[Reason]:
 
 def _unmeasured(measured: Measured) -> Iterator[Reason]:
     """Why nothing says how much the storage carries at most."""
-    yield Reason("how much the storage carries at most was not measured: no rate was found that held")
+    least = "; it carries the detector's rate at least" if rate_held(measured) else ""
+    yield Reason(f"how much the storage carries at most was not measured: {_unmeasured_as(measured)}{least}")
     tried = [step for step in measured.steps if step.kind in ("full speed", "search")]
     for step in tried:
         if step.outcome == "invalid":
@@ -179,6 +180,26 @@ def _unmeasured(measured: Measured) -> Iterator[Reason]:
     if failed:
         lowest = min(failed, key=lambda step: step.rate_hz)
         yield from _not_held(lowest)
+
+
+def rate_held(measured: Measured) -> bool:
+    """In each of the runs at the detector's rate, of which there is one at least."""
+    at_rate = measured.at_rate
+    return bool(at_rate) and all(step.outcome == "held" for step in at_rate)
+
+
+INTERRUPTED = "it was interrupted"
+
+
+def _unmeasured_as(measured: Measured) -> str:
+    """What kept the search, or the run as fast as it goes, from telling it."""
+    if measured.search is not None:
+        return "no rate was found that held"
+    full = measured.full_speed
+    if not measured.searches and full is not None and full.outcome == "invalid":
+        return "the run as fast as it goes is invalid, and no search was asked for"
+    ended = INTERRUPTED if measured.problem == INTERRUPTED else "the measurement ended"
+    return f"{ended} before {'the search' if measured.searches else 'the run as fast as it goes'}"
 
 
 def _chance(measured: Measured) -> Iterator[Reason]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from penstock.bench.verdict import is_at_least
+from penstock.bench.verdict import carries_bytes_per_s, is_at_least
 from penstock.files.documents import Shown
 from penstock.model.campaigns import Campaign
 from penstock.model.comparisons import Comparison
@@ -105,9 +105,13 @@ def _tiles(verdict: Verdict) -> Tiles:
         )
     ]
     if verdict.measured_bytes_per_s is None or verdict.margin is None:
-        tiles.append(Tile("measured", "not known", "no rate was found that held", state or "warning"))
+        tiles.append(_unmeasured_tile(verdict, state))
     else:
-        how = bracket_line(verdict.search) if verdict.search is not None else "as fast as it goes"
+        how = (
+            bracket_line(verdict.search, verdict.steps)
+            if verdict.search is not None
+            else "as fast as it goes"
+        )
         more = " or more" if is_at_least(verdict) else ""
         tiles.append(Tile("measured", f"{human_rate(verdict.measured_bytes_per_s)}{more}", how, state))
         good: State = "good" if verdict.margin >= 0 else "bad"
@@ -117,6 +121,15 @@ def _tiles(verdict: Verdict) -> Tiles:
     lost: State = "good" if verdict.lost == 0 else "bad"
     tiles.append(Tile("frames lost", f"{verdict.lost} of {verdict.due}", bound_text(verdict), state or lost))
     return Tiles(tiles)
+
+
+def _unmeasured_tile(verdict: Verdict, state: State) -> Tile:
+    carried = carries_bytes_per_s(verdict)
+    if carried is None:
+        why = "no sound run at its rate" if verdict.answer == "invalid" else "no rate was found that held"
+        return Tile("measured", "not known", why, state or "warning")
+    why = "the detector's rate held, and no more was measured"
+    return Tile("measured", f"{human_rate(carried)} or more", why, state or "warning")
 
 
 def _reasons(verdict: Verdict) -> list[Block]:
@@ -173,8 +186,8 @@ def _search_section(verdict: Verdict) -> list[Section]:
     if verdict.search is None or plot is None:
         return []
     lines = [
-        f"{bracket_line(verdict.search)}. Near the limit a rate holds by chance: both ends are run again,"
-        " and one that does not repeat lies between the ends that are shown.",
+        f"{bracket_line(verdict.search, verdict.steps)}. Near the limit a rate holds by chance: both ends are"
+        " run again, and one that does not repeat lies between the ends that are shown.",
         "A rate holds when no frame is lost, none is done more than the limit of"
         f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow. A frame"
         " that is late is counted, and does no more.",

@@ -1,5 +1,7 @@
 """Verdicts for people, on a terminal."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -7,7 +9,7 @@ from rich.text import Text
 from penstock.bench.run import RATE_MAX_HZ, FramesRequest
 from penstock.bench.second import Second
 from penstock.bench.stages import FULL_SPEED_S, VerdictRequest
-from penstock.bench.verdict import is_at_least
+from penstock.bench.verdict import carries_bytes_per_s, is_at_least, nothing_higher_was_tried
 from penstock.model.runs import Conditions, Search, Step, Verdict
 from penstock.model.text import counted
 from penstock.model.units import (
@@ -99,8 +101,8 @@ def step_line(step: Step) -> str:
     return f"{STEP_NAMES[step.kind]}{rate}: {what}{why}"
 
 
-def bracket_line(search: Search) -> str:
-    """ "81.3 Hz held (2 runs), 84.9 Hz did not (2 runs)"."""
+def bracket_line(search: Search, steps: Sequence[Step]) -> str:
+    """`steps` are those of the verdict: "81.3 Hz held (2 runs), 84.9 Hz did not (2 runs)"."""
     held = "no rate held"
     if search.held_hz is not None:
         held = f"{human_hz(search.held_hz)} held ({counted(search.held_runs, 'run')})"
@@ -110,7 +112,7 @@ def bracket_line(search: Search) -> str:
         return f"{held}; {_rates(search.chance_hz)} by chance"
     if search.not_held_hz is not None:
         return held
-    if search.ended == "top":
+    if nothing_higher_was_tried(search, steps):
         return f"{held}, nothing higher was tried"
     return f"{held}, of higher rates no run was sound"
 
@@ -131,8 +133,12 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
         how = "as fast as it goes" if verdict.search is None else "at the highest rate that held"
         least = "at least " if is_at_least(verdict) else ""
         rows["measured"] = f"{least}{human_rate(verdict.measured_bytes_per_s)} {how}"
+    elif (carried := carries_bytes_per_s(verdict)) is not None:
+        rows["measured"] = (
+            f"at least {human_rate(carried)}: the detector's rate held, and no more was measured"
+        )
     if verdict.search is not None:
-        rows["bracket"] = bracket_line(verdict.search)
+        rows["bracket"] = bracket_line(verdict.search, verdict.steps)
     if verdict.margin is not None:
         more = " or more" if is_at_least(verdict) else ""
         rows["margin"] = f"{human_percent(verdict.margin, sign='+')}{more}"
