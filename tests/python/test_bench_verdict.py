@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from bench_documents import SECOND, frames_document, histogram, paced_document, searched, step_of, verdict_of
 
+from penstock.bench.checks import check_complete
 from penstock.bench.holds import backlog_growth, outcome_of
-from penstock.bench.verdict import carries_bytes_per_s, is_at_least
+from penstock.bench.verdict import carries_bytes_per_s, exit_code_of, is_at_least
+from penstock.model.errors import ExitCode
 from penstock.model.load import LoadDocument
 from penstock.model.runs import Check, Step
 from penstock.report.verdicts import bracket_line, verdict_rows
@@ -52,7 +54,8 @@ def test_the_answer_follows_from_losses_and_checks(
     steps = [at_rate(dropped, *checks), full_speed()]
     verdict = verdict_of(*steps) if quick else verdict_of(*steps, soak(), search=searched())
     assert verdict.reasons
-    assert verdict.advice == (["c: do"] if checks else [])
+    advice = ["c: do (at the detector's rate)"] if checks and checks[0].outcome != "ok" else []
+    assert verdict.advice == advice
     if answer == "invalid":
         assert quick == (verdict.answer == "invalid")  # otherwise there is a soak that counts
         assert verdict.lost == 0
@@ -239,7 +242,7 @@ def test_the_check_that_stood_in_the_way_is_told_with_its_rate_and_what_helps() 
         name = "soak" if len(steps) == 3 else "at the detector's rate"
         assert verdict.answer == "cannot tell"
         assert f"{name}, 10 Hz: {QUIET_TOLD}, which may be why" in verdict.reasons
-        assert verdict.advice[0] == "machine quiet: stop other programs"
+        assert verdict.advice[0] == f"machine quiet: stop other programs ({name})"
 
 
 def test_a_rate_that_is_late_on_a_quiet_machine_has_advice_of_its_own() -> None:
@@ -266,7 +269,32 @@ def test_where_nothing_was_found_that_holds_the_runs_tell_why() -> None:
 def test_an_invalid_verdict_names_the_check_its_value_and_its_bound() -> None:
     verdict = verdict_of(at_rate(0, check("failed", "better")))
     assert verdict.reasons == ['at the detector\'s rate, 10 Hz: check "c" failed: a; expected e']
-    assert verdict.advice == ["c: do"]
+    assert verdict.advice == ["c: do (at the detector's rate)"]
+
+
+def test_storage_that_was_full_before_anything_was_measured_gives_no_answer() -> None:
+    for problem in ("writing /x/rate-1-0: No space left on device (errno 28)", "Disk quota exceeded"):
+        document = frames_document(problem=problem)
+        verdict = verdict_of(step_of("rate", document, check_complete(document)), problem=problem)
+        assert (verdict.answer, exit_code_of(verdict)) == ("invalid", ExitCode.UNANSWERED)
+        assert ["free space" in each for each in verdict.advice] == [True]
+    broken = frames_document(problem="writing /x/rate-1-0: Input/output error (errno 5)")
+    verdict = verdict_of(step_of("rate", broken, check_complete(broken)), problem=broken.problem)
+    assert exit_code_of(verdict) == ExitCode.INVALID
+
+
+def test_advice_names_each_step_that_it_is_about_once() -> None:
+    steps = [at_rate(0, QUIET), full_speed(QUIET), soak(0, QUIET), soak(0, QUIET)]
+    verdict = verdict_of(*steps, search=searched())
+    names = "at the detector's rate, as fast as it goes, soak"
+    assert verdict.advice == [f"machine quiet: stop other programs ({names})"]
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+def test_a_soak_that_was_left_out_is_told(left_out: bool) -> None:
+    verdict = verdict_of(at_rate(3), full_speed(), search=searched(5.0, 10.0), soak_left_out=left_out)
+    assert verdict.answer == "no"
+    assert any("no soak was made" in reason for reason in verdict.reasons) == left_out
 
 
 def slower_and_slower(share: float) -> LoadDocument:

@@ -161,6 +161,21 @@ def test_a_verdict_whose_document_cannot_be_written_is_shown(
     assert list(memory.iterdir()) == []
 
 
+def test_somebodys_file_in_the_folder_takes_nothing_from_the_answer(memory: Path, tmp_path: Path) -> None:
+    output = tmp_path / "verdict.json"
+    options = ("--seconds", "2", "--quick", "--yes", "--output", str(output))
+    with start("verdict", "custom", str(memory), *SMALL, *options) as process:
+        wait_for_files(process, memory, "rate-")
+        (folder,) = memory.iterdir()
+        (folder / "mine").write_text("mine")
+        shown, log = process.communicate(timeout=60)
+    verdict = valid_verdict(output.read_text(encoding="utf-8"))
+    assert process.returncode == {"no": 1, "cannot tell": 3, "invalid": 4}[verdict.answer], log
+    assert "is not of this run" in log
+    assert "Checks of the last run (" in shown
+    assert (folder / "mine").read_text() == "mine"
+
+
 def test_a_run_beside_another_one_on_the_same_target_says_so(tmp_path: Path) -> None:
     options = ("--frame-size", "4KiB", "--rate", "20", "--yes", "--json")
     with start("bench", "frames", str(tmp_path), *options, "--seconds", "600") as first:

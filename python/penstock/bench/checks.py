@@ -114,6 +114,16 @@ def stream_checks(
     return [*checks, *steady, *machine_checks(document, seconds), *rank_checks(document)]
 
 
+NO_SPACE_ADVICE = "the target is full: free space there, or let the run write less"
+# As the C library says it of ENOSPC and EDQUOT, and MPI-IO of a file that ends early.
+_NO_SPACE = ("No space left on device", "Disk quota exceeded", "no space, a quota")
+
+
+def is_no_space(problem: str) -> bool:
+    """Whether what ended a run is that the storage had no room."""
+    return any(words in problem for words in _NO_SPACE)
+
+
 def check_complete(document: LoadDocument) -> Check:
     """An interruption leaves sound figures of a shorter run, storage that hangs is what was looked for.
 
@@ -130,7 +140,8 @@ def check_complete(document: LoadDocument) -> Check:
             "the storage did not answer: look into its servers, devices and logs",
         )
     if document.problem is not None:
-        return make_check("complete", "failed", "no error", document.problem, advice="see the error")
+        advice = NO_SPACE_ADVICE if is_no_space(document.problem) else "see the error"
+        return make_check("complete", "failed", "no error", document.problem, advice=advice)
     actual = "it was interrupted" if document.interrupted else "it ran to its end"
     return make_check(
         "complete",

@@ -148,6 +148,7 @@ class _Course:
     on_step: Callable[[Step, Verdict], None]
     steps: list[Step] = field(default_factory=list)
     search: Search | None = None
+    soak_left_out: bool = False
 
     def verdict(self, problem: str | None) -> Verdict:
         return judge(
@@ -161,6 +162,7 @@ class _Course:
                 steps=self.steps,
                 search=self.search,
                 problem=problem,
+                soak_left_out=self.soak_left_out,
             )
         )
 
@@ -190,7 +192,10 @@ class _Course:
         full = self.take_full_speed()
         if self.request.search_s:
             self.take_search(at_rate, full)
-        if self.request.soak is not None and not self.verdict(GOES_ON).lost:
+        if self.request.soak is None:
+            return
+        self.soak_left_out = self.verdict(GOES_ON).lost > 0
+        if not self.soak_left_out:
             self.take_sound("soak", self.request.soak)
 
     def take_full_speed(self) -> Step:

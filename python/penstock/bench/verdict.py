@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from penstock.bench.checks import CEILING_FACTOR
+from penstock.bench.checks import CEILING_FACTOR, is_no_space
 from penstock.bench.search import RUNS_OF_AN_END
 from penstock.bench.statistics import share_bound
-from penstock.bench.verdict_reasons import Measured, advice_of, answer_of, frame_counts
+from penstock.bench.verdict_reasons import STEP_NAMES, Measured, advice_of, answer_of, frame_counts
 from penstock.model.errors import ExitCode
 from penstock.model.runs import Run, Search, Step, Verdict
 
@@ -16,6 +16,13 @@ EXIT_CODES = {
     "cannot tell": ExitCode.CANNOT_TELL,
     "invalid": ExitCode.INVALID,
 }
+
+
+def exit_code_of(verdict: Verdict) -> ExitCode:
+    """Storage that was full before anything was measured gives no answer."""
+    if verdict.answer == "invalid" and is_no_space(verdict.problem or ""):
+        return ExitCode.UNANSWERED
+    return EXIT_CODES[verdict.answer]
 
 
 def judge(measured: Measured) -> Verdict:
@@ -29,7 +36,10 @@ def judge(measured: Measured) -> Verdict:
         answer=answer,
         reasons=[reason.text for reason in reasons],
         # First what is to be done about that which decided.
-        advice=list(dict.fromkeys([*(r.advice for r in reasons if r.advice), *_advice(measured)])),
+        advice=[
+            _with_steps(advice, measured.steps)
+            for advice in dict.fromkeys([*(r.advice for r in reasons if r.advice), *_advice(measured)])
+        ],
         problem=measured.problem,
         needed_hz=measured.needed_hz,
         needed_bytes_per_s=needed,
@@ -44,6 +54,16 @@ def judge(measured: Measured) -> Verdict:
         search=measured.search,
         steps=list(measured.steps),
     )
+
+
+def _with_steps(advice: str, steps: Sequence[Step]) -> str:
+    """With the steps whose checks give it, if any do: "machine quiet: stop other programs (soak)"."""
+    names = [
+        STEP_NAMES[step.kind]
+        for step in steps
+        if any(check.outcome != "ok" and advice_of(check) == advice for check in step.run.checks)
+    ]
+    return f"{advice} ({', '.join(dict.fromkeys(names))})" if names else advice
 
 
 def is_at_least(verdict: Verdict) -> bool:

@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from penstock.bench.checks import LONG_ENOUGH
 from penstock.bench.doubts import doubtful, far_too_slow
 from penstock.bench.search import RUNS_OF_AN_END, WIDTH
-from penstock.model.runs import Answer, Bias, Check, Search, Step
+from penstock.model.runs import Answer, Bias, Check, Search, Step, StepKind
 from penstock.model.units import human_hz
+
+STEP_NAMES: dict[StepKind, str] = {
+    "rate": "at the detector's rate",
+    "probe": "a first look",
+    "full speed": "as fast as it goes",
+    "search": "search",
+    "soak": "soak",
+}
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,8 @@ class Measured:
     search: Search | None = None
     problem: str | None = None
     beside: str = ""
+    soak_left_out: bool = False
+    """one was asked for, and frames had been lost before"""
 
     @property
     def needed_bytes_per_s(self) -> float:
@@ -87,10 +97,14 @@ def answer_of(measured: Measured, margin: float | None, lost: int) -> tuple[Answ
         void = [step for step in measured.steps if step.kind == "rate"]
         return "invalid", _invalid(void[-1]) if void else [Reason("nothing was measured at its rate")]
     if lost > 0:
-        return _of_losers([step for step in at_rate if frame_counts([step])[1]])
+        answer, found = _of_losers([step for step in at_rate if frame_counts([step])[1]])
+        return answer, [*found, *([SOAK_LEFT_OUT] if measured.soak_left_out else [])]
     found = [Reason(f"{_name(step)}: none of {frame_counts([step])[0]} frames was lost") for step in at_rate]
     why_not = list(dict.fromkeys(_yes_doubts(measured, margin)))
     return ("cannot tell", [*found, *why_not]) if why_not else ("yes", found)
+
+
+SOAK_LEFT_OUT = Reason("no soak was made: frames had been lost at the detector's rate before it")
 
 
 def _invalid(step: Step) -> list[Reason]:
@@ -118,13 +132,7 @@ def _doubts(step: Step, bias: Bias, then: str = "") -> Iterator[Reason]:
 
 def _name(step: Step) -> str:
     """With its rate."""
-    names = {
-        "rate": "at the detector's rate",
-        "soak": "soak",
-        "search": "search",
-        "full speed": "as fast as it goes",
-    }
-    name = names.get(step.kind, step.kind)
+    name = STEP_NAMES[step.kind]
     return f"{name}, {human_hz(step.rate_hz)}" if step.rate_hz else name
 
 

@@ -21,7 +21,8 @@ from penstock.bench.stages import (
     late_limit_s,
     measure,
 )
-from penstock.bench.verdict import EXIT_CODES
+from penstock.bench.verdict import exit_code_of
+from penstock.bench.verdict_reasons import STEP_NAMES
 from penstock.cli.bench import (
     Buffered,
     BufferSeconds,
@@ -38,7 +39,7 @@ from penstock.cli.bench import (
 )
 from penstock.cli.bench_beside import BesideTarget, parse_second, require_room_for_both
 from penstock.cli.bench_running import check_output, may_go_on, telling, warn_of_others
-from penstock.cli.common import answers, err, out, print_json
+from penstock.cli.common import answers, err, out, print_json, warn
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.documents import enter
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, image_request
@@ -163,14 +164,22 @@ def verdict_command(
     if dry_run:
         return
     may_go_on(yes, ExitCode.UNANSWERED)
-    with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:
-        document = _Growing(output)
-        verdict = _measure(request, folder, document, second)
-        with document.finished(verdict) as kept_at:
-            _show(verdict, json)
-            if report is not None:
-                _write_report(report, verdict, kept_at)
-    raise typer.Exit(int(EXIT_CODES[verdict.answer]))
+    answered: Verdict | None = None
+    try:
+        with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:
+            document = _Growing(output)
+            verdict = _measure(request, folder, document, second)
+            with document.finished(verdict) as kept_at:
+                _show(verdict, json)
+                if report is not None:
+                    _write_report(report, verdict, kept_at)
+            answered = verdict
+    except PenstockError as error:
+        # A folder that stays, as something in it is somebody else's, takes nothing from a whole answer.
+        if answered is None or answered.problem is not None:
+            raise
+        warn(f"warning: {error.message}; {error.remedy}")
+    raise typer.Exit(int(exit_code_of(verdict)))
 
 
 def _require_room(request: VerdictRequest, target: Path, second: Second | None) -> None:
@@ -267,6 +276,8 @@ def _show(verdict: Verdict, json: bool) -> None:
     if json:
         print_json(verdict)
     else:
-        out().print(checks_table(verdict.steps[-1].run.checks))
+        last = verdict.steps[-1]
+        out().print(f"Checks of the last run ({STEP_NAMES[last.kind]}):", soft_wrap=True)
+        out().print(checks_table(last.run.checks))
         out().print()
         out().print(verdict_view(verdict))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from penstock.bench.verdict import carries_bytes_per_s, is_at_least
+from penstock.bench.verdict_reasons import STEP_NAMES
 from penstock.files.documents import Shown
 from penstock.model.campaigns import Campaign
 from penstock.model.comparisons import Comparison
@@ -22,7 +23,7 @@ from penstock.report.parts import (
     run_section,
 )
 from penstock.report.plots import search_plot
-from penstock.report.verdicts import STEP_NAMES, bound_text, bracket_line, storage_line
+from penstock.report.verdicts import bound_text, bracket_line, storage_line
 
 _ANSWER_STATE: dict[Answer, State] = {"yes": "good", "no": "bad", "cannot tell": "warning", "invalid": "void"}
 _OUTCOME_STATE: dict[str, State] = {"held": "good", "not held": "bad", "invalid": "void", "measured": ""}

@@ -10,6 +10,7 @@ from penstock.bench.run import RATE_MAX_HZ, FramesRequest
 from penstock.bench.second import Second
 from penstock.bench.stages import FULL_SPEED_S, VerdictRequest
 from penstock.bench.verdict import carries_bytes_per_s, is_at_least, nothing_higher_was_tried
+from penstock.bench.verdict_reasons import STEP_NAMES
 from penstock.model.runs import Conditions, Search, Step, Verdict
 from penstock.model.text import counted
 from penstock.model.units import (
@@ -26,13 +27,6 @@ from penstock.report.runs import image_text, pattern_rows
 from penstock.report.tables import fact_table
 
 _ANSWER_STYLE = {"yes": "bold green", "no": "bold red", "cannot tell": "bold yellow", "invalid": "bold red"}
-STEP_NAMES = {
-    "rate": "at the detector's rate",
-    "probe": "a first look",
-    "full speed": "as fast as it goes",
-    "search": "search",
-    "soak": "soak",
-}
 
 
 def verdict_plan_view(
