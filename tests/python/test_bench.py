@@ -232,7 +232,10 @@ def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path
         process.kill()
         process.communicate(timeout=60)
     assert len(list(tmp_path.iterdir())) == 2
-    assert run("bench", "clean", str(tmp_path)).returncode == 2  # nobody said yes
+    unasked = run("bench", "clean", str(tmp_path))
+    assert unasked.returncode == 2  # nobody said yes
+    assert "nothing is removed" in unasked.stderr
+    assert "--dry-run" not in unasked.stderr
     wait_until_alone(tmp_path)
     cleaned = run("bench", "clean", str(tmp_path), "--yes")
     assert cleaned.returncode == 0, cleaned.stderr

@@ -342,6 +342,19 @@ def test_values_of_the_network_that_are_not_possible_are_named(
     assert all(word in finished.stderr for word in words), finished.stderr
 
 
+def test_a_target_that_is_read_only_is_refused_before_anything_is_tried(
+    run: RunCommand, tmp_path: Path
+) -> None:
+    """Nobody, not even root, makes a folder in /proc."""
+    output = tmp_path / "out.json"
+    finished = run(
+        "campaign", "metadata-operations", "--target", "/proc/sys/kernel", "--output", str(output), "--yes"
+    )
+    assert finished.returncode == 2, finished.stderr
+    assert "/proc/sys/kernel cannot be written into" in finished.stderr
+    assert not output.exists()
+
+
 def test_a_target_of_the_network_is_an_address(run: RunCommand, tmp_path: Path) -> None:
     finished = run("campaign", described(tmp_path, NETWORK), "--target", "here:there", "--dry-run")
     assert finished.returncode == 2

@@ -1,6 +1,7 @@
 """Plans a campaign, and runs what is not done of it yet."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -189,6 +190,11 @@ def require_targets(plan: CampaignPlan) -> None:
     for target in plan.campaign.folders:
         path = Path(target.path)
         require_target(path)
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise UsageError(
+                f"the target {path} cannot be written into",
+                "name a folder that you may write into, on a file system that is not mounted read-only",
+            )
         jobs = [plan.jobs[case.name] for case in plan.campaign.cases if case.target == target.name]
         require_room(path, max(job.bytes for job in jobs), max(job.files for job in jobs), _ROOM)
 

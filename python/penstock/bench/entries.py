@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from penstock.bench.values import Value, values_of
+from penstock.bench.values import Value, too_short_of, values_of
 from penstock.files.documents import Document, parse_document, read_bytes
 from penstock.model.campaigns import Campaign, Parameter
 from penstock.model.entries import Entry, EntryTarget, EntryValue, Kind
@@ -124,12 +124,19 @@ def _values_of(document: Document, runs: Sequence[Run]) -> dict[str, Value]:
         return values
     if isinstance(document, Campaign) and len(document.cases) > 1:
         return {}
-    each = [values_of(run) for run in runs if run.validity != "invalid"] or [values_of(run) for run in runs]
+    sound = [run for run in runs if run.validity != "invalid"]
+    each = [_long_enough(run) for run in sound or runs]
     names = each[0] if each else {}
     return {
         name: Value(median(values[name].value for values in each if name in values), first.unit, first.better)
         for name, first in names.items()
     }
+
+
+def _long_enough(run: Run) -> dict[str, Value]:
+    """Nothing in the catalogue would say of a figure that it is not to be used."""
+    short = too_short_of(run)
+    return {name: value for name, value in values_of(run).items() if name not in short}
 
 
 def _finite(values: dict[str, Value]) -> dict[str, EntryValue]:

@@ -81,6 +81,12 @@ def values_of(run: Run) -> dict[str, Value]:
     return values
 
 
+def too_short_of(run: Run) -> set[str]:
+    """Names among `values_of`, whose phases or operations were too short for a figure."""
+    phases = {phase.phase for phase in run.streams if phase.too_short}
+    return phases | {each.operation.replace("_", " ") for each in run.metadata if each.too_short}
+
+
 def derived_of(run: Run) -> dict[str, Reading]:
     """What was asked of a run, and what follows from its values: `penstock compare` learns nothing by it."""
     readings: dict[str, Reading] = {}

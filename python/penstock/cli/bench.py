@@ -11,7 +11,7 @@ from penstock.bench.images import PixelType
 from penstock.bench.jobs import frames_job
 from penstock.bench.run import Access, frames_request, require_possible
 from penstock.cli.bench_beside import Beside, BesideTarget, Blocks, show_second
-from penstock.cli.bench_running import How, check_run, may_go_on, run_job, runs_of
+from penstock.cli.bench_running import REMOVES, How, check_run, may_go_on, run_job, runs_of
 from penstock.cli.common import err, out, reports_errors, warn
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, frame_bytes_of, image_request
 from penstock.cli.null_choice import NullDelay, NullFreeze, NullStraggler, null_backend
@@ -204,7 +204,7 @@ def clean_command(
     for folder in folders:
         out().print(str(folder.path), markup=False, soft_wrap=True)
     if folders:
-        may_go_on(yes)
+        may_go_on(yes, unanswerable=REMOVES)
     troubles = [trouble for folder in folders if (trouble := _removed(folder)) is not None]
     for trouble in troubles[1:]:
         warn(str(trouble))

@@ -96,14 +96,18 @@ def run_job(job: Job, how: How, second: Second | None) -> None:
         finish(run, how.output, how.json)
 
 
-def may_go_on(yes: bool, declined: ExitCode = ExitCode.FAILED) -> None:
-    """Asks on a terminal. A UsageError where nobody can be asked; typer.Exit (`declined`) where it is no."""
+_WRITES = UsageError(
+    "nothing is written without a yes", "add --yes, or --dry-run to see what would be written"
+)
+REMOVES = UsageError("nothing is removed without a yes", "add --yes to remove the folders that are listed")
+
+
+def may_go_on(yes: bool, declined: ExitCode = ExitCode.FAILED, unanswerable: UsageError = _WRITES) -> None:
+    """Asks on a terminal. Where nobody can be asked `unanswerable`, on a no typer.Exit (`declined`)."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(
-            "nothing is written without a yes", "add --yes, or --dry-run to see what would be written"
-        )
+        raise unanswerable
     if not typer.confirm("Go on?", err=True):
         raise typer.Exit(int(declined))
 

@@ -4,10 +4,11 @@ import csv
 import io
 from collections.abc import Collection, Iterator
 
-from penstock.bench.values import Reading, derived_of, values_of
+from penstock.bench.values import Reading, derived_of, too_short_of, values_of
 from penstock.files.documents import Document
 from penstock.model.campaigns import Campaign
 from penstock.model.runs import Run, Verdict
+from penstock.report.metadata import TOO_SHORT
 from penstock.report.printable import printable
 
 COLUMNS = (
@@ -85,8 +86,10 @@ def _rate_of(run: Run) -> float:
 
 
 def _run_lines(place: _Line, run: Run, incomplete: bool = False) -> Iterator[_Line]:
+    short = too_short_of(run)
     for name, value in values_of(run).items():
-        yield _line(place, run, incomplete, name, value, value.better)
+        told: _Line = [*place[:-1], TOO_SHORT] if name in short else place
+        yield _line(told, run, incomplete, name, value, value.better)
 
 
 def _derived_lines(place: _Line, run: Run, incomplete: bool, names: Collection[str]) -> Iterator[_Line]:

@@ -60,25 +60,40 @@ def tree_rows(workload: MetadataWorkload, ranks: int = 1) -> dict[str, str]:
 
 
 def metadata_view(figures: list[OperationFigures]) -> RenderableType:
-    """Operations a second: the most, the least, the mean and the standard deviation over iterations."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("per second", no_wrap=True)
-    for title in ("max", "min", "mean", "std dev", "p99", "slowest"):
-        table.add_column(title, justify="right", no_wrap=True)
+    """Operations a second: the most, the least, the mean and the standard deviation over iterations.
+
+    Below that how long single operations took.
+    """
+    # Two tables: in one, figures of fast storage do not fit into 80 columns.
+    rates = _table("per second", "max", "min", "mean", "std dev")
+    times = _table("of single operations", "p99", "slowest")
     by_name = {operation.operation: operation for operation in figures}
     for name, title in OPERATION_TITLES.items():
         if name in by_name:
-            table.add_row(title, *_cells(by_name[name]))
+            rates.add_row(title, *_rate_cells(by_name[name]))
+            times.add_row(title, *_time_cells(by_name[name]))
     iterations = max((operation.iterations for operation in figures), default=0)
-    note = f"{iterations} iterations; std dev divided by n - 1; p99 and slowest: of single operations"
+    note = f"{iterations} iterations; std dev divided by n - 1"
     if any(operation.too_short for operation in figures):
         note += f"; (in brackets): {TOO_SHORT}"
-    return Group(table, Text(note, style="dim"))
+    return Group(rates, Text(), times, Text(note, style="dim"))
 
 
-def _cells(figures: OperationFigures) -> list[str]:
+def _table(what: str, *titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(what, no_wrap=True, min_width=len("of single operations"))
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _rate_cells(figures: OperationFigures) -> list[str]:
     deviation = "" if figures.rate_deviation is None else f"{figures.rate_deviation:.1f}"
     shown = "({:.1f})" if figures.too_short else "{:.1f}"
     rates = [shown.format(rate) for rate in (figures.rate_max, figures.rate_min, figures.rate_mean)]
-    times = figures.latency_ms
-    return [*rates, deviation, *(human_seconds(ms * 1e-3) for ms in (times.p99, times.max))]
+    return [*rates, deviation]
+
+
+def _time_cells(figures: OperationFigures) -> list[str]:
+    times = [human_seconds(ms * 1e-3) for ms in (figures.latency_ms.p99, figures.latency_ms.max)]
+    return [f"({time})" for time in times] if figures.too_short else times

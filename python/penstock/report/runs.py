@@ -1,6 +1,6 @@
 """Runs for people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -129,8 +129,22 @@ def run_view(run: Run) -> RenderableType:
     view: RenderableType = fact_table(figures)
     if run.workload == "metadata":
         view = Group(metadata_view(run.metadata), *([Text(), view] if figures else []))
-    validity = Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
-    return Group(view, Text(), checks_table(run.checks), Text(), validity)
+    return Group(view, Text(), checks_table(run.checks), Text(), *_conclusion(run))
+
+
+def _conclusion(run: Run) -> Iterator[Text]:
+    """The last lines: whether the figures may be used, and if not, why."""
+    if run.document.interrupted or run.document.problem is not None:
+        yield Text(f"INCOMPLETE: {run.document.problem or 'it was interrupted'}", style="bold red")
+    yield Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
+    failed = [check for check in run.checks if check.outcome == "failed"]
+    if failed:
+        yield Text("why:")
+        yield from (Text(f"- {check.told}") for check in failed)
+    advice = [f"{check.name}: {check.advice}" for check in failed if check.advice]
+    if advice:
+        yield Text("what to do:")
+        yield from (Text(f"- {each}") for each in dict.fromkeys(advice))
 
 
 def _frames_rows(figures: FrameFigures) -> dict[str, str]:
