@@ -206,6 +206,8 @@ def test_the_plan_shows_what_will_be_written_and_writes_nothing(run: RunCommand,
     assert shown.returncode == 0, shown.stderr
     for words in ("a new folder in", "search", "1500 frames", "each of at most"):
         assert words in shown.stderr
+    # Twice 2 s and twice 60 s, the search's 180 s, and the run as fast as it goes: more than 5 min.
+    assert "at most 6 min" in shown.stderr
     refused = run("verdict", "pilatus-6m", str(tmp_path), "--ratio", "80", "--seconds", "2")
     assert refused.returncode == 2
     assert "--yes" in refused.stderr

@@ -75,6 +75,17 @@ class VerdictRequest:
         return [step for step in (self.at_rate, self.full_speed, self.soak) if step is not None]
 
     @property
+    def seconds_max(self) -> float:
+        """Of all steps, where the storage keeps up with the detector. An invalid one is made again once.
+
+        The run as fast as it goes is a first look, and a longer run where that was too short.
+        """
+        at_rate = self.at_rate
+        full_s = self.full_speed.frames / at_rate.rate_hz + _FULL_SPEED_SPARE * FULL_SPEED_S
+        soak_s = 2 * self.soak.frames / at_rate.rate_hz if self.soak is not None else 0.0
+        return 2 * at_rate.frames / at_rate.rate_hz + full_s + self.search_s + soak_s
+
+    @property
     def search_steps_max(self) -> int:
         return STEPS_MAX if self.search_s else 0
 

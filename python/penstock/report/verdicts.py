@@ -1,5 +1,6 @@
 """Verdicts for people, on a terminal."""
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -53,9 +54,16 @@ def verdict_plan_view(
         rows["search"] = _planned_search(request, fits_hz)
     if request.soak is not None:
         rows["soak"] = _planned(request.soak, f"{human_seconds(request.soak_s)} at the detector's rate")
-    seconds = at_rate.frames / at_rate.rate_hz + request.search_s + request.soak_s
-    rows["takes"] = f"at most about {human_seconds(seconds)}, and as long as the storage needs to catch up"
+    rows["takes"] = (
+        f"at most {_rounded_up(request.seconds_max)}, if invalid runs are made again; more where the storage"
+        " has to catch up"
+    )
     return fact_table(rows | pattern_rows(at_rate) | (second_rows(second) if second is not None else {}))
+
+
+def _rounded_up(seconds: float) -> str:
+    """Two minutes and more in whole minutes: what is a limit must not be less than its parts."""
+    return human_seconds(60 * math.ceil(seconds / 60) if seconds >= 60 else math.ceil(seconds))
 
 
 def _planned(step: FramesRequest, how: str) -> str:
