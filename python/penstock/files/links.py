@@ -16,7 +16,7 @@ from penstock.model.errors import PenstockError
 JOINED = "penstock_joined"
 PER_FRAME = "/entry/per_frame"
 Maker = Literal["join", "attach", "export"]
-LINKS_MAX = 200_000
+LINKS_MAX = 70_000  # more than the entries of a joint file
 
 
 @dataclass(frozen=True)
