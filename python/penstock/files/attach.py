@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
 
-from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_for_reading, value_of
+from penstock.files.hdf5 import (
+    attribute_of,
+    children_of_class,
+    item_at,
+    lies_elsewhere,
+    open_for_reading,
+    value_of,
+)
 from penstock.files.inspect import end_time_place, main_dataset
 from penstock.files.journal import JournalState
 from penstock.files.many_objects import add_dataset, add_group
@@ -179,7 +186,7 @@ def _told(file: h5py.File, place: str) -> Any:
 def _column(file: h5py.File, name: str, frames: int) -> Ints:
     found = np.full(frames, UNKNOWN, np.int64)
     dataset = item_at(file, f"{TIMING}/{name}")
-    if isinstance(dataset, h5py.Dataset) and dataset.ndim == 1:
+    if isinstance(dataset, h5py.Dataset) and not lies_elsewhere(dataset) and dataset.ndim == 1:
         rows = min(frames, dataset.shape[0])
         found[:rows] = dataset[:rows]
     return found

@@ -14,7 +14,7 @@ import numpy
 from penstock import __version__
 from penstock.files.export_frames import Progress, copy_part
 from penstock.files.export_plan import DETECTOR, Export, explained
-from penstock.files.hdf5 import attribute_of, for_mapping, item_at, open_for_reading, value_of
+from penstock.files.hdf5 import attribute_of, for_mapping, item_at, lies_elsewhere, open_for_reading, value_of
 from penstock.files.naming import give_name
 from penstock.files.space import require_space
 from penstock.model.errors import PenstockError, UsageError
@@ -133,7 +133,7 @@ class _Copy:
 
 def _copy_dataset(item: h5py.Dataset, into: h5py.Group, name: str) -> None:
     """In its own type, but without chunks: neggia reads no others, and HDF5 1.8 not those of 1.10."""
-    if item.shape is None or item.nbytes > _VALUE_BYTES_MAX:
+    if lies_elsewhere(item) or item.shape is None or item.nbytes > _VALUE_BYTES_MAX:
         return
     # Without chunks it cannot grow either, as columns of a recorded file may.
     space = h5py.h5s.create_simple(item.shape) if item.shape else h5py.h5s.create(h5py.h5s.SCALAR)

@@ -20,6 +20,8 @@ from penstock.files.hdf5 import (
     attribute_of,
     from_mapping,
     item_at,
+    lies_elsewhere,
+    may_be_read,
     open_for_reading,
     require_file,
     stored_frames,
@@ -150,6 +152,11 @@ def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
             " of up to 32 bits only",
             "use a reader of NXmx: DIALS, silx, fabio, h5py",
         )
+    if not may_be_read(frames):
+        raise PenstockError(
+            f"{frames.name} shows what lies in files that are not opened: pipes, or files without a form",
+            "`penstock check` names them",
+        )
     for name in ("x_pixel_size", "y_pixel_size"):
         if value_of(file, f"{DETECTOR}/{name}") is None:
             raise PenstockError(
@@ -186,7 +193,7 @@ def _require_closed(file: h5py.File, path: Path) -> None:
 def _missing(file: h5py.File) -> int:
     """Frames that were announced or are between others, and are not in the file."""
     ledger = item_at(file, LEDGER)
-    if not isinstance(ledger, h5py.Dataset) or ledger.ndim != 1:
+    if not isinstance(ledger, h5py.Dataset) or lies_elsewhere(ledger) or ledger.ndim != 1:
         return 0
     if item_at(file, PLACES) is not None:
         filled = attribute_of(ledger, "filled")  # of a scan: points, which no frame need have been for

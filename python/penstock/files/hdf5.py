@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,11 @@ from penstock.model.plans import ELEMENTS_MAX
 FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"} | {
     number: "bitshuffle" if name == "bshuf" else name for name, number in hdf5plugin.FILTERS.items()
 }
+
+# Places where HDF5 looks for the files that a file names before it looks beside it. What is there is not
+# looked at beforehand, and a file is the same for whoever reads it.
+for _prefix in ("HDF5_EXT_PREFIX", "HDF5_VDS_PREFIX", "HDF5_EXTFILE_PREFIX"):
+    os.environ.pop(_prefix, None)
 
 
 def use_no_plugins() -> None:
@@ -82,18 +88,25 @@ def _explain(path: Path, error: OSError) -> PenstockError:
 
 
 def value_of(group: h5py.Group, path: str) -> Any:
-    """A small dataset's value as Python data, None where it is absent or unreadable."""
+    """A small dataset's value as Python data, None where it is absent, unreadable or in another file."""
     try:
         dataset = item_at(group, path)
-        if not isinstance(dataset, h5py.Dataset) or dataset.size is None or dataset.size > 64:
+        if not isinstance(dataset, h5py.Dataset) or lies_elsewhere(dataset):
             return None
-        return plain(dataset[()])
+        return None if dataset.size is None or dataset.size > 64 else plain(dataset[()])
     except (OSError, RuntimeError, KeyError, ValueError, TypeError):
         return None
 
 
+def lies_elsewhere(dataset: h5py.Dataset) -> bool:
+    """Whether to read it is to open what it names: it is virtual, or its bytes are in other files."""
+    return bool(dataset.is_virtual or dataset.id.get_create_plist().get_external_count())
+
+
 def attribute_of(item: Any, name: str) -> Any:
-    """An attribute as Python data, None where it is absent or unreadable."""
+    """An attribute as Python data, None where it, or the item, is absent or unreadable."""
+    if item is None:
+        return None
     try:
         return plain(item.attrs[name]) if name in item.attrs else None
     except (OSError, RuntimeError, KeyError, ValueError, TypeError):
@@ -123,34 +136,159 @@ def from_mapping(name: str) -> str:
 
 
 def item_at(file: h5py.Group, path: str) -> Any:
-    """The object at `path`; None where there is none, or behind a link that leads nowhere or to no file."""
+    """The object at `path`; None where there is none, or behind a link that leads nowhere or to no file.
+
+    Links are followed here and not by HDF5: at a pipe it would wait for ever, and it looks for files in more
+    places than beside the one with the link. None of a virtual dataset, too, whose size nobody can tell
+    without such a file.
+    """
     try:
-        return None if _leads_to_no_file(file, path) else file.get(path)
-    except (OSError, RuntimeError, KeyError, ValueError):
+        item = _found(file, path, _Hops())
+        if isinstance(item, h5py.Dataset) and item.is_virtual and not _may_be_looked_at(item, _Hops()):
+            return None
+        return item
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError):
         return None
 
 
-def _leads_to_no_file(group: h5py.Group, path: str) -> bool:
-    """Whether a link on the way names a pipe, a device or a folder: at a pipe HDF5 would wait for ever."""
+_LINKS_IN_A_ROW_MAX = 64
+
+
+class _Hops:
+    """Counts the links on the way to one object: a file may be made to lead round in circles.
+
+    Not `into_files`: a link into another file is an error, as where HDF5 follows links by itself.
+    """
+
+    def __init__(self, into_files: bool = True) -> None:
+        self.into_files = into_files
+        self._left = _LINKS_IN_A_ROW_MAX
+
+    def count(self) -> None:
+        """A ValueError where there were too many."""
+        if not self._left:
+            raise ValueError("links go round in circles")
+        self._left -= 1
+
+
+def _found(group: h5py.Group, path: str, hops: _Hops) -> Any:
+    """What is at `path`, with links of all files on the way looked at before they are followed."""
     at: Any = group.file["/"] if path.startswith("/") else group
-    for part in filter(None, path.split("/")):
+    for part in path.split("/"):
+        if part in ("", "."):
+            continue
         if not isinstance(at, h5py.Group):
-            return False
-        link = at.get(part, getlink=True)
-        if (
-            isinstance(link, h5py.ExternalLink)
-            and file_behind(Path(at.file.filename), link.filename)[1] == _NO_FILE
-        ):
-            return True
-        at = at.get(part)
-    return False
+            return None
+        at = _step(at, part, hops)
+    return at
+
+
+def _step(group: h5py.Group, name: str, hops: _Hops) -> Any:
+    link = group.get(name, getlink=True)
+    if isinstance(link, h5py.HardLink):
+        return group[name]
+    hops.count()
+    if isinstance(link, h5py.SoftLink):
+        return _found(group, link.path, hops)
+    if not isinstance(link, h5py.ExternalLink):
+        return None
+    if not hops.into_files:
+        raise ValueError("a link leads into another file")
+    target = file_behind(Path(group.file.filename), link.filename)[0]
+    # Closed by HDF5 when nobody has an object of it any more.
+    return None if target is None else _found(_open(target)["/"], link.path, hops)
+
+
+def may_be_read(dataset: h5py.Dataset) -> bool:
+    """Whether to read a dataset opens no pipe or the like; of a virtual one all sources are looked at."""
+    try:
+        if dataset.is_virtual:
+            return _may_be_looked_at(dataset, _Hops(), every=True)
+        return not lies_elsewhere(dataset)
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError):
+        return False
+
+
+def _may_be_looked_at(dataset: h5py.Dataset, hops: _Hops, every: bool = False) -> bool:
+    """Whether none of a virtual dataset's sources is a pipe: HDF5 opens them to tell how long it is.
+
+    Those of a fixed length it opens only when they are read: `every` is with these.
+    """
+    properties = dataset.id.get_create_plist()
+    path = Path(dataset.file.filename)
+    mapped = range(properties.get_virtual_count())
+    names = {properties.get_virtual_filename(number) for number in mapped} - {"."}
+    if any(_is_in_the_way(path, name) for name in names):
+        return False
+    opened = [i for i in mapped if every or _is_unlimited(properties.get_virtual_vspace(i))]
+    sources = {(properties.get_virtual_filename(i), properties.get_virtual_dsetname(i)) for i in opened}
+    return all(_leads_to_a_dataset(dataset, *source, hops, every) for source in sources)
+
+
+def _leads_to_a_dataset(dataset: h5py.Dataset, file: str, path: str, hops: _Hops, every: bool) -> bool:
+    """Or to nothing at all, within the file itself or in another one: not to a pipe."""
+    if _has_numbers(path):
+        return False
+    try:
+        item = _found(_root_of(dataset, file), from_mapping(path), _Hops(into_files=False))
+    except (OSError, KeyError):
+        return True
+    except ValueError:
+        return False
+    if not isinstance(item, h5py.Dataset):
+        return True
+    if not item.is_virtual:
+        return not (every and lies_elsewhere(item))
+    hops.count()
+    return _may_be_looked_at(item, hops, every)
+
+
+def _root_of(dataset: h5py.Dataset, file: str) -> h5py.Group:
+    """Of the file that a virtual dataset names so. An OSError where there is none."""
+    if file == ".":
+        return dataset.file["/"]
+    target, why = file_behind(Path(dataset.file.filename), from_mapping(file))
+    if target is None:
+        raise OSError(why)
+    return _open(target)["/"]
+
+
+def _is_unlimited(space: h5py.h5s.SpaceID) -> bool:
+    if not space.is_regular_hyperslab():
+        return False
+    _, _, counts, blocks = space.get_regular_hyperslab()
+    return h5py.h5s.UNLIMITED in (*counts, *blocks)
+
+
+def _has_numbers(name: str) -> bool:
+    """Whether it is a pattern: %b stands for the number of a block."""
+    return "%b" in name.replace("%%", "")
+
+
+def _is_in_the_way(path: Path, name: str) -> bool:
+    """Whether HDF5 would come to a pipe or the like where it looks for a source of the file at `path`."""
+    if _has_numbers(name):  # no recorder of Penstock writes such
+        return True
+    name = from_mapping(name)
+    folders = dict.fromkeys((path.parent, path.resolve().parent, Path()))
+    return any(
+        _is_no_file(folder / each) for each in dict.fromkeys((name, Path(name).name)) for folder in folders
+    )
+
+
+def _is_no_file(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 _NO_FILE = "is no regular file, and not opened"
 
 
 def file_behind(path: Path, name: str) -> tuple[Path | None, str]:
-    """The file that a link in the file at `path` names, where HDF5 looks for it; or why there is none.
+    """The file that a link in the file at `path` names, beside it; or why there is none.
 
     A symbolic link counts as what it leads to. What is no regular file is not to be opened.
     """

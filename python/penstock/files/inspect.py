@@ -1,7 +1,7 @@
 """What is in an HDF5 file, in a screenful."""
 
-import bisect
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage
 PLACES = "/entry/penstock/place"
 LEDGER_COUNTS = ("received", "missing", "filled", "late", "duplicate", "damaged", "dropped", "lost")
 _TREE_LINES_MAX = 30
+_ITEMS_MAX = 100_000
+_DEPTH_MAX = 32
 _DETECTOR_FIELDS = (
     "sensor_material",
     "sensor_thickness",
@@ -121,13 +123,11 @@ def main_dataset(file: h5py.File) -> h5py.Dataset | None:
         dataset = item_at(file, path) if path else None
         if isinstance(dataset, h5py.Dataset):
             return dataset
-    stacks: list[h5py.Dataset] = []
-
-    def collect(_name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.ndim >= 2 and item.dtype.kind in "uif":
-            stacks.append(item)
-
-    file.visititems(collect)
+    stacks = [
+        item
+        for _, item in items_of(file)
+        if isinstance(item, h5py.Dataset) and item.ndim >= 2 and item.dtype.kind in "uif"
+    ]
     return max(stacks, key=lambda item: (item.ndim >= 3, item.size), default=None)
 
 
@@ -247,41 +247,73 @@ def _account(file: h5py.File, info: FileInfo) -> None:
         )
 
 
+def items_of(file: h5py.File) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All that hard links lead to, each once, with its path: level by level, and in the order of names.
+
+    Bounded in depth and number, since a file may be made endless. A virtual dataset is left out whose size
+    cannot be told.
+    """
+    level: list[tuple[tuple[str, ...], h5py.Group]] = [((), file["/"])]
+    seen = {_identity(file["/"])}
+    for _ in range(_DEPTH_MAX):
+        below: list[tuple[tuple[str, ...], h5py.Group]] = []
+        for parts, group in level:
+            for name, item in _held_by(group):
+                if (key := _identity(item)) in seen:
+                    continue
+                if len(seen) > _ITEMS_MAX:
+                    return
+                seen.add(key)
+                yield (*parts, name), item
+                if isinstance(item, h5py.Group):
+                    below.append(((*parts, name), item))
+        level = below
+
+
+def _held_by(group: h5py.Group) -> Iterator[tuple[str, Any]]:
+    with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError):  # of damaged files
+        for name in group:
+            with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError, TypeError):
+                if isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    item = item_at(group, name)
+                    if item is not None:
+                        yield name, item
+
+
+def _identity(item: Any) -> tuple[int, int]:
+    info = h5py.h5o.get_info(item.id)
+    return info.fileno, info.addr
+
+
 def tree_of(file: h5py.File) -> list[str]:
     """The groups and datasets, one a line, down to what fits a screen."""
     lines: list[tuple[tuple[str, ...], str]] = []
-
-    def describe(name: str, item: Any) -> None:
-        parts = tuple(name.split("/"))
-        label = "  " * (len(parts) - 1) + parts[-1]
-        nx_class = attribute_of(item, "NX_class")
-        if isinstance(item, h5py.Dataset):
-            shape = " x ".join(map(str, item.shape)) if item.shape else "scalar"
-            label += f"  {shape} {item.dtype.name if item.dtype.kind != 'O' else 'text'}"
-        elif isinstance(nx_class, str):
-            label += f"/  {nx_class}"
-        else:
-            label += "/"
-        bisect.insort(lines, (parts, label))
-
-    file.visititems(describe)
+    for parts, item in items_of(file):
+        lines.append((parts, _label(parts, item)))
+    lines.sort()
     depth = 6
     while depth > 1 and sum(len(parts) <= depth for parts, _ in lines) > _TREE_LINES_MAX:
         depth -= 1
     shown = [label for parts, label in lines if len(parts) <= depth]
     hidden = len(lines) - min(len(shown), _TREE_LINES_MAX)
-    return shown[:_TREE_LINES_MAX] + ([f"… and {hidden} more"] if hidden else [])
+    more = "at least " if len(lines) >= _ITEMS_MAX or any(len(p) == _DEPTH_MAX for p, _ in lines) else ""
+    return shown[:_TREE_LINES_MAX] + ([f"… and {more}{hidden} more"] if hidden else [])
+
+
+def _label(parts: tuple[str, ...], item: Any) -> str:
+    label = "  " * (len(parts) - 1) + parts[-1]
+    if isinstance(item, h5py.Dataset):
+        shape = " x ".join(map(str, item.shape)) if item.shape else "scalar"
+        return f"{label}  {shape} {item.dtype.name if item.dtype.kind != 'O' else 'text'}"
+    nx_class = attribute_of(item, "NX_class")
+    return f"{label}/  {nx_class}" if isinstance(nx_class, str) else f"{label}/"
 
 
 def _unfitting(file: h5py.File) -> dict[str, int]:
     """Columns may be anywhere, as the layout says."""
     found: dict[str, int] = {}
-
-    def look(name: str, item: Any) -> None:
+    for parts, item in items_of(file):
         count = attribute_of(item, "unfitting")
         if isinstance(item, h5py.Dataset) and isinstance(count, int):
-            found[f"/{name}"] = count
-
-    with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError):  # of damaged files
-        file.visititems(look)
+            found["/" + "/".join(parts)] = count
     return found

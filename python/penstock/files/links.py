@@ -16,7 +16,7 @@ from penstock.model.errors import PenstockError
 JOINED = "penstock_joined"
 PER_FRAME = "/entry/per_frame"
 Maker = Literal["join", "attach", "export"]
-LINKS_MAX = 200_000
+LINKS_MAX = 70_000  # more than the entries of a joint file
 
 
 @dataclass(frozen=True)
@@ -103,18 +103,35 @@ def _leads_in(group: h5py.Group, path: Path, seen: set[tuple[int, int]]) -> Iter
             if item_at(group, name) is None:
                 yield Lead(where, path.name, link.path, None, f"has no {link.path}")
         elif isinstance(link, h5py.HardLink):
-            yield from _leads_of_item(item_at(group, name), path, seen)
+            yield from _leads_of_item(_held(group, name), path, seen)
 
 
 def _leads_of_item(item: Any, path: Path, seen: set[tuple[int, int]]) -> Iterator[Lead]:
     if isinstance(item, h5py.Dataset):
-        if item.is_virtual:
-            yield from _sources(item, path)
+        yield from _sources(item, path) if item.is_virtual else _raw_files(item, path)
     elif isinstance(item, h5py.Group):
         info = h5py.h5o.get_info(item.id)
         if (info.fileno, info.addr) not in seen:
             seen.add((info.fileno, info.addr))
             yield from _leads_in(item, path, seen)
+
+
+def _raw_files(dataset: h5py.Dataset, path: Path) -> Iterator[Lead]:
+    """The files with a dataset's bytes, where these cannot be read there."""
+    properties = dataset.id.get_create_plist()
+    for number in range(properties.get_external_count()):
+        name = properties.get_external(number)[0].decode("utf-8", "replace")
+        problem = _resolved(path, name)[1]
+        if problem:
+            yield Lead(dataset.name, name, "the bytes", None, problem)
+
+
+def _held(group: h5py.Group, name: str) -> Any:
+    """What a hard link leads to: to open it opens no other file, unlike to ask a virtual dataset's shape."""
+    try:
+        return group[name]
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError):
+        return None
 
 
 def _sources(dataset: h5py.Dataset, path: Path) -> Iterator[Lead]:

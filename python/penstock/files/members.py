@@ -5,7 +5,14 @@ from pathlib import Path
 import h5py
 from pydantic import BaseModel
 
-from penstock.files.hdf5 import attribute_of, filters_of, item_at, open_for_reading, raw_bytes_stored
+from penstock.files.hdf5 import (
+    attribute_of,
+    filters_of,
+    item_at,
+    lies_elsewhere,
+    open_for_reading,
+    raw_bytes_stored,
+)
 from penstock.model.errors import PenstockError
 
 _NAMES = "/entry/penstock/members"
@@ -44,7 +51,7 @@ def members_of(file: h5py.File, path: Path) -> Members | None:
     if not isinstance(layout, str) or not isinstance(pattern, str):
         return None
     listed = item_at(file, _NAMES)
-    if isinstance(listed, h5py.Dataset) and listed.ndim == 1:
+    if isinstance(listed, h5py.Dataset) and not lies_elsewhere(listed) and listed.ndim == 1:
         names = [name for name in listed.asstr()[:] if "/" not in name]
     else:
         names = _names_like(path.parent, pattern)

@@ -7,7 +7,14 @@ from typing import Any
 
 import h5py
 
-from penstock.files.hdf5 import attribute_of, children_of_class, item_at, open_for_reading, value_of
+from penstock.files.hdf5 import (
+    attribute_of,
+    children_of_class,
+    item_at,
+    lies_elsewhere,
+    open_for_reading,
+    value_of,
+)
 from penstock.files.inspect import PLACES, end_time_place, layout_of, main_dataset
 from penstock.files.members import is_member
 from penstock.files.timing import LEDGER, TIMING, frames_without_row
@@ -294,6 +301,16 @@ def _required(
             level, "a required field is absent", f"{path}/{name}", "a value (NXmx)", "none", remedy
         )
         return
+    if lies_elsewhere(item):
+        yield _finding(
+            level,
+            "a required field is not in this file",
+            f"{path}/{name}",
+            "a value (NXmx)",
+            "a mapping of other files, which is not followed",
+            remedy,
+        )
+        return
     value = value_of(group, name)
     if isinstance(value, float) and not math.isfinite(value):
         yield _finding(
@@ -357,10 +374,9 @@ def _columns(file: h5py.File) -> Iterator[Finding]:
     # Of a scan the first dimension is an axis; its frames are those of the columns.
     frames = places.shape[0] if isinstance(places, h5py.Dataset) and places.ndim == 1 else data.shape[0]
     timing = item_at(file, TIMING)
-    columns = [ledger, *(timing.values() if isinstance(timing, h5py.Group) else ())]
-    for group in ("/entry/metadata", KEPT_METADATA):
-        metadata = item_at(file, group)
-        columns += list(metadata.values()) if isinstance(metadata, h5py.Group) else []
+    columns = [ledger]
+    for group in (timing, item_at(file, "/entry/metadata"), item_at(file, KEPT_METADATA)):
+        columns += [item_at(group, name) for name in group] if isinstance(group, h5py.Group) else []
     for column in columns:
         if isinstance(column, h5py.Dataset) and column.ndim == 1 and column.shape[0] != frames:
             yield _finding(

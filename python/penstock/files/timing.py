@@ -7,7 +7,7 @@ import numpy
 import numpy.typing
 from pydantic import BaseModel
 
-from penstock.files.hdf5 import item_at, stored_frames
+from penstock.files.hdf5 import item_at, lies_elsewhere, stored_frames
 
 TIMING = "/entry/penstock/timing"
 LEDGER = "/entry/penstock/frame_state"
@@ -47,7 +47,7 @@ class RatePoint:
 def times_of(file: h5py.File, column: str) -> Times | None:
     """A column of times in ns since 1970 (-1: not known); None where there is none."""
     dataset = item_at(file, f"{TIMING}/{column}")
-    if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1:
+    if not isinstance(dataset, h5py.Dataset) or lies_elsewhere(dataset) or dataset.ndim != 1:
         return None
     return numpy.asarray(dataset[:_ROWS_MAX], dtype=numpy.int64)
 
@@ -58,7 +58,9 @@ def frames_without_row(file: h5py.File) -> int:
     A killed recorder had not written their rows: it does so once a second.
     """
     states, written = item_at(file, LEDGER), times_of(file, "written")
-    if not isinstance(states, h5py.Dataset) or states.ndim != 1 or written is None:
+    if not isinstance(states, h5py.Dataset) or lies_elsewhere(states):
+        return 0
+    if states.ndim != 1 or written is None:
         return 0
     there = numpy.asarray(states[:_ROWS_MAX]) == _RECEIVED
     count = min(len(there), len(written))

@@ -72,6 +72,8 @@ def human_number(value: float, digits: int = 3, sign: str = "") -> str:
     """
     rounded = float(f"{value:.{digits}g}") + 0.0  # no minus before 0
     size = abs(rounded)
+    if math.isnan(value):
+        return "nan"  # which has no sign
     if not math.isfinite(value) or (size and not _NUMBER_MIN <= size < _NUMBER_MAX):
         return f"{value:{sign}.{digits}g}"
     places = max(0, digits - 1 - math.floor(math.log10(size))) if size else 0
@@ -90,7 +92,7 @@ def human_hz(rate_hz: float, digits: int = 4) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """An amount, rounded for people: "24.9 MB"."""
+    """An amount, rounded for people: "24.9 MB". "inf B" and "nan B" of what is no number."""
     for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if abs(count) >= _ROUNDED_UP * size:
             return f"{human_number(count / size)} {unit}"
@@ -100,10 +102,13 @@ def human_bytes(count: float) -> str:
 # What is a thousand when it is rounded has the next unit.
 _ROUNDED_UP = 0.9995
 _BINARY_DIGITS_MAX = 4
+_MICROSECONDS_MAX = 1000
 
 
 def human_size(count: int) -> str:
     """A size that somebody chose, as it was written, mostly: "1 MiB", "2.5 MB"; else rounded."""
+    if count < 0:
+        return f"-{human_size(-count)}"
     decimal, binary = human_bytes(count), format_size(count)
     is_short = len(binary.partition(" ")[0]) <= _BINARY_DIGITS_MAX
     return binary if is_short and parse_size(decimal) != count else decimal
@@ -115,8 +120,13 @@ def human_rate(bytes_per_s: float) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Rounded for people: "12.3 s", "4.1 ms", "2 h 05 min"."""
-    if seconds < _ROUNDED_UP * 1e-3:
+    """Rounded for people: "12.3 s", "4.1 ms", "2 h 05 min"; "inf s" and "nan s" of what is no number."""
+    if not math.isfinite(seconds):
+        return f"{human_number(seconds)} s"
+    if seconds < 0:
+        text = human_seconds(-seconds)
+        return text if text == human_seconds(0) else f"-{text}"
+    if round(seconds * 1e6) < _MICROSECONDS_MAX:
         return f"{seconds * 1e6:.0f} µs"
     if seconds < _ROUNDED_UP:
         return f"{human_number(seconds * 1e3)} ms"

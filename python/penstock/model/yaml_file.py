@@ -50,8 +50,13 @@ def parse_yaml_tree(
         values = None if tree is None else yaml.SafeLoader("").construct_document(tree)
     except (yaml.MarkedYAMLError, ReaderError) as error:
         raise UsageError(_syntax_problem(error, text, name), f"see {page} for an example") from error
+    except RecursionError as error:
+        raise UsageError(
+            f"{name} is not YAML as it is read here: fields or lists are nested over too many levels",
+            f"see {page} for an example",
+        ) from error
     # ValueError: the 45th of March, endless numbers
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise UsageError(f"{name} is not YAML: {error}", f"see {page} for an example") from error
     if not text.strip():
         raise UsageError(f"{name} is empty", f"see {page} for an example")

@@ -201,15 +201,16 @@ class RepeatedReads(Repeated):
 
     def _once(self) -> None:
         """Round after round, until it is told to end."""
-        begin_s = time.time()
+        begin_s, begun_at = time.time(), time.monotonic()
         threads = [threading.Thread(target=self._read_on, daemon=True) for _ in range(self._threads)]
         for thread in threads:
             thread.start()
         self._wait_for(threads)
-        stint = Stint(begin_s, time.time())
-        self.stints.append(stint)
-        seconds = stint.end_s - stint.begin_s
-        self.done_text = f"{human_bytes(self._read_bytes)} read, {human_rate(self._read_bytes / seconds)}"
+        seconds = time.monotonic() - begun_at  # the clock may be set meanwhile
+        self.stints.append(Stint(begin_s, begin_s + seconds))
+        self.done_text = f"{human_bytes(self._read_bytes)} read"
+        if seconds:
+            self.done_text += f", {human_rate(self._read_bytes / seconds)}"
         self._fail(f"nothing could be read: {self._trouble or 'the files are empty now'}")
 
     def _wait_for(self, threads: Sequence[threading.Thread]) -> None:
