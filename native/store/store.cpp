@@ -87,25 +87,23 @@ Result<void> check_layout(const FileLayout& layout) {
   return {};
 }
 
-struct Claimed {
-  std::shared_ptr<File> file;
-  bool is_new = false;  ///< there was none of that name
-};
-
 /// The file, empty and locked. Nothing of a file that is there is touched before its lock is held.
-Result<Claimed> claim(Env& env, const std::string& path, bool overwrite) {
+Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool overwrite) {
   auto created = env.open(path, {.mode = OpenOptions::Mode::create_new});
   if (created.ok()) {
-    PEN_TRY((*created)->lock(true));
-    return Claimed{std::move(*created), true};
+    if (auto locked = (*created)->lock(true); !locked.ok()) {
+      (void)env.remove(path);
+      return std::move(locked).error();
+    }
+    return created;
   }
-  if (created.error().code() != Errc::already_exists) return std::move(created).error();
+  if (created.error().code() != Errc::already_exists) return created;
   if (!overwrite)
     return make_error(Errc::already_exists, "{} is there already; choose another name or allow overwriting", path);
   PEN_ASSIGN(auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
   PEN_TRY(file->lock(true));
   PEN_TRY(file->truncate(0));
-  return Claimed{std::move(file), false};
+  return file;
 }
 
 Placement placement_of(const FileLayout& layout) {
@@ -300,12 +298,12 @@ Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, 
   PEN_TRY(check_layout(layout));
   // First of all, so that a file that has to stay leaves the others as they are.
   if (layout.members) PEN_TRY(check_member_names(env, path, *layout.members));
-  PEN_ASSIGN(const auto claimed, claim(env, path, options.overwrite));
+  PEN_ASSIGN(const auto file, claim(env, path, options.overwrite));
   if (layout.members && layout.members->overwrite) PEN_TRY(remove_members(env, path, *layout.members));
-  auto store = std::make_unique<OwnStore>(options, layout, claimed.file, std::move(share), 0);
+  auto store = std::make_unique<OwnStore>(options, layout, file, std::move(share), 0);
   if (auto started = store->start(env, path, layout, listener); !started.ok()) {
-    // What is left of a new one holds nothing, and would keep a second attempt from its name.
-    if (claimed.is_new && claimed.file->still_named()) (void)env.remove(path);
+    // What is left holds nothing, and would keep a second attempt from its name.
+    if (file->still_named()) (void)env.remove(path);
     return std::move(started).error().with_context(fmt::format("create {}", path));
   }
   return std::unique_ptr<Store>(std::move(store));
