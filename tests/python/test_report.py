@@ -326,7 +326,7 @@ def test_every_back_end_has_a_page() -> None:
     ):
         plan = frames_document().plan.model_dump() | {"backend": backend}
         page = page_of(a_run(plan=plan), "x.json")
-        assert "storage" in Parsed(html_of([page])).words or backend["kind"] != "null"
+        assert "access none" in Parsed(html_of([page])).words or backend["kind"] != "null"
 
 
 def test_a_run_without_storage_names_the_machine() -> None:
