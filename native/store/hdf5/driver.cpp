@@ -147,7 +147,9 @@ herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, size_t size,
     context.failure = std::move(written).error();
     return 0;
   }
-  spdlog::warn("the index waits for room; until then what it has more is in memory: {}", written.error().message());
+  if (const auto more = context.waits_told.tell())
+    spdlog::warn("the index waits for room; until then what it has more is in memory: {}{}", written.error().message(),
+                 *more);
   keep_waiting(context, bytes, address);
   return 0;
 }
@@ -201,7 +203,7 @@ void DriverContext::write_waiting() {
     waiting_bytes -= first.bytes.size();
     waiting.pop_front();
   }
-  spdlog::info("there is room again: the index goes on");
+  if (const auto more = room_told.tell()) spdlog::info("there is room again: the index goes on{}", *more);
 }
 
 Result<void> DriverContext::nothing_waits() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "base/now_and_then.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/space/space.hpp"
 
@@ -50,6 +51,7 @@ struct DriverContext {
   };
   std::deque<WaitingWrite> waiting = {};
   std::uint64_t waiting_bytes = 0;
+  NowAndThen waits_told = {}, room_told = {};
 
   /// Writes what waits as far as there is room. An error but `no_space` is the failure.
   void write_waiting();
