@@ -171,11 +171,13 @@ def test_a_disk_that_metadata_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         file = place.folder / "full.h5"
         verdict = judge(file, frames, set(), at_least=end.frames_written)
         with h5py.File(file) as content:
-            written = content["/entry/penstock/timing/written"][...]
             column = content["/entry/metadata/array_0"][...]
+        # Of the rows that waited for room to the end, those of some columns may have found it.
+        right = 0
         for number in sorted(verdict.received):
-            row = number if written[number] >= 0 else numpy.nan
-            assert numpy.array_equal(column[number], numpy.full(512, row), equal_nan=True), number
+            assert numpy.isnan(column[number]).all() or (column[number] == number).all(), number
+            right += bool((column[number] == number).all())
+        assert right > 500
     say(f"full of metadata: {sent} sent, {verdict}, {end.problem}")
 
 
