@@ -173,6 +173,20 @@ void require(const Tree& tree, const char* path, Findings& findings) {
 
 }  // namespace
 
+std::uint64_t account_for_no_frames(const Tree& tree, const std::vector<const Subject*>& channels,
+                                    const std::string& path, Findings& findings) {
+  std::uint64_t frames = 0;
+  for (const auto* channel : channels) frames = std::max(frames, channel->info().shape.front());
+  if (const auto* states = tree.find(state_path); states != nullptr && !states->info.shape.empty())
+    frames = std::max(frames, states->info.shape.front());
+  if (const auto* announced = tree.find(announced_path); announced != nullptr && announced->value)
+    frames = std::max(frames, whole_number(*announced->value).value_or(0));
+  if (frames > 0)
+    findings.add({Level::warning, "frames are missing", path, fmt::format("{}", frames), "0",
+                  "the index holds none; `penstock recover` finds those whose segments are in the file"});
+  return frames;
+}
+
 FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, bool unfinished,
                                Findings& findings) {
   FrameCounts counts;

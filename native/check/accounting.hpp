@@ -19,4 +19,9 @@ struct FrameCounts {
 FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, bool unfinished,
                                Findings& findings);
 
+/// Of a file whose dataset `path` of frames has no row, so that no frame is whole: how many are missing. `channels`
+/// are those that have rows.
+std::uint64_t account_for_no_frames(const Tree& tree, const std::vector<const Subject*>& channels,
+                                    const std::string& path, Findings& findings);
+
 }  // namespace penstock::check

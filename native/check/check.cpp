@@ -64,6 +64,7 @@ class Check {
   void verify();
   void scan_segments(Verifier& verifier);
   void take_description(const SegmentHeader& header, Verifier& verifier);
+  bool has_no_rows(const std::string& path) const;
   void check_assembled(const store::ChunkedNode& node);
   static void take_records_of(Subject& subject);
   void take_receipts(const store::ChunkedNode& node, Subject* subject);
@@ -99,6 +100,7 @@ class Check {
   bool described_ = false;
   bool member_ = false;
   std::uint64_t first_frame_ = 0;
+  std::string channel_without_rows_;       ///< then no frame is whole, whatever the segments hold
   std::optional<store::Members> members_;  ///< of a master file
   std::optional<MemberFrames> member_frames_;
 };
@@ -149,7 +151,7 @@ void Check::look_at_superblock() {
   if (!superblock_)
     return add(Level::error, "not an HDF5 file", plan_.file, "HDF5's signature",
                file_bytes_ == 0 ? "an empty file" : "none of it");
-  unfinished_ = superblock_->open_for_writing;
+  unfinished_ = report_.unfinished = superblock_->open_for_writing;
   if (unfinished_)
     add(Level::warning, "the file is marked as open for writing", plan_.file, {}, {},
         "it is being recorded, or its recorder was killed: then `penstock recover` completes it");
@@ -375,12 +377,18 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
       take_receipts(node, found);
     else if (found != nullptr)
       take_records_of(*found);
+    if (found == nullptr && !members_ && has_no_rows(node.path)) channel_without_rows_ = node.path;
     if (found == nullptr && tree_.failure.empty() && tree_.find(node.path) == nullptr)
       add(Level::error, "a dataset that the description names is not in the file", node.path);
     if (node.assembled && tree_.failure.empty()) check_assembled(node);
     by_record_.push_back(found);
   }
   verifier.set_subjects(by_record_, std::move(all));
+}
+
+bool Check::has_no_rows(const std::string& path) const {
+  const auto* dataset = tree_.find(path);
+  return dataset != nullptr && !dataset->info.shape.empty() && dataset->info.shape.front() == 0;
 }
 
 /// What most readers open has to lead to the frames.
@@ -466,6 +474,7 @@ void Check::take_over(const MemberFile& member, const Check& check, const Report
   }
   compare_series(tree_, check.tree_, member.name, findings_);
   member_frames_->add(check.subjects_, member.first_frame);
+  report_.unfinished = report_.unfinished || report.unfinished;
   report_.chunks += report.chunks;
   report_.segments += report.segments;
   report_.bytes += report.bytes;
@@ -523,7 +532,12 @@ void Check::account() {
     if (subject != nullptr && subject->info().shape.size() >= 3) channels.push_back(subject);
   if (member_frames_) channels = member_frames_->channels(tree_);
   // What became of each frame of the series stands in the master.
-  if (is_member(tree_)) channels.clear();
+  const bool member = is_member(tree_);
+  if (member) channels.clear();
+  if (!member && !channel_without_rows_.empty()) {
+    report_.frames = report_.missing = account_for_no_frames(tree_, channels, channel_without_rows_, findings_);
+    return;
+  }
   if (!channels.empty()) {
     const auto counts = account_for_frames(tree_, channels, unfinished_, findings_);
     report_.frames = counts.frames;
@@ -564,6 +578,7 @@ json to_json(const Report& report) {
   for (const auto& finding : report.findings) findings.push_back(to_json(finding));
   return {{"ok", report.ok()},
           {"complete", report.complete},
+          {"unfinished", report.unfinished},
           {"findings", findings},
           {"chunks", report.chunks},
           {"frames", report.frames},

@@ -19,7 +19,8 @@
 namespace penstock::check {
 
 struct Report {
-  bool complete = false;  ///< false where the check was stopped before its end
+  bool complete = false;    ///< false where the check was stopped before its end
+  bool unfinished = false;  ///< the file, or one that has its frames, is marked as open for writing
   std::vector<Finding> findings;
   std::uint64_t chunks = 0;  ///< verified
   std::uint64_t frames = 0;

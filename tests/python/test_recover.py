@@ -27,6 +27,8 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
     with contextlib.suppress(OSError), h5py.File(left) as _:
         pytest.fail("a file that was left open opens without a word")
     before = json.loads(run("check", str(left), "--json").stdout)
+    assert before["unfinished"]
+    assert run("check", str(left), "--complete").returncode == 1
     size = left.stat().st_size
 
     tried = json.loads(run("recover", str(left), "--dry-run", "--json").stdout)
@@ -38,6 +40,7 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
     after = json.loads(run("check", str(left), "--against", "recorded", "--json").stdout)
     assert not [finding for finding in after["findings"] if finding["level"] == "error"], after
     assert after["different_frames"] == 0
+    assert not after["unfinished"]
     assert after["missing"] <= before["missing"]
     assert stamps_are_right(left) == after["frames"] - after["missing"] > 300
     with h5py.File(left) as content:

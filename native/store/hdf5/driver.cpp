@@ -1,5 +1,8 @@
 #include "store/hdf5/driver.hpp"
 
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
 #include <limits>
 #include <new>
 
@@ -19,6 +22,9 @@ struct DriverInfo {
 
 /// Addresses from here on are given out when the file has failed: no file reaches them.
 constexpr haddr_t discarded_address = haddr_t{1} << 60;
+
+/// Of the index's writes that wait for room. An index grows by some ten bytes a chunk: this is hours of them.
+constexpr std::uint64_t waiting_bytes_max = 64 << 20;
 
 DriverContext& context_of(const H5FD_t* file) { return *reinterpret_cast<const OpenFile*>(file)->context; }
 
@@ -71,6 +77,8 @@ haddr_t allocate(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
     return discard(context, size);
   }
   auto address = context.space.take_metadata(size);
+  if (!address.ok() && context.waits_for_room && address.error().code() == Errc::no_space)
+    address = context.space.take_metadata_unbacked(size);
   if (address.ok()) return *address;
   context.failure = std::move(address).error();
   return discard(context, size);
@@ -88,6 +96,25 @@ haddr_t end_of_space(const H5FD_t* file, H5FD_mem_t) {
 /// HDF5 tells what it read from the superblock; the space knows better.
 herr_t keep_end_of_space(H5FD_t*, H5FD_mem_t, haddr_t) { return 0; }
 
+/// What waits is not in the file yet.
+void lay_waiting_over(const DriverContext& context, MutableBytes bytes, std::uint64_t address) {
+  for (const auto& write : context.waiting) {
+    const auto from = std::max(address, write.address);
+    const auto to = std::min(address + bytes.size(), write.address + write.bytes.size());
+    if (from < to) std::memcpy(bytes.data() + (from - address), write.bytes.data() + (from - write.address), to - from);
+  }
+}
+
+void keep_waiting(DriverContext& context, Bytes bytes, std::uint64_t address) {
+  if (context.waiting_bytes + bytes.size() > waiting_bytes_max) {
+    context.failure = make_error(Errc::no_space, "{} bytes of the index wait for room on the storage; no more can",
+                                 context.waiting_bytes);
+    return;
+  }
+  context.waiting.push_back({address, {bytes.begin(), bytes.end()}});
+  context.waiting_bytes += bytes.size();
+}
+
 herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void* into) {
   auto& context = context_of(file);
   if (context.file == nullptr) return -1;
@@ -100,14 +127,30 @@ herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void*
   }
   // What was never written reads as zeros.
   std::memset(bytes.data() + *count, 0, size - *count);
+  lay_waiting_over(context, bytes, address);
   return 0;
 }
 
 herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, size_t size, const void* from) {
   auto& context = context_of(file);
   if (context.failure || (type == H5FD_MEM_DRAW && context.placement)) return 0;
-  auto written = write_at(*context.file, {static_cast<const std::byte*>(from), size}, address);
-  if (!written.ok()) context.failure = std::move(written).error();
+  const Bytes bytes(static_cast<const std::byte*>(from), size);
+  context.write_waiting();
+  if (context.failure) return 0;
+  if (!context.waiting.empty()) {
+    keep_waiting(context, bytes, address);
+    return 0;
+  }
+  auto written = write_at(*context.file, bytes, address);
+  if (written.ok()) return 0;
+  if (!context.waits_for_room || written.error().code() != Errc::no_space) {
+    context.failure = std::move(written).error();
+    return 0;
+  }
+  if (const auto more = context.waits_told.tell())
+    spdlog::warn("the index waits for room; until then what it has more is in memory: {}{}", written.error().message(),
+                 *more);
+  keep_waiting(context, bytes, address);
   return 0;
 }
 
@@ -148,6 +191,26 @@ H5FD_class_t make_class() {
 }
 
 }  // namespace
+
+void DriverContext::write_waiting() {
+  if (waiting.empty() || failure || file == nullptr) return;
+  while (!waiting.empty()) {
+    const auto& first = waiting.front();
+    if (auto written = write_at(*file, first.bytes, first.address); !written.ok()) {
+      if (written.error().code() != Errc::no_space) failure = std::move(written).error();
+      return;
+    }
+    waiting_bytes -= first.bytes.size();
+    waiting.pop_front();
+  }
+  if (const auto more = room_told.tell()) spdlog::info("there is room again: the index goes on{}", *more);
+}
+
+Result<void> DriverContext::nothing_waits() const {
+  if (waiting.empty()) return {};
+  return make_error(Errc::no_space, "{} bytes of the index found no room on the storage; recovery completes the file",
+                    waiting_bytes);
+}
 
 Result<Handle> register_driver() {
   static const auto driver = make_class();

@@ -8,10 +8,13 @@
 /// until it is closed.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/env.hpp"
+#include "base/now_and_then.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/space/space.hpp"
 
@@ -27,7 +30,7 @@ struct DriverContext {
     std::uint64_t bytes;
     bool taken;  ///< HDF5 has asked for the address
   };
-  std::optional<Placement> placement;
+  std::optional<Placement> placement = {};
   /// HDF5 makes a new file only where it finds an empty one: so this one looks until its first
   /// allocation, although segments may lie in it.
   bool looks_empty = false;
@@ -35,9 +38,25 @@ struct DriverContext {
   /// Why a callback failed. HDF5 is not told of it: after a failed write it can neither go on nor
   /// let go of the file. Instead nothing reaches storage from then on, which keeps what it has as a
   /// crash would leave it, and whoever called HDF5 looks here after each call.
-  std::optional<Error> failure;
+  std::optional<Error> failure = {};
   std::uint64_t discarded_bytes = 0;  ///< allocated since
   unsigned open_files = 0;            ///< that HDF5 has, through this driver
+
+  /// Whether a full disk is no failure: what HDF5 writes waits in memory until there is room, and all that it
+  /// writes later waits behind it, so that readers, and a recovery, find the writes in HDF5's order.
+  bool waits_for_room = false;
+  struct WaitingWrite {
+    std::uint64_t address;
+    std::vector<std::byte> bytes;
+  };
+  std::deque<WaitingWrite> waiting = {};
+  std::uint64_t waiting_bytes = 0;
+  NowAndThen waits_told = {}, room_told = {};
+
+  /// Writes what waits as far as there is room. An error but `no_space` is the failure.
+  void write_waiting();
+  /// `no_space` while something waits.
+  Result<void> nothing_waits() const;
 
   /// The outcome of a call: the failure of a callback goes before what HDF5 says.
   Result<void> outcome(Result<void> of_library) const {

@@ -90,7 +90,7 @@ Result<Handle> creation_list() {
 class IndexFileOfHdf5 final : public IndexFile {
  public:
   IndexFileOfHdf5(std::shared_ptr<File> file, Space& space)
-      : owned_context_(new DriverContext{std::move(file), space, {}, false, {}, 0, 0}), context_(*owned_context_) {}
+      : owned_context_(new DriverContext{.file = std::move(file), .space = space}), context_(*owned_context_) {}
 
   ~IndexFileOfHdf5() override {
     LibraryLock lock;
@@ -119,7 +119,10 @@ class IndexFileOfHdf5 final : public IndexFile {
     LibraryLock lock;
     sync_receipts_ = sync_receipts;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_start);
-    return context_.outcome(start_all(swmr));
+    PEN_TRY(context_.outcome(start_all(swmr)));
+    // Whoever makes a file has to be told at once that there is no room for it.
+    context_.waits_for_room = true;
+    return {};
   }
 
   Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) override {
@@ -139,8 +142,12 @@ class IndexFileOfHdf5 final : public IndexFile {
   Result<void> flush() override {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_flush);
-    return context_.outcome(done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file"));
+    auto flushed = done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
+    context_.write_waiting();
+    return context_.outcome(std::move(flushed));
   }
+
+  bool waits() const override { return !context_.waiting.empty(); }
 
   Result<void> finish(const FinalValues& values) override {
     if (!context_.failure)
@@ -150,7 +157,10 @@ class IndexFileOfHdf5 final : public IndexFile {
     const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
     auto finished = context_.outcome(finish_all(values));
     auto closed = close_file();
-    return finished.ok() ? closed : finished;
+    context_.write_waiting();
+    PEN_TRY(finished);
+    PEN_TRY(closed);
+    return context_.outcome(context_.nothing_waits());
   }
 
  private:

@@ -37,10 +37,13 @@ class IndexFile {
   /// size) is there already.
   virtual Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) = 0;
   virtual Result<void> put_rows(ColumnId column, RowRun rows, Bytes data) = 0;
-  /// Readers see what was put.
+  /// Readers see what was put, unless the storage is full.
   virtual Result<void> flush() = 0;
+  /// Whether a part of the index is in memory until the storage has room; flush() looks for it.
+  virtual bool waits() const = 0;
   /// Ends SWMR, writes the values and closes. Nothing can be put after it. A contiguous dataset ends with the
   /// last frame that came to any; frames that are missing before it get the fill value.
+  /// `no_space` where the index found no room to the end: a recovery completes the file.
   virtual Result<void> finish(const FinalValues& values) = 0;
 };
 

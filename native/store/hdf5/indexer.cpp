@@ -128,7 +128,7 @@ void Indexer::report_refused(std::vector<PlacedChunk>& chunks, const std::vector
 /// The listener's rows first, so that readers see a frame together with what is known of it.
 void Indexer::flush() {
   if (listener_ != nullptr) listener_->tick(*this);
-  if (!changed_ || failure_) return;
+  if ((!changed_ && !file_->waits()) || failure_) return;
   const Timed timed(counters_.flush_ns);
   if (auto flushed = file_->flush(); !flushed.ok()) fail(flushed.error());
   changed_ = false;

@@ -75,8 +75,25 @@ Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
     const auto lease = std::max(usual, align_up(wanted + metadata_guard_bytes, page_bytes));
     PEN_TRY(lease_metadata(lease, wanted + metadata_guard_bytes));
   }
+  return hand_out_metadata(wanted);
+}
+
+/// What follows in the extent reserves this stretch as well, as soon as there is room.
+Result<std::uint64_t> Space::take_metadata_unbacked(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  const auto wanted = align_up(bytes, metadata_alignment_bytes);
+  if (metadata_next_ + wanted + metadata_guard_bytes > metadata_end_) {
+    const auto lease = std::max(metadata_lease_bytes_min, align_up(wanted + metadata_guard_bytes, page_bytes));
+    if (align_up(next_, page_bytes) + lease > extent_end_) PEN_TRY(lease_extent(lease, page_bytes));
+    metadata_next_ = align_up(next_, page_bytes);
+    metadata_end_ = next_ = metadata_next_ + lease;
+  }
+  return hand_out_metadata(wanted);
+}
+
+std::uint64_t Space::hand_out_metadata(std::uint64_t bytes) {
   const auto address = metadata_next_;
-  metadata_next_ += wanted;
+  metadata_next_ += bytes;
   end_ = std::max(end_, metadata_next_ + metadata_guard_bytes);
   return address;
 }
@@ -87,7 +104,10 @@ Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
 Result<void> Space::lease_metadata(std::uint64_t bytes, std::uint64_t least) {
   auto address = take(bytes, page_bytes);
   if (address.ok())
-    if (auto backed = back_with_zeros(*address, bytes); !backed.ok()) address = std::move(backed).error();
+    if (auto backed = back_with_zeros(*address, bytes); !backed.ok()) {
+      next_ = *address;  // or every attempt on a full disk would use up another stretch
+      address = std::move(backed).error();
+    }
   if (!address.ok()) {
     if (address.error().code() != Errc::no_space || kept_.bytes < least) return std::move(address).error();
     metadata_next_ = kept_.address;

@@ -50,6 +50,9 @@ class Space {
   /// An address, a multiple of 8, for HDF5's own structures. The first call gives 0. No block ends
   /// at `end()`: HDF5 would take the space behind it for free and grow the block by itself.
   Result<std::uint64_t> take_metadata(std::uint64_t bytes);
+  /// The same where the disk is full: nothing is reserved, so that writes there may fail until there is room, and
+  /// the file may end before it until they have been done.
+  Result<std::uint64_t> take_metadata_unbacked(std::uint64_t bytes);
 
   /// A stretch of any size, aligned as segments are and zero, whose place is never given back. The file grows
   /// over it; with `backed` a write there can not meet a full disk. Before anybody else writes to the file.
@@ -73,6 +76,7 @@ class Space {
   Result<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
   Result<void> lease_extent(std::uint64_t bytes, std::uint64_t alignment);
   Result<void> reserve_to(std::uint64_t end);
+  std::uint64_t hand_out_metadata(std::uint64_t bytes);
   Result<void> lease_metadata(std::uint64_t bytes, std::uint64_t least);
   Result<void> back_with_zeros(std::uint64_t address, std::uint64_t bytes);
 

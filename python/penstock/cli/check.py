@@ -39,7 +39,10 @@ def check_command(
         ),
     ] = False,
     complete: Annotated[
-        bool, typer.Option("--complete", help="Exit code 1 also when frames are missing.")
+        bool,
+        typer.Option(
+            "--complete", help="Exit code 1 also when frames are missing, or the file is unfinished."
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
 ) -> None:
@@ -76,5 +79,5 @@ def check_command(
             out().print(findings_text(report.findings), soft_wrap=True, end="")
         out().print(report_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
-    if not report.ok or (complete and report.missing):
+    if not report.ok or (complete and (report.missing or report.unfinished)):
         raise typer.Exit(int(ExitCode.FAILED))

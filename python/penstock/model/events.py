@@ -253,6 +253,7 @@ class CheckProgress(Event):
 
 class CheckReport(Event):
     ok: bool
+    unfinished: bool = False
     findings: list[Finding] = []
     chunks: int = 0
     frames: int = 0

@@ -190,6 +190,8 @@ def conclusion(report: CheckReport) -> Text:
         return Text(
             f"no damage, but INCOMPLETE: {there} of {report.frames} frames are there", style="bold yellow"
         )
+    if report.unfinished:
+        return Text("no damage, but UNFINISHED: the file is open for writing", style="bold yellow")
     return Text("fine", style="bold green")
 
 

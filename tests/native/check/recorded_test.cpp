@@ -97,6 +97,16 @@ TEST_F(RecordedTest, FramesThatWereAnnouncedAndDidNotComeAreMissing) {
   EXPECT_EQ(report.missing, 10);
 }
 
+TEST_F(RecordedTest, WhereTheIndexHasNoRowYetAllAnnouncedFramesAreMissing) {
+  write_recorded(path(), {.finish = false, .flush_interval = std::chrono::hours(1)});
+  const auto report = check(path());
+  EXPECT_TRUE(report.ok()) << text(report);
+  EXPECT_TRUE(report.unfinished);
+  EXPECT_TRUE(has(report, "frames are missing")) << text(report);
+  EXPECT_EQ(report.frames, 40);
+  EXPECT_EQ(report.missing, 40);
+}
+
 TEST_F(RecordedTest, AStateThatContradictsTheChunksIsAnError) {
   write_recorded(path(), {.unmarked = {5}});
   const auto report = check(path());

@@ -91,6 +91,57 @@ TEST_F(FaultTest, NoSpaceForAnExtent) {
     ASSERT_EQ(reader.frame("/entry/data/data", chunk.head.index), content_of(chunk.head.index, frame_bytes));
 }
 
+TEST_F(FaultTest, AnIndexThatFindsNoRoomWaitsAndGoesOn) {
+  for (const bool reserves : {true, false}) {
+    std::atomic<bool> full{false};
+    const auto refuse = [&]() -> Result<void> {
+      if (full) return make_error(Errc::no_space, "full");
+      return {};
+    };
+    env_.faults->reserves = reserves;
+    env_.faults->on_write = [&](auto offset, auto bytes) {
+      return is_segment(offset, bytes) ? Result<void>{} : refuse();
+    };
+    Recorder recorder;
+    auto options = small_options();
+    options.overwrite = true;
+    auto store = create(options, &recorder).value();
+    put(*store, 0, 100);
+    while (store->stats().chunks < 100) std::this_thread::yield();
+    full = true;
+    put(*store, 100, 3000);
+    while (store->stats().chunks + store->stats().lost_chunks < 3000) std::this_thread::yield();
+    std::this_thread::sleep_for(3 * options.flush_interval);
+    full = false;
+    put(*store, 3000, 3100);
+    FinalValues values;
+    values.frames = 3100;
+    const auto finished = store->finish(values);
+    ASSERT_TRUE(finished.ok()) << finished.error().message();
+    EXPECT_TRUE(recorder.lost_chunks.empty()) << recorder.lost_chunks.size();
+    const PlainReader reader(path());
+    for (std::uint64_t i = 0; i < 3100; ++i)
+      ASSERT_EQ(reader.frame("/entry/data/data", i), content_of(i, frame_bytes)) << i;
+  }
+}
+
+TEST_F(FaultTest, AnIndexThatFindsNoRoomToTheEndIsAnErrorAndItsChunksAreInTheSegments) {
+  std::atomic<bool> full{false};
+  env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {
+    if (full && !is_segment(offset, bytes)) return make_error(Errc::no_space, "full");
+    return {};
+  };
+  Recorder recorder;
+  auto store = create(small_options(), &recorder).value();
+  full = true;
+  put(*store, 0, 300);
+  const auto finished = store->finish({});
+  ASSERT_FALSE(finished.ok());
+  EXPECT_EQ(finished.error().code(), Errc::no_space) << finished.error().message();
+  EXPECT_EQ(recorder.placed_chunks.size(), 300u);
+  EXPECT_TRUE(recorder.lost_chunks.empty());
+}
+
 TEST_F(FaultTest, ABrokenDeviceIsReportedAndItsPlaceNotTriedAgain) {
   std::set<std::uint64_t> broken;
   std::mutex mutex;
