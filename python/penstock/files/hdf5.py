@@ -254,7 +254,7 @@ def _root_of(dataset: h5py.Dataset, file: str) -> h5py.Group:
 
 
 def _is_unlimited(space: h5py.h5s.SpaceID) -> bool:
-    if not space.is_regular_hyperslab():
+    if space.get_select_type() != h5py.h5s.SEL_HYPERSLABS or not space.is_regular_hyperslab():
         return False
     _, _, counts, blocks = space.get_regular_hyperslab()
     return h5py.h5s.UNLIMITED in (*counts, *blocks)
@@ -293,7 +293,7 @@ def file_behind(path: Path, name: str) -> tuple[Path | None, str]:
     A symbolic link counts as what it leads to. What is no regular file is not to be opened.
     """
     why = "is not there"
-    for folder in dict.fromkeys((path.parent, path.resolve().parent)):
+    for folder in (path.parent, path.resolve().parent) if path.is_symlink() else (path.parent,):
         try:
             mode = (folder / name).stat().st_mode
         except (FileNotFoundError, NotADirectoryError):

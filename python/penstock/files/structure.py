@@ -180,6 +180,10 @@ def _signal(group: h5py.Group) -> Iterator[Finding]:
 
 def _entry(path: str, entry: h5py.Group) -> Iterator[Finding]:
     definition = value_of(entry, "definition")
+    item = item_at(entry, "definition")
+    if isinstance(item, h5py.Dataset) and lies_elsewhere(item):
+        yield from _required(entry, path, "definition")
+        return
     if definition != "NXmx":
         yield _finding(
             "warning",
