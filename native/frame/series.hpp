@@ -61,6 +61,8 @@ struct Series {
   /// Whom it came from, where that sends one series after the other and hears nothing of what becomes of them; empty:
   /// not told. Several may deal the frames of one series.
   std::string source = {};
+  /// Of ZeroMQ, where it came in; empty: elsewhere. All frames of an element come in at one.
+  std::string endpoint = {};
   bool anew = false;                ///< its source has begun another series of this name before
   std::uint64_t generation = 0;     ///< of those of its name, which one: the sink counts; 0: not told
   std::uint64_t window_frames = 0;  ///< its sender keeps so many that are not acknowledged; 0: not told, or none

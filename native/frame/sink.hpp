@@ -74,6 +74,11 @@ class FrameSink {
   /// A start message that could not be understood, so that the series has no file; its name where that could be read.
   virtual void refuse_start(const std::string& /*series_unique_id*/, const Error& /*why*/) {}
 
+  /// A start message of one of a series' elements that is refused, though the others may be recorded.
+  virtual void refuse_element(const std::string& series_unique_id, std::string_view /*source*/, const Error& why) {
+    refuse_start(series_unique_id, why);
+  }
+
   /// Tells of something that is amiss and that nothing is refused for.
   virtual void note(std::string_view /*source*/, const Error& /*what*/) {}
 

@@ -90,7 +90,7 @@ void add_frames(Families& families, const Snapshot& now) {
   families.counter(number(now.complete_series), {{"outcome", "complete"}});
   families.counter(number(now.failed_series), {{"outcome", "problem"}});
   families.counter("penstock_series_refused_total",
-                   "Series that have no file: their start was refused, or the file could not be made; of the lead.",
+                   "Series that have no file, or lack an element: a start was refused, or the file could not be made; of the lead.",
                    number(now.refused_series));
   families.gauge("penstock_open_series", "Series that are being recorded or closed.", number(now.open_series));
 }

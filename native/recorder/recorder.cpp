@@ -112,7 +112,7 @@ void Recorder::stop_waiting() {
 
 std::uint64_t Recorder::refused_series() const {
   std::lock_guard lock(mutex_);
-  return refused_series_;
+  return refused_series_ + refused_elements_;
 }
 
 Snapshot Recorder::snapshot() const {
@@ -160,6 +160,7 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   if (!file) {
     auto made = team_.leads() ? open(series, acks != nullptr) : join(series, acks != nullptr);
     if (made.ok()) {
+      PEN_TRY(claim_element((*made)->series()));
       (*made)->begin_element((*made)->series());
       if (team_.leads()) note_element(unique_id, element, job::lead);
       if (team_.leads()) note_source(unique_id, source, element);
@@ -170,7 +171,9 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     if (made.error().code() == Errc::out_of_order) file = find_when_open(unique_id);
     if (!file) return std::move(made).error();
   }
+  PEN_TRY(check_elements_fit(file->series(), series));
   PEN_TRY(check_same_series(file->series(), series));
+  PEN_TRY(claim_element(series));
   if (element && team_.leads()) decode_maps(series, file->map_bytes());
   const bool another_element = file->begin_element(series);
   bool another_source = team_.leads() && note_source(unique_id, source, element);
@@ -249,6 +252,8 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
   closed_names_.erase(unique_id);
   whole_names_.erase(unique_id);
   refused_series_ -= refused_names_.erase(unique_id);
+  // Of one of its elements, before others began it: that one is not recorded.
+  if (const auto early = early_refused_.extract(unique_id); !early.empty()) refused_elements_ += early.mapped().size();
   if (const auto early = early_ends_.extract(unique_id); !early.empty())
     for (const auto& [rank, element, source] : early.mapped())
       end_open(open_.at(unique_id), rank,

@@ -31,6 +31,8 @@ namespace penstock::recorder {
 
 /// An error, with the field and both values, where a start message is not of the series that another one began.
 Result<void> check_same_series(const Series& begun, const Series& again);
+/// Of a start that came over ZeroMQ, where one of the two has elements: `mismatch` where none of its frames would fit.
+Result<void> check_elements_fit(const Series& begun, const Series& again);
 /// What a rank tells the lead of an end.
 nlohmann::json notice_end(const SeriesEnd& end);
 
@@ -80,6 +82,7 @@ class Recorder final : public FrameSink {
   std::optional<std::vector<std::string>> channels(const std::string& series_unique_id) override;
   void reject(std::string_view source, const Error& why) override;
   void refuse_start(const std::string& series_unique_id, const Error& why) override;
+  void refuse_element(const std::string& series_unique_id, std::string_view source, const Error& why) override;
   void note(std::string_view source, const Error& what) override;
   BufferPool& pool() override { return pool_; }
 
@@ -112,6 +115,8 @@ class Recorder final : public FrameSink {
     // ended this one.
     std::map<std::string, std::optional<std::uint32_t>> sources_began = {};
     std::set<std::string> sources_ended = {};
+    /// Where the frames of each element come in.
+    std::map<std::uint32_t, std::string> element_endpoints = {};
   };
   /// What the lead does for a closing series while the other ranks close theirs.
   struct Parting {
@@ -168,6 +173,7 @@ class Recorder final : public FrameSink {
   void enter_early(const std::string& unique_id, SeriesFile& file);
   Result<void> claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
                      const std::string& late_source = {}, const std::string& arm_date = {});
+  Result<void> claim_element(const Series& start);
   void decode_maps(Series& series, std::uint64_t used_bytes);
   void work(unsigned worker);
   void keep_time();
@@ -226,7 +232,9 @@ class Recorder final : public FrameSink {
   bool waits_ = true;  ///< for others' series to close
   std::uint64_t closed_series_ = 0;
   std::uint64_t refused_series_ = 0;
-  std::set<std::string> refused_names_;  ///< the last of them
+  std::set<std::string> refused_names_;                         ///< the last of them
+  std::uint64_t refused_elements_ = 0;                          ///< of series that were begun
+  std::map<std::string, std::set<std::string>> early_refused_;  ///< sources of elements, by series that has not begun
   std::int64_t reject_window_ns_ = 0;
   unsigned rejects_in_window_ = 0;
   Told told_;

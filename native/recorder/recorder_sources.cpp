@@ -28,11 +28,15 @@ std::string numbered(const std::string& path, unsigned number) {
 
 }  // namespace
 
-Result<void> check_same_series(const Series& begun, const Series& again) {
-  const auto check = [&](std::string_view field, const std::string& before, const std::string& now) -> Result<void> {
-    if (before == now) return {};
-    return make_error(Errc::out_of_order, "{} is {}; series \"{}\" began with {}", field, now, begun.unique_id, before);
-  };
+namespace {
+
+Result<void> check_same(const Series& begun, std::string_view field, const std::string& before,
+                        const std::string& now) {
+  if (before == now) return {};
+  return make_error(Errc::out_of_order, "{} is {}; series \"{}\" began with {}", field, now, begun.unique_id, before);
+}
+
+Result<void> check_same_frame(const Series& begun, const Series& again) {
   const auto shape = [](const Series& series) { return fmt::format("[{}]", fmt::join(series.frame.shape, ", ")); };
   const auto channels = [](const Series& series) { return fmt::format("[{}]", fmt::join(series.channels, ", ")); };
   const auto grid = [](const Series& series) {
@@ -40,13 +44,44 @@ Result<void> check_same_series(const Series& begun, const Series& again) {
     return fmt::format("[{}, {}]", place.rows, place.columns);
   };
   const auto gap = [](const Series& series) { return stream::gap_text(series.element.value_or(ElementPlace{})); };
-  PEN_TRY(check("series_id", fmt::format("{}", begun.id), fmt::format("{}", again.id)));
-  PEN_TRY(check("the images' shape", shape(begun), shape(again)));
-  PEN_TRY(check("image_dtype", std::string(name(begun.frame.type)), std::string(name(again.frame.type))));
-  PEN_TRY(check("number_of_images", fmt::format("{}", begun.frames), fmt::format("{}", again.frames)));
-  PEN_TRY(check("channels", channels(begun), channels(again)));
-  PEN_TRY(check("the grid of elements", grid(begun), grid(again)));
-  return check("the gap between elements", gap(begun), gap(again));
+  PEN_TRY(check_same(begun, "the images' shape", shape(begun), shape(again)));
+  PEN_TRY(check_same(begun, "image_dtype", std::string(name(begun.frame.type)), std::string(name(again.frame.type))));
+  PEN_TRY(check_same(begun, "channels", channels(begun), channels(again)));
+  PEN_TRY(check_same(begun, "the grid of elements", grid(begun), grid(again)));
+  return check_same(begun, "the gap between elements", gap(begun), gap(again));
+}
+
+}  // namespace
+
+Result<void> check_same_series(const Series& begun, const Series& again) {
+  PEN_TRY(check_same(begun, "series_id", fmt::format("{}", begun.id), fmt::format("{}", again.id)));
+  PEN_TRY(check_same_frame(begun, again));
+  return check_same(begun, "number_of_images", fmt::format("{}", begun.frames), fmt::format("{}", again.frames));
+}
+
+Result<void> check_elements_fit(const Series& begun, const Series& again) {
+  const auto count = [](const Series& series) { return series.element ? series.element->count() : 1; };
+  if (again.endpoint.empty() || std::max(count(begun), count(again)) == 1) return {};
+  if (auto fits = check_same_frame(begun, again); !fits.ok())
+    return make_error(Errc::mismatch, "{}", fits.error().message());
+  return {};
+}
+
+/// An element's frames come in at one endpoint, or over TCP: of two that are both said to be element 0 one is another,
+/// and its frames would lie in the wrong place.
+Result<void> Recorder::claim_element(const Series& start) {
+  if (!start.element || start.element->count() == 1 || team_.ranks() > 1) return {};
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find(start.unique_id);
+  if (found == open_.end()) return {};
+  const auto number = start.element->number;
+  const auto here = start.endpoint.empty() ? std::string("TCP") : start.endpoint;
+  const auto& before = found->second.element_endpoints.try_emplace(number, here).first->second;
+  if (before == here) return {};
+  return make_error(Errc::mismatch,
+                    "element {} of series \"{}\" comes from {} already, and {} says that it is the same one; give each "
+                    "element a number of its own (user_data.penstock.element)",
+                    number, start.unique_id, before, here);
 }
 
 /// The lead's: a source of that rank has begun the stream of an element.

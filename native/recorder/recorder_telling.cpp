@@ -63,6 +63,26 @@ void Recorder::refuse_start(const std::string& series_unique_id, const Error& wh
   changed_.notify_all();
 }
 
+/// Counted as a series that is refused: a part of what the detector sent is in no file. It does not count for
+/// Config::series_limit, since the series it is of does.
+void Recorder::refuse_element(const std::string& series_unique_id, std::string_view source, const Error& why) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!open_.contains(series_unique_id) && !opening_.contains(series_unique_id)) {
+      if (early_refused_.size() >= refused_names_max) early_refused_.clear();
+      early_refused_[series_unique_id].emplace(source);
+    } else {
+      ++refused_elements_;
+      ++refusals_;
+      if (!may_tell(rejects_a_second)) return;
+      events_.emit("series_refused",
+                   {{"series_unique_id", series_unique_id}, {"code", name(why.code())}, {"message", why.message()}});
+      return;
+    }
+  }
+  refuse_start(series_unique_id, why);
+}
+
 void Recorder::note(std::string_view source, const Error& what) { tell("note", source, what); }
 
 /// Whoever waits for the series waits in vain, though another start message may bring it yet. False where it was told.

@@ -38,6 +38,7 @@ struct Stream {
   bool begun = false;            ///< by a start from here that was taken, and not elsewhere alone
   bool ended = false;            ///< by an end from here
   bool refused = false;          ///< what comes now is of a start that was refused
+  std::string why_refused;
 };
 
 std::string shown(const ElementPlace& place) {
@@ -214,7 +215,7 @@ class ZmqSource : public Source {
     const auto unique_id = name_of_start(message, options_.limits);
     if (!unique_id || streams_.contains(*unique_id)) return;
     sink.refuse_start(*unique_id, why);
-    if (!unique_id->empty() && !sink.channels(*unique_id)) refuse(*unique_id, sink);
+    if (!unique_id->empty() && !sink.channels(*unique_id)) refuse(*unique_id, why, sink);
   }
 
   Result<void> take_image(ImageMessage image, const std::shared_ptr<Held>& held, FrameSink& sink) {
@@ -223,8 +224,9 @@ class ZmqSource : public Source {
       sink.note(address_,
                 remark.with_context(fmt::format("image {} of series \"{}\"", number, image.series_unique_id)));
     if (is_refused(image.series_unique_id)) {
-      sink.reject(address_, make_error(Errc::refused, "image {} is of series \"{}\", whose start was refused", number,
-                                       image.series_unique_id));
+      sink.reject(address_,
+                  make_error(Errc::refused, "image {} is of series \"{}\", whose start was refused: {}", number,
+                             image.series_unique_id, streams_.at(image.series_unique_id).why_refused));
       return {};
     }
     auto known = streams_.find(image.series_unique_id);
@@ -251,8 +253,8 @@ class ZmqSource : public Source {
   Result<void> take_start(Series series, FrameSink& sink) {
     const auto unique_id = series.unique_id;
     if (auto settled = settle_element(series); !settled.ok()) {
-      sink.refuse_start(unique_id, settled.error());
-      refuse(unique_id, sink);
+      sink.refuse_element(unique_id, address_, settled.error());
+      refuse(unique_id, settled.error(), sink);
       return settled;
     }
     const auto known = streams_.find(unique_id);
@@ -263,6 +265,8 @@ class ZmqSource : public Source {
                         *known->second.element, unique_id, series.element->number);
     // Whoever connects to us may be one of many.
     if (!options_.bind) series.source = address_;
+    series.endpoint = address_;
+    const bool one_of_several = series.element && series.element->count() > 1;
     Stream stream;
     stream.channels = series.channels;
     if (series.element) stream.element = series.element->number;
@@ -275,11 +279,25 @@ class ZmqSource : public Source {
     if (taken.ok()) {
       stream.generation = sink.generation(unique_id);
       remember(unique_id, std::move(stream));
+    } else if (is_of_no_use(taken.error(), unique_id, one_of_several, sink)) {
+      sink.refuse_element(unique_id, address_, taken.error());
+      refuse(unique_id, taken.error(), sink);
     } else if (taken.error().code() == Errc::out_of_order && sink.channels(unique_id)) {
       note_start_of_others(taken.error(), sink);
       return {};
     }
     return taken;
+  }
+
+  /// A start for which no frame from here can be taken, though others have begun the series: it contradicts theirs, or
+  /// says of which element these frames are and is not believed. One that comes in the midst of frames that are taken
+  /// does not change that.
+  bool is_of_no_use(const Error& why, const std::string& unique_id, bool one_of_several, FrameSink& sink) const {
+    const auto known = streams_.find(unique_id);
+    if (known != streams_.end() && known->second.begun && !known->second.ended) return false;
+    const bool of_nothing_else = one_of_several && !options_.element;
+    return sink.channels(unique_id) &&
+           (why.code() == Errc::mismatch || (why.code() == Errc::out_of_order && of_nothing_else));
   }
 
   /// Another series under the name of one that began here. The sender cannot be told that the name is taken: nothing
@@ -291,9 +309,12 @@ class ZmqSource : public Source {
     auto taken = sink.begin_anew(std::move(series), end);
     const auto generation = sink.generation(unique_id);
     before.refused = !taken.ok();
+    before.why_refused = taken.ok() ? std::string() : taken.error().message();
     if (taken.ok()) {
       stream.generation = generation;
       before = std::move(stream);
+    } else if (taken.error().code() == Errc::mismatch && sink.channels(unique_id)) {
+      sink.refuse_element(unique_id, address_, taken.error());
     } else if (taken.error().code() == Errc::out_of_order && generation != 0 && generation != end.generation) {
       // Another sender has begun it, and says otherwise.
       note_start_of_others(taken.error(), sink);
@@ -371,11 +392,14 @@ class ZmqSource : public Source {
            found->second.generation != sink.generation(unique_id);
   }
 
-  void refuse(const std::string& unique_id, FrameSink& sink) {
-    if (const auto known = streams_.find(unique_id); known != streams_.end())
+  void refuse(const std::string& unique_id, const Error& why, FrameSink& sink) {
+    if (const auto known = streams_.find(unique_id); known != streams_.end()) {
+      known->second.why_refused = why.message();
       return give_up(unique_id, known->second, sink);
+    }
     Stream refused;
     refused.refused = true;
+    refused.why_refused = why.message();
     remember(unique_id, std::move(refused));
   }
 

@@ -1,6 +1,7 @@
 """A detector of several elements that do not say which they are: the recorder's configuration does."""
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pusher import Pusher
 from test_elements import ELEMENT, Frames, element, part_of, stored, whole_frames
 
 from penstock.model.configuration import Configuration
-from penstock.model.events import Listening, Rejected, SeriesStart
+from penstock.model.events import Listening, Rejected, SeriesRefused, SeriesStart, Stopped
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 GRID = (2, 1)
@@ -90,11 +91,114 @@ def test_a_start_message_that_says_another_element_is_refused(record: Record, tm
     assert (ended.frames_received, ended.missing, ended.duplicate) == (0, 3, 0)
     assert list(stored(ended.file)[2]["received_by_element"]) == [3, 0]
     told = rejected(recorder)
-    assert told[0] == (
+    why = (
         'series "s": its start message says element 0 of [2, 1] (user_data.penstock.element), the'
         " configuration of this source element 1 of [2, 1]; correct one of them"
     )
-    assert told[1:] == [f'image {number} is of series "s", whose start was refused' for number in range(3)]
+    assert told == [why] + [
+        f'image {number} is of series "s", whose start was refused: {why}' for number in range(3)
+    ]
+    assert lost_elements(recorder) == [why]
+
+
+def lost_elements(recorder: RecordCommand) -> list[str]:
+    """Why starts of elements were refused; the recorder ends, and its exit code is 1."""
+    stopped = recorder.until(Stopped)
+    assert isinstance(stopped, Stopped)
+    recorder.process.communicate(timeout=60)
+    assert recorder.process.returncode == 1
+    refused = [event.message for event in recorder.events if isinstance(event, SeriesRefused)]
+    assert stopped.refused_series == len(refused)
+    return refused
+
+
+def plain(*endpoints: str, bind: bool = False) -> list[dict[str, Any]]:
+    return [{"kind": "zmq", "endpoint": endpoint, "bind": bind} for endpoint in endpoints]
+
+
+def test_two_endpoints_of_one_element_are_not_mixed(record: Record, tmp_path: Path) -> None:
+    """One of them says a number that is not its own: its frames would lie in the other's place."""
+    left, right = endpoints(2)
+    frames = whole_frames(3, GRID)
+    recorder = pull(record, tmp_path, plain(left, right))
+    with Pusher(left) as first, Pusher(right) as second:
+        first.send(start(3) | element(GRID, 0))
+        recorder.until(SeriesStart)
+        second.send(start(3) | element(GRID, 0), *images(frames, 1), END)
+        for _ in range(4):
+            recorder.until(Rejected)
+        first.send(*images(frames, 0), END)
+        ended = recorder.series_end()
+    pixels, _, counts = stored(ended.file)
+    assert np.array_equal(pixels[:, : ELEMENT[0]], frames[:, : ELEMENT[0]])
+    assert list(counts["received_by_element"]) == [3, 0]
+    (why,) = lost_elements(recorder)
+    assert why == (
+        f'element 0 of series "s" comes from {left} already, and {right} says that it is the same one;'
+        " give each element a number of its own (user_data.penstock.element)"
+    )
+    assert rejected(recorder)[1:] == [
+        f'image {number} is of series "s", whose start was refused: {why}' for number in range(3)
+    ]
+
+
+def test_an_element_that_comes_back_at_its_endpoint_is_the_same(record: Record, tmp_path: Path) -> None:
+    """As when its detector was restarted; and several that deal its frames may share one socket."""
+    upper, lower = endpoints(2)
+    frames = whole_frames(6, GRID)
+    recorder = pull(record, tmp_path, plain(upper, lower))
+    with Pusher(upper) as first:
+        first.send(start(6) | element(GRID, 0))
+        recorder.until(SeriesStart)
+        with Pusher(lower) as second:
+            second.send(start(6) | element(GRID, 1), *images(frames, 1)[:3])
+        with Pusher(lower) as second:
+            second.send(start(6) | element(GRID, 1), *images(frames, 1)[3:], END)
+            first.send(*images(frames, 0), END)
+            ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing) == (6, 0)
+    assert np.array_equal(stored(ended.file)[0], frames)
+    assert rejected(recorder) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (element((1, 2), 1), 'the grid of elements is [1, 2]; series "s" began with [2, 1]'),
+        (element(GRID, 1) | {"image_dtype": "uint32"}, "image_dtype is uint32"),
+        (element(GRID, 1) | {"number_of_images": 7}, 'number_of_images is 7; series "s" began with 3'),
+        ({}, 'the grid of elements is [1, 1]; series "s" began with [2, 1]'),
+    ],
+)
+def test_an_element_that_contradicts_the_others_is_a_refused_start(
+    record: Record, tmp_path: Path, more: dict[str, Any], says: str
+) -> None:
+    upper, lower = endpoints(2)
+    frames = whole_frames(3, GRID)
+    recorder = pull(record, tmp_path, plain(upper, lower))
+    with Pusher(upper) as first, Pusher(lower) as second:
+        first.send(start(3) | element(GRID, 0), *images(frames, 0), END)
+        recorder.until(SeriesStart)
+        second.send(start(3) | more, *images(frames, 1), END)
+        ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing) == (0, 3)
+    (why,) = lost_elements(recorder)
+    assert says in why
+    assert rejected(recorder)[1] == f'image 0 is of series "s", whose start was refused: {why}'
+
+
+def test_a_contradiction_before_the_others_begin_is_counted_too(record: Record, tmp_path: Path) -> None:
+    upper, lower = endpoints(2)
+    frames = whole_frames(3, GRID)
+    sources = [zmq_source(upper, 0), zmq_source(lower, 1)]
+    recorder = pull(record, tmp_path, sources, series_limit=2)
+    with Pusher(upper) as first, Pusher(lower) as second:
+        second.send(start(3) | element(GRID, 0))
+        recorder.until(SeriesRefused)
+        first.send(start(3), *images(frames, 0), END)
+        recorder.series_end()
+    recorder.process.send_signal(signal.SIGTERM)
+    assert len(lost_elements(recorder)) == 1
 
 
 def test_an_element_over_tcp_beside_one_over_zeromq(record: Record, tmp_path: Path) -> None:

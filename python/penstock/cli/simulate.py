@@ -16,6 +16,7 @@ from penstock.model.events import Event
 from penstock.model.faults import faults_plan
 from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.programs.simulate import (
+    check_encoding,
     check_faults,
     detector_plan,
     parse_element_gap,
@@ -57,7 +58,11 @@ def simulate_command(
         float | None, typer.Option(min=1.0, help="Make frames that bslz4 compresses about so much.")
     ] = None,
     encoding: Annotated[
-        str, typer.Option(help="As the detector sends: none, bslz4, bszstd, lz4, zstd.")
+        str,
+        typer.Option(
+            help="As the detector sends: none, bslz4, bszstd or lz4; zstd only to files, as Stream V2"
+            " has no name for it."
+        ),
     ] = "none",
     elements: Annotated[
         str,
@@ -145,6 +150,7 @@ def simulate_command(
         series_unique_id=series_name,
         faults=faults,
     )
+    check_encoding(simulation.encoding, target)
     memory = size_option(replay_memory, "--replay-memory")
     with ProgressView(err()) as view, contextlib.ExitStack() as stack:
         images: Replay | None = None

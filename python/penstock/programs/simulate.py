@@ -60,6 +60,15 @@ ELEMENTS_MAX = 32
 GAP_PIXELS_MAX = 65535
 
 
+def check_encoding(encoding: SentEncoding, target: Target) -> None:
+    """Refuses what Stream V2 cannot say. A UsageError."""
+    if encoding == "zstd" and not isinstance(target, FilesTarget):
+        raise UsageError(
+            "--encoding: Stream V2 has no name for zstd",
+            "choose none, bslz4, bszstd or lz4, or send to files:FOLDER",
+        )
+
+
 def check_faults(faults: FaultsPlan | None, elements: tuple[int, int] | None, target: Target) -> None:
     """Refuses faults of what is not there."""
     if faults is None:

@@ -108,7 +108,9 @@ TEST(Zmq, AStartThatCannotBeUnderstoodIsARefusedSeries) {
   EXPECT_EQ(peer.sink.refused_starts(), std::vector<std::string>{"01ABC"});
   peer.send(read_vector("image_u16"));
   ASSERT_TRUE(peer.sink.wait_for_rejected(2));
-  EXPECT_EQ(peer.sink.rejected().back().second.message(), "image 5 is of series \"01ABC\", whose start was refused");
+  const auto rejected = peer.sink.rejected();
+  EXPECT_EQ(rejected.back().second.message(),
+            "image 5 is of series \"01ABC\", whose start was refused: " + rejected.front().second.message());
 }
 
 TEST(Zmq, NobodyAtTheOtherEndIsToldOnce) {
@@ -176,7 +178,8 @@ TEST(Zmq, AnotherSeriesOfTheSameNameThatIsRefusedBringsNoFrames) {
   EXPECT_TRUE(pair.sink.damaged().empty());
   const auto rejected = pair.sink.rejected();
   ASSERT_EQ(rejected.size(), 4u);
-  EXPECT_EQ(rejected[1].second.message(), "image 0 is of series \"one\", whose start was refused");
+  EXPECT_EQ(rejected[1].second.message(),
+            "image 0 is of series \"one\", whose start was refused: " + rejected[0].second.message());
 }
 
 TEST(Zmq, OneThatBeginsAnewOnAnotherDateEndsTheOneBefore) {
