@@ -15,7 +15,7 @@ from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event, RecorderSeriesEnd
 from penstock.model.layout.find import describe, load_layout
 from penstock.model.layout.nodes import DEFAULT, Layout
-from penstock.model.overrides import RecordOptions, configuration_from
+from penstock.model.overrides import RecordOptions, configuration_from, sources_left_out
 from penstock.model.plans import RecorderPlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
 from penstock.programs.locate import find_program, layouts_folder
@@ -231,41 +231,44 @@ def record_command(
     had a problem (the storage failed, say) or was refused. Frames that are missing, damaged or dropped
     change it with --complete alone: they are counted in each series' line, and in its file.
     """
-    settings = configuration_from(
-        configuration,
-        RecordOptions(
-            folder=folder,
-            file_name=file_name,
-            listen=listen or [],
-            token_file=token_file,
-            zmq=zmq or [],
-            codec=codec,
-            level=level,
-            chunk=chunk,
-            chunk_frames=chunk_frames,
-            threads=threads,
-            pool=pool,
-            when_full=when_full,
-            durability=durability,
-            placement=placement,
-            series=series,
-            end_after=end_after,
-            overwrite=overwrite,
-            resume=resume,
-            files=files,
-            frames_per_file=frames_per_file,
-            layout=layout,
-            log_level=log_level,
-            metrics=metrics,
-            pva=pva or [],
-            pva_settings=pva_given(
-                frames=pva_frames,
-                idle_end_s=pva_idle_end,
-                name=pva_name,
-                start=None if pva_start is None else read_start(pva_start),
-            ),
+    options = RecordOptions(
+        folder=folder,
+        file_name=file_name,
+        listen=listen or [],
+        token_file=token_file,
+        zmq=zmq or [],
+        codec=codec,
+        level=level,
+        chunk=chunk,
+        chunk_frames=chunk_frames,
+        threads=threads,
+        pool=pool,
+        when_full=when_full,
+        durability=durability,
+        placement=placement,
+        series=series,
+        end_after=end_after,
+        overwrite=overwrite,
+        resume=resume,
+        files=files,
+        frames_per_file=frames_per_file,
+        layout=layout,
+        log_level=log_level,
+        metrics=metrics,
+        pva=pva or [],
+        pva_settings=pva_given(
+            frames=pva_frames,
+            idle_end_s=pva_idle_end,
+            name=pva_name,
+            start=None if pva_start is None else read_start(pva_start),
         ),
     )
+    settings = configuration_from(configuration, options)
+    if left_out := sources_left_out(configuration, options):
+        err().print(
+            f"note: {configuration} has other sources, which the options replace: {', '.join(left_out)}",
+            markup=False,
+        )
     _require_folder(settings.folder.absolute())
     storage = storage_facts(settings.folder.absolute())
     chosen = _layout(settings.layout)

@@ -112,8 +112,7 @@ def _require_free(target: Path, overwrite: bool) -> None:
         )
     try:
         with open_for_reading(target) as file:
-            group = item_at(file, "/entry/per_frame")
-            is_own = group is not None and attribute_of(group, "frame_time") is not None
+            is_own = is_attached(file)
     except PenstockError:
         is_own = False
     if not is_own:
@@ -121,6 +120,12 @@ def _require_free(target: Path, overwrite: bool) -> None:
             f"{target} is no file of `penstock attach`, and is not replaced",
             "give --output another name, or move the file away",
         )
+
+
+def is_attached(file: h5py.File) -> bool:
+    """Whether `attach` made the file."""
+    group = item_at(file, "/entry/per_frame")
+    return group is not None and attribute_of(group, "frame_time") is not None
 
 
 def recorded_series(path: Path, how: How) -> Recorded:

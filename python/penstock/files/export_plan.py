@@ -31,6 +31,10 @@ from penstock.files.timing import LEDGER
 from penstock.model.errors import PenstockError, UsageError
 
 Reader = Literal["xds", "eiger"]
+_NEEDS_SIZE: dict[Reader, str] = {
+    "xds": "without which durin opens nothing",
+    "eiger": "without which programs for Eiger files cannot tell angles",
+}
 FRAMES_A_FILE = 1000
 DETECTOR = "/entry/instrument/detector"
 KEPT = "/entry/penstock"
@@ -95,7 +99,7 @@ def plan_export(
     if not master.parent.is_dir():
         raise UsageError(f"{master.parent} is no folder", "make it first, or name another one")
     with open_for_reading(path) as file, explained(path):
-        frames = _frames_of(file, path)
+        frames = _frames_of(file, path, reader)
         recorded = _recorded_files(file, path, frames)
         count = math.prod(frames.shape[:-2])
         parts = _copied(master, count, frames_a_file) if copies else _linked(frames, path, master.parent)
@@ -129,7 +133,7 @@ def explained(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
+def _frames_of(file: h5py.File, path: Path, reader: Reader) -> h5py.Dataset:
     """The dataset with the frames, in a file that can be exported at all."""
     exported = attribute_of(file, "penstock_source")
     if exported is not None:
@@ -153,7 +157,7 @@ def _frames_of(file: h5py.File, path: Path) -> h5py.Dataset:
     for name in ("x_pixel_size", "y_pixel_size"):
         if value_of(file, f"{DETECTOR}/{name}") is None:
             raise PenstockError(
-                f"{path} has no {DETECTOR}/{name}, without which durin opens nothing",
+                f"{path} has no {DETECTOR}/{name}, {_NEEDS_SIZE[reader]}",
                 "let the source send it in its start message, or add it with h5py (a number, with `units`)",
             )
     return frames

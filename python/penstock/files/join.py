@@ -10,6 +10,7 @@ from pathlib import Path
 
 import h5py
 
+from penstock.files.attach import is_attached
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, require_file, value_of
 from penstock.files.inspect import end_time_place
 from penstock.files.links import JOINED
@@ -93,6 +94,11 @@ def _entry_of(path: Path) -> str:
         if len(entries) != 1:
             raise UsageError(
                 f"{path} has {len(entries)} groups NXentry; one is expected", "name files of series"
+            )
+        if is_attached(file):
+            raise UsageError(
+                f"{path} has values of `penstock attach`, and no series of its own",
+                "name the files of the series",
             )
         if all(value_of(file, place) is None for place in (f"{entries[0]}/end_time", end_time_place(file))):
             raise UsageError(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from penstock.model.configuration import Configuration
+from penstock.model.configuration import Configuration, PvaSource, TcpSource, ZmqSource
 from penstock.model.errors import UsageError
 from penstock.model.pva import PvaSettings
 from penstock.model.yaml_file import describe_problem, read_yaml
@@ -118,6 +118,26 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
     except ValidationError as error:
         problems = [f"{_option(problem)}{_message(problem)}" for problem in error.errors()]
         raise UsageError("\n".join(problems), "`penstock record --help` lists all options") from error
+
+
+def sources_left_out(path: Path | None, options: RecordOptions) -> list[str]:
+    """The configuration's own sources, where options take their place."""
+    if path is None or not options.fields().get("sources"):
+        return []
+    base = read_yaml(path, Configuration)
+    if "sources" not in base.model_fields_set:
+        return []
+    return [_shown(source) for source in base.sources]
+
+
+def _shown(source: TcpSource | ZmqSource | PvaSource) -> str:
+    match source:
+        case TcpSource():
+            return f"tcp {source.listen}"
+        case ZmqSource():
+            return f"zmq {source.endpoint}"
+        case PvaSource():
+            return f"pva {source.channel}"
 
 
 def pva_settings(channel: str, given: dict[str, Any]) -> PvaSettings:
