@@ -143,6 +143,16 @@ def test_encodings_that_no_detector_sends_are_refused_at_once() -> None:
     assert "bslz4" in result.output
 
 
+@pytest.mark.parametrize("to", ["tcp://127.0.0.1:1", "zmq://127.0.0.1:1"])
+def test_what_stream_v2_has_no_name_for_goes_into_files_alone(to: str, tmp_path: Path) -> None:
+    for more in ((), ("--dry-run",)):
+        result = invoke("simulate", "eiger2-1m", "--encoding", "zstd", "--to", to, *more)
+        assert result.exit_code == 2
+        assert "no name for zstd" in one_line(result.stderr)
+    into = f"files:{tmp_path}?format=hdf5"
+    assert invoke("simulate", "eiger2-1m", "--encoding", "zstd", "--to", into, "--dry-run").exit_code == 0
+
+
 def test_record_dry_run_for_people(tmp_path: Path) -> None:
     result = invoke("record", "--folder", str(tmp_path), "--codec", "zstd", "--level", "3", "--dry-run")
     text = one_line(result.stderr)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from penstock.model.configuration import Configuration
 from penstock.model.errors import ExitCode, UsageError
-from penstock.model.overrides import RecordOptions, configuration_from
+from penstock.model.overrides import RecordOptions, configuration_from, sources_left_out
 from penstock.model.plans import NexusPlan, TcpSourcePlan
 from penstock.model.yaml_file import parse_yaml, read_yaml
 
@@ -129,6 +129,18 @@ def test_beyond_loopback_a_token_is_required(tmp_path: Path) -> None:
     token.write_text("\n")
     with pytest.raises(UsageError, match="empty"):
         configuration_from(None, RecordOptions(listen=["0.0.0.0:1"], token_file=token)).plan({})
+
+
+def test_sources_that_options_replace_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("sources:\n  - {kind: zmq, endpoint: 'tcp://module:1'}\n  - {kind: tcp}\n")
+    assert sources_left_out(path, RecordOptions(listen=["127.0.0.1:0"])) == [
+        "zmq tcp://module:1",
+        "tcp 127.0.0.1:9900",
+    ]
+    assert sources_left_out(path, RecordOptions(threads=2)) == []
+    path.write_text("threads: 3\n")
+    assert sources_left_out(path, RecordOptions(listen=["127.0.0.1:0"])) == []
 
 
 def test_options_override_the_file(tmp_path: Path) -> None:

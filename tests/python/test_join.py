@@ -91,6 +91,11 @@ def test_joining_overwrites_nothing(recorded_series: list[Path], run: Run, tmp_p
         file.create_group("entry").attrs["NX_class"] = "NXentry"
     with pytest.raises(UsageError, match="has not ended"):
         JointFile.open(night, add=True).add([tmp_path / "open.h5"])
+    with h5py.File(tmp_path / "s0.values.h5", "w") as file:
+        file.create_group("entry").attrs["NX_class"] = "NXentry"
+        file.create_group("entry/per_frame").attrs["frame_time"] = "start_time"
+    with pytest.raises(UsageError, match="has values of `penstock attach`"):
+        JointFile.open(night, add=True).add([tmp_path / "s0.values.h5"])
 
 
 def test_two_that_add_at_once_lose_nothing(recorded_series: list[Path], tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def simulate_command(
         typer.Option(
             metavar="ROWSxCOLUMNS",
             help="Cut each frame into so many equal elements, each with a stream of its own, as a"
-            " detector of several modules sends them; to the receivers in turns.",
+            " detector of several modules sends them; to the receivers in turns, over TCP only.",
         ),
     ] = "",
     element_gap: Annotated[
