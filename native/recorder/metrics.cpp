@@ -89,9 +89,10 @@ void add_frames(Families& families, const Snapshot& now) {
   families.family("penstock_series_total", "Series that have ended, by how; of the lead.", MetricType::Counter);
   families.counter(number(now.complete_series), {{"outcome", "complete"}});
   families.counter(number(now.failed_series), {{"outcome", "problem"}});
-  families.counter("penstock_series_refused_total",
-                   "Series that have no file, or lack an element: a start was refused, or the file could not be made; of the lead.",
-                   number(now.refused_series));
+  families.counter(
+      "penstock_series_refused_total",
+      "Series that have no file, or lack an element: a start was refused, or the file could not be made; of the lead.",
+      number(now.refused_series));
   families.gauge("penstock_open_series", "Series that are being recorded or closed.", number(now.open_series));
 }
 

@@ -290,11 +290,11 @@ class ZmqSource : public Source {
   }
 
   /// A start for which no frame from here can be taken, though others have begun the series: it contradicts theirs, or
-  /// says of which element these frames are and is not believed. One that comes in the midst of frames that are taken
-  /// does not change that.
+  /// says of which element these frames are and is not believed. Where another start from here was taken, of one of
+  /// many that connect to us, say, it changes nothing.
   bool is_of_no_use(const Error& why, const std::string& unique_id, bool one_of_several, FrameSink& sink) const {
     const auto known = streams_.find(unique_id);
-    if (known != streams_.end() && known->second.begun && !known->second.ended) return false;
+    if (known != streams_.end() && known->second.begun) return false;
     const bool of_nothing_else = one_of_several && !options_.element;
     return sink.channels(unique_id) &&
            (why.code() == Errc::mismatch || (why.code() == Errc::out_of_order && of_nothing_else));
