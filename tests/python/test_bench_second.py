@@ -55,7 +55,7 @@ def test_files_are_read_again_and_again_and_stay_as_they_are(threads: int, data:
         os.utime(path, ns=(10**18, 10**18))  # of a file that was not read since, the kernel notes a reading
     second = reader_of("read", ["--threads", str(threads), "--transfer", "64KiB"], data)
     assert (second.target, second.bytes, second.files) == (None, 0, 0)
-    assert "2 files of 3 MiB" in second.about
+    assert "2 files of 3.15 MB" in second.about
     with second.start() as reads:
         assert isinstance(reads, RepeatedReads)
         wait_until(lambda: reads._read_bytes > 10 * MIB)
@@ -117,7 +117,7 @@ def test_frames_are_measured_beside_a_reader(run: RunCommand, data: Path, tmp_pa
     beside = ("--beside", f"read '{data}' --threads 2", "--blocks", "1")
     finished = run("bench", "frames", str(target), *FRAMES, "--json", *beside)
     campaign = Campaign.model_validate_json(finished.stdout)
-    assert "2 files of 3 MiB, read again and again; nothing is written" in finished.stderr
+    assert "2 files of 3.15 MB, read again and again; nothing is written" in finished.stderr
     (run_beside,) = (each.run for each in campaign.runs if each.case == "beside")
     (check,) = (check for check in run_beside.checks if check.name == "second load under way")
     assert check.outcome == "ok"

@@ -181,11 +181,15 @@ def test_hostile_names_never_leave_the_folder(record: Record, run: Run, tmp_path
     folder = tmp_path / "in"
     folder.mkdir()
     recorder = record(folder)
-    sent = simulate(run, recorder.address, "--frames", "2", "--series-name", name)
-    assert sent.returncode != 0
+    assert simulate(run, recorder.address, "--frames", "2", "--series-name", name).returncode == 0
     assert simulate(run, recorder.address, "--frames", "2", "--series-name", "fine").returncode == 0
     recorder.stop()
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["fine.h5"]
+    made = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.parent for path in made] == [folder, folder]
+    assert all(path.name[0] not in ".-" and path.suffix == ".h5" for path in made)
+    for path in made:
+        with h5py.File(path) as file:
+            assert file["/entry/data/data"].shape[0] == 2
 
 
 def test_awkward_names_are_tamed(record: Record, run: Run, tmp_path: Path) -> None:

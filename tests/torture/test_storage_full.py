@@ -159,6 +159,8 @@ def test_a_disk_that_metadata_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 while sent < count and not settled(recorder):
                     detector.send(with_metadata(sent, frames))
                     sent += 1
+                    if sent == 600:
+                        time.sleep(2)  # rows are written in batches: these while there is room
                 detector.send({"type": "end", **IDENTITY, "series_unique_id": "full"})
                 end = recorder.until(RecorderSeriesEnd)
             assert psutil.pid_exists(recorder.pids[0])
