@@ -120,7 +120,7 @@ class TreeReader {
       if (length > 0) get(creation, mapping, text.data(), text.size() + 1);
       return text;
     };
-    const auto source = text_of(H5Pget_virtual_dsetname, 0);
+    auto source = text_of(H5Pget_virtual_dsetname, 0);
     for (std::size_t mapping = 0; mapping < mappings; ++mapping)
       if (text_of(H5Pget_virtual_filename, mapping) != "." || text_of(H5Pget_virtual_dsetname, mapping) != source)
         return {};
