@@ -28,6 +28,7 @@ struct Calls {
   };
   std::mutex mutex;
   std::map<std::string, std::multiset<std::thread::id>> by_path;  ///< "stat m-000000000/f000-000000000"
+  std::size_t begun = 0, passed_on = 0;
 };
 
 class WatchedNames final : public Names {
@@ -67,8 +68,12 @@ class WatchedNames final : public Names {
     {
       std::lock_guard lock(calls_.mutex);
       calls_.by_path[fmt::format("{} {}", call, path)].insert(std::this_thread::get_id());
+      ++calls_.begun;
     }
-    return calls_.before(call, path);
+    auto may = calls_.before(call, path);
+    std::lock_guard lock(calls_.mutex);
+    ++calls_.passed_on;
+    return may;
   }
 
   const std::unique_ptr<Names> real_;
@@ -374,6 +379,12 @@ TEST_F(Metadata, AThreadThatHangsIsLeftBehindAlone) {
   EXPECT_EQ(phases[2]["complete"], false);
   EXPECT_EQ(phases[2]["operations"], 7) << "of 9";
   answer.set_value();
+  const auto still_calls = [&] {
+    std::lock_guard lock(calls_.mutex);
+    return calls_.passed_on < calls_.begun;
+  };
+  for (int i = 0; i < 1000 && still_calls(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(still_calls());
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it uses the folder of the test
 }
 
