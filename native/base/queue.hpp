@@ -57,7 +57,7 @@ class BoundedQueue {
     return take(lock);
   }
 
-  /// Nothing after `wait`, or once closed and empty; `closed()` tells which.
+  /// Nothing after `wait`, or once closed and empty; `ended()` tells which.
   template <typename Rep, typename Period>
   std::optional<T> pop_for(std::chrono::duration<Rep, Period> wait) {
     std::unique_lock lock(mutex_);
@@ -74,9 +74,17 @@ class BoundedQueue {
     space_.notify_all();
   }
 
+  /// No more is taken; what was may still be there.
   bool closed() const {
     std::lock_guard lock(mutex_);
     return closed_;
+  }
+
+  /// Closed and empty: nothing will ever come. A pop_for() that has waited in vain does not tell that, although the
+  /// queue is closed by now: the last items may have come between the two.
+  bool ended() const {
+    std::lock_guard lock(mutex_);
+    return closed_ && items_.empty();
   }
 
   std::size_t size() const {

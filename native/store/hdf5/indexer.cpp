@@ -49,7 +49,7 @@ void Indexer::run() {
   while (true) {
     if (auto item = inbox_.pop_for(due - Clock::now()))
       std::visit([this](auto& what) { take(std::move(what)); }, *item);
-    else if (inbox_.closed())
+    else if (inbox_.ended())
       break;
     if (Clock::now() < due) continue;
     flush();

@@ -77,7 +77,7 @@ void RemoteIndex::run() {
       std::lock_guard lock(mutex_);
       --open_;
       changed_.notify_all();
-    } else if (inbox_.closed()) {
+    } else if (inbox_.ended()) {
       break;
     }
     if (Clock::now() < due) continue;

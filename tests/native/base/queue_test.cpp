@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -23,8 +25,37 @@ TEST(BoundedQueue, ClosedQueueDrainsAndThenGivesNothing) {
   EXPECT_TRUE(queue.push(1));
   queue.close();
   EXPECT_FALSE(queue.push(2));
+  EXPECT_FALSE(queue.ended());
   EXPECT_EQ(queue.pop(), 1);
+  EXPECT_TRUE(queue.ended());
   EXPECT_EQ(queue.pop(), std::nullopt);
+}
+
+/// A consumer that has waited in vain, and finds the queue closed then, may have missed what came between the two.
+TEST(BoundedQueue, WhatComesLastIsNotMissedByWhoLooksNowAndThen) {
+  constexpr int queues = 20000;
+  std::vector<std::unique_ptr<BoundedQueue<int>>> all;
+  for (int i = 0; i < queues; ++i) all.push_back(std::make_unique<BoundedQueue<int>>(1));
+  std::atomic<int> looked_at{-1};
+  std::vector<int> taken(queues, 0);
+  std::thread consumer([&] {
+    for (int i = 0; i < queues; ++i) {
+      looked_at = i;
+      while (true) {
+        if (all[i]->pop_for(std::chrono::nanoseconds(0)))
+          ++taken[i];
+        else if (all[i]->ended())
+          break;
+      }
+    }
+  });
+  for (int i = 0; i < queues; ++i) {
+    while (looked_at < i) std::this_thread::yield();
+    EXPECT_TRUE(all[i]->push(1));
+    all[i]->close();
+  }
+  consumer.join();
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), 1), queues);
 }
 
 TEST(BoundedQueue, LosesAndRepeatsNothingBetweenThreads) {
