@@ -57,7 +57,7 @@ client-windows: ## Cross-compile the C client for Windows, where MinGW is instal
 	@tests/native/client/cross_compile.sh "$(CURDIR)" build/client-windows
 
 fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)
-	@scripts/build fuzz fuzz-targets
+	@scripts/build debug fuzz-targets
 	@$(python) tools/run_fuzz.py --seconds "$${FUZZ_SECONDS:-300}"
 
 torture: setup ## Kill recorders, fill disks, damage files, for half an hour (TORTURE_ROUNDS kills, TORTURE_SEED replays)

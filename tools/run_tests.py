@@ -283,9 +283,9 @@ class Step:
 STEPS = {
     "release": Step(build("release", "programs", "native-tests"), native_tests("release"), beside=False),
     "python": Step(build("release", "programs"), python_tests, beside=False),
-    "debug": Step(build("debug", "native-tests"), native_tests("debug")),
+    "debug": Step(build("debug", "native-tests", "fuzz-targets"), native_tests("debug")),
     "tsan": Step(build("tsan", "native-tests"), native_tests("tsan")),
-    "fuzz": Step(build("fuzz", "fuzz-targets"), fuzz_run),
+    "fuzz": Step(build("debug", "fuzz-targets"), fuzz_run),
     "lint": Step(lint),
 }
 

@@ -89,6 +89,8 @@ class Backend {
   /// ends whose ranks do the same call together agree on it; every rank goes on asking until it ends, whatever has
   /// failed.
   virtual bool agree_to_end(bool end) { return end; }
+  /// Whether agree_to_end() takes time, because it waits for other ranks.
+  virtual bool agrees_with_others() const { return false; }
   /// Grows while other ranks do something that a call here may wait for: so long nothing hangs.
   virtual std::uint64_t signs_of_others() const { return 0; }
   /// The longest time for which a thread of the back end's own has waited for a processor; nothing where it has none,

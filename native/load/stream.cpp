@@ -313,10 +313,10 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     };
     if (file.ok() && (*file)->depth() > 1) {
       done = keep_under_way(worker, **file, offset_at);
+    } else if (phase_ == Phase::read) {
+      for (std::uint64_t i = 0; !all_end(worker, done, i); ++i) done = read_block(worker, **file, offset_at(i));
     } else {
-      for (std::uint64_t i = 0; !backend_->agree_to_end(!done.ok() || i >= worker.transfers || ends()); ++i)
-        done = phase_ == Phase::write ? write_block(worker, **file, offset_at(i))
-                                      : read_block(worker, **file, offset_at(i));
+      done = write_blocks(worker, file, offset_at);
     }
     if (!file.ok()) return done;
     const bool syncs = phase_ == Phase::write && backend_->sync() != Sync::none;
@@ -324,6 +324,24 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     const auto closed = (*file)->close();
     if (!done.ok()) return done;
     return synced.ok() ? closed : synced;
+  }
+
+  /// Before transfer `number`, and once after the last one.
+  bool all_end(const Worker& worker, const Result<void>& done, std::uint64_t number) {
+    return backend_->agree_to_end(!done.ok() || number >= worker.transfers || ends());
+  }
+
+  /// Between two writes the thread makes what it writes, and nothing else: that takes no third look at the clock.
+  template <typename OffsetAt>
+  Result<void> write_blocks(Worker& worker, const Result<std::unique_ptr<StoredFile>>& file, OffsetAt offset_at) {
+    const bool waits = backend_->agrees_with_others();
+    Result<void> done = file.ok() ? Result<void>() : Result<void>(file.error());
+    auto free_ns = now_ns();
+    for (std::uint64_t i = 0; !all_end(worker, done, i); ++i) {
+      if (waits) free_ns = now_ns();
+      done = write_block(worker, **file, offset_at(i), free_ns);
+    }
+    return done;
   }
 
   /// As many transfers as the file takes at once. What has begun is waited for, however this ends.
@@ -410,13 +428,15 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   bool ends() const { return stop_now_ || (stream_.seconds_max > 0 && seconds_of(now_ns()) >= stream_.seconds_max); }
 
-  Result<void> write_block(Worker& worker, StoredFile& file, std::uint64_t offset) {
-    const auto fill_begin_ns = now_ns();
+  /// `free_ns`: when the thread was done with the block before, and on return with this one.
+  Result<void> write_block(Worker& worker, StoredFile& file, std::uint64_t offset, std::int64_t& free_ns) {
     const auto block = content_.block(worker.ground->bytes(), file_of(worker), offset);
     const auto begin_ns = now_ns();
     PEN_TRY(file.write(block, offset));
     if (backend_->sync() == Sync::each) PEN_TRY(file.sync());
-    book(worker, begin_ns - fill_begin_ns, begin_ns, now_ns());
+    const auto done_ns = now_ns();
+    book(worker, begin_ns - free_ns, begin_ns, done_ns);
+    free_ns = done_ns;
     return {};
   }
 

@@ -189,6 +189,7 @@ class Hdf5Backend final : public load::Backend {
   }
   Sync sync() const override { return hdf5_.sync; }
   bool agree_to_end(bool end) override { return hdf5_.collective ? any(end) : end; }
+  bool agrees_with_others() const override { return hdf5_.collective; }
   Json describe() const override { return {{"direct", false}, {"hdf5", version_}}; }
 
  private:

@@ -168,6 +168,7 @@ class MpiioBackend final : public load::Backend {
   load::Sync sync() const override { return mpiio_.sync; }
 
   bool agree_to_end(bool end) override { return mpiio_.collective ? any(end) : end; }
+  bool agrees_with_others() const override { return mpiio_.collective; }
 
   Json describe() const override {
     const char* component = std::getenv("OMPI_MCA_io");
