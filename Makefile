@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup build debug tsan test test-quick test-readers lint format check-headers demo bench client-windows fuzz torture wheel clean distclean
+.PHONY: help setup build debug tsan test test-quick test-long test-readers lint format check-headers demo bench client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -32,6 +32,9 @@ test: setup ## Everything that continuous integration checks; a table of results
 
 test-quick: setup ## The release build's native tests and the Python tests
 	@$(python) tools/run_tests.py --only release --only python
+
+test-long: build ## The Python tests that take long: the largest layouts, thousands of channels
+	@$(python) -m pytest -q -m long tests/python
 
 test-readers: build ## Recorded files in h5wasm, the engine of H5Web (needs Node.js 18 and npm)
 	@scripts/test-readers

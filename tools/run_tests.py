@@ -70,17 +70,27 @@ class Counts:
         return f"{self.passed} passed, {self.failed} failed{skipped}"
 
 
+@dataclass(frozen=True)
+class Timing:
+    """Of one command of a step."""
+
+    what: str
+    seconds: float
+    processor_seconds: float  # of all that it started and waited for
+    ok: bool
+
+
 @dataclass
 class Outcome:
     """What one step did: its commands in order with their time, and the tests that they counted."""
 
     step: str
-    timings: list[tuple[str, float, bool]] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
     @property
     def ok(self) -> bool:
-        return self.counts.failed == 0 and all(ok for _, _, ok in self.timings)
+        return self.counts.failed == 0 and all(timing.ok for timing in self.timings)
 
 
 def read_junit(path: Path) -> Counts:
@@ -170,9 +180,12 @@ class Runner:
             raise
         finally:
             limit.cancel()
-        ok = process.wait() == 0
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        ok = process.returncode == 0
         self._process = None
-        self.outcome.timings.append((what, time.monotonic() - started, ok))
+        took = time.monotonic() - started
+        self.outcome.timings.append(Timing(what, took, used.ru_utime + used.ru_stime, ok))
         if not ok:
             show(printed)
             print(f"run_tests: {self.outcome.step}: {what} failed: {' '.join(command)}", flush=True)
@@ -318,7 +331,7 @@ class Row:
                 STEPS[name].build(runner)
             except Exception as problem:  # no room for the log, no process to be had
                 print(f"run_tests: {name}: {problem!r}", flush=True)
-                runner.outcome.timings.append(("build", 0.0, False))
+                runner.outcome.timings.append(Timing("build", 0.0, 0.0, ok=False))
             finally:
                 runner.beside = False
                 self._done[name].set()
@@ -347,12 +360,14 @@ def run_steps(chosen: list[str]) -> list[Outcome]:
 
 
 def table(outcomes: list[Outcome], total: float) -> str:
-    lines = [f"{'step':<10} {'part':<12} {'seconds':>8}  result"]
+    lines = [f"{'step':<10} {'part':<12} {'seconds':>8} {'processor':>9}  result"]
     for outcome in outcomes:
-        for what, seconds, ok in outcome.timings:
-            lines.append(f"{outcome.step:<10} {what:<12} {seconds:>8.1f}  {'ok' if ok else 'FAILED'}")
-        lines.append(f"{outcome.step:<10} {'':<12} {'':>8}  {outcome.counts}")
-    lines.append(f"{'all':<10} {'':<12} {total:>8.1f}")
+        for part in outcome.timings:
+            times = f"{part.seconds:>8.1f} {part.processor_seconds:>9.1f}"
+            lines.append(f"{outcome.step:<10} {part.what:<12} {times}  {'ok' if part.ok else 'FAILED'}")
+        lines.append(f"{outcome.step:<10} {'':<12} {'':>18}  {outcome.counts}")
+    all_parts = sum(part.processor_seconds for outcome in outcomes for part in outcome.timings)
+    lines.append(f"{'all':<10} {'':<12} {total:>8.1f} {all_parts:>9.1f}")
     return "\n".join(lines)
 
 

@@ -182,7 +182,10 @@ LARGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", LARGE)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.long if kind.startswith("YAML") else ()) for kind in LARGE],
+)
 def test_the_largest_layouts_end_in_seconds_with_bounded_memory(run: Run, write: Write, kind: str) -> None:
     text, objects = LARGE[kind]
     path = write(text, "large.yaml" if kind.startswith("YAML") else "large.xml")

@@ -315,7 +315,10 @@ def test_many_objects_with_odd_names(recorded: Recorded, tmp_path: Path) -> None
             assert file[group][name][...].tolist() == list(range(len(frames))), name
 
 
-@pytest.mark.parametrize("kind", ["groups", "constants", "deep", "YAML"])
+@pytest.mark.parametrize(
+    "kind",
+    ["groups", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("constants", "deep", "YAML"))],
+)
 def test_the_largest_layouts_are_recorded(recorded: Recorded, tmp_path: Path, kind: str) -> None:
     """Tens of thousands of objects; the sender waits for seconds, not for minutes."""
     text, objects = LARGE[kind]

@@ -371,6 +371,7 @@ def test_what_the_collector_would_refuse_is_refused_at_once_and_alone(collect: C
     assert group.columns["good"].tolist() == list(range(len(WRONG)))
 
 
+@pytest.mark.long
 def test_rows_of_very_many_channels_and_large_values_find_room(collect: Collect) -> None:
     """A message holds 4 MiB, and a row may be larger."""
     collector = collect()

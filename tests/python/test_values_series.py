@@ -129,6 +129,7 @@ def test_a_frame_that_is_missing_at_the_end_of_a_scan_has_a_row(recorded: Record
         assert file["entry/per_frame/x"].attrs["values_outside"] == 12 - len(ledger)
 
 
+@pytest.mark.long
 def test_thousands_of_channels_take_a_second_or_two(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file["/entry/penstock/frame_state"] = np.ones(1000, np.uint8)

@@ -7,7 +7,6 @@ import typer
 
 from penstock.cli.common import err, out, print_json, reports_errors, size_option
 from penstock.files.hdf5 import require_file
-from penstock.files.replay import replay_file
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.events import CheckReport
 from penstock.programs.check import check, check_plan
@@ -67,6 +66,8 @@ def check_command(
                     "name the images, or `recorded` for a simulated series",
                 )
             reading = "reading images"
+            from penstock.files.replay import replay_file  # noqa: PLC0415  (it loads fabio)
+
             with replay_file(
                 [Path(against)], memory, 1 << 31, lambda n, of: view.update(reading, n, of, f"{n} of {of}")
             ) as replay:
