@@ -222,6 +222,10 @@ def test_what_was_acknowledged_survives_a_killed_recorder(
     acknowledged = end["acknowledged"]
     assert acknowledged > 100
 
+    if layout == "split":
+        info = json.loads(run("info", str(master), "--json").stdout)
+        assert info["data"]["shape"][0] >= 240, "by a pattern: whatever parts are there"
+
     # One that is elsewhere during a recovery is taken when it is back.
     member, elsewhere = tmp_path / "killed_member_1.h5", tmp_path / "elsewhere"
     member.rename(elsewhere)

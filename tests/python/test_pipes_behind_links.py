@@ -56,6 +56,26 @@ def _growing(folder: Path, file: h5py.File) -> None:
     entry.create_group("data").create_virtual_dataset("data", layout)
 
 
+def _by_number(folder: Path, file: h5py.File) -> None:
+    """Of the files that a pattern stands for the second one is a pipe."""
+    with h5py.File(folder / "part0.h5", "w") as part:
+        part["x"] = np.zeros((2, 4, 4), "u2")
+    os.mkfifo(folder / "part1.h5")
+    _entry(file)["definition"] = "NXmx"
+    _numbered(file, "/entry/data/data")
+
+
+def _numbered(file: h5py.File, path: str) -> None:
+    """Two frames of each part that there is, with as many parts as there will be."""
+    shape = (2, 4, 4)
+    space = h5py.h5s.create_simple((0, 4, 4), (h5py.h5s.UNLIMITED, 4, 4))
+    space.select_hyperslab((0, 0, 0), (h5py.h5s.UNLIMITED, 1, 1), stride=shape, block=shape)
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_virtual(space, b"part%b.h5", b"x", h5py.h5s.create_simple(shape))
+    file.require_group(str(Path(path).parent))
+    h5py.h5d.create(file.id, path.encode(), h5py.h5t.NATIVE_UINT16, space, properties)
+
+
 def _raw(folder: Path, file: h5py.File) -> None:
     entry = _entry(file)
     for name in ("definition", "start_time", "end_time"):
@@ -68,7 +88,15 @@ def _round(folder: Path, file: h5py.File) -> None:
     file["other"] = h5py.ExternalLink("made.h5", "/entry")
 
 
-_FILES: list[Callable[[Path, h5py.File], None]] = [_soft, _in_another_file, _virtual, _growing, _raw, _round]
+_FILES: list[Callable[[Path, h5py.File], None]] = [
+    _soft,
+    _in_another_file,
+    _virtual,
+    _growing,
+    _by_number,
+    _raw,
+    _round,
+]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +160,38 @@ def test_a_virtual_dataset_is_read_where_all_its_sources_are_files(tmp_path: Pat
             file.create_virtual_dataset(name, layout)
     with h5py.File(tmp_path / "a.h5") as file:
         assert [may_be_read(file[name]) for name in ("good", "bad", "gone")] == [True, False, True]
+
+
+def test_the_files_of_a_pattern_are_shown_to_the_first_that_is_not_there(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        _numbered(file, "/x")
+    for number in (0, 1, 3):
+        with h5py.File(tmp_path / f"part{number}.h5", "w") as file:
+            file["x"] = np.full((2, 4, 4), number, "u2")
+    with h5py.File(tmp_path / "a.h5") as file:
+        shown = item_at(file, "/x")
+        assert shown.shape == (4, 4, 4)
+        assert may_be_read(shown)
+    os.mkfifo(tmp_path / "part2.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert item_at(file, "/x") is None
+
+
+def test_a_virtual_dataset_of_many_others_is_read(tmp_path: Path) -> None:
+    """So is one of very many parts, which no reader needs all at once."""
+    count = 100
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(count)
+        layout = h5py.VirtualLayout((count,), "i8")
+        for number in range(count):
+            part = h5py.VirtualLayout((1,), "i8")
+            part[:] = h5py.VirtualSource(".", "x", (count,))[number : number + 1]
+            file.create_virtual_dataset(f"part{number}", part)
+            layout[number : number + 1] = h5py.VirtualSource(".", f"part{number}", (1,))
+        file.create_virtual_dataset("all", layout)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert may_be_read(file["all"])
+        assert list(file["all"]) == list(range(count))
 
 
 def test_the_tree_of_a_deep_file_is_cut(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,6 +153,8 @@ def item_at(file: h5py.Group, path: str) -> Any:
 
 
 _LINKS_IN_A_ROW_MAX = 64
+_VIRTUAL_DATASETS_MAX = 4096
+_FILES_OF_A_PATTERN_MAX = 65_536
 
 
 class _Hops:
@@ -163,12 +166,23 @@ class _Hops:
     def __init__(self, into_files: bool = True) -> None:
         self.into_files = into_files
         self._left = _LINKS_IN_A_ROW_MAX
+        self._virtual: set[tuple[int, int]] = set()
 
     def count(self) -> None:
         """A ValueError where there were too many."""
         if not self._left:
             raise ValueError("links go round in circles")
         self._left -= 1
+
+    def is_new(self, dataset: h5py.Dataset) -> bool:
+        """Whether a virtual dataset is come to for the first time. A ValueError where there were too many."""
+        if len(self._virtual) >= _VIRTUAL_DATASETS_MAX:
+            raise ValueError("too many virtual datasets show parts of others")
+        info = h5py.h5o.get_info(dataset.id)
+        key = (info.fileno, info.addr)
+        is_new = key not in self._virtual
+        self._virtual.add(key)
+        return is_new
 
 
 def _found(group: h5py.Group, path: str, hops: _Hops) -> Any:
@@ -217,17 +231,21 @@ def _may_be_looked_at(dataset: h5py.Dataset, hops: _Hops, every: bool = False) -
     properties = dataset.id.get_create_plist()
     path = Path(dataset.file.filename)
     mapped = range(properties.get_virtual_count())
-    names = {properties.get_virtual_filename(number) for number in mapped} - {"."}
-    if any(_is_in_the_way(path, name) for name in names):
+    named = {name: _files_named(path, name) for name in set(map(properties.get_virtual_filename, mapped))}
+    if any(_is_in_the_way(path, each) for names in named.values() for each in names if each != "."):
         return False
     opened = [i for i in mapped if every or _is_unlimited(properties.get_virtual_vspace(i))]
     sources = {(properties.get_virtual_filename(i), properties.get_virtual_dsetname(i)) for i in opened}
-    return all(_leads_to_a_dataset(dataset, *source, hops, every) for source in sources)
+    return all(
+        _leads_to_a_dataset(dataset, each, source, hops, every)
+        for name, source in sources
+        for each in named[name]
+    )
 
 
 def _leads_to_a_dataset(dataset: h5py.Dataset, file: str, path: str, hops: _Hops, every: bool) -> bool:
     """Or to nothing at all, within the file itself or in another one: not to a pipe."""
-    if _has_numbers(path):
+    if _has_numbers(path):  # no recorder of Penstock writes such
         return False
     try:
         item = _found(_root_of(dataset, file), from_mapping(path), _Hops(into_files=False))
@@ -239,15 +257,14 @@ def _leads_to_a_dataset(dataset: h5py.Dataset, file: str, path: str, hops: _Hops
         return True
     if not item.is_virtual:
         return not (every and lies_elsewhere(item))
-    hops.count()
-    return _may_be_looked_at(item, hops, every)
+    return not hops.is_new(item) or _may_be_looked_at(item, hops, every)
 
 
 def _root_of(dataset: h5py.Dataset, file: str) -> h5py.Group:
     """Of the file that a virtual dataset names so. An OSError where there is none."""
     if file == ".":
         return dataset.file["/"]
-    target, why = file_behind(Path(dataset.file.filename), from_mapping(file))
+    target, why = file_behind(Path(dataset.file.filename), file)
     if target is None:
         raise OSError(why)
     return _open(target)["/"]
@@ -265,15 +282,34 @@ def _has_numbers(name: str) -> bool:
     return "%b" in name.replace("%%", "")
 
 
+def _files_named(path: Path, name: str) -> list[str]:
+    """The files that a mapping of the file at `path` names.
+
+    For a pattern HDF5 takes one after the other, to the first that is not there: so the file of a series in
+    several parts shows them while it grows. A ValueError where a pattern has too many.
+    """
+    if not _has_numbers(name):
+        return [from_mapping(name)]
+    pieces = re.split("(%%|%b)", name)
+    names: list[str] = []
+    for number in map(str, range(_FILES_OF_A_PATTERN_MAX)):
+        stands_for = {"%%": "%", "%b": number}
+        each = "".join(stands_for.get(piece, piece) for piece in pieces)
+        if not any(map(os.path.exists, _places_of(path, each))):
+            return names
+        names.append(each)
+    raise ValueError(f"{name} stands for too many files")
+
+
+def _places_of(path: Path, name: str) -> Iterator[Path]:
+    """Where HDF5 looks for a source of the file at `path`."""
+    folders = dict.fromkeys((path.parent, path.resolve().parent, Path()))
+    return (folder / each for each in dict.fromkeys((name, Path(name).name)) for folder in folders)
+
+
 def _is_in_the_way(path: Path, name: str) -> bool:
     """Whether HDF5 would come to a pipe or the like where it looks for a source of the file at `path`."""
-    if _has_numbers(name):  # no recorder of Penstock writes such
-        return True
-    name = from_mapping(name)
-    folders = dict.fromkeys((path.parent, path.resolve().parent, Path()))
-    return any(
-        _is_no_file(folder / each) for each in dict.fromkeys((name, Path(name).name)) for folder in folders
-    )
+    return any(map(_is_no_file, _places_of(path, name)))
 
 
 def _is_no_file(path: Path) -> bool:
