@@ -1,5 +1,6 @@
 """Files that lead to a pipe by a way round: whoever opened it would wait for ever."""
 
+import json
 import os
 import subprocess
 import sys
@@ -132,6 +133,29 @@ def test_no_command_waits_for_a_pipe(
     assert codes["check"] == 1
     assert codes["export"] != 0
     assert codes["join"] != 0
+
+
+def test_no_command_looks_where_the_environment_says(tmp_path: Path) -> None:
+    """HDF5 would look there first, and find a pipe."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    os.mkfifo(elsewhere / "part0.h5")
+    with h5py.File(tmp_path / "made.h5", "w") as file:
+        _entry(file)
+        _numbered(file, "/entry/data/data")
+    with h5py.File(tmp_path / "part0.h5", "w") as file:
+        file["x"] = np.zeros((2, 4, 4), "u2")
+    prefixes = ("HDF5_EXT_PREFIX", "HDF5_VDS_PREFIX", "HDF5_EXTFILE_PREFIX")
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", "info", "made.h5", "--json"],
+        cwd=tmp_path,
+        env={**os.environ, **dict.fromkeys(prefixes, str(elsewhere))},
+        timeout=_SECONDS_MAX,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["data"]["shape"] == [2, 4, 4]
 
 
 def test_links_are_followed_as_hdf5_does(tmp_path: Path) -> None:

@@ -20,11 +20,6 @@ FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "
     number: "bitshuffle" if name == "bshuf" else name for name, number in hdf5plugin.FILTERS.items()
 }
 
-# Places where HDF5 looks for the files that a file names before it looks beside it. What is there is not
-# looked at beforehand, and a file is the same for whoever reads it.
-for _prefix in ("HDF5_EXT_PREFIX", "HDF5_VDS_PREFIX", "HDF5_EXTFILE_PREFIX"):
-    os.environ.pop(_prefix, None)
-
 
 def use_no_plugins() -> None:
     """From now on HDF5 expands nothing through plug-ins in this process; what needs one is unreadable."""
