@@ -241,16 +241,20 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   return {};
 }
 
-/// Over the file of this series alone. While that waits for room somebody may put another in its place: then it waits
-/// on, until that one is moved away.
+/// In place of the file of this series alone, whose name goes first: readers may have it open already, and lock it.
+/// Somebody may put another in its place, while this one waits for room, say: then it waits on, until that one is moved
+/// away.
 Result<void> SeriesFile::make_again(Encoding encoding, const std::vector<MetaColumn>& columns) {
-  const bool has_file = store_ != nullptr;
-  if (has_file && !store_->still_named())
-    return make_error(Errc::not_found, "the file was removed or replaced before its first frame");
-  auto made = create_store(encoding, columns, has_file);
-  if (!has_file && !made.ok() && made.error().code() == Errc::already_exists) {
-    spdlog::error("{}: somebody made it while the series waited for room: its frames are lost until it is moved away",
-                  path_);
+  if (store_ != nullptr) {
+    if (!store_->still_named())
+      return make_error(Errc::not_found, "the file was removed or replaced before its first frame");
+    PEN_TRY(env_.remove(path_));
+  }
+  auto made = create_store(encoding, columns, false);
+  if (!made.ok() && made.error().code() == Errc::already_exists) {
+    if (const auto more = taken_told_.tell())
+      spdlog::error("{}: somebody made it before its first frame: the series' frames are lost until it is moved away{}",
+                    path_, *more);
     return make_error(Errc::no_space, "{}", made.error().message());
   }
   return made;
