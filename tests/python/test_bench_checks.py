@@ -26,7 +26,7 @@ from penstock.bench.checks import (
     validity_of,
 )
 from penstock.bench.conditions import direct_cached, own_cache
-from penstock.bench.generator_checks import check_handing_over, check_own_work
+from penstock.bench.generator_checks import check_handing_over, check_own_work, check_running
 from penstock.bench.rank_checks import ended_together
 from penstock.files.storage import Mount
 from penstock.model.load import LoadDocument, StreamPhase
@@ -162,6 +162,27 @@ def compared(verify_ns: int | None, done_s: list[float]) -> StreamPhase:
     threads = [{"bytes": 1, "done_s": seconds, "waited_ns": 0} for seconds in done_s]
     changes = {"phase": "read", "verify_ns": verify_ns, "threads": threads}
     return StreamPhase.model_validate(stream_phase([1]).model_dump() | changes)
+
+
+def paused(seconds: float) -> StreamPhase:
+    """Half of which the generator stood still in."""
+    gaps = {"longest_ns": round(seconds * 5e8), "sum_ns": round(seconds * 5e8)}
+    return StreamPhase.model_validate(compared(None, [seconds]).model_dump() | {"gaps": gaps})
+
+
+def test_a_pause_in_a_phase_that_is_too_short_spoils_no_other() -> None:
+    even = StreamPhase.model_validate(
+        paused(12).model_dump() | {"phase": "write", "gaps": {"longest_ns": 0, "sum_ns": 0}}
+    )
+
+    def outcome(*phases: StreamPhase) -> str:
+        told = [phase.model_dump() for phase in phases]
+        (check,) = check_running(frames_document(generator=None, phases=told))
+        return check.outcome
+
+    assert outcome(even, paused(0.9)) == "ok"
+    assert outcome(even, paused(1.1)) == "failed"
+    assert outcome(paused(0.9)) == "failed", "there is no other"
 
 
 def test_comparing_what_was_read_is_no_bottleneck() -> None:

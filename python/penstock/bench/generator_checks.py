@@ -1,13 +1,13 @@
 """Whether the load generator itself ran all the time, and what its own work took of that of a storage."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.bench.rank_checks import make_check
 from penstock.bench.statistics import sum_s
 from penstock.model.load import LoadDocument, StreamPhase
 from penstock.model.network import Gaps
-from penstock.model.runs import Check, CheckOutcome
+from penstock.model.runs import STREAM_S_MIN, Check, CheckOutcome
 from penstock.model.units import human_seconds
 
 IN_TIME, NOT_THE_BOTTLENECK = "generator in time", "generator not the bottleneck"
@@ -73,7 +73,7 @@ def _phases(document: LoadDocument) -> Iterator[tuple[str, float, Gaps | None]]:
     if document.generator is not None:
         seconds = (document.seconds.completed or document.seconds.last_done) if document.seconds else None
         yield "", seconds or 0.0, document.generator.gaps
-    for phase in document.phases or []:
+    for phase in _standing(document.phases or []):
         yield phase.phase, _seconds_of(phase), phase.gaps
     for named in document.metadata.phases if document.metadata is not None else []:
         yield named.operation.replace("_", " "), named.last_done_s or 0.0, named.gaps
@@ -81,6 +81,11 @@ def _phases(document: LoadDocument) -> Iterator[tuple[str, float, Gaps | None]]:
         yield f"{measured.pattern}, here", measured.client.seconds, measured.client.gaps
         if measured.server is not None:
             yield f"{measured.pattern}, at the other end", measured.server.seconds, measured.server.gaps
+
+
+def _standing(phases: Sequence[StreamPhase]) -> Sequence[StreamPhase]:
+    """Those that were long enough for a figure: what happens in others spoils none. All, where none was."""
+    return [phase for phase in phases if _seconds_of(phase) >= STREAM_S_MIN] or phases
 
 
 def _seconds_of(phase: StreamPhase) -> float:
