@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.bench.checks import frame_checks
-from penstock.bench.conditions import check_kept, conditions_of, memory_below
+from penstock.bench.conditions import check_kept, conditions_of, direct_cached, memory_below
 from penstock.bench.doubts import hindered_share, waiting_somewhere
 from penstock.bench.folder import BenchFolder
 from penstock.bench.meanwhile import ALONE, Watch, check_alone, check_reached
@@ -308,12 +308,32 @@ def test_a_file_in_memory_is_memory_whatever_stands_for_it(devices: Path) -> Non
     on_loop = Mount("/mnt", "ext4", "/dev/loop3", "7:3", {})
     behind.write_text("/dev/shm\n")
     assert memory_below(on_loop, devices) == "loop3 is a file: tmpfs keeps files in memory"
+    behind.write_text("/dev/shm/image (deleted)\n")
+    assert memory_below(on_loop, devices) == "loop3 is a file: tmpfs keeps files in memory", "it has it still"
     behind.write_text("/not/there\n")
     assert memory_below(on_loop, devices) == ""
+    behind.write_text("/not/there (deleted)\n")
+    assert memory_below(on_loop, devices) == "", "the root is no memory"
     over = Mount("/", "overlay", "overlay", "0:40", {"upperdir": "/dev/shm"})
     assert memory_below(over, devices) == "tmpfs keeps files in memory"
     unseen = Mount("/", "overlay", "overlay", "0:40", {"upperdir": "/not/there"})
     assert memory_below(unseen, devices) == ""
+
+
+def test_a_file_system_with_a_number_of_its_own_lies_on_what_it_was_mounted_from(devices: Path) -> None:
+    """As btrfs does. Any block device of this machine stands for a disk of memory."""
+    nodes = (Path("/dev", place.resolve().name) for place in Path("/sys/dev/block").glob("*:*"))
+    node = next((node for node in nodes if node.is_block_device()), None)
+    if node is None:
+        pytest.skip("there is no block device here")
+    number = node.stat().st_rdev
+    (devices / f"{os.major(number)}:{os.minor(number)}").symlink_to(devices / "ram0")
+    assert memory_below(Mount("/mnt", "btrfs", str(node), "0:44", {}), devices) == "ram0 is memory"
+    (devices / "ram0" / "loop").mkdir()
+    (devices / "ram0" / "loop" / "dio").write_text("0\n")
+    assert "whose file is cached" in direct_cached(Mount("/mnt", "btrfs", str(node), "0:44", {}), devices)
+    assert memory_below(Mount("/mnt", "btrfs", "/dev/not-there", "0:44", {}), devices) == ""
+    assert memory_below(Mount("/mnt", "nfs4", "server:/x", "0:44", {}), devices) == ""
 
 
 def test_figures_of_memory_are_no_yes(tmp_path: Path) -> None:
