@@ -14,7 +14,7 @@ from penstock.bench.folder import BenchFolder, RoomAdvice, require_room, require
 from penstock.bench.jobs import Job, NetworkJob
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
-from penstock.bench.view_checks import require_known, require_yielded
+from penstock.bench.view_checks import require_known, require_told_apart, require_yielded
 from penstock.bench.workloads import WorkloadParameters, parameters_of
 from penstock.model.campaign_files import CASES_MAX, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
@@ -118,6 +118,7 @@ def plan_campaign(
         cases=cases,
         runs=[],
     )
+    require_told_apart(campaign)
     return CampaignPlan(campaign, jobs)
 
 
