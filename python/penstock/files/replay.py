@@ -52,7 +52,9 @@ def image_files(paths: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(child for child in path.rglob("*") if child.name.lower().endswith(SUFFIXES))
+            # A pipe would be waited for.
+            named = (child for child in path.rglob("*") if child.name.lower().endswith(SUFFIXES))
+            found += sorted(child for child in named if child.is_file())
         elif path.is_file():
             found.append(path)
         else:
