@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy
@@ -356,3 +358,19 @@ def test_other_bytes_than_were_written_are_counted_against_their_storage(tmp_pat
     (tmp_path / "a.json").write_text(run.model_dump_json())
     (found,) = read_sets([tmp_path / "a.json"])
     assert found.runs[0].fault == "3 blocks came back with other bytes than were written"
+
+
+def test_a_command_that_breaks_down_gives_no_answer(tmp_path: Path) -> None:
+    """Python ends with 1 where nobody catches what goes wrong, and 1 is "worse" here, and "no" of a verdict."""
+    for name, place in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text(run_at(place).model_dump_json())
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "penstock", "compare", str(tmp_path / "a"), str(tmp_path / "b")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert "No space left on device" in finished.stderr
+    assert finished.returncode == 5
