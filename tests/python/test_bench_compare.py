@@ -361,7 +361,7 @@ STEADY = [1.003e9, 0.998e9, 1.001e9, 0.997e9, 1.002e9, 0.999e9]
 
 
 def test_what_was_too_short_in_some_runs_is_not_passed_over() -> None:
-    """A's reads take a moment in one run, and B's are five times slower: nothing says that they are no worse."""
+    """A's reads take a moment in one run, and B's are five times slower: they are no "nothing is worse"."""
     base, other = in_turn("A", write=STEADY, read=STEADY), in_turn("B", write=STEADY[::-1], read=[2e8] * 6)
     assert compare(base, other).answer == "worse"
     short = replace(

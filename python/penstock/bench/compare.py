@@ -128,7 +128,10 @@ def _short_in_some(matched: Sequence[_Matched]) -> Iterator[str]:
         for name in sorted(short):
             lack = sum(name in run.too_short for run in runs)
             if any(name in run.values for run in runs):
-                yield f"{case}: {name} was too short for a figure in {lack} of {len(runs)} runs, and is not compared"
+                yield (
+                    f"{case}: {name} was too short for a figure in {lack} of {len(runs)} runs, and is not"
+                    " compared"
+                )
 
 
 def _one_after_the_other(matched: Sequence[_Matched], base: str, other: str) -> Iterator[str]:

@@ -150,7 +150,7 @@ def _devices_of(mount: Mount, blocks: Path) -> Iterator[Path]:
     if not mount.source.startswith("/dev/"):
         return
     with contextlib.suppress(OSError):
-        status = os.stat(mount.source)
+        status = Path(mount.source).stat()
         if stat.S_ISBLK(status.st_mode):
             yield from _devices(blocks / f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}")
 

@@ -115,7 +115,7 @@ class _Row:
 
 
 def _rows(case: str, sets: Sequence[RunSet]) -> list[_Row]:
-    """Of each value, the documents of which all runs have it: in few of them it was too short for a figure."""
+    """Of each value, the documents of which all runs have it: few may have it too short for a figure."""
     there = [(set_.name, set_.cases[case]) for set_ in sets if case in set_.cases]
     rows = []
     for name in dict.fromkeys(name for _, runs in there for run in runs for name in run.values):
