@@ -361,7 +361,7 @@ def test_other_bytes_than_were_written_are_counted_against_their_storage(tmp_pat
 
 
 def test_a_command_that_breaks_down_gives_no_answer(tmp_path: Path) -> None:
-    """Python ends with 1 where nobody catches what goes wrong; that is "worse" here, and "no" of a verdict."""
+    """Python ends with 1 where nobody catches what goes wrong; that is "worse" here, or a "no"."""
     for name, place in (("a", 0), ("b", 1)):
         (tmp_path / name).write_text(run_at(place).model_dump_json())
     with Path("/dev/full").open("w") as full:
