@@ -99,6 +99,11 @@ def test_what_is_no_image_is_named(tmp_path: Path) -> None:
         read([tmp_path])
     (tmp_path / "broken.cbf").unlink()
     numpy.save(tmp_path / "flat.npy", numpy.arange(5))
+    whole = (tmp_path / "flat.npy").read_bytes()
+    (tmp_path / "flat.npy").write_bytes(whole.replace(b"(5,)", b"(5,("))
+    with pytest.raises(PenstockError, match=r"flat\.npy"):
+        read([tmp_path])
+    (tmp_path / "flat.npy").write_bytes(whole)
     with pytest.raises(PenstockError, match=r"flat\.npy"):
         read([tmp_path])
 

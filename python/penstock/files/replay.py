@@ -124,7 +124,7 @@ def _frames_in(path: Path) -> int:
 def _load_npy(path: Path) -> _Array:
     try:
         array: _Array = numpy.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # a damaged header is parsed as Python is, and fails as that does
         raise PenstockError(
             f"{path} cannot be read as an array: {error}", "save it with numpy.save"
         ) from error
