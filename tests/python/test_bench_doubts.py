@@ -183,6 +183,8 @@ def test_bytes_of_others_on_the_device_are_noticed() -> None:
     [
         ({"moved": 301 * 10**6}, {}, "ok"),
         ({"moved": 10**6}, {}, "warning"),  # eatmydata
+        ({"moved": 10**6, "device_read_bytes": 10**9}, {}, "warning"),  # a reader beside it
+        ({"moved": 301 * 10**6, "device_read_bytes": 10**9}, {}, "ok"),
         ({"moved": 10**6, "device": ""}, {}, ""),
         ({"moved": 10**6}, {"file_system": "xfs"}, "warning"),
         ({"moved": 10**6}, {"file_system": "f2fs"}, ""),  # may compress
