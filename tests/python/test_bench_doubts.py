@@ -3,6 +3,7 @@
 import fcntl
 import os
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,16 @@ from bench_documents import CONDITIONS, frames_document, machine, paced_document
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench.checks import frame_checks
+from penstock.bench.checks import check_quiet, frame_checks
 from penstock.bench.conditions import check_kept, conditions_of, direct_cached, memory_below
 from penstock.bench.doubts import hindered_share, waiting_somewhere
 from penstock.bench.folder import BenchFolder
+from penstock.bench.interference import run_beside
 from penstock.bench.meanwhile import ALONE, Watch, check_alone, check_reached
 from penstock.files.storage import Mount, find_mount
 from penstock.model.load import LoadDocument
 from penstock.model.runs import Meanwhile, Run, Step
+from penstock.programs.beside import Repeated, Stint
 
 BUSY: dict[str, Any] = {"machine": machine(user=20)}
 CEILING_HZ = 1000.0
@@ -85,6 +88,39 @@ def test_what_others_may_explain_is_no_no(run: Run, why: str) -> None:
     verdict = verdict_of(lost_at_rate(run))
     assert verdict.answer == ("cannot tell" if why else "no"), why
     assert why == "" or any("machine quiet" in reason or ALONE in reason for reason in verdict.reasons)
+
+
+class _Reader(Repeated):
+    """There before the run and after it, and idle."""
+
+    def _once(self) -> None:
+        begin_s = datetime.fromisoformat(frames_document().started).timestamp() - 1
+        self._is_under_way()
+        self._stop.wait()
+        self.stints.append(Stint(begin_s, begin_s + 60))
+
+    def _end(self) -> None:
+        pass
+
+
+def test_others_are_no_part_of_what_was_to_run_beside_it() -> None:
+    """A third of the processors was somebody else's: frames that were lost beside a reader are no no."""
+    run = run_beside(lambda: busy_run(120, meanwhile()), _Reader)
+    assert {check.name: check.outcome for check in run.checks}["second load under way"] == "ok"
+    verdict = verdict_of(lost_at_rate(run))
+    assert verdict.answer == "cannot tell"
+    assert any("machine quiet" in reason for reason in verdict.reasons)
+    quiet = run_beside(lambda: busy_run(120, meanwhile(), machine=machine()), _Reader)
+    assert verdict_of(lost_at_rate(quiet)).answer == "no"
+
+
+@pytest.mark.parametrize(
+    ("second_s", "outcome"), [(0.0, "warning"), (7.0, "warning"), (9.0, "ok"), (99.0, "ok")]
+)
+def test_what_the_second_load_used_is_not_somebody_elses(second_s: float, outcome: str) -> None:
+    """Of 60 s of two processors 20 were used, and a fifth is nobody's excuse."""
+    (check,) = check_quiet(frames_document(**BUSY), second_s)
+    assert check.outcome == outcome
 
 
 def test_time_that_was_stolen_or_stood_still_counts_as_waiting() -> None:
