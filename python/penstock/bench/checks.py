@@ -413,7 +413,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
 
 
 def check_quiet(document: LoadDocument, second_s: float = 0.0) -> Iterator[Check]:
-    """`second_s`: of processors, that what was to run beside it used. Nothing where the kernel tells nothing."""
+    """`second_s`: of processors, that what was to run beside it used. Nothing where nothing is known."""
     spent = _processors(document)
     if spent is not None:
         others = max(0.0, spent.others - second_s) / spent.all
