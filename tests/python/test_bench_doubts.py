@@ -82,6 +82,8 @@ def test_storage_that_is_four_times_too_slow_is_a_no_beside_other_programs() -> 
         (busy_run(225, meanwhile(), storage={"direct": False}), "a page cache that others fill"),
         (busy_run(225, meanwhile(), interrupted=True), "it was interrupted"),
         (busy_run(225, meanwhile(), machine=machine(user=20, steal=1)), ""),
+        (busy_run(225, meanwhile(), machine=machine(user=20, softirq=16)), "interrupts took the rest"),
+        (busy_run(225, meanwhile(), machine=machine(user=20, softirq=1, irq=1)), ""),
     ],
 )
 def test_what_others_may_explain_is_no_no(run: Run, why: str) -> None:
