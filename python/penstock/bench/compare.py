@@ -50,10 +50,7 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
         for difference in differences(case, first, second, lambda run: run.parameters)
     ]
     if parameters and not force:
-        told = "; ".join(
-            f"{each.name} is {each.base or 'nothing'} and {each.other or 'nothing'}"
-            for each in parameters[:4]
-        )
+        told = "; ".join(f"{each.name} is {each.base} and {each.other}" for each in parameters[:4])
         raise UsageError(
             f"what was measured is not the same in {base.name} and {other.name}: {told}",
             "measure both with the same parameters, or add --force if that is what you want to compare",
