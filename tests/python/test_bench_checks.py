@@ -17,6 +17,7 @@ from bench_documents import (
 from penstock.bench.checks import (
     LARGE_ENOUGH,
     check_read,
+    check_read_back,
     check_size,
     check_steady_phase,
     check_storage_was_written,
@@ -263,7 +264,8 @@ def test_reads_are_of_storage_and_right(
         mismatches=mismatches,
     )
     document = frames_document(storage={"direct": direct})
-    assert [check.outcome for check in check_read(document, figures, False)] == expected
+    checks = [*check_read_back(figures), *check_read(document, figures, False)]
+    assert [check.outcome for check in checks] == expected
 
 
 def test_direct_writes_that_are_cached_below_are_no_direct_writes() -> None:
