@@ -88,10 +88,12 @@ def test_broken_json(text: str, words: str) -> None:
 GOOD: dict[str, Any] = json.loads(made_up_run().model_dump_json())
 BAD_DOCUMENTS = {
     "it ends in the middle": json.dumps(GOOD)[:5000],
-    "ceiling_hz: a number is expected": json.dumps(GOOD | {"ceiling_hz": "fast"}),
-    "document: it is missing": json.dumps({key: GOOD[key] for key in GOOD if key != "document"}),
-    "validity: it must be 'valid', 'warned' or 'invalid'": json.dumps(GOOD | {"validity": "fine"}),
-    "checks: a list is expected": json.dumps(GOOD | {"checks": 5}),
+    "its field `ceiling_hz`: a number is expected": json.dumps(GOOD | {"ceiling_hz": "fast"}),
+    "its field `document`: it is missing": json.dumps({key: GOOD[key] for key in GOOD if key != "document"}),
+    "its field `validity`: it must be 'valid', 'warned' or 'invalid'": json.dumps(
+        GOOD | {"validity": "fine"}
+    ),
+    "its field `checks`: a list is expected": json.dumps(GOOD | {"checks": 5}),
     "its 'format' is 5; it must be one of 'penstock-run 1'": json.dumps({"format": 5}),
     "its 'format' is missing": "{}",
     "it is no JSON": "hello",

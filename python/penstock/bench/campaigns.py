@@ -1,7 +1,6 @@
 """Plans a campaign, and runs what is not done of it yet."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +9,13 @@ from pathlib import Path
 import numpy
 
 from penstock.bench.conditions import conditions_of, conditions_of_machine
-from penstock.bench.folder import BenchFolder, RoomAdvice, require_room, require_target
+from penstock.bench.folder import BenchFolder, RoomAdvice, require_room, require_target, require_writable
 from penstock.bench.jobs import Job, NetworkJob
+from penstock.bench.option_words import as_parameters
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.view_checks import require_known, require_yielded
-from penstock.bench.workloads import WorkloadParameters, parameters_of
+from penstock.bench.workloads import WORKLOADS, WorkloadParameters, parameters_of
 from penstock.model.campaign_files import CASES_MAX, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
@@ -144,7 +144,9 @@ def _planned(file: CampaignFile, point: dict[str, Parameter], factor: float) -> 
         parameters.job()
     except UsageError as error:
         where = ", ".join(f"{key} {value}" for key, value in point.items())
-        raise UsageError(f"the case {where or 'of the campaign'}: {error.message}", error.remedy) from error
+        known = WORKLOADS[file.workload].model_fields if file.workload in WORKLOADS else ()
+        message, remedy = (as_parameters(text, known) for text in (error.message, error.remedy))
+        raise UsageError(f"the case {where or 'of the campaign'}: {message}", remedy) from error
     return parameters
 
 
@@ -189,12 +191,7 @@ def require_targets(plan: CampaignPlan) -> None:
     """Every folder is there, and has room for the largest of its cases; addresses are tried by the runs."""
     for target in plan.campaign.folders:
         path = Path(target.path)
-        require_target(path)
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise UsageError(
-                f"the target {path} cannot be written into",
-                "name a folder that you may write into, on a file system that is not mounted read-only",
-            )
+        require_writable(path)
         jobs = [plan.jobs[case.name] for case in plan.campaign.cases if case.target == target.name]
         require_room(path, max(job.bytes for job in jobs), max(job.files for job in jobs), _ROOM)
 

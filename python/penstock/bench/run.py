@@ -16,6 +16,7 @@ from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
 from penstock.bench.images import ImageRequest, suffix_of, template_file
 from penstock.bench.meanwhile import Watch, check_alone, check_reached
+from penstock.bench.option_words import impossible_value
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
@@ -37,7 +38,6 @@ from penstock.model.load import (
     StreamWorkload,
     Sync,
 )
-from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Check, Conditions, Meanwhile, Run
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
@@ -216,12 +216,8 @@ def stream_workload(
 def usage(error: ValidationError | OverflowError) -> UsageError:
     """The first value that is not possible."""
     if isinstance(error, OverflowError):
-        return UsageError("a rate or a time is too large", "give finite numbers")
-    first = error.errors()[0]
-    return UsageError(
-        f"{place_of(first)} is {first['input']!r}: {words_of(first)}",
-        "`penstock bench --help` has the options",
-    )
+        return UsageError("--rate, --seconds or --buffer-seconds is too large", "give finite numbers")
+    return impossible_value(error)
 
 
 @dataclass(frozen=True)
