@@ -10,8 +10,7 @@ from penstock.bench.compare import EXIT_CODES, compare
 from penstock.bench.sets import RunSet, documents_in, read_sets
 from penstock.bench.trend import WINDOW, trend
 from penstock.cli.bench import Json
-from penstock.cli.bench_running import check_output
-from penstock.cli.common import answers, out, print_json
+from penstock.cli.common import answers, out, print_json, require_new
 from penstock.files.space import write_document
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.errors import UsageError
@@ -53,7 +52,7 @@ def compare_command(
     of the same storage are called different in one of twenty cases at most. Exit code 0: nothing is worse;
     1: something is; 3: cannot tell; 4: one of the sets has no valid run; 5: the command failed.
     """
-    check_output(output)
+    require_new(output)
     share = _share(threshold)
     if trend_:
         if base_case is not None or share:
