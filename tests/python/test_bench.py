@@ -373,6 +373,10 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         ),
         (["bench", "metadata", ".", "--items", "10", "--size", "1GiB"], ["--size is 1 GiB", "64 MiB"]),
         (["bench", "network", "--local", "--message", "1TiB"], ["--message is 1 TiB"]),
+        (
+            ["bench", "stream", ".", "--shared", "--segments", "999999999999"],
+            ["--segments 999999999999", "--transfer of 8 MiB"],
+        ),
     ],
 )
 def test_bad_input_is_named(

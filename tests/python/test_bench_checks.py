@@ -234,6 +234,7 @@ def test_a_stream_that_falls_is_not_steady() -> None:
     assert check.outcome == "ok"
     (check,) = check_steady_phase(stream_phase([*even[:30], *(7 * n // 10 for n in even[30:]), 0]))
     assert (check.name, check.outcome, check.bias) == ("steady bandwidth (write)", "warning", "better")
+    assert check.actual == "slower at the end: -30 %"
     assert "-30" in check.actual
     assert list(check_steady_phase(stream_phase(even[:40]))) == []
 

@@ -158,7 +158,7 @@ def test_other_parameters_are_refused_unless_that_is_meant(tmp_path: Path) -> No
         (tmp_path / name).write_text(run_at(place, frame_bytes=10 ** (5 + place)).model_dump_json())
     refused = compare(tmp_path / "a", tmp_path / "b")
     assert refused.exit_code == 2
-    assert "--frame-size is 100 kB and 1 MB" in refused.output
+    assert "frame size is 100 kB and 1 MB" in refused.output
     assert "--force" in refused.output
     assert compare(tmp_path / "a", tmp_path / "b", "--force").exit_code == 3
 

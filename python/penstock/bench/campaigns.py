@@ -11,12 +11,12 @@ import numpy
 from penstock.bench.conditions import conditions_of, conditions_of_machine
 from penstock.bench.folder import BenchFolder, RoomAdvice, require_room, require_target, require_writable
 from penstock.bench.jobs import Job, NetworkJob
-from penstock.bench.option_words import as_parameters
+from penstock.bench.option_words import LIMITS, as_parameters
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.view_checks import require_known, require_yielded
 from penstock.bench.workloads import WORKLOADS, WorkloadParameters, parameters_of
-from penstock.model.campaign_files import CASES_MAX, CampaignFile
+from penstock.model.campaign_files import CASES_MAX, REFERENCE, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
 from penstock.model.runs import Run
@@ -91,7 +91,7 @@ def plan_campaign(
         raise UsageError(
             f"{len(points)} cases on {len(targets)} targets are more than {CASES_MAX}", "name fewer targets"
         )
-    planned = [_planned(file, point, factor) for point in points]
+    planned = [_planned(name, file, point, factor) for point in points]
     require_yielded(file, planned)
     cases, jobs = [], {}
     for target in targets:
@@ -137,7 +137,7 @@ def plan_repetitions(job: Job, target: Path, repetitions: int) -> CampaignPlan:
     return CampaignPlan(campaign, {job.workload: job})
 
 
-def _planned(file: CampaignFile, point: dict[str, Parameter], factor: float) -> WorkloadParameters:
+def _planned(name: str, file: CampaignFile, point: dict[str, Parameter], factor: float) -> WorkloadParameters:
     """The parameters of one case, tried out: a case that is not possible is found before the first run."""
     try:
         parameters = parameters_of(file.workload, file.parameters | point).scaled(factor)
@@ -146,7 +146,10 @@ def _planned(file: CampaignFile, point: dict[str, Parameter], factor: float) -> 
         where = ", ".join(f"{key} {value}" for key, value in point.items())
         known = WORKLOADS[file.workload].model_fields if file.workload in WORKLOADS else ()
         message, remedy = (as_parameters(text, known) for text in (error.message, error.remedy))
-        raise UsageError(f"the case {where or 'of the campaign'}: {message}", remedy) from error
+        raise UsageError(
+            f"{name}: the case {where or 'of the campaign'}: {message}",
+            f"{REFERENCE} has all parameters" if remedy == LIMITS else remedy,
+        ) from error
     return parameters
 
 

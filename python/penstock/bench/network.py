@@ -44,7 +44,7 @@ def server_workload(**fields: object) -> NetworkServerWorkload:
 
 
 def _usage(error: ValidationError) -> UsageError:
-    return impossible_value(error, "penstock bench network")
+    return impossible_value(error)
 
 
 def seconds_of(workload: NetworkWorkload) -> float:

@@ -26,16 +26,17 @@ _OPTIONS = {
     "content_ratio": "--ratio",
     "token": "--token-file",
 }
+LIMITS = "--help tells what the options may be"
 _LIMITS = ("gt", "ge", "lt", "le")
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)")
 
 
-def impossible_value(error: ValidationError, help_of: str = "penstock bench") -> UsageError:
-    """The first value that is not possible, by its option, with the limit. `help_of`: whose options."""
+def impossible_value(error: ValidationError) -> UsageError:
+    """The first value that is not possible, by its option, with the limit."""
     first = error.errors()[0]
     field, given = place_of(first).partition(".")[0], first["input"]
     told = words_of(_in_bytes(first) if field.endswith("_bytes") else first)
-    return UsageError(f"{_given_text(field, given)}: {told}", f"`{help_of} --help` has the options")
+    return UsageError(f"{_given_text(field, given)}: {told}", LIMITS)
 
 
 def _given_text(field: str, given: Any) -> str:
@@ -55,13 +56,20 @@ def option_of(field: str) -> str:
     return _OPTIONS.get(field, "--" + field.replace("_", "-"))
 
 
+def value_words(field: str, text: str) -> str:
+    """A text that stands for the value of a field: of bytes, as a size."""
+    return human_size(int(text)) if field.endswith("_bytes") and text.isdecimal() else text
+
+
+def field_words(field: str) -> str:
+    """ "frame size" of frame_bytes, for people who never saw the field."""
+    return "buffer frames" if field == "buffer_frames" else option_of(field)[2:].replace("-", " ")
+
+
 def differing_text(field: str, base: str, other: str) -> str:
-    """ "--frame-size is 1 MiB and 2 MiB", of the texts that stand for both values."""
-    first, second = (
-        human_size(int(text)) if field.endswith("_bytes") and text.isdecimal() else text
-        for text in (base, other)
-    )
-    return f"{option_of(field)} is {first or 'not given'} and {second or 'not given'}"
+    """ "frame size is 1 MiB and 2 MiB", of the texts that stand for both values."""
+    first, second = (value_words(field, text) or "not given" for text in (base, other))
+    return f"{field_words(field)} is {first} and {second}"
 
 
 def _in_bytes(problem: Any) -> Any:
@@ -78,8 +86,8 @@ def as_parameters(text: str, known: Collection[str]) -> str:
 
     def named(match: re.Match[str]) -> str:
         name = match["name"].replace("-", "_")
-        if name not in known and f"file_{name}" in known:
-            name = f"file_{name}"
+        if name not in known:
+            name = next((other for other in (f"file_{name}", f"{name}s") if other in known), name)
         return f"`{name}`" if name in known else match[0]
 
     return _OPTION.sub(named, text)

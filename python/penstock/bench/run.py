@@ -21,6 +21,7 @@ from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
     RECORDED_FRAMES_MAX,
+    THREAD_BYTES_MAX,
     ContentKind,
     FrameImage,
     FramesWorkload,
@@ -39,6 +40,7 @@ from penstock.model.load import (
     Sync,
 )
 from penstock.model.runs import Check, Conditions, Meanwhile, Run
+from penstock.model.units import human_bytes, human_size
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
 from penstock.programs.ranks import Ranks
@@ -197,6 +199,12 @@ def stream_workload(
             f"a multiple of {_PAGE}, or any size with --buffered",
         )
     in_each_segment = max(1, transfer_bytes) * segments
+    if in_each_segment > THREAD_BYTES_MAX:
+        raise UsageError(
+            f"--segments {segments} with a --transfer of {human_size(transfer_bytes)} in each are"
+            f" {human_bytes(in_each_segment)} of a thread",
+            f"at most {human_size(THREAD_BYTES_MAX)}: fewer --segments",
+        )
     try:
         return StreamWorkload(
             threads=threads,

@@ -14,6 +14,7 @@ from penstock.cli.common import answers, out, print_json, require_new
 from penstock.files.space import write_document
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.errors import UsageError
+from penstock.model.text import counted
 from penstock.report.comparisons import comparison_view, trend_view
 
 _THRESHOLD = re.compile(r"(?P<number>[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
@@ -88,7 +89,7 @@ def _two(paths: list[Path], case: str | None, base_case: str | None) -> tuple[Ru
     both = paths * 2 if len(paths) == 1 and base_case and case and base_case != case else paths
     if len(both) != 2:
         raise UsageError(
-            f"A and B are compared, and {len(paths)} documents were given",
+            f"A and B are compared, and {counted(len(paths), 'document')} given",
             "give two; many with --trend; or two cases of one with --base-case and --case",
         )
     base, other = read_sets(both)
