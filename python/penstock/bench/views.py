@@ -1,8 +1,9 @@
 """The tables of a campaign: for each case the middle of its sound runs, and how far these lie apart."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean, median
 
 from penstock.bench.values import Reading, Unit, Value, readings_of, too_short_of, values_of
@@ -61,6 +62,17 @@ class Grid:
     columns: list[Key]
     cells: dict[tuple[Key, Key], Cell]
     lines: list[Reference] = field(default_factory=list)
+
+    @cached_property
+    def usual_rate(self) -> float | None:
+        """See `usual_rate`: looked for once, and not for each cell."""
+        return usual_rate(self.cells.values())
+
+
+def usual_rate(cells: Iterable[Cell]) -> float | None:
+    """Whose unit all bandwidths of a table have; None where it has none."""
+    rates = [cell.middle for cell in cells if cell.unit == "B/s" and cell.middle is not None]
+    return median(rates) if rates else None
 
 
 def sound_values(campaign: Campaign, case: Case, value: str) -> list[float]:

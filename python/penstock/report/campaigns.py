@@ -1,8 +1,7 @@
 """Campaigns for people: the plan before, the tables after."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from statistics import median
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -22,6 +21,7 @@ from penstock.bench.views import (
     names_of_values,
     shown_cases,
     units_of,
+    usual_rate,
 )
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Campaign, Parameter, Target, View
@@ -157,7 +157,7 @@ def _cases_table(campaign: Campaign) -> Table:
 
 
 def _column_texts(cells: Sequence[Cell]) -> list[str]:
-    like = _usual_rate(cells)
+    like = usual_rate(cells)
     return [cell_text(cell, like) for cell in cells]
 
 
@@ -201,25 +201,18 @@ def _key_text(names: Sequence[str], key: Key) -> str:
 
 def grid_cell_text(grid: Grid, row: Key, column: Key) -> str:
     cell = grid.cells.get((row, column))
-    return "" if cell is None else cell_text(cell, _usual_rate(grid.cells.values()))
+    return "" if cell is None else cell_text(cell, grid.usual_rate)
 
 
 def line_texts(grid: Grid, row: Key) -> list[str]:
     """Of each line at that row."""
-    like = _usual_rate(grid.cells.values())
-    return [_line_text(line, row, like) for line in grid.lines]
+    return [_line_text(line, row, grid.usual_rate) for line in grid.lines]
 
 
 def _line_text(line: Reference, row: Key, like: float | None) -> str:
     if line.unit is not None and row in line.points:
         return value_text(line.points[row], line.unit, like)
     return cell_text(line.missing[row]) if row in line.missing else ""
-
-
-def _usual_rate(cells: Iterable[Cell]) -> float | None:
-    """Whose unit all bandwidths of a table have; None where it has none."""
-    rates = [cell.middle for cell in cells if cell.unit == "B/s" and cell.middle is not None]
-    return median(rates) if rates else None
 
 
 def _grid_table(grid: Grid) -> Table:
