@@ -80,17 +80,51 @@ store:
 """
 
 
+_EXIT_CODES = (
+    ("Code", "`bench`, `campaign`", "`verdict`", "`compare`", "`describe`", "all others"),
+    ("---",) * 6,
+    ("0", "every run is valid or warned", "yes", "nothing is worse", "fine", "fine"),
+    (
+        "1",
+        "it failed, was interrupted, or nobody said yes",
+        "no",
+        "something is worse",
+        "as `bench`",
+        "it failed, or damage was found",
+    ),
+    ("2", *("wrong usage",) * 5),
+    ("3", "", "cannot tell", "cannot tell", "", ""),
+    (
+        "4",
+        "a run is invalid",
+        "what was measured was not the storage",
+        "a set has no valid run",
+        "",
+        "`plan --measured`: the measurement is invalid",
+    ),
+    (
+        "5",
+        "",
+        "no answer: as 1 of `bench`",
+        "no answer: it failed",
+        "no answer: a figure of `--measure` is invalid",
+        "",
+    ),
+)
+_ABOUT_EXIT_CODES = """\
+*Wrong usage* is what can be known to be wrong before anything is written: an option, a description or a
+document; a target that is not there or may not be written into; a file to be written that is there already
+or whose folder is not; and a question that nobody can be asked, as there is no terminal and no `--yes`.
+*Failed* is what only the attempt shows: no room in the storage, a storage that is gone, an error of the
+system.""".splitlines()
+
+
 def cli_page() -> str:
     group: Any = typer.main.get_command(application)
     lines = ["# The penstock command", "", NOTE, "", group.help, ""]
-    lines += [
-        "Exit codes: 0 fine, 1 failed or damage found, 2 wrong usage; of measurements also 3 cannot tell,"
-    ]
-    lines += [
-        "4 invalid; of `verdict` and `compare`, where 1 is an answer, 5 is failed. Results go to standard",
-        "output, progress, logs and errors to standard error.",
-        "",
-    ]
+    lines += ["Results go to standard output, progress, logs and errors to standard error.", ""]
+    table = [f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in _EXIT_CODES]
+    lines += ["## Exit codes", "", *table, "", *_ABOUT_EXIT_CODES, ""]
     for name, command in _commands(group):
         lines += [f"## penstock {name}", "", *_paragraphs(command.help), ""]
         lines += [

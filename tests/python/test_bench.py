@@ -351,7 +351,10 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         (["bench", "frames", "absent", "--frame-size", "1MiB", "--rate", "1"], ["absent", "not there"]),
         (["bench", "frames", ".", "--frame-size", "huge", "--rate", "1"], ["--frame-size", "huge"]),
         (["bench", "frames", ".", "--frame-size", "1MiB", "--rate", "0"], ["--rate 0", "--frames"]),
-        (["bench", "frames", ".", "--frame-size", "0", "--rate", "1"], ["frame_bytes", "0"]),
+        (
+            ["bench", "frames", ".", "--frame-size", "0", "--rate", "1"],
+            ["--frame-size is 0 B: it must be at least 1 B"],
+        ),
         (["bench", "stream", ".", "--transfer", "1000", "--yes"], ["--buffered", "4096"]),
         (
             ["bench", "stream", ".", "--queue-depth", "4", "--sync", "each"],
@@ -360,6 +363,20 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         (["bench", "stream", ".", "--queue-depth", "4", "--backend", "hdf5"], ["--queue-depth 4", "hdf5"]),
         (["bench", "stream", ".", "--output", "absent/run.json"], ["absent/run.json", "not there"]),
         (["bench", "clean", "absent"], ["absent", "not there"]),
+        (
+            ["bench", "frames", "/proc/sys/kernel", "--frame-size", "1MiB", "--rate", "1", "--yes"],
+            ["/proc/sys/kernel cannot be written into"],
+        ),
+        (
+            ["bench", "frames", ".", "--frame-size", "1KiB", "--rate", "1e6", "--buffer-seconds", "60"],
+            ["--buffer-seconds", "60000000", "10000000"],
+        ),
+        (["bench", "metadata", ".", "--items", "10", "--size", "1GiB"], ["--size is 1 GiB", "64 MiB"]),
+        (["bench", "network", "--local", "--message", "1TiB"], ["--message is 1 TiB"]),
+        (
+            ["bench", "stream", ".", "--shared", "--segments", "999999999999"],
+            ["--segments 999999999999", "--transfer of 8 MiB"],
+        ),
     ],
 )
 def test_bad_input_is_named(
@@ -370,6 +387,38 @@ def test_bad_input_is_named(
     assert finished.returncode == 2, finished.stderr
     assert all(word in finished.stderr for word in words), finished.stderr
     assert finished.stdout == ""
+
+
+@pytest.mark.parametrize("typed", [b"n\n", b"\x04"])  # no, and the end of what is typed
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (("bench", "frames", ".", "--frame-size", "1KiB", "--rate", "10", "--seconds", "1"), 1),
+        (("verdict", "custom", ".", "--rows", "8", "--columns", "8", "--rate", "5", "--quick"), 5),
+        (("describe", ".", "--measure", "--size", "1MiB", "--files", "10"), 1),
+    ],
+)
+def test_who_does_not_say_yes_is_told_the_same_everywhere(
+    command: tuple[str, ...], code: int, typed: bytes, tmp_path: Path
+) -> None:
+    terminal, its_end = os.openpty()
+    try:
+        os.write(terminal, typed)
+        asked = subprocess.run(
+            [sys.executable, "-m", "penstock", *command],
+            cwd=tmp_path, stdin=its_end, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(terminal)
+        os.close(its_end)
+    unasked = subprocess.run(
+        [sys.executable, "-m", "penstock", *command],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (asked.returncode, unasked.returncode) == (code, 2), asked.stderr
+    for finished in (asked, unasked):
+        assert "error: nothing is written without a yes" in finished.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_more_than_fits_is_refused_before_anything_is_written(run: RunCommand, tmp_path: Path) -> None:

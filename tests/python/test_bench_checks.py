@@ -17,6 +17,7 @@ from bench_documents import (
 from penstock.bench.checks import (
     LARGE_ENOUGH,
     check_read,
+    check_read_back,
     check_size,
     check_steady_phase,
     check_storage_was_written,
@@ -233,6 +234,7 @@ def test_a_stream_that_falls_is_not_steady() -> None:
     assert check.outcome == "ok"
     (check,) = check_steady_phase(stream_phase([*even[:30], *(7 * n // 10 for n in even[30:]), 0]))
     assert (check.name, check.outcome, check.bias) == ("steady bandwidth (write)", "warning", "better")
+    assert check.actual == "slower at the end: -30 %"
     assert "-30" in check.actual
     assert list(check_steady_phase(stream_phase(even[:40]))) == []
 
@@ -263,7 +265,8 @@ def test_reads_are_of_storage_and_right(
         mismatches=mismatches,
     )
     document = frames_document(storage={"direct": direct})
-    assert [check.outcome for check in check_read(document, figures, False)] == expected
+    checks = [*check_read_back(figures), *check_read(document, figures, False)]
+    assert [check.outcome for check in checks] == expected
 
 
 def test_direct_writes_that_are_cached_below_are_no_direct_writes() -> None:

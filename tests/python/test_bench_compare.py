@@ -324,7 +324,7 @@ def test_conditions_that_differ_are_listed_and_parameters_refused() -> None:
     assert (differs.name, differs.base, differs.other) == ("kernel", "6", "7")
     larger = {"parameters": {"kind": "frames", "frame_bytes": "2"}}
     other = RunSet("B", [measured(n, {"carried": 1e9}, "B", **larger) for n in range(3, 6)])
-    with pytest.raises(UsageError, match="frame_bytes is 1 and 2") as error:
+    with pytest.raises(UsageError, match="frame size is 1 B and 2 B") as error:
         compare(base, other)
     assert "--force" in error.value.remedy
     assert [each.name for each in compare(base, other, force=True).parameters] == ["frame_bytes"]

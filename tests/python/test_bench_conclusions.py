@@ -11,10 +11,11 @@ from test_bench_metadata import document_of
 
 from penstock.bench.entries import entry_of
 from penstock.bench.figures import metadata_figures
-from penstock.model.runs import Check, Run
+from penstock.model.runs import Check, Run, StreamFigures
 from penstock.report.comma_separated import csv_of
 from penstock.report.metadata import metadata_view
-from penstock.report.runs import run_view
+from penstock.report.parts import figures_block
+from penstock.report.runs import phase_text, run_view
 
 TOO_FEW = Check(
     name="long enough",
@@ -80,4 +81,35 @@ def test_figures_that_are_too_short_are_marked_or_left_out(tmp_path: Path) -> No
     assert entry_of(run, path, path.read_bytes()).values == {}
     lines = list(csv.DictReader(StringIO(csv_of({"run.json": run}))))
     assert [line["value"] for line in lines] == ["file create", "file stat"]
-    assert {line["outcome"] for line in lines} == {"too short, not to be used"}
+    assert {line["outcome"] for line in lines} == {"too short"}
+
+
+def test_a_figure_that_is_too_short_is_no_number() -> None:
+    document = document_of(("file_create", 0, True, 11, 12), ("file_stat", 0, True, 0.01, 0.01))
+    lines = [line for line in shown(metadata_view(metadata_figures(document))) if "File stat" in line]
+    assert len(lines) == 2, "rates, and times of single operations"
+    assert all("too short" in line and not any(map(str.isdigit, line)) for line in lines)
+    stream = StreamFigures(
+        phase="read",
+        bytes=64 << 20,
+        bytes_per_s=1e9,
+        first_done_s=0.06,
+        last_done_s=0.067,
+        service_ms={"p50": 1, "p90": 1, "p99": 1, "p999": 1, "max": 1},
+        cached_share=None,
+        mismatches=0,
+    )
+    assert phase_text(stream) == "too short: 67.1 MB in 67 ms"
+    assert phase_text(stream.model_copy(update={"last_done_s": 2.0})) == "1 GB/s (67.1 MB)"
+
+
+def test_a_figure_that_is_too_short_beside_others_has_a_line_and_no_number() -> None:
+    document = document_of(("file_create", 0, True, 11, 12), ("file_stat", 0, True, 0.01, 0.01))
+    update = {"workload": "metadata", "frames": None, "metadata": metadata_figures(document)}
+    run = run_of(frames_document(), []).model_copy(update=update | {"document": document})
+    lines = {line["value"]: line for line in csv.DictReader(StringIO(csv_of({"run.json": run})))}
+    assert lines["file create"]["number"]
+    assert (lines["file stat"]["number"], lines["file stat"]["outcome"]) == ("", "too short")
+    facts = figures_block(run).rows
+    assert facts["File stat"].startswith("too short")
+    assert "too short" not in facts["File creation"]

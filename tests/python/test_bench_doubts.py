@@ -4,6 +4,7 @@ import fcntl
 import os
 import threading
 from datetime import datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from bench_documents import CONDITIONS, frames_document, machine, paced_document, run_of, step_of, verdict_of
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from penstock.bench.checks import check_quiet, frame_checks
 from penstock.bench.conditions import check_kept, conditions_of, direct_cached, memory_below
@@ -20,8 +22,11 @@ from penstock.bench.interference import run_beside
 from penstock.bench.meanwhile import ALONE, Watch, check_alone, check_reached
 from penstock.files.storage import Mount, find_mount
 from penstock.model.load import LoadDocument
-from penstock.model.runs import Meanwhile, Run, Step
+from penstock.model.runs import Meanwhile, Run, Step, Verdict
 from penstock.programs.beside import Repeated, Stint
+from penstock.report.html import html_of
+from penstock.report.pages import page_of
+from penstock.report.verdicts import verdict_rows, verdict_view
 
 BUSY: dict[str, Any] = {"machine": machine(user=20)}
 CEILING_HZ = 1000.0
@@ -64,6 +69,29 @@ def test_storage_that_is_four_times_too_slow_is_a_no_beside_other_programs() -> 
     # 75 MB in 30 s; a hundredth on average may be an eighth of them somewhere.
     assert "for at most 12 % of the time" in verdict.reasons[1]
     assert "2.83 MB/s at most, of 10 MB/s" in verdict.reasons[1]
+    assert verdict_rows(verdict)["best case"].startswith("at most 2.83 MB/s")
+
+
+def told_of(verdict: Verdict) -> str:
+    """On a terminal, and on its page, in one line each."""
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(verdict_view(verdict))
+    page = html_of([page_of(verdict, "x.json")])
+    return console.export_text() + page
+
+
+def test_what_is_needed_and_the_best_case_stand_beside_each_other_where_it_cannot_be_told() -> None:
+    verdict = verdict_of(lost_at_rate(busy_run(120, meanwhile())))
+    assert verdict.answer == "cannot tell"
+    (told,) = (reason for reason in verdict.reasons if "best case" in reason)
+    assert "6.78 MB/s at most, of 10 MB/s that is needed" in told
+    assert verdict_rows(verdict)["best case"].startswith("at most 6.78 MB/s")
+    assert told_of(verdict).count("6.78 MB/s") >= 3
+    unknown = verdict_of(lost_at_rate(busy_run(225, meanwhile(waits_s=None))))
+    assert "the kernel does not tell" in verdict_rows(unknown)["best case"]
+    assert any("best case" in reason and "10 MB/s is needed" in reason for reason in unknown.reasons)
+    quiet = verdict_of(step_of("rate", frames_document(dropped=30)))
+    assert "best case" not in verdict_rows(quiet)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from penstock.bench.folder import (
     find_left,
     find_removable,
     require_room,
+    require_writable,
     room_for_frames,
 )
 from penstock.bench.run import Access, frames_request
@@ -271,8 +272,11 @@ def test_targets_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is not a folder"):
         BenchFolder.make(tmp_path / "file")
-    with pytest.raises(PenstockError, match="no folder can be made in /proc"):
+    with pytest.raises(UsageError, match="no folder can be made in /proc"):
         BenchFolder.make(Path("/proc"))
+    require_writable(tmp_path)
+    with pytest.raises(UsageError, match="/proc/sys/kernel cannot be written into"):
+        require_writable(Path("/proc/sys/kernel"))
 
 
 def test_a_link_in_the_folders_place_leads_no_manifest_elsewhere(tmp_path: Path) -> None:

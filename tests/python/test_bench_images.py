@@ -282,6 +282,7 @@ def test_no_more_images_are_held_than_needed(tmp_path: Path) -> None:
     [
         ("int32", ("--shape", "61x97"), ("--shape 61x97", "leave it away")),
         ("int32", ("--frame-size", "1MiB"), ("--frame-size 1MiB", "leave it away")),
+        ("int32", ("--type", "int32"), ("--type int32", "leave it away")),
         ("float64", (), ("float64", "uint16")),
         ("uint32", (), ("CBF", "4294967295", "--format tiff")),
     ],
@@ -315,6 +316,7 @@ def test_what_is_no_image_is_named(run: RunCommand, tmp_path: Path) -> None:
         (("--format", "tiff", "--shape", "10x0"), ("--shape 10x0",)),
         (("--format", "hdf5", "--shape", "1000000x1000000"), ("1000000 x 1000000", "4 GiB")),
         (("--shape", "10x10", "--frame-size", "1MiB"), ("--frame-size or --shape",)),
+        (("--frame-size", "1MiB", "--type", "uint16"), ("--type uint16 with --frame-size 1MiB", "--shape")),
         ((), ("--frame-size or --shape",)),
         (("--shape", "9x9", "--rename", "--layout", "file_a_writer"), ("file_a_writer", "--rename")),
     ],

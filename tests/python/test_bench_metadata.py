@@ -218,7 +218,7 @@ def test_what_will_be_made_is_told_and_refused_where_it_does_not_fit(run: RunCom
         (("--shift", "2", "--threads", "2"), ("--shift 2", "--threads 2")),
         (("--depth", "20", "--branch", "10000"), ("too many", "--depth")),
         (("--items", "900000000"), ("items", "900000000")),
-        (("--size", "65MiB"), ("file_bytes", "68157440")),
+        (("--size", "65MiB"), ("--size is 65 MiB", "at most 64 MiB")),
         (("--size", "much"), ("--size", "much")),
     ],
 )
@@ -456,6 +456,20 @@ def test_an_operation_that_is_too_short_is_left_out_alone() -> None:
     assert "left out" in found["long enough (file stat)"].actual
     assert found["long enough (file create)"].outcome == "ok"
     assert [operation.operation for operation in figures if operation.too_short] == ["file_stat"]
+
+
+def test_threads_that_end_apart_in_a_moment_spoil_no_run() -> None:
+    """An operation that has no figure makes none of the others doubtful; alone it makes the run invalid."""
+    moment = ("file_stat", 0, True, 0.001, 0.01)
+    beside = document_of(("file_create", 0, True, 11.5, 12), moment)
+    found = outcomes(beside)
+    assert found["threads end together (file create)"] == "ok"
+    assert "failed" not in found.values()
+    assert (
+        outcomes(document_of(("file_create", 0, True, 1, 12), moment))["threads end together (file create)"]
+        == "failed"
+    )
+    assert outcomes(document_of(moment))["long enough (file stat)"] == "failed"
 
 
 def test_an_iteration_that_was_cut_short_has_no_rate() -> None:

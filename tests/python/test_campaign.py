@@ -179,7 +179,7 @@ def test_plans_are_shown_and_nothing_is_written(run: RunCommand, tmp_path: Path,
     plan = valid_campaign(shown.stdout)
     assert len(plan.cases) == 3
     assert plan.runs == []
-    for word in ("3: frame_size=4 KiB", "12 to be made", "320 KiB at most at once", "2.29 MB in all"):
+    for word in ("3: frame_size=4 KiB", "12 to be made", "328 kB at most at once", "2.29 MB in all"):
         assert word in shown.stderr
     told = " ".join(shown.stderr.split())
     assert "the shortest phase moves 80 KiB: from 81.9 kB/s on it takes less than 1 s" in told

@@ -15,7 +15,7 @@ from penstock.bench.views import grid_of
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Baseline, Campaign, Target, View
 from penstock.model.errors import UsageError
-from penstock.model.runs import NetworkFigures, Run, TransferFigures
+from penstock.model.runs import Check, NetworkFigures, Run, StreamFigures, TransferFigures
 from penstock.report.campaigns import campaign_view
 from penstock.report.comma_separated import csv_of
 from penstock.report.markdown import markdown_of
@@ -88,15 +88,70 @@ def test_lines_are_in_every_form_of_a_report() -> None:
 
 def test_a_line_without_a_sound_run_is_left_out() -> None:
     campaign = campaign_with(PLOT)
+    bad = Check(name="long enough", outcome="failed", expected="e", actual="a", bias="better")
+    invalid = made_up_run(1e8, "invalid").model_copy(update={"checks": [bad]})
     void = [
-        each.model_copy(update={"run": made_up_run(1e8, "invalid")}) if each.case == "threads=4" else each
+        each.model_copy(update={"run": invalid}) if each.case == "threads=4" else each
         for each in campaign.runs
     ]
     campaign = campaign.model_copy(update={"runs": void})
     assert grid_of(campaign, PLOT).lines[1].points == {}
     _, rows = shown(campaign)
-    assert rows[0][3] == ""
+    assert rows[0][3] == "2 invalid: long enough"
     assert "bandwidth" not in drawn(campaign).svg
+
+
+def test_rates_of_a_table_have_one_unit() -> None:
+    """1.1 GB/s among hundreds of MB/s is 1100 MB/s, in cells, lines and ranges."""
+    _, rows = shown(campaign_with(PLOT.model_copy(update={"leave_out": {}}), cases=12))
+    texts = [text for row in rows for text in (row[1], row[3])]
+    assert "1100 MB/s (1100 MB/s to 1210 MB/s)" not in texts  # the median of two blocks lies between
+    assert all("GB/s" not in text and "MB/s" in text for text in texts), texts
+
+
+def phase(name: str, seconds: float) -> StreamFigures:
+    return StreamFigures.model_validate(
+        {
+            "phase": name,
+            "bytes": 10**9,
+            "bytes_per_s": 1e9 / seconds,
+            "first_done_s": seconds,
+            "last_done_s": seconds,
+            "service_ms": {"p50": 1, "p90": 1, "p99": 1, "p999": 1, "max": 1},
+            "cached_share": None,
+            "mismatches": None,
+        }
+    )
+
+
+def test_cells_without_a_figure_say_why() -> None:
+    """Of a phase that was too short in each run that counts, and beside an invalid one."""
+    view = View(kind="listing", columns=["threads"], values={"Write": "write", "Read": "read"})
+    campaign = campaign_with(view, cases=1)
+    streams = {"streams": [phase("write", 2.0), phase("read", 0.5)], "frames": None}
+    runs = [each.model_copy(update={"run": each.run.model_copy(update=streams)}) for each in campaign.runs]
+    campaign = campaign.model_copy(update={"runs": runs})
+    assert shown(campaign)[1] == [["1", "500 MB/s", "too short"]]
+    values = next(s for s in page_of(campaign, "x.json").sections if s.title == "Values")
+    texts = [
+        [cell.text for cell in row] for row in next(b for b in values.blocks if isinstance(b, Table)).rows
+    ]
+    assert ["threads=1", "read", "", "too short", "", "", ""] in texts
+    told = Console(width=200, record=True, file=io.StringIO())
+    told.print(campaign_view(campaign.model_copy(update={"views": []})))
+    assert "too short" in told.export_text()
+    bad = Check(name="no steal", outcome="failed", expected="e", actual="a", bias="worse")
+    void = [
+        each.model_copy(update={"run": each.run.model_copy(update={"validity": "invalid", "checks": [bad]})})
+        for each in campaign.runs
+    ]
+    assert shown(campaign.model_copy(update={"runs": void}))[1] == [
+        ["1", "2 invalid: no steal", "2 invalid: no steal"]
+    ]
+    mixed = [*void[:1], *campaign.runs[1:]]
+    assert shown(campaign.model_copy(update={"runs": mixed}))[1] == [
+        ["1", "500 MB/s, 1 invalid", "too short; 1 invalid: no steal"]
+    ]
 
 
 def test_a_listing_has_a_case_in_each_row_and_several_values() -> None:

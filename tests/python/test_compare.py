@@ -59,6 +59,9 @@ def test_folders_of_runs_that_were_made_in_turn(tmp_path: Path) -> None:
     assert [each.name for each in comparison.conditions] == ["kernel"]
     shown = compare(before, after)
     assert "B is worse" in shown.stdout
+    told = " ".join(shown.stdout.split())
+    assert "The change is of pairs of runs that were made beside one another, the geometric mean" in told
+    assert "between the means" not in told
     assert shown.stdout.index("kernel") < shown.stdout.index("carried")
     assert compare(after, before).exit_code == 0
     assert compare(before, after, "--threshold", "20%").exit_code == 0
@@ -72,6 +75,7 @@ def test_two_single_runs_cannot_tell(tmp_path: Path) -> None:
     assert found.exit_code == 3
     assert "one run each says nothing about noise" in " ".join(found.stdout.split())
     assert "+100 %" in found.stdout
+    assert "The change is" not in found.stdout, "it is that of the two values"
 
 
 def test_cases_of_campaigns(tmp_path: Path) -> None:
@@ -88,6 +92,7 @@ def test_cases_of_campaigns(tmp_path: Path) -> None:
         "nfs": "better",
     }
     assert {row.design for row in carried.values()} == {"apart"}
+    assert "The change is between the means of both sets" in " ".join(compare(first, second).stdout.split())
     one = valid_document(compare(first, "--base-case", "ssd", "--case", "nfs", "--json").stdout, "comparison")
     assert isinstance(one, Comparison)
     assert (one.values[0].case, one.values[0].outcome) == ("ssd / nfs", "worse")
@@ -156,7 +161,7 @@ def test_other_parameters_are_refused_unless_that_is_meant(tmp_path: Path) -> No
         (tmp_path / name).write_text(run_at(place, frame_bytes=10 ** (5 + place)).model_dump_json())
     refused = compare(tmp_path / "a", tmp_path / "b")
     assert refused.exit_code == 2
-    assert "frame_bytes is 100000 and 1000000" in refused.output
+    assert "frame size is 100 kB and 1 MB" in refused.output
     assert "--force" in refused.output
     assert compare(tmp_path / "a", tmp_path / "b", "--force").exit_code == 3
 

@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from penstock.bench.campaigns import plan_campaign
 from penstock.bench.run import Access, frames_request, stream_workload
 from penstock.bench.workloads import parameters_of
 from penstock.files.documents import parse_document
 from penstock.model.campaign_files import CampaignFile
+from penstock.model.campaigns import Target
 from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, words_of
 from penstock.model.yaml_file import parse_yaml
@@ -88,10 +90,12 @@ def test_broken_json(text: str, words: str) -> None:
 GOOD: dict[str, Any] = json.loads(made_up_run().model_dump_json())
 BAD_DOCUMENTS = {
     "it ends in the middle": json.dumps(GOOD)[:5000],
-    "ceiling_hz: a number is expected": json.dumps(GOOD | {"ceiling_hz": "fast"}),
-    "document: it is missing": json.dumps({key: GOOD[key] for key in GOOD if key != "document"}),
-    "validity: it must be 'valid', 'warned' or 'invalid'": json.dumps(GOOD | {"validity": "fine"}),
-    "checks: a list is expected": json.dumps(GOOD | {"checks": 5}),
+    "its field `ceiling_hz`: a number is expected": json.dumps(GOOD | {"ceiling_hz": "fast"}),
+    "its field `document`: it is missing": json.dumps({key: GOOD[key] for key in GOOD if key != "document"}),
+    "its field `validity`: it must be 'valid', 'warned' or 'invalid'": json.dumps(
+        GOOD | {"validity": "fine"}
+    ),
+    "its field `checks`: a list is expected": json.dumps(GOOD | {"checks": 5}),
     "its 'format' is 5; it must be one of 'penstock-run 1'": json.dumps({"format": 5}),
     "its 'format' is missing": "{}",
     "it is no JSON": "hello",
@@ -164,6 +168,29 @@ def test_descriptions_are_refused_in_our_words(text: str) -> None:
     with pytest.raises(UsageError) as found:
         parse_yaml(text, CampaignFile, "c.yaml")
     assert not OF_PYDANTIC.search(told(found.value)), found.value.message
+
+
+def planned(parameters: str) -> None:
+    text = f"title: x\nworkload: metadata\nparameters: {{{parameters}}}"
+    plan_campaign("c", parse_yaml(text, CampaignFile, "c.yaml"), [Target(name="a", path="/")], seed=1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ("Items: 5", "c.yaml:3: the name `Items`: small letters, digits and _, a letter first, are expected"),
+        ("7: 5", "c.yaml:3: the name 7 is no text; put it in quotes"),
+        ("file_size: 1 GiB", "c: the case of the campaign: `file_size` is 1 GiB: it must be at most 64 MiB"),
+        ("shift: 70", "c: the case of the campaign: `shift` 70 is not possible with `threads` 1"),
+        ("depth: 30", "`depth` of the workload metadata: it must be at most 20 (given: 30)"),
+        ("size: 5", "`size` of the workload metadata: there is no such parameter"),
+    ],
+)
+def test_campaigns_are_refused_in_the_words_of_their_descriptions(parameters: str, words: str) -> None:
+    with pytest.raises(UsageError) as found:
+        planned(parameters)
+    assert words in found.value.message
+    assert "--" not in found.value.message + found.value.remedy
 
 
 def test_options_are_refused_in_our_words() -> None:

@@ -82,6 +82,9 @@ def test_documents_are_entered_and_found(known: Catalogue, tmp_path: Path) -> No
     for wanted, found in (
         (Filter(kind="verdict"), [second]),
         (Filter(validity="warned"), [first]),
+        (Filter(validity="incomplete"), [third]),
+        (Filter(validity="incomplete", kind="run"), []),
+        (Filter(host="incomplete"), []),
         (Filter(workload="stream"), []),
         (Filter(workload="frames", host="h"), [first, second, third]),
         (Filter(target="/x"), [first, second, third]),
@@ -219,6 +222,7 @@ def test_the_commands(known: Catalogue, tmp_path: Path) -> None:
     assert invoke(known, "add", str(tmp_path / "results")).stdout == "2 known\n"
     listed = json.loads(invoke(known, "list", "--validity", "invalid", "--json").stdout)
     assert [Path(each["entry"]["path"]).name for each in listed] == ["b.json"]
+    assert invoke(known, "list", "--validity", "incomplete").stdout == ""
     shown = invoke(known, "list").stdout
     assert f"   {deep / 'a.json'}\n" in shown, "whole, on a line of its own"
     assert "invalid" in shown

@@ -243,7 +243,12 @@ def test_a_step_that_does_not_fit_is_refused_before_anything_is_written(
         (["pilatus-6m", ".", "--report", "absent/a.html"], ["absent/a.html", "not there"]),
         (["pilatus-6m", ".", "--report", "a.html", "--output", "a.html"], ["--report", "--output"]),
         (["pilatus-6m", ".", "--search-to", "1"], ["--search-to"]),
-        (["pilatus-6m", ".", "--rate", "1e6", "--soak", "2000000"], ["frames", "2000000000000"]),
+        (
+            ["pilatus-6m", ".", "--rate", "1e6", "--soak", "2000000"],
+            ["2000000000000 frames", "--rate", "1000000000"],
+        ),
+        (["pilatus-6m", "/proc/sys/kernel", "--yes"], ["/proc/sys/kernel cannot be written into"]),
+        (["pilatus-6m", "absent", "--yes"], ["absent", "not there"]),
         (["pilatus-6m", ".", "--seconds", "nan"], ["--seconds"]),
         (["pilatus-6m", ".", "--soak", "nan"], ["--soak"]),
         (["pilatus-6m", ".", "--late-after", "nan"], ["--late-after"]),

@@ -1,7 +1,6 @@
 """Plans a campaign, and runs what is not done of it yet."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,14 @@ from pathlib import Path
 import numpy
 
 from penstock.bench.conditions import conditions_of, conditions_of_machine
-from penstock.bench.folder import BenchFolder, RoomAdvice, require_room, require_target
+from penstock.bench.folder import BenchFolder, RoomAdvice, require_room, require_target, require_writable
 from penstock.bench.jobs import Job, NetworkJob
+from penstock.bench.option_words import LIMITS, as_parameters
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.view_checks import require_known, require_told_apart, require_yielded
-from penstock.bench.workloads import WorkloadParameters, parameters_of
-from penstock.model.campaign_files import CASES_MAX, CampaignFile
+from penstock.bench.workloads import WORKLOADS, WorkloadParameters, parameters_of
+from penstock.model.campaign_files import CASES_MAX, REFERENCE, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
 from penstock.model.runs import Run
@@ -91,7 +91,7 @@ def plan_campaign(
         raise UsageError(
             f"{len(points)} cases on {len(targets)} targets are more than {CASES_MAX}", "name fewer targets"
         )
-    planned = [_planned(file, point, factor) for point in points]
+    planned = [_planned(name, file, point, factor) for point in points]
     require_yielded(file, planned)
     cases, jobs = [], {}
     for target in targets:
@@ -138,14 +138,19 @@ def plan_repetitions(job: Job, target: Path, repetitions: int) -> CampaignPlan:
     return CampaignPlan(campaign, {job.workload: job})
 
 
-def _planned(file: CampaignFile, point: dict[str, Parameter], factor: float) -> WorkloadParameters:
+def _planned(name: str, file: CampaignFile, point: dict[str, Parameter], factor: float) -> WorkloadParameters:
     """The parameters of one case, tried out: a case that is not possible is found before the first run."""
     try:
         parameters = parameters_of(file.workload, file.parameters | point).scaled(factor)
         parameters.job()
     except UsageError as error:
         where = ", ".join(f"{key} {value}" for key, value in point.items())
-        raise UsageError(f"the case {where or 'of the campaign'}: {error.message}", error.remedy) from error
+        known = WORKLOADS[file.workload].model_fields if file.workload in WORKLOADS else ()
+        message, remedy = (as_parameters(text, known) for text in (error.message, error.remedy))
+        raise UsageError(
+            f"{name}: the case {where or 'of the campaign'}: {message}",
+            f"{REFERENCE} has all parameters" if remedy == LIMITS else remedy,
+        ) from error
     return parameters
 
 
@@ -190,12 +195,7 @@ def require_targets(plan: CampaignPlan) -> None:
     """Every folder is there, and has room for the largest of its cases; addresses are tried by the runs."""
     for target in plan.campaign.folders:
         path = Path(target.path)
-        require_target(path)
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise UsageError(
-                f"the target {path} cannot be written into",
-                "name a folder that you may write into, on a file system that is not mounted read-only",
-            )
+        require_writable(path)
         jobs = [plan.jobs[case.name] for case in plan.campaign.cases if case.target == target.name]
         require_room(path, max(job.bytes for job in jobs), max(job.files for job in jobs), _ROOM)
 

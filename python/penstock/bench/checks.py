@@ -101,6 +101,11 @@ def stream_checks(
     for phase in figures:
         checks += [
             check_long_enough(phase.last_done_s or 0.0, phase.phase, others_stand=others_stand),
+            *(check_read_back(phase) if phase.phase == "read" else ()),
+        ]
+        if phase.too_short and others_stand:  # it has no figure that these could make doubtful
+            continue
+        checks += [
             *check_together(phase),
             *(
                 check_read(document, phase, memory_file_system, direct_cached)
@@ -293,12 +298,13 @@ def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
 
 
 def _steady(what: str, found: Movement, moved: bool, got_worse: bool, beside: str = "") -> Check:
-    """Figures of a storage that gets worse are better than what comes. `beside`: a change that is nothing."""
+    """Figures of a storage that gets slower are better than what comes. `beside`: what counts for nothing."""
+    towards = ("slower" if got_worse else "faster") if moved else "as before"
     return make_check(
         f"steady {what}",
         "warning" if moved else "ok",
         f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by{beside}",
-        f"{human_percent(found.change, sign='+')} at the end",
+        f"{towards} at the end: {human_percent(found.change, sign='+')}",
         "better" if got_worse else "worse",
         "steady state was not reached: a longer run shows where that ends",
     )
@@ -312,9 +318,8 @@ def check_together(phase: StreamFigures) -> Iterator[Check]:
     yield ended_together(f"threads end together ({phase.phase})", share, "more bytes for each thread")
 
 
-def check_read(
-    document: LoadDocument, phase: StreamFigures, memory_file_system: bool, direct_cached: str = ""
-) -> Iterator[Check]:
+def check_read_back(phase: StreamFigures) -> Iterator[Check]:
+    """Whatever its time was: storage that returns other bytes is told of a moment, too."""
     if phase.mismatches is not None:
         yield make_check(
             "read as written",
@@ -324,6 +329,12 @@ def check_read(
             "either",
             "this storage returned other bytes than were written: look into it before anything else",
         )
+
+
+def check_read(
+    document: LoadDocument, phase: StreamFigures, memory_file_system: bool, direct_cached: str = ""
+) -> Iterator[Check]:
+    """Where the bytes came from."""
     if memory_file_system or isinstance(document.plan.backend, NullBackend):
         return
     name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"

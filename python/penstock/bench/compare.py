@@ -16,6 +16,7 @@ from penstock.bench.intervals import (
     holm,
     holm_levels,
 )
+from penstock.bench.option_words import differing_text
 from penstock.bench.scale import Scale, middle_of
 from penstock.bench.sets import OF_TREES, Measured, RunSet, differences, refuse_doubles
 from penstock.model.comparisons import Answer, Comparison, Outcome, ValueComparison
@@ -50,7 +51,7 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
         for difference in differences(case, first, second, lambda run: run.parameters)
     ]
     if parameters and not force:
-        told = "; ".join(f"{each.name} is {each.base} and {each.other}" for each in parameters[:4])
+        told = "; ".join(differing_text(each.name, each.base, each.other) for each in parameters[:4])
         raise UsageError(
             f"what was measured is not the same in {base.name} and {other.name}: {told}",
             "measure both with the same parameters, or add --force if that is what you want to compare",

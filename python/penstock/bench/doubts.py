@@ -1,6 +1,7 @@
 """Why a figure may be better or worse than the storage is, and when that does not matter."""
 
 import math
+from dataclasses import dataclass
 
 from penstock.bench.checks import AT_HAND, NO_STEAL, QUIET, waits_ns
 from penstock.bench.clock import CLOCK_SOURCE
@@ -23,8 +24,37 @@ def doubtful(run: Run, bias: Bias) -> list[Check]:
     return [c for c in run.checks if c.outcome == "warning" and c.bias in (bias, "either")]
 
 
-def far_too_slow(run: Run) -> str:
-    """Why storage that lost frames beside other programs is too slow all the same; empty where it may not be.
+@dataclass(frozen=True)
+class BestCase:
+    """What storage that lost frames beside other programs would have carried at most without these."""
+
+    needed_bytes_per_s: float
+    bytes_per_s: float | None  # None: not known
+    hindered: float = 0.0  # the share of the time that is taken out
+    unknown: str = ""  # why
+
+    @property
+    def is_far_too_slow(self) -> bool:
+        return self.bytes_per_s is not None and self.bytes_per_s <= FAR_SHARE * self.needed_bytes_per_s
+
+    @property
+    def told(self) -> str:
+        """A sentence, with what is needed beside it."""
+        needed = human_rate(self.needed_bytes_per_s)
+        if self.bytes_per_s is None:
+            return f"the best case for the storage is not known, as {self.unknown}; {needed} is needed"
+        kept = f"they kept it from the processors for at most {human_percent(self.hindered, 2)} of the time"
+        found = f"{human_rate(self.bytes_per_s)} at most, of {needed}"
+        if self.is_far_too_slow:
+            return f"other programs do not explain it: {kept}, and without them it would have carried {found}"
+        return (
+            f"other programs may explain it: {kept}, and without them, in the best case, it would have"
+            f" carried {found} that is needed; half of that or less would be a no"
+        )
+
+
+def best_case(run: Run) -> BestCase | None:
+    """Of a run that others on the machine may have hindered; None where nothing says that they did.
 
     All that it carried is put into the time in which nothing on the machine waited for a processor, and all
     that the device moved is taken for what the run could have had: it cannot have carried more then. Where
@@ -32,20 +62,33 @@ def far_too_slow(run: Run) -> str:
     more than their bytes, so that has to be known, and little.
     """
     figures, hindered = run.frames, hindered_share(run)
-    known = {check.name: check.outcome for check in run.checks}
-    only_processors = {check.name for check in doubtful(run, "worse")} <= _OF_PROCESSORS
-    if figures is None or hindered is None or run.ceiling_hz is None or not run.document.storage.direct:
-        return ""
-    if not only_processors or known.get(ALONE) != "ok" or hindered >= 1:
-        return ""
+    doubts = {check.name for check in doubtful(run, "worse")}
+    if figures is None or not doubts & _OF_PROCESSORS:
+        return None
+    needed = figures.needed_bytes_per_s
+    if unknown := _why_unknown(run, doubts, hindered):
+        return BestCase(needed, None, unknown=unknown)
+    assert hindered is not None
     most = figures.carried_bytes_per_s / (1 - hindered) * _moved_for_own(run)
-    if most > FAR_SHARE * figures.needed_bytes_per_s:
-        return ""
-    return (
-        "other programs do not explain it: they kept it from the processors for at most"
-        f" {human_percent(hindered, 2)} of the time, and without them it would have carried"
-        f" {human_rate(most)} at most, of {human_rate(figures.needed_bytes_per_s)}"
-    )
+    if not math.isfinite(most):
+        return BestCase(needed, None, unknown="nothing says what the device moved")
+    return BestCase(needed, most, hindered)
+
+
+def _why_unknown(run: Run, doubts: set[str], hindered: float | None) -> str:
+    """What a best case takes, and is not there; empty where it can be told."""
+    known = {check.name: check.outcome for check in run.checks}
+    if not run.document.storage.direct:
+        return "it went through the page cache, which others fill, too"
+    if hindered is None:
+        return "the kernel does not tell how long something waited for a processor"
+    if run.ceiling_hz is None:
+        return "the generator's own ceiling was not measured"
+    if others := doubts - _OF_PROCESSORS:
+        return f"more than processors stood in the way ({', '.join(sorted(others))})"
+    if known.get(ALONE) != "ok":
+        return f'the check "{ALONE}" is not ok'
+    return "something waited for a processor all the time" if hindered >= 1 else ""
 
 
 def _moved_for_own(run: Run) -> float:

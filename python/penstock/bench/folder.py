@@ -106,7 +106,8 @@ class BenchFolder:
     def make(cls, target: Path, keep: bool = False, needed_bytes: int = 0) -> Self:
         """A new folder in `target`, which is there; with `keep` it stays, and what is in it.
 
-        A PenstockError where `needed_bytes` and what other runs on `target` will still write do not fit.
+        A UsageError where nothing may be made in `target`; a PenstockError where `needed_bytes` and what
+        other runs on `target` will still write do not fit.
         """
         require_target(target)
         name = f"{NAME}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
@@ -126,9 +127,9 @@ class BenchFolder:
                 _remove_unmarked(path)
             if not isinstance(error, OSError):
                 raise
-            raise PenstockError(
-                f"no folder can be made in {target}: {error.strerror}",
-                "name a folder that you may write into, on the storage that is to be measured",
+            refused = not is_made and error.errno in _REFUSALS
+            raise (UsageError if refused else PenstockError)(
+                f"no folder can be made in {target}: {error.strerror}", _WRITABLE
             ) from error
         return folder
 
@@ -484,6 +485,20 @@ def require_target(target: Path) -> None:
     if not target.is_dir():
         what = "is not a folder" if target.exists() else "is not there"
         raise UsageError(f"the target {target} {what}", "name a folder on the storage that is to be measured")
+
+
+def require_writable(target: Path) -> None:
+    """As `require_target`; a UsageError, too, where nothing may be written into it."""
+    require_target(target)
+    if not os.access(target, os.W_OK | os.X_OK):
+        raise UsageError(f"the target {target} cannot be written into", _WRITABLE)
+
+
+_WRITABLE = "name a folder that you may write into, on a file system that is not mounted read-only"
+# What the system says of a place where nothing may be made; a storage that fails says something else.
+_REFUSALS = frozenset(
+    (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+)
 
 
 @contextlib.contextmanager

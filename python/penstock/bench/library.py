@@ -28,7 +28,7 @@ def hdf5_access(
 def parse_hint(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name.strip() and equals and value.strip()):
-        raise UsageError(f'hint "{text}" is none', "KEY=VALUE, such as romio_cb_write=enable")
+        raise UsageError(f'--hint "{text}" is not KEY=VALUE', "write for example romio_cb_write=enable")
     return name.strip(), value.strip()
 
 

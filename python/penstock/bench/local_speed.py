@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock.bench.checks import validity_of
 from penstock.bench.device_read import read_device
-from penstock.bench.folder import BenchFolder, require_room, require_target
+from penstock.bench.folder import BenchFolder, require_room, require_writable
 from penstock.bench.run import (
     Access,
     FramesRequest,
@@ -20,7 +20,7 @@ from penstock.model.datasheet import LocalSpeed
 from penstock.model.errors import PenstockError
 from penstock.model.load import StreamWorkload
 from penstock.model.runs import Check, Run
-from penstock.model.units import human_seconds, human_size
+from penstock.model.units import human_bytes, human_seconds
 
 _TRANSFER_BYTES = 8 << 20
 _CREATE_BYTES = 4096
@@ -53,7 +53,7 @@ def speed_request(target: Path, size_bytes: int, files: int, seconds_max: float)
             _CREATE_BYTES, 0.0, seconds_max, _CREATE_WRITERS, 1.0, None, "file_a_frame", access
         ).as_fast_as_it_goes(files),
     )
-    require_target(target)
+    require_writable(target)
     require_room(target, request.bytes, request.files)
     return request
 
@@ -74,7 +74,7 @@ def _stream_speeds(run: Run) -> list[LocalSpeed]:
             what=f"sequential {phase.phase}",
             value=phase.bytes_per_s,
             unit="B/s",
-            how=f"one thread, {human_size(phase.bytes)} in transfers of 8 MiB, {access}"
+            how=f"one thread, {human_bytes(phase.bytes)} in transfers of 8 MiB, {access}"
             + (", until it is synced" if phase.phase == "write" else ""),
             **_soundness([check for check in run.checks if _is_about(check, phase.phase)])
             | ({"validity": "invalid"} if phase.too_short else {}),
@@ -125,6 +125,6 @@ def measure_device(path: Path, number: str, seconds_max: float) -> LocalSpeed:
         value=found.bytes / found.seconds if found.seconds else 0.0,
         unit="B/s",
         validity="warned" if short else "valid",
-        how=f"one thread, the first {human_size(found.bytes)} in transfers of 8 MiB, past the page cache",
+        how=f"one thread, the first {human_bytes(found.bytes)} in transfers of 8 MiB, past the page cache",
         doubts=[f"long enough: {human_seconds(found.seconds)}"] if short else [],
     )

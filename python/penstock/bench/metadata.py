@@ -145,7 +145,7 @@ def metadata_checks(
 def _check_seconds(figures: list[OperationFigures]) -> Iterator[Check]:
     """Of what is left out, and of what took least else. Trees are few folders whatever is asked for."""
     left_out = [operation for operation in figures if operation.too_short]
-    stand = [operation for operation in figures if not operation.too_short]
+    stand = _standing(figures)
     shortest = sorted(stand, key=lambda operation: operation.seconds)[:1]
     for operation in (*left_out, *shortest):
         yield check_long_enough(
@@ -157,9 +157,16 @@ def _check_seconds(figures: list[OperationFigures]) -> Iterator[Check]:
         )
 
 
+def _standing(figures: list[OperationFigures]) -> list[OperationFigures]:
+    """Those that were long enough for a figure: what is left out spoils nothing beside it."""
+    return [operation for operation in figures if not operation.too_short]
+
+
 def _check_together(figures: list[OperationFigures], threads: int) -> Iterator[Check]:
-    if figures and threads > 1:
-        worst = min(figures, key=lambda operation: operation.together)
+    """Of those that stand: a moment in which one thread was done before another is no doubt of the others."""
+    judged = _standing(figures) or figures
+    if judged and threads > 1:
+        worst = min(judged, key=lambda operation: operation.together)
         what = worst.operation.replace("_", " ")
         yield ended_together(f"threads end together ({what})", worst.together, "more --items for each thread")
 

@@ -15,11 +15,11 @@ from penstock.bench.conditions import conditions_of_machine
 from penstock.bench.cost import processor_cost
 from penstock.bench.network_checks import network_checks
 from penstock.bench.network_figures import network_figures
+from penstock.bench.option_words import impossible_value
 from penstock.bench.run import Telling
 from penstock.model.errors import UsageError
 from penstock.model.load import LoadPlan, NullBackend
 from penstock.model.network import NetworkServerWorkload, NetworkWorkload
-from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Run
 from penstock.programs.load import load
 from penstock.programs.network import OtherEnd
@@ -44,12 +44,7 @@ def server_workload(**fields: object) -> NetworkServerWorkload:
 
 
 def _usage(error: ValidationError) -> UsageError:
-    first = error.errors()[0]
-    name = place_of(first)
-    given = "(hidden)" if "token" in name else repr(first["input"])
-    return UsageError(
-        f"{name} is {given}: {words_of(first)}", "`penstock bench network --help` has the options"
-    )
+    return impossible_value(error)
 
 
 def seconds_of(workload: NetworkWorkload) -> float:

@@ -16,10 +16,12 @@ from penstock.bench.figures import frame_figures, stream_figures
 from penstock.bench.folder import BenchFolder, FileSet
 from penstock.bench.images import ImageRequest, suffix_of, template_file
 from penstock.bench.meanwhile import Watch, check_alone, check_reached
+from penstock.bench.option_words import impossible_value
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.load import (
     RECORDED_FRAMES_MAX,
+    THREAD_BYTES_MAX,
     ContentKind,
     FrameImage,
     FramesWorkload,
@@ -37,8 +39,8 @@ from penstock.model.load import (
     StreamWorkload,
     Sync,
 )
-from penstock.model.problems import place_of, words_of
 from penstock.model.runs import Check, Conditions, Meanwhile, Run
+from penstock.model.units import human_bytes, human_size
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
 from penstock.programs.ranks import Ranks
@@ -197,6 +199,12 @@ def stream_workload(
             f"a multiple of {_PAGE}, or any size with --buffered",
         )
     in_each_segment = max(1, transfer_bytes) * segments
+    if in_each_segment > THREAD_BYTES_MAX:
+        raise UsageError(
+            f"--segments {segments} with a --transfer of {human_size(transfer_bytes)} in each are"
+            f" {human_bytes(in_each_segment)} of a thread",
+            f"at most {human_size(THREAD_BYTES_MAX)}: fewer --segments",
+        )
     try:
         return StreamWorkload(
             threads=threads,
@@ -216,12 +224,8 @@ def stream_workload(
 def usage(error: ValidationError | OverflowError) -> UsageError:
     """The first value that is not possible."""
     if isinstance(error, OverflowError):
-        return UsageError("a rate or a time is too large", "give finite numbers")
-    first = error.errors()[0]
-    return UsageError(
-        f"{place_of(first)} is {first['input']!r}: {words_of(first)}",
-        "`penstock bench --help` has the options",
-    )
+        return UsageError("--rate, --seconds or --buffer-seconds is too large", "give finite numbers")
+    return impossible_value(error)
 
 
 @dataclass(frozen=True)

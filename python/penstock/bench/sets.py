@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from penstock.bench.content import content_text
+from penstock.bench.option_words import field_words, value_words
 from penstock.bench.values import Value, too_short_of, values_of
 from penstock.files.documents import Document, read_document
 from penstock.model.campaigns import Campaign
@@ -201,7 +202,11 @@ def _named(sets: list[RunSet]) -> list[RunSet]:
     telling = [name for name in names if len({parameters.get(name) for parameters in nameless}) > 1]
 
     def name_of(parameters: dict[str, str]) -> str:
-        stated = [f"{name} {parameters[name]}" for name in telling if name in parameters]
+        stated = [
+            f"{field_words(name)} {value_words(name, parameters[name])}"
+            for name in telling
+            if name in parameters
+        ]
         return ", ".join([parameters["kind"], *stated])
 
     return [

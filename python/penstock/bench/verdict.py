@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from penstock.bench.checks import CEILING_FACTOR, is_no_space
+from penstock.bench.doubts import BestCase, best_case
 from penstock.bench.search import RUNS_OF_AN_END
 from penstock.bench.statistics import share_bound
 from penstock.bench.verdict_reasons import STEP_NAMES, Measured, advice_of, answer_of, frame_counts
@@ -86,6 +87,26 @@ def carries_bytes_per_s(verdict: Verdict) -> float | None:
     outcomes = {step.outcome for step in at_rate} - {"invalid"}
     unmeasured = verdict.measured_bytes_per_s is None
     return verdict.needed_bytes_per_s if unmeasured and outcomes == {"held"} else None
+
+
+def best_case_of(verdict: Verdict) -> BestCase | None:
+    """Of the runs at the detector's rate that lost frames on a busy machine, the best one; None: no such run.
+
+    None, too, where frames were lost beyond doubt in another one: nothing explains these.
+    """
+    losers = [
+        step
+        for step in verdict.steps
+        if step.rate_hz == verdict.needed_hz
+        and step.kind in ("rate", "search", "soak")
+        and step.outcome != "invalid"
+        and frame_counts([step])[1]
+    ]
+    cases = [best_case(step.run) for step in losers]
+    found = [case for case in cases if case is not None]
+    if len(found) < len(cases):
+        return None
+    return max(found, key=lambda case: case.bytes_per_s or 0.0, default=None)
 
 
 def nothing_higher_was_tried(search: Search, steps: Sequence[Step]) -> bool:

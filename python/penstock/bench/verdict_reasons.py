@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.bench.checks import LONG_ENOUGH
-from penstock.bench.doubts import doubtful, far_too_slow
+from penstock.bench.doubts import best_case, doubtful
 from penstock.bench.search import RUNS_OF_AN_END, WIDTH
 from penstock.model.runs import Answer, Bias, Check, Search, Step, StepKind
 from penstock.model.units import human_hz
@@ -119,9 +119,11 @@ def _of_losers(losers: Sequence[Step]) -> tuple[Answer, list[Reason]]:
     doubts = [list(_doubts(step, "worse", ", which may be why")) for step in losers]
     if not all(doubts):
         return "no", found
-    if far := [Reason(f"{_name(step)}: {why}") for step in losers if (why := far_too_slow(step.run))]:
+    best = [(step, case) for step in losers if (case := best_case(step.run)) is not None]
+    if far := [Reason(f"{_name(step)}: {case.told}") for step, case in best if case.is_far_too_slow]:
         return "no", [*found, *far]
-    return "cannot tell", [*found, *dict.fromkeys(doubt for each in doubts for doubt in each)]
+    told = [Reason(f"{_name(step)}: {case.told}") for step, case in best]
+    return "cannot tell", [*found, *told, *dict.fromkeys(doubt for each in doubts for doubt in each)]
 
 
 def _doubts(step: Step, bias: Bias, then: str = "") -> Iterator[Reason]:

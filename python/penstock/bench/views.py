@@ -1,11 +1,14 @@
 """The tables of a campaign: for each case the middle of its sound runs, and how far these lie apart."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import fmean, median
 
-from penstock.bench.values import Reading, Unit, Value, readings_of, values_of
+from penstock.bench.values import Reading, Unit, Value, readings_of, too_short_of, values_of
 from penstock.model.campaigns import Aggregate, Baseline, Campaign, Case, Line, Parameter, View
+from penstock.model.runs import Run
 
 Key = tuple[Parameter | None, ...]
 _AGGREGATES: dict[Aggregate, Callable[[Sequence[float]], float]] = {
@@ -27,17 +30,23 @@ class Cell:
     invalid: int
     failed: int
     unit: Unit | None = None  # None where no run has the value
+    too_short: int = 0  # runs that count, in which it was too short for a figure
+    why_invalid: tuple[str, ...] = ()  # names of the checks that failed, those of most runs first
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A line beside the curves: what a row is compared with, by the key of the row."""
+    """A line beside the curves: what a row is compared with, by the key of the row.
+
+    `missing` are the cells of rows that have no point, which say why.
+    """
 
     title: str
     unit: Unit | None
     column_names: list[str]
     column: Key
     points: dict[Key, float]
+    missing: dict[Key, Cell] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,17 @@ class Grid:
     columns: list[Key]
     cells: dict[tuple[Key, Key], Cell]
     lines: list[Reference] = field(default_factory=list)
+
+    @cached_property
+    def usual_rate(self) -> float | None:
+        """See `usual_rate`: looked for once, and not for each cell."""
+        return usual_rate(self.cells.values())
+
+
+def usual_rate(cells: Iterable[Cell]) -> float | None:
+    """Whose unit all bandwidths of a table have; None where it has none."""
+    rates = [cell.middle for cell in cells if cell.unit == "B/s" and cell.middle is not None]
+    return median(rates) if rates else None
 
 
 def sound_values(campaign: Campaign, case: Case, value: str) -> list[float]:
@@ -70,15 +90,24 @@ def cell_of(campaign: Campaign, case: Case, value: str) -> Cell:
     runs = [each.run for each in campaign.runs if each.case == case.name]
     readings = _sound_readings(campaign, case, value)
     found = sorted(reading.value for reading in readings)
+    void = [run for run in runs if run.validity == "invalid"]
     return Cell(
         middle=median(found) if found else None,
         lowest=found[0] if found else None,
         highest=found[-1] if found else None,
         runs=len(found),
-        invalid=sum(run.validity == "invalid" for run in runs),
+        invalid=len(void),
         failed=sum(failure.case == case.name for failure in campaign.failures),
         unit=readings[0].unit if readings else None,
+        too_short=sum(value in too_short_of(run) for run in runs if run.validity != "invalid"),
+        why_invalid=_failed_checks(void),
     )
+
+
+def _failed_checks(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Their names, those of most runs first."""
+    failed = Counter(check.name for run in runs for check in run.checks if check.outcome == "failed")
+    return tuple(name for name, _ in failed.most_common())
 
 
 def names_of_values(campaign: Campaign) -> dict[str, Value]:
@@ -186,11 +215,14 @@ def _references(
 ) -> list[Reference]:
     """One for each combination of values of its columns."""
     found: dict[Key, dict[Key, list[float]]] = {}
+    missing: dict[Key, dict[Key, Cell]] = {}
     for case in cases:
-        points = found.setdefault(_key(campaign, case, line.columns), {})
+        column, row = _key(campaign, case, line.columns), _key(campaign, case, [view.rows])
         other = _case_like(campaign, case, line.of) if line.of else case
         values = sound_values(campaign, other, line.value) if other is not None else []
-        points.setdefault(_key(campaign, case, [view.rows]), []).extend(values)
+        found.setdefault(column, {}).setdefault(row, []).extend(values)
+        if other is not None and not values:
+            missing.setdefault(column, {})[row] = cell_of(campaign, other, line.value)
     return [
         Reference(
             title=line.title,
@@ -198,6 +230,7 @@ def _references(
             column_names=line.columns,
             column=column,
             points={row: median(values) for row, values in points.items() if values},
+            missing={row: cell for row, cell in missing.get(column, {}).items() if not points[row]},
         )
         for column, points in found.items()
     ]
@@ -235,7 +268,7 @@ def _whole(
 
 def _share(cell: Cell, whole: float | None) -> Cell:
     if not whole:
-        return Cell(None, None, None, 0, cell.invalid, cell.failed)
+        return replace(cell, middle=None, lowest=None, highest=None, runs=0, unit=None)
     middle, lowest, highest = (
         None if each is None else each / whole for each in (cell.middle, cell.lowest, cell.highest)
     )

@@ -21,6 +21,7 @@ from penstock.bench.network import network_workload, run_local, run_network, sec
 from penstock.bench.run import Access, Telling, frames_request, require_possible, stream_workload
 from penstock.bench.second import NONE, with_second
 from penstock.bench.values import NEEDED, NETWORK_READINGS, PROCESSOR_TIME, TRANSFERS, round_trip_names
+from penstock.model.campaign_files import REFERENCE
 from penstock.model.campaigns import Parameter
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
@@ -421,5 +422,7 @@ def parameters_of(workload: str, values: Mapping[str, Parameter]) -> WorkloadPar
         problem = what.get(first["type"], f"{words_of(first)} (given: {first['input']!r})")
         raise UsageError(
             f"`{place_of(first)}` of the workload {workload}: {problem}",
-            f"one of {', '.join(WORKLOADS[workload].model_fields)}",
+            f"one of {', '.join(WORKLOADS[workload].model_fields)}"
+            if first["type"] == "extra_forbidden"
+            else f"{REFERENCE} has what each parameter may be",
         ) from error

@@ -10,6 +10,7 @@ from penstock.cli.words import (
     EXIT_CODES,
     EXIT_CODES_OF_COMPARISONS,
     EXIT_CODES_OF_RUNS,
+    EXIT_CODES_OF_SHEETS,
     EXIT_CODES_OF_VERDICTS,
 )
 
@@ -143,6 +144,7 @@ COMMANDS = {
     "describe": Later(
         "penstock.cli.describe:describe_command",
         short_help="The data sheet of a storage and of this machine.",
+        exit_codes=EXIT_CODES_OF_SHEETS,
         examples=[
             "penstock describe /data",
             "penstock describe /data --markdown data-sheet.md",

@@ -110,7 +110,9 @@ def frames_command(
     shape: Annotated[
         str | None, typer.Option(metavar="ROWSxCOLUMNS", help="Of a frame, instead of its size.")
     ] = None,
-    type_: Annotated[PixelType, typer.Option("--type", help="Of pixels.")] = "int32",
+    type_: Annotated[
+        PixelType | None, typer.Option("--type", help="Of pixels, with --shape. [default: int32]")
+    ] = None,
     format_: FormatOption = "raw",
     rename: Rename = False,
     seconds: Annotated[float, typer.Option(min=0.001, help="How long frames become due.")] = 30.0,

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from penstock.bench.content import chosen_content
-from penstock.bench.folder import ROOM_ADVICE, RoomAdvice, require_room, require_target
+from penstock.bench.folder import ROOM_ADVICE, RoomAdvice, require_room, require_target, require_writable
 from penstock.bench.interference import effects, interfere, load_beside
 from penstock.bench.library import check_access
 from penstock.bench.metadata import bytes_at_once, metadata_plan, names_at_once
@@ -76,9 +76,10 @@ def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
     if not words or words[0] not in (*makers, READER):
         known = ", ".join([*makers, READER, "command -- …"])
         raise UsageError(f"--beside '{text}' is no workload", f"begin it with one of: {known}")
-    require_target(target)
     if words[0] == READER:
+        require_target(target)
         return reader_of(text, words[1:], target)
+    require_writable(target)
     return makers[words[0]](text, target, _options(text, words, target, group))
 
 

@@ -9,8 +9,8 @@ import typer
 from penstock.bench.network import network_workload, run_local, run_network, server_workload
 from penstock.bench.profile import profiled
 from penstock.cli.bench import DryRun, Json, Output, ProfileOption, Yes
-from penstock.cli.bench_running import check_output, finish, may_go_on, telling
-from penstock.cli.common import err, print_json, reports_errors, size_option
+from penstock.cli.bench_running import finish, may_go_on, telling
+from penstock.cli.common import err, print_json, reports_errors, require_new, size_option
 from penstock.model.configuration import TOKEN_VARIABLE, read_token
 from penstock.model.errors import UsageError
 from penstock.model.network import (
@@ -108,7 +108,7 @@ def network_command(
         cpus=bound,
     )
     speed = parse_link(link) if link is not None else None
-    check_output(output)
+    require_new(output)
     _measure(workload, local, speed, profile, output, yes, dry_run, json)
 
 

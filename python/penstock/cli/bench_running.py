@@ -1,22 +1,28 @@
 """What the commands of `penstock bench` do when all options are read: ask, run, show, write."""
 
-import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
 
-from penstock.bench.folder import ROOM_ADVICE, BenchFolder, RoomAdvice, others_at_work, require_target, usable
+from penstock.bench.folder import (
+    ROOM_ADVICE,
+    BenchFolder,
+    RoomAdvice,
+    others_at_work,
+    require_writable,
+    usable,
+)
 from penstock.bench.jobs import Job
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.second import Second
 from penstock.cli.bench_beside import BLOCKS, interference, parse_second, require_room_for_both
 from penstock.cli.campaign_runs import repeat
-from penstock.cli.common import err, out, print_json, warn
+from penstock.cli.common import err, out, print_json, require_new, warn
 from penstock.cli.documents import written_whatever_happens
-from penstock.model.errors import ExitCode, UsageError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.runs import Run
 from penstock.report.progress import ProgressView, show_load
 from penstock.report.runs import run_view
@@ -59,9 +65,9 @@ def check_run(
     if how.repetitions is not None and (how.keep or how.beside is not None):
         other = "--keep" if how.keep else "--beside"
         raise UsageError(f"--repetitions with {other}", "leave one of them away")
-    require_target(how.target)
+    require_writable(how.target)
     warn_of_others(how.target)
-    check_output(how.output)
+    require_new(how.output)
     second = None
     if how.beside is not None:
         second = parse_second(how.beside, how.beside_target or how.target, group)
@@ -102,14 +108,18 @@ _WRITES = UsageError(
 REMOVES = UsageError("nothing is removed without a yes", "add --yes to remove the folders that are listed")
 
 
-def may_go_on(yes: bool, declined: ExitCode = ExitCode.FAILED, unanswerable: UsageError = _WRITES) -> None:
-    """Asks on a terminal. Where nobody can be asked `unanswerable`, on a no typer.Exit (`declined`)."""
+def may_go_on(yes: bool, unanswerable: UsageError = _WRITES) -> None:
+    """Asks on a terminal. Where nobody can be asked `unanswerable`; on a no a PenstockError that says it."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise unanswerable
-    if not typer.confirm("Go on?", err=True):
-        raise typer.Exit(int(declined))
+    try:
+        agreed = typer.confirm("Go on?", err=True)
+    except typer.Abort:  # Ctrl-C, or the end of what is typed
+        agreed = False
+    if not agreed:
+        raise PenstockError(unanswerable.message)
 
 
 def warn_of_others(target: Path) -> None:
@@ -120,19 +130,6 @@ def warn_of_others(target: Path) -> None:
 
 def telling(view: ProgressView) -> Telling:
     return Telling(lambda event: show_load(view, event), view.say)
-
-
-def check_output(path: Path | None, option: str = "--output") -> None:
-    """Before anything is measured: a UsageError where the document could not be written."""
-    if path is None:
-        return
-    folder = path.absolute().parent
-    if os.path.lexists(path):
-        raise UsageError(f"{option} {path} is there already", "name a new file")
-    if not folder.is_dir():
-        raise UsageError(f"{option} {path} is in a folder that is not there", "name a new file")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"{option} {path} is in a folder that you may not write into", "name another file")
 
 
 def finish(run: Run, output: Path | None, json: bool) -> None:

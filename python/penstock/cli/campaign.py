@@ -16,10 +16,10 @@ from penstock.bench.campaigns import (
     strange_conditions,
 )
 from penstock.bench.folder import find_left
-from penstock.cli.bench_running import check_output, may_go_on, telling
+from penstock.cli.bench_running import may_go_on, telling
 from penstock.cli.campaign_runs import run_into
 from penstock.cli.campaign_targets import targets_of
-from penstock.cli.common import err, out, print_json, reports_errors, warn
+from penstock.cli.common import err, out, print_json, reports_errors, require_new, warn
 from penstock.files.documents import parse_document, read_bytes
 from penstock.files.growing_document import GrowingDocument
 from penstock.model.campaign_files import BLOCKS_MAX, CampaignFile, read_campaign_file
@@ -98,7 +98,7 @@ def campaign_command(
             _agree(plan, yes)
             _run(plan, document, output, json)
         return
-    check_output(output)
+    require_new(output)
     _agree(plan, yes)
     with GrowingDocument.create(output, plan.campaign.model_dump_json()) as document:
         _run(plan, document, output, json)

@@ -2,9 +2,11 @@
 
 import functools
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
@@ -109,3 +111,16 @@ def bandwidth_option(text: str, name: str) -> float:
     if not found:
         raise UsageError(f"{name}: {text} carries nothing", "give more than 0")
     return found
+
+
+def require_new(path: Path | None, option: str = "--output") -> None:
+    """Before anything is done: a UsageError where the file could not be written, or is there already."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if os.path.lexists(path):
+        raise UsageError(f"{option} {path} is there already", "name a new file")
+    if not folder.is_dir():
+        raise UsageError(f"{option} {path} is in a folder that is not there", "name a new file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path} is in a folder that you may not write into", "name another file")

@@ -10,11 +10,11 @@ from penstock.bench.compare import EXIT_CODES, compare
 from penstock.bench.sets import RunSet, documents_in, read_sets
 from penstock.bench.trend import WINDOW, trend
 from penstock.cli.bench import Json
-from penstock.cli.bench_running import check_output
-from penstock.cli.common import answers, out, print_json
+from penstock.cli.common import answers, out, print_json, require_new
 from penstock.files.space import write_document
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.errors import UsageError
+from penstock.model.text import counted
 from penstock.report.comparisons import comparison_view, trend_view
 
 _THRESHOLD = re.compile(r"(?P<number>[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
@@ -53,7 +53,7 @@ def compare_command(
     of the same storage are called different in one of twenty cases at most. Exit code 0: nothing is worse;
     1: something is; 3: cannot tell; 4: one of the sets has no valid run; 5: the command failed.
     """
-    check_output(output)
+    require_new(output)
     share = _share(threshold)
     if trend_:
         if base_case is not None or share:
@@ -89,7 +89,7 @@ def _two(paths: list[Path], case: str | None, base_case: str | None) -> tuple[Ru
     both = paths * 2 if len(paths) == 1 and base_case and case and base_case != case else paths
     if len(both) != 2:
         raise UsageError(
-            f"A and B are compared, and {len(paths)} documents were given",
+            f"A and B are compared, and {counted(len(paths), 'document')} given",
             "give two; many with --trend; or two cases of one with --base-case and --case",
         )
     base, other = read_sets(both)

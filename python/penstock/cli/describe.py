@@ -5,17 +5,17 @@ from typing import Annotated
 
 import typer
 
-from penstock.bench.folder import require_target
+from penstock.bench.folder import require_target, require_writable
 from penstock.bench.local_speed import measure_device, measure_speeds, speed_request
 from penstock.cli.bench import DryRun, Yes
-from penstock.cli.bench_running import check_output, may_go_on, telling
-from penstock.cli.common import err, out, print_json, reports_errors, size_option
+from penstock.cli.bench_running import may_go_on, telling
+from penstock.cli.common import err, out, print_json, reports_errors, require_new, size_option
 from penstock.files.sheet.devices import device_node
 from penstock.files.sheet.sheet import data_sheet, drives_below
 from penstock.files.sheet.system import System
 from penstock.files.space import write_document
 from penstock.model.datasheet import LocalSpeed
-from penstock.model.errors import UsageError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.report.datasheet import sheet_markdown, sheet_view, speed_plan_view
 from penstock.report.progress import ProgressView
 
@@ -45,10 +45,11 @@ def describe_command(
 ) -> None:
     """The data sheet of a storage, and of the machine in front of it, with hints at what costs speed.
 
-    It reads what the kernel and the tools of file systems tell, and writes nothing, but for --measure.
+    It reads what the kernel and the tools of file systems tell, and writes nothing, but for --measure. Exit
+    code 5: a figure of --measure is invalid, and not to be used; the sheet is written all the same.
     """
-    require_target(path)
-    check_output(markdown, "--markdown")
+    (require_writable if measure else require_target)(path)
+    require_new(markdown, "--markdown")
     if devices and not measure:
         raise UsageError("--devices is a part of the measurement", "add --measure")
     speeds: list[LocalSpeed] = []
@@ -70,6 +71,21 @@ def describe_command(
         print_json(sheet)
     else:
         out().print(sheet_view(sheet))
+    if measure:
+        _require_answer(speeds)
+
+
+def _require_answer(speeds: list[LocalSpeed]) -> None:
+    """A PenstockError (UNANSWERED) names the figures that are not to be used."""
+    invalid = [speed.what for speed in speeds if speed.validity == "invalid"]
+    if invalid or not speeds:
+        raise PenstockError(
+            f"no answer: invalid, and not to be used: {', '.join(invalid)}"
+            if invalid
+            else "no answer: nothing was measured to its end",
+            "the doubts beside each figure say why; more --size, --files and --seconds measure for longer",
+            ExitCode.UNANSWERED,
+        )
 
 
 def _nodes(path: Path) -> dict[str, str]:

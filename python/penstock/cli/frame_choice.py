@@ -15,6 +15,7 @@ FrameFormat = Literal["raw", "cbf", "cbf.gz", "tiff", "hdf5"]
 FormatOption = Annotated[
     FrameFormat, typer.Option("--format", help="Plain bytes, or files that image readers open.")
 ]
+_TYPE: PixelType = "int32"
 Rename = Annotated[
     bool, typer.Option("--rename", help="Files are called NAME.partial until they are complete.")
 ]
@@ -36,28 +37,32 @@ def check_layout(layout: Layout, format_: FrameFormat, rename: bool) -> None:
 
 
 def image_request(
-    shape: str | None, type_: str, format_: FrameFormat, source: Path | None = None
+    shape: str | None, type_: str | None, format_: FrameFormat, source: Path | None = None
 ) -> ImageRequest | None:
-    """None for plain bytes. `source`: images of the user.
+    """None for plain bytes. `type_`: None for int32. `source`: images of the user.
 
     A UsageError where the format holds no such frames.
     """
     if format_ == "raw":
         return None
     if source is not None:
-        if shape is not None:
-            raise UsageError(f"--shape {shape} with images of your own", "leave it away: they have one")
+        for option, value in (("--shape", shape), ("--type", type_)):
+            if value is not None:
+                raise UsageError(f"{option} {value} with images of your own", "leave it away: they have one")
         return own_images(format_, source)
     if shape is None:
         raise UsageError(f"--format {format_} needs --shape", "for example --shape 2527x2463")
+    type_ = type_ or _TYPE
     if type_ not in get_args(PixelType):
         raise UsageError(f"image files of {type_} are not made", f"one of {', '.join(get_args(PixelType))}")
     rows, columns = _rows_and_columns(shape)
     return ImageRequest.model_validate({"format": format_, "rows": rows, "columns": columns, "type": type_})
 
 
-def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image: ImageRequest | None) -> int:
-    """What a frame takes as a file."""
+def frame_bytes_of(
+    size: str | None, shape: str | None, type_: PixelType | None, image: ImageRequest | None
+) -> int:
+    """What a frame takes as a file. `type_`: None for int32."""
     if image is not None and image.source:
         if size is not None:
             raise UsageError(f"--frame-size {size} with images of your own", "leave it away: they have one")
@@ -67,6 +72,10 @@ def frame_bytes_of(size: str | None, shape: str | None, type_: PixelType, image:
     if image is not None:
         return make_template(image).frame_bytes
     if size is not None:
+        if type_ is not None:
+            raise UsageError(
+                f"--type {type_} with --frame-size {size}", "--type is of pixels: --shape has some"
+            )
         return size_option(size, "--frame-size")
     rows, columns = _rows_and_columns(shape or "")
-    return rows * columns * pixel_bytes(type_)
+    return rows * columns * pixel_bytes(type_ or _TYPE)

@@ -8,8 +8,15 @@ from pydantic import ValidationError
 
 from penstock.bench.codec_speed import compressions
 from penstock.bench.measured import measured_bandwidth
-from penstock.cli.bench_running import check_output
-from penstock.cli.common import bandwidth_option, err, out, print_json, reports_errors, size_option
+from penstock.cli.common import (
+    bandwidth_option,
+    err,
+    out,
+    print_json,
+    reports_errors,
+    require_new,
+    size_option,
+)
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.files.space import write_document
 from penstock.model.blocks import Redundancy, find_block
@@ -124,7 +131,7 @@ def plan_command(
     chosen = _chosen(orders, rows, columns, type_)
     blocks = [find_block(name, blocks_folder()) for name in block or []]
     bandwidth = measured_bandwidth(measured) if measured else None
-    check_output(markdown, "--markdown")
+    require_new(markdown, "--markdown")
     speed = bandwidth_option(codec_speed, "--codec-speed") if codec_speed is not None else None
     with ProgressView(err()) as view:
         found = compressions(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, reports_errors
+from penstock.cli.common import err, reports_errors, require_new
 from penstock.files.documents import Shown, read_shown
 from penstock.files.space import write_document
 from penstock.model.errors import UsageError
@@ -13,16 +13,6 @@ from penstock.model.errors import UsageError
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write a page about it into this file (HTML).")
 ]
-
-
-def require_new(path: Path | None, option: str) -> None:
-    """Before anything is done: a UsageError where the file could not be written."""
-    if path is None:
-        return
-    if path.exists() or path.is_symlink():
-        raise UsageError(f"{option} {path} is there already", "name a new file")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"{option} {path} is in a folder that is not there", "name a new file")
 
 
 @reports_errors

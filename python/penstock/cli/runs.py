@@ -11,9 +11,8 @@ from penstock.bench.entries import find_documents, read_entry
 from penstock.cli.common import out, print_json, reports_errors, warn
 from penstock.cli.words import examples
 from penstock.files.catalogue import VARIABLE, Catalogue, Filter, default_path
-from penstock.model.entries import Kind
+from penstock.model.entries import Kind, ListedValidity
 from penstock.model.errors import ExitCode, UsageError
-from penstock.model.runs import Validity
 from penstock.report.entries import entries_lines, entry_sheet
 
 runs_application = typer.Typer(
@@ -45,6 +44,7 @@ def _catalogue(path: Path | None) -> Catalogue:
         "penstock runs list",
         "penstock runs list --workload frames --target /data --since 30d --validity valid",
         "penstock runs list --kind campaign --json",
+        "penstock runs list --validity incomplete",
     ),
 )
 @reports_errors
@@ -59,7 +59,10 @@ def list_command(
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="Begun then or later: 2026-03-01, or 30d, 12h ago.")
     ] = None,
-    validity: Annotated[Validity | None, typer.Option(help="Of the worst run.")] = None,
+    validity: Annotated[
+        ListedValidity | None,
+        typer.Option(help="Of the worst run; incomplete: what ended before its time, whatever its runs are."),
+    ] = None,
     catalogue: CatalogueFile = None,
     json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.bench.conditions import conditions_of
-from penstock.bench.folder import BenchFolder, RoomAdvice, require_target
+from penstock.bench.folder import BenchFolder, RoomAdvice, require_writable
 from penstock.bench.images import make_template
 from penstock.bench.run import Access, frames_request
 from penstock.bench.second import Second
@@ -38,16 +38,16 @@ from penstock.cli.bench import (
     Yes,
 )
 from penstock.cli.bench_beside import BesideTarget, parse_second, require_room_for_both
-from penstock.cli.bench_running import check_output, may_go_on, telling, warn_of_others
-from penstock.cli.common import answers, err, out, print_json, warn
+from penstock.cli.bench_running import may_go_on, telling, warn_of_others
+from penstock.cli.common import answers, err, out, print_json, require_new, warn
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.documents import enter
 from penstock.cli.frame_choice import FormatOption, Rename, check_layout, image_request
-from penstock.cli.report import ReportFile, require_new
+from penstock.cli.report import ReportFile
 from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document
 from penstock.model.catalogue import CUSTOM, Detector
-from penstock.model.errors import ExitCode, PenstockError, UsageError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.runs import Step, Verdict
 from penstock.report.progress import ProgressView
 from penstock.report.runs import checks_table
@@ -151,10 +151,10 @@ def verdict_command(
         soak_s=0.0 if quick else soak,
         beside=beside or "",
     )
-    require_target(target)
+    require_writable(target)
     second = _second(beside, beside_target, target)
     warn_of_others(target)
-    check_output(output)
+    require_new(output)
     require_new(report, "--report")
     if report is not None and output is not None and report.absolute() == output.absolute():
         raise UsageError(f"--report and --output both name {report}", "name different files")
@@ -163,7 +163,7 @@ def verdict_command(
     _require_room(request, target, second)
     if dry_run:
         return
-    may_go_on(yes, ExitCode.UNANSWERED)
+    may_go_on(yes)
     answered: Verdict | None = None
     try:
         with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:

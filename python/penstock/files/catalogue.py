@@ -17,9 +17,8 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from penstock.model.entries import Entry, Kind, Listed, State
+from penstock.model.entries import Entry, Kind, Listed, ListedValidity, State
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.runs import Validity
 
 VARIABLE = "PENSTOCK_CATALOGUE"
 _WAITS_S = 20.0
@@ -60,14 +59,17 @@ def default_path(environment: Mapping[str, str] = os.environ) -> Path:
 
 @dataclass(frozen=True)
 class Filter:
-    """None: any. `since` is ISO 8601; `target` is a folder, and stands for those below it too."""
+    """None: any. `since` is ISO 8601; `target` is a folder, and stands for those below it too.
+
+    `validity` is that of the worst run, or incomplete: what ended before its time, whatever its runs are.
+    """
 
     kind: Kind | None = None
     workload: str | None = None
     host: str | None = None
     target: str | None = None
     since: str | None = None
-    validity: Validity | None = None
+    validity: ListedValidity | None = None
 
 
 class Catalogue:
@@ -214,7 +216,9 @@ def _conditions(wanted: Filter) -> tuple[str, list[str]]:
     parts, values = ["1"], []
     for name in ("kind", "workload", "host", "validity"):
         value = getattr(wanted, name)
-        if value is not None:
+        if name == "validity" and value == "incomplete":
+            parts.append("json_extract(entry, '$.complete') = 0")
+        elif value is not None:
             parts.append(f"{name} = ?")
             values.append(value)
     if wanted.since is not None:

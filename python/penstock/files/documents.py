@@ -112,4 +112,4 @@ def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     inside = [part for part in first["loc"] if not _FORMAT.fullmatch(str(part))]
     place, message = place_of({"loc": inside})[:200], words_of(first)[:300]
-    return f"{place}: {message}" if place else message
+    return f"its field `{place}`: {message}" if place else message

@@ -9,6 +9,8 @@ from penstock.model.runs import Validity
 from penstock.model.text import one_short_line
 
 Kind = Literal["run", "verdict", "campaign"]
+ListedValidity = Literal["valid", "warned", "invalid", "incomplete"]
+"""what a list may be of"""
 State = Literal["there", "changed", "missing"]
 
 

@@ -12,7 +12,8 @@ class ExitCode(IntEnum):
     CANNOT_TELL = 3
     INVALID = 4
     UNANSWERED = 5
-    """of commands that answer a question: they failed; 1 is an answer there"""
+    """no answer, of commands that answer a question: they failed, where 1 is an answer, or what they measured
+    says nothing"""
 
 
 class PenstockError(Exception):

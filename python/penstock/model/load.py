@@ -128,6 +128,9 @@ class StoreBackend(Plan):
     queue_depth: int = Field(8, ge=2, le=1024, description="transfers of a thread under way at once")
 
 
+THREAD_BYTES_MAX = 2**50
+
+
 class FramesWorkload(Plan):
     """Frames that become due at a rate, whatever became of those before them."""
 
@@ -161,7 +164,9 @@ class StreamWorkload(Plan):
 
     kind: Literal["stream"] = "stream"
     threads: int = Field(1, ge=1, le=256, description="of each rank")
-    thread_bytes: int = Field(ge=1, le=2**50, description="of each thread; a multiple of transfer_bytes")
+    thread_bytes: int = Field(
+        ge=1, le=THREAD_BYTES_MAX, description="of each thread; a multiple of transfer_bytes"
+    )
     transfer_bytes: int = Field(ge=1, le=GIB, description="of one call")
     shared: bool = Field(False, description="one file for all threads")
     segments: int = Field(

@@ -34,6 +34,8 @@ _EXPECTED = {
     "nothing": ("none_required",),
 }
 _TEMPLATES |= {kind: f"{what} is expected" for what, kinds in _EXPECTED.items() for kind in kinds}
+# Patterns that are sooner said in words.
+_PATTERNS = {"^[a-z][a-z0-9_]*$": "small letters, digits and _, a letter first, are expected"}
 _PLACE_IN_JSON = re.compile(r"line (?P<line>[0-9]+) column (?P<column>[0-9]+)")
 
 
@@ -44,6 +46,8 @@ def words_of(problem: Any) -> str:
         return _of_json(str(context.get("error", "")))
     if kind == "json_type":
         return "it is no JSON"
+    if context.get("pattern") in _PATTERNS:
+        return _PATTERNS[context["pattern"]]
     if kind in _TEMPLATES:
         return _TEMPLATES[kind].format(**{name: _plain(value) for name, value in context.items()})
     message: str = problem["msg"]

@@ -91,10 +91,14 @@ def human_hz(rate_hz: float, digits: int = 4) -> str:
     return f"{human_number(rate_hz, digits)} Hz"
 
 
-def human_bytes(count: float) -> str:
-    """An amount, rounded for people: "24.9 MB". "inf B" and "nan B" of what is no number."""
+def human_bytes(count: float, like: float | None = None) -> str:
+    """An amount, rounded for people: "24.9 MB". "inf B" and "nan B" of what is no number.
+
+    `like`: another amount, in whose unit this one is told, as they stand in one table.
+    """
+    known = count if like is None else like
     for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(count) >= _ROUNDED_UP * size:
+        if abs(known) >= _ROUNDED_UP * size:
             return f"{human_number(count / size)} {unit}"
     return f"{count:.0f} B"
 
@@ -114,9 +118,9 @@ def human_size(count: int) -> str:
     return binary if is_short and parse_size(decimal) != count else decimal
 
 
-def human_rate(bytes_per_s: float) -> str:
-    """Rounded for people: "622 MB/s"."""
-    return f"{human_bytes(bytes_per_s)}/s"
+def human_rate(bytes_per_s: float, like: float | None = None) -> str:
+    """Rounded for people: "622 MB/s". `like`: another rate, in whose unit this one is told."""
+    return f"{human_bytes(bytes_per_s, like)}/s"
 
 
 def human_seconds(seconds: float) -> str:

@@ -93,6 +93,8 @@ def describe_problem(problem: Any, name: str, tree: yaml.Node | None) -> str:
     where = f"{name}:{line}" if line else name
     if problem["type"] == "extra_forbidden":
         return f"{where}: there is no field `{field}`"
+    if location[-1:] == ["[key]"] and isinstance(problem["input"], str):
+        return f"{where}: the name `{problem['input']}`: {words_of(problem)}"
     if location[-1:] == ["[key]"]:
         return f"{where}: the name {problem['input']!r} is no text; put it in quotes"
     if problem["type"] == "missing":

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field, replace
 from matplotlib.figure import Figure
 
 from penstock.bench.intervals import Interval, median_interval
-from penstock.bench.values import Value, values_of
+from penstock.bench.values import Value, too_short_of, values_of
+from penstock.bench.views import Cell as ViewCell
+from penstock.bench.views import cell_of
 from penstock.model.campaigns import Campaign
 from penstock.model.text import counted
 from penstock.model.units import human_percent
 from penstock.report.campaign_views import SCALES, views_section
+from penstock.report.campaigns import cell_text
+from penstock.report.metadata import TOO_SHORT
 from penstock.report.page import Banner, Block, Cell, Facts, Lines, Page, Picture, Section, Table
 from penstock.report.parts import checks_block, conditions_block, pattern_block
 from penstock.report.printable import printable
@@ -126,28 +130,42 @@ def _points_of(campaign: Campaign) -> tuple[_Table, dict[str, Value]]:
 def _values_table(campaign: Campaign, points: _Table, kinds: dict[str, Value]) -> Table:
     columns = ["case", "value", "median", "interval", "runs", "each block", "better is"]
     rows = []
+    short = {name for each in campaign.runs for name in too_short_of(each.run)} - set(kinds)
     for case in campaign.cases:
+        for name in sorted(short):
+            rows.append([Cell(case.name), Cell(name), Cell(""), Cell(TOO_SHORT, "bad"), *[Cell("")] * 3])
         for name, kind in kinds.items():
             found = points[name].get(case.name)
-            if found is not None:
+            if found is not None and found.sound:
                 rows.append(_value_row(case.name, name, kind, found, campaign.seed))
+            elif (cell := cell_of(campaign, case, name)).invalid or cell.too_short or cell.failed:
+                rows.append(_empty_row(case.name, name, kind, found or _Points(), cell))
     caption = "Medians of the blocks that are not invalid; the interval holds the true one so surely"
     return Table(caption, columns, rows)
 
 
-def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> list[Cell]:
-    interval = found.interval(seed)
-    blocks = ", ".join(value_text(value, kind.unit) for value in found.sound[:20])
+def _empty_row(case: str, name: str, kind: Value, found: _Points, cell: ViewCell) -> list[Cell]:
+    """Of a case that no run counts of: why, and what invalid ones had."""
     void = ", ".join(value_text(value, kind.unit) for value in found.void[:20])
-    if interval is None:
-        middle, between = Cell(void, "void", is_narrow=True), Cell("all runs are invalid", "bad")
-    else:
-        middle = Cell(value_text(interval.middle, kind.unit), is_narrow=True)
-        low, high = value_text(interval.low, kind.unit), value_text(interval.high, kind.unit)
-        ends = f"{low} to {high} ({human_percent(interval.confidence)})"
-        between = Cell(ends if len(found.sound) > 1 else "a single run has none", is_narrow=True)
-    count = f"{len(found.sound)}" + (f", {len(found.void)} invalid" if found.void else "")
-    return [Cell(case), Cell(name), middle, between, Cell(count), Cell(blocks), Cell(kind.better)]
+    why = f"all runs are invalid: {', '.join(cell.why_invalid)}" if found.void else cell_text(cell)
+    count = f"0, {len(found.void)} invalid" if found.void else "0"
+    texts = [Cell(void, "void", is_narrow=True), Cell(why, "bad"), Cell(count), Cell("")]
+    return [Cell(case), Cell(name), *texts, Cell(kind.better)]
+
+
+def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> list[Cell]:
+    interval = median_interval(found.sound, seed)
+    ends = [value_text(each, kind.unit, interval.middle) for each in (interval.low, interval.high)]
+    between = f"{ends[0]} to {ends[1]} ({human_percent(interval.confidence)})"
+    return [
+        Cell(case),
+        Cell(name),
+        Cell(value_text(interval.middle, kind.unit), is_narrow=True),
+        Cell(between if len(found.sound) > 1 else "a single run has none", is_narrow=True),
+        Cell(f"{len(found.sound)}" + (f", {len(found.void)} invalid" if found.void else "")),
+        Cell(", ".join(value_text(value, kind.unit, interval.middle) for value in found.sound[:20])),
+        Cell(kind.better),
+    ]
 
 
 def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value) -> Picture:

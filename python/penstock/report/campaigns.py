@@ -10,6 +10,7 @@ from rich.text import Text
 
 from penstock.bench.campaigns import GUESSED_BYTES_PER_S, CampaignPlan, Standing, left_of
 from penstock.bench.lengths import length_warnings
+from penstock.bench.values import too_short_of
 from penstock.bench.views import (
     Cell,
     Grid,
@@ -20,16 +21,18 @@ from penstock.bench.views import (
     names_of_values,
     shown_cases,
     units_of,
+    usual_rate,
 )
 from penstock.model.campaign_files import CampaignFile
 from penstock.model.campaigns import Campaign, Parameter, Target, View
 from penstock.model.text import counted, harmless
-from penstock.model.units import human_bytes, human_number, human_rate, human_seconds, human_size
+from penstock.model.units import human_bytes, human_number, human_rate, human_seconds
+from penstock.report.metadata import TOO_SHORT
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
 _CASES_SHOWN = 12
-_REASONS_SHOWN = 4
+_REASONS_SHOWN, _CHECKS_SHOWN = 4, 2
 _LOCAL = "NAME=PATH,servers=N,local=DISK --target DISK=PATH"
 
 
@@ -44,7 +47,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     if campaign.reproduces:
         rows["reproduces"] = campaign.reproduces
     writes = (
-        f"{human_size(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all;"
+        f"{human_bytes(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all;"
         " each run in a new folder, removed afterwards"
     )
     rows |= {
@@ -132,8 +135,14 @@ def _failure_lines(campaign: Campaign) -> list[Text]:
     ]
 
 
+def _names_of_figures(campaign: Campaign) -> list[str]:
+    """With those that were too short in every run."""
+    short = (name for each in campaign.runs for name in sorted(too_short_of(each.run)))
+    return list(dict.fromkeys([*names_of_values(campaign), *short]))
+
+
 def _cases_table(campaign: Campaign) -> Table:
-    values = names_of_values(campaign)
+    values = _names_of_figures(campaign)
     if len(campaign.cases) == 1:
         only = campaign.cases[0]
         return fact_table({name: cell_text(cell_of(campaign, only, name)) for name in values})
@@ -141,10 +150,15 @@ def _cases_table(campaign: Campaign) -> Table:
     table.add_column("case", overflow="fold")
     for name in values:
         table.add_column(escape(name), justify="right")
-    for case in campaign.cases:
-        cells = [cell_text(cell_of(campaign, case, name)) for name in values]
-        table.add_row(escape(case.name), *(escape(cell) for cell in cells))
+    columns = [_column_texts([cell_of(campaign, case, name) for case in campaign.cases]) for name in values]
+    for number, case in enumerate(campaign.cases):
+        table.add_row(escape(case.name), *(escape(column[number]) for column in columns))
     return table
+
+
+def _column_texts(cells: Sequence[Cell]) -> list[str]:
+    like = usual_rate(cells)
+    return [cell_text(cell, like) for cell in cells]
 
 
 def missing_value(campaign: Campaign, view: View) -> str:
@@ -187,15 +201,18 @@ def _key_text(names: Sequence[str], key: Key) -> str:
 
 def grid_cell_text(grid: Grid, row: Key, column: Key) -> str:
     cell = grid.cells.get((row, column))
-    return "" if cell is None else cell_text(cell)
+    return "" if cell is None else cell_text(cell, grid.usual_rate)
 
 
 def line_texts(grid: Grid, row: Key) -> list[str]:
     """Of each line at that row."""
-    return [
-        value_text(line.points[row], line.unit) if line.unit is not None and row in line.points else ""
-        for line in grid.lines
-    ]
+    return [_line_text(line, row, grid.usual_rate) for line in grid.lines]
+
+
+def _line_text(line: Reference, row: Key, like: float | None) -> str:
+    if line.unit is not None and row in line.points:
+        return value_text(line.points[row], line.unit, like)
+    return cell_text(line.missing[row]) if row in line.missing else ""
 
 
 def _grid_table(grid: Grid) -> Table:
@@ -217,17 +234,30 @@ def parameter_text(value: Parameter | None) -> str:
     return human_number(value, 6) if isinstance(value, float) else "" if value is None else str(value)
 
 
-def cell_text(cell: Cell) -> str:
-    """ "622 MB/s (601 to 640 MB/s)", and what is wrong with runs that are not in it."""
-    wrong = [
-        f"{count} {what}" for what, count in (("invalid", cell.invalid), ("failed", cell.failed)) if count
-    ]
+def cell_text(cell: Cell, like: float | None = None) -> str:
+    """ "622 MB/s (601 to 640 MB/s)", and what is wrong with runs that are not in it.
+
+    Where no run counts, why: "too short", "2 invalid: long enough". `like`: a bandwidth whose unit it has.
+    """
+    counts = ((TOO_SHORT, cell.too_short), ("invalid", cell.invalid), ("failed", cell.failed))
     if cell.middle is None or cell.lowest is None or cell.highest is None or cell.unit is None:
-        return ", ".join(wrong) or "-"
-    text = value_text(cell.middle, cell.unit)
+        return _why_empty(cell)
+    text = value_text(cell.middle, cell.unit, like)
     if cell.lowest < cell.highest:
-        text += f" ({value_text(cell.lowest, cell.unit)} to {value_text(cell.highest, cell.unit)})"
-    return ", ".join([text, *wrong])
+        low, high = (value_text(each, cell.unit, like) for each in (cell.lowest, cell.highest))
+        text += f" ({low} to {high})"
+    return ", ".join([text, *(f"{count} {what}" for what, count in counts if count)])
+
+
+def _why_empty(cell: Cell) -> str:
+    """ "-" where no run of it was made yet."""
+    named = ", ".join(cell.why_invalid[:_CHECKS_SHOWN])
+    told = [
+        TOO_SHORT if cell.too_short else "",
+        f"{cell.invalid} invalid{f': {named}' if named else ''}" if cell.invalid else "",
+        f"{cell.failed} failed" if cell.failed else "",
+    ]
+    return "; ".join(filter(None, told)) or "-"
 
 
 def shipped_table(files: dict[str, CampaignFile]) -> Table:

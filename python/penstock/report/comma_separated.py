@@ -90,6 +90,8 @@ def _run_lines(place: _Line, run: Run, incomplete: bool = False) -> Iterator[_Li
     for name, value in values_of(run).items():
         told: _Line = [*place[:-1], TOO_SHORT] if name in short else place
         yield _line(told, run, incomplete, name, value, value.better)
+    for name in sorted(short - set(values_of(run))):
+        yield _line([*place[:-1], TOO_SHORT], run, incomplete, name, None, "")
 
 
 def _derived_lines(place: _Line, run: Run, incomplete: bool, names: Collection[str]) -> Iterator[_Line]:
@@ -99,7 +101,9 @@ def _derived_lines(place: _Line, run: Run, incomplete: bool, names: Collection[s
             yield _line(place, run, incomplete, name, reading, "")
 
 
-def _line(place: _Line, run: Run, incomplete: bool, name: str, reading: Reading, better: str) -> _Line:
+def _line(place: _Line, run: Run, incomplete: bool, name: str, reading: Reading | None, better: str) -> _Line:
+    """Without a reading there is no number: `outcome` says why."""
     incomplete = incomplete or run.document.interrupted or run.document.problem is not None
     where = [run.document.started, run.target, run.conditions.host, run.conditions.file_system]
-    return [*place, run.validity, incomplete, name, reading.value, reading.unit, better, *where]
+    figure: _Line = ["", ""] if reading is None else [reading.value, reading.unit]
+    return [*place, run.validity, incomplete, name, *figure, better, *where]

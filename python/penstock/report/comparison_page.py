@@ -7,7 +7,14 @@ from matplotlib.figure import Figure
 from penstock.model.comparisons import Answer, Comparison, Difference, Outcome, SetFacts, ValueComparison
 from penstock.model.text import counted
 from penstock.model.units import human_percent
-from penstock.report.comparisons import answer_text, effect_texts, middle_text, seen_text, set_text
+from penstock.report.comparisons import (
+    answer_text,
+    change_note,
+    effect_texts,
+    middle_text,
+    seen_text,
+    set_text,
+)
 from penstock.report.page import Banner, Block, Cell, Facts, Lines, Page, Picture, Section, State, Table
 from penstock.report.printable import printable
 from penstock.report.svg import COLOURS, picture
@@ -60,7 +67,8 @@ def _banners(comparison: Comparison) -> list[Banner]:
 
 def _values_table(values: Sequence[ValueComparison]) -> Table:
     columns = ["case", "value", "A", "B", "change of B", "interval", "outcome", "seen from"]
-    caption = "Medians of both sets, each with its interval; the change with the interval that decided"
+    told = "Medians of both sets, each with its interval; the change with the interval that decided"
+    caption = ". ".join(filter(None, (told, change_note(values))))
     return Table(caption, columns, [_value_row(row) for row in values])
 
 

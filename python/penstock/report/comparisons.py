@@ -47,10 +47,35 @@ def comparison_view(comparison: Comparison) -> RenderableType:
         else "One of them has no sound run: nothing can be said of conditions."
     )
     parts += [_differences_table(differing) if differing else same, Text()]
-    parts += [_values_table(comparison.values), Text()] if comparison.values else []
+    if comparison.values:
+        parts += [_values_table(comparison.values), *_dim(change_note(comparison.values)), Text()]
     parts += [Text(f"- {note}") for note in comparison.notes]
     answer = Text(answer_text(comparison), style=_ANSWER_STYLE[comparison.answer])
     return Group(*parts, answer, *_why(comparison.reasons))
+
+
+def _dim(text: str) -> list[Text]:
+    return [Text(text, style="dim")] if text else []
+
+
+_CHANGE_OF = {
+    "in blocks": "of pairs of runs that were made beside one another",
+    "apart": "between the means of both sets",
+}
+
+
+def change_note(values: Sequence[ValueComparison]) -> str:
+    """One line: why the change is not that of the medians beside it. Empty where no change was estimated."""
+    judged = [row for row in values if row.low is not None]
+    if not judged:
+        return ""
+    designs = {row.design for row in judged}
+    how = " or ".join(text for design, text in _CHANGE_OF.items() if design in designs)
+    mean = ", the geometric mean of ratios" if any(row.scale == "ratio" for row in judged) else ""
+    drift = ", without the drift" if any(row.drift is not None for row in judged) else ""
+    return (
+        f"The change is {how}{mean}{drift}; medians are of each set alone, and may differ by something else."
+    )
 
 
 def answer_text(comparison: Comparison) -> str:
@@ -116,7 +141,7 @@ def middle_text(middle: Middle, unit: str) -> str:
     text = value_text(middle.median, unit)
     if middle.runs == 1:
         return f"{text}\nn = 1"
-    low, high = value_text(middle.low, unit), value_text(middle.high, unit)
+    low, high = (value_text(each, unit, middle.median) for each in (middle.low, middle.high))
     return f"{text}\n{low} to {high}\nn = {middle.runs}"
 
 

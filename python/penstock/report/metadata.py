@@ -6,11 +6,12 @@ from rich.text import Text
 
 from penstock.bench.metadata import bytes_at_once, names_at_once, names_made
 from penstock.model.load import MetadataWorkload, Operation, Sync
-from penstock.model.runs import OperationFigures
+from penstock.model.runs import OPERATION_S_MIN, OperationFigures
 from penstock.model.units import human_seconds, human_size
 from penstock.report.tables import fact_table, repeated_rows
 
-TOO_SHORT = "too short, not to be used"
+TOO_SHORT = "too short"
+"""what stands in the place of a figure that there is none of"""
 # As such tables have been printed for decades.
 OPERATION_TITLES: dict[Operation, str] = {
     "folder_create": "Directory creation",
@@ -75,7 +76,9 @@ def metadata_view(figures: list[OperationFigures]) -> RenderableType:
     iterations = max((operation.iterations for operation in figures), default=0)
     note = f"{iterations} iterations; std dev divided by n - 1"
     if any(operation.too_short for operation in figures):
-        note += f"; (in brackets): {TOO_SHORT}"
+        note += (
+            f"; {TOO_SHORT}: less than {human_seconds(OPERATION_S_MIN)} in all, more --items make a figure"
+        )
     return Group(rates, Text(), times, Text(note, style="dim"))
 
 
@@ -88,12 +91,13 @@ def _table(what: str, *titles: str) -> Table:
 
 
 def _rate_cells(figures: OperationFigures) -> list[str]:
+    if figures.too_short:
+        return [TOO_SHORT] * 3 + [""]
     deviation = "" if figures.rate_deviation is None else f"{figures.rate_deviation:.1f}"
-    shown = "({:.1f})" if figures.too_short else "{:.1f}"
-    rates = [shown.format(rate) for rate in (figures.rate_max, figures.rate_min, figures.rate_mean)]
-    return [*rates, deviation]
+    return [f"{rate:.1f}" for rate in (figures.rate_max, figures.rate_min, figures.rate_mean)] + [deviation]
 
 
 def _time_cells(figures: OperationFigures) -> list[str]:
-    times = [human_seconds(ms * 1e-3) for ms in (figures.latency_ms.p99, figures.latency_ms.max)]
-    return [f"({time})" for time in times] if figures.too_short else times
+    if figures.too_short:
+        return [TOO_SHORT] * 2
+    return [human_seconds(ms * 1e-3) for ms in (figures.latency_ms.p99, figures.latency_ms.max)]

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from penstock.bench.verdict import carries_bytes_per_s, is_at_least
+from penstock.bench.doubts import BestCase
+from penstock.bench.verdict import best_case_of, carries_bytes_per_s, is_at_least
 from penstock.bench.verdict_reasons import STEP_NAMES
 from penstock.files.documents import Shown
 from penstock.model.campaigns import Campaign
@@ -119,9 +120,19 @@ def _tiles(verdict: Verdict) -> Tiles:
         margin = f"{human_percent(verdict.margin, sign='+')}{more}"
         tiles.append(Tile("margin", margin, "measured over needed", state or good))
         tiles.append(Tile("such detectors", f"{verdict.detectors}{more}", "by bandwidth alone", state))
+    if (best := best_case_of(verdict)) is not None:
+        tiles.append(_best_case_tile(best, state))
     lost: State = "good" if verdict.lost == 0 else "bad"
     tiles.append(Tile("frames lost", f"{verdict.lost} of {verdict.due}", bound_text(verdict), state or lost))
     return Tiles(tiles)
+
+
+def _best_case_tile(best: BestCase, state: State) -> Tile:
+    """On a busy machine: what the storage would have carried without the others."""
+    if best.bytes_per_s is None:
+        return Tile("best case", "not known", f"as {best.unknown}", state or "warning")
+    note = "at most, had no other program used this machine"
+    return Tile("best case", human_rate(best.bytes_per_s), note, state)
 
 
 def _unmeasured_tile(verdict: Verdict, state: State) -> Tile:

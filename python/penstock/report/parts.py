@@ -21,6 +21,7 @@ from penstock.report.network import network_rows
 from penstock.report.null import null_text
 from penstock.report.page import Banner, Block, Cell, Facts, Section, State, Table
 from penstock.report.plots import latency_plot, series_plot
+from penstock.report.runs import phase_text
 
 VALIDITY_STATE: dict[Validity, State] = {"valid": "good", "warned": "warning", "invalid": "bad"}
 _OUTCOME_STATE: dict[str, State] = {"ok": "good", "warning": "warning", "failed": "bad"}
@@ -158,8 +159,7 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
 
 def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     name: str = figures.phase
-    short = f"; {TOO_SHORT}" if figures.too_short else ""
-    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_size(figures.bytes)}){short}"}
+    rows = {name: phase_text(figures)}
     if figures.first_done_s is not None and figures.last_done_s is not None:
         rows[f"{name}: first and last done"] = (
             f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"
@@ -172,13 +172,14 @@ def _stream_rows(figures: StreamFigures) -> dict[str, str]:
 
 
 def _operation_row(figures: OperationFigures) -> dict[str, str]:
+    title = OPERATION_TITLES[figures.operation]
+    if figures.too_short:
+        return {title: f"{TOO_SHORT}: {human_seconds(figures.seconds)} in all"}
     deviation = "" if figures.rate_deviation is None else f", standard deviation {figures.rate_deviation:.1f}"
     rates = (
         f"{figures.rate_mean:.1f} a second (from {figures.rate_min:.1f} to {figures.rate_max:.1f}{deviation})"
     )
-    short = f"; {TOO_SHORT}" if figures.too_short else ""
-    slowest = milliseconds(figures.latency_ms.max)
-    return {OPERATION_TITLES[figures.operation]: f"{rates}{short}; the slowest took {slowest}"}
+    return {title: f"{rates}; the slowest took {milliseconds(figures.latency_ms.max)}"}
 
 
 def plots_of(run: Run, name: str, late_limit_s: float | None = None) -> list[Block]:

@@ -11,7 +11,14 @@ from penstock.bench.run import Access, FramesRequest
 from penstock.model.load import LoadDocument, NullBackend, StreamWorkload
 from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.text import counted
-from penstock.model.units import human_hz, human_number, human_rate, human_seconds, human_size
+from penstock.model.units import (
+    human_bytes,
+    human_hz,
+    human_number,
+    human_rate,
+    human_seconds,
+    human_size,
+)
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import TOO_SHORT, metadata_view
 from penstock.report.network import network_rows
@@ -176,10 +183,17 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
     return rows
 
 
+def phase_text(figures: StreamFigures) -> str:
+    """ "622 MB/s (4.29 GB)", or that it was too short for a rate; what was moved is in the rate's units."""
+    moved = human_bytes(figures.bytes)
+    if figures.too_short:
+        return f"{TOO_SHORT}: {moved} in {human_seconds(figures.last_done_s or 0.0)}"
+    return f"{human_rate(figures.bytes_per_s)} ({moved})"
+
+
 def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     name: str = figures.phase
-    short = f"; {TOO_SHORT}" if figures.too_short else ""
-    rows = {name: f"{human_rate(figures.bytes_per_s)} ({human_size(figures.bytes)}){short}"}
+    rows = {name: phase_text(figures)}
     if figures.first_done_s is not None and figures.last_done_s is not None:
         done = f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"
         rows[f"{name}: first, last done"] = done

@@ -7,10 +7,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from penstock.bench.doubts import BestCase
 from penstock.bench.run import RATE_MAX_HZ, FramesRequest
 from penstock.bench.second import Second
 from penstock.bench.stages import FULL_SPEED_S, VerdictRequest
-from penstock.bench.verdict import carries_bytes_per_s, is_at_least, nothing_higher_was_tried
+from penstock.bench.verdict import (
+    best_case_of,
+    carries_bytes_per_s,
+    is_at_least,
+    nothing_higher_was_tried,
+)
 from penstock.bench.verdict_reasons import STEP_NAMES
 from penstock.model.runs import Conditions, Search, Step, Verdict
 from penstock.model.text import counted
@@ -139,6 +145,8 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
         rows["measured"] = (
             f"at least {human_rate(carried)}: the detector's rate held, and no more was measured"
         )
+    if (best := best_case_of(verdict)) is not None:
+        rows["best case"] = best_case_text(best)
     if verdict.search is not None:
         rows["bracket"] = bracket_line(verdict.search, verdict.steps)
     if verdict.margin is not None:
@@ -147,6 +155,13 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
         rows["such detectors"] = f"{verdict.detectors}{more}"
     rows["lost"] = f"{verdict.lost} of {verdict.due} at the detector's rate; {bound_text(verdict)}"
     return rows
+
+
+def best_case_text(best: BestCase) -> str:
+    """Beside what is needed: "at most 6.1 MB/s, had no other program used this machine"."""
+    if best.bytes_per_s is None:
+        return f"not known, as {best.unknown}"
+    return f"at most {human_rate(best.bytes_per_s)}, had no other program used this machine"
 
 
 def bound_text(verdict: Verdict) -> str:
