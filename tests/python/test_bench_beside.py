@@ -45,7 +45,8 @@ def test_blocks_have_both_cases_and_the_other_load_was_there(run: RunCommand, tm
         assert each.run.frames is not None
         assert each.run.frames.due == 120
         assert ("second load under way" in checks) == (each.case == "beside")
-        assert ("machine quiet" in checks) == (each.case == "alone")
+        assert "machine quiet" in checks
+        assert each.case == "alone" or "storage to itself" not in checks
         if each.case == "beside":
             # 8 MiB are written within a moment: it is begun again and again.
             actual = checks["second load under way"].actual

@@ -351,3 +351,71 @@ def test_values_that_may_be_zero_are_compared_by_difference() -> None:
     found = compare(set_of("A", first, carried=jitter), set_of("B", second, carried=[9.0] * 6))
     assert found.values[0].outcome == "better"
     assert found.values[0].effect == pytest.approx(9 - 4 / 6)
+
+
+def in_turn(name: str, **values: Sequence[float]) -> RunSet:
+    return set_of(name, range("AB".index(name), 12, 2), **values)
+
+
+STEADY = [1.003e9, 0.998e9, 1.001e9, 0.997e9, 1.002e9, 0.999e9]
+
+
+def test_what_was_too_short_in_some_runs_is_not_passed_over() -> None:
+    """A's reads take a moment in one run, and B's are five times slower: they are no "nothing is worse"."""
+    base, other = in_turn("A", write=STEADY, read=STEADY), in_turn("B", write=STEADY[::-1], read=[2e8] * 6)
+    assert compare(base, other).answer == "worse"
+    short = replace(
+        base.runs[3],
+        values={"write": base.runs[3].values["write"]},
+        too_short=frozenset(("read", "tree create")),
+    )
+    base = RunSet("A", [*base.runs[:3], short, *base.runs[4:]])
+    found = compare(base, other)
+    assert (outcomes(found), found.answer) == ({"write": "indistinguishable"}, "cannot tell")
+    told = "frames: read was too short for a figure in 1 of 12 runs, and is not compared"
+    assert told in found.reasons
+    assert told in found.notes
+    trees = replace(short, values=base.runs[0].values, too_short=frozenset(("tree create",)))
+    fast = in_turn("B", write=STEADY[::-1], read=STEADY[::-1])
+    assert compare(RunSet("A", [*base.runs[:3], trees, *base.runs[4:]]), fast).answer == "nothing worse"
+
+
+def test_runs_that_the_storage_ended_with_an_error_are_no_proof_that_it_is_no_worse() -> None:
+    base, other = in_turn("A", carried=STEADY), in_turn("B", carried=STEADY[::-1])
+    assert compare(base, other).answer == "nothing worse"
+    broken = measured(
+        20, {"carried": 1e9}, "B", validity="invalid", fault="write x: Input/output error (errno 5)"
+    )
+    found = compare(base, RunSet("B", [*other.runs, broken]))
+    assert found.answer == "cannot tell"
+    assert found.reasons == [
+        "1 run of B met an error of the storage, and 0 of A: write x: Input/output error (errno 5)"
+    ]
+    both = RunSet("A", [*base.runs, replace(broken, document="A-20.json", host="g")])
+    assert compare(both, RunSet("B", [*other.runs, broken])).answer == "nothing worse"
+    generator = measured(20, {"carried": 1e9}, "B", validity="invalid")
+    assert compare(base, RunSet("B", [*other.runs, generator])).answer == "nothing worse"
+
+
+def with_lost(runs: RunSet, shares: Sequence[float]) -> RunSet:
+    return RunSet(
+        runs.name,
+        [
+            replace(run, values=run.values | {"lost": Value(share, "share", "lower", 0.001)})
+            for run, share in zip(runs.runs, shares, strict=True)
+        ],
+    )
+
+
+def test_frames_that_b_alone_lost_are_no_proof_that_it_is_no_worse() -> None:
+    """In half of its runs: too seldom for Student, and not for a detector."""
+    base, other = in_turn("A", carried=STEADY), in_turn("B", carried=STEADY[::-1])
+    none, some = [0.0] * 6, [0, 0.05, 0, 0.08, 0, 0.1]
+    for threshold in (0.0, 0.1):
+        found = compare(with_lost(base, none), with_lost(other, some), threshold)
+        assert outcomes(found)["lost"] == "indistinguishable"
+        assert found.answer == "cannot tell"
+        (reason,) = found.reasons
+        assert reason == "frames: lost: frames were lost in 3 of 6 runs of B, 10 % at most, and in none of A"
+    assert compare(with_lost(base, some), with_lost(other, none)).answer == "nothing worse"
+    assert compare(with_lost(base, some), with_lost(other, some[::-1])).answer == "nothing worse"

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import threading
+from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from penstock.bench.checks import frame_checks
-from penstock.bench.conditions import check_kept, conditions_of, memory_below
+from penstock.bench.checks import check_quiet, frame_checks
+from penstock.bench.conditions import check_kept, conditions_of, direct_cached, memory_below
 from penstock.bench.doubts import hindered_share, waiting_somewhere
 from penstock.bench.folder import BenchFolder
+from penstock.bench.interference import run_beside
 from penstock.bench.meanwhile import ALONE, Watch, check_alone, check_reached
 from penstock.files.storage import Mount, find_mount
 from penstock.model.load import LoadDocument
 from penstock.model.runs import Meanwhile, Run, Step, Verdict
+from penstock.programs.beside import Repeated, Stint
 from penstock.report.html import html_of
 from penstock.report.pages import page_of
 from penstock.report.verdicts import verdict_rows, verdict_view
@@ -107,12 +110,47 @@ def test_what_is_needed_and_the_best_case_stand_beside_each_other_where_it_canno
         (busy_run(225, meanwhile(), storage={"direct": False}), "a page cache that others fill"),
         (busy_run(225, meanwhile(), interrupted=True), "it was interrupted"),
         (busy_run(225, meanwhile(), machine=machine(user=20, steal=1)), ""),
+        (busy_run(225, meanwhile(), machine=machine(user=20, softirq=16)), "interrupts took the rest"),
+        (busy_run(225, meanwhile(), machine=machine(user=20, softirq=1, irq=1)), ""),
     ],
 )
 def test_what_others_may_explain_is_no_no(run: Run, why: str) -> None:
     verdict = verdict_of(lost_at_rate(run))
     assert verdict.answer == ("cannot tell" if why else "no"), why
     assert why == "" or any("machine quiet" in reason or ALONE in reason for reason in verdict.reasons)
+
+
+class _Reader(Repeated):
+    """There before the run and after it, and idle."""
+
+    def _once(self) -> None:
+        begin_s = datetime.fromisoformat(frames_document().started).timestamp() - 1
+        self._is_under_way()
+        self._stop.wait()
+        self.stints.append(Stint(begin_s, begin_s + 60))
+
+    def _end(self) -> None:
+        pass
+
+
+def test_others_are_no_part_of_what_was_to_run_beside_it() -> None:
+    """A third of the processors was somebody else's: frames that were lost beside a reader are no no."""
+    run = run_beside(lambda: busy_run(120, meanwhile()), _Reader)
+    assert {check.name: check.outcome for check in run.checks}["second load under way"] == "ok"
+    verdict = verdict_of(lost_at_rate(run))
+    assert verdict.answer == "cannot tell"
+    assert any("machine quiet" in reason for reason in verdict.reasons)
+    quiet = run_beside(lambda: busy_run(120, meanwhile(), machine=machine()), _Reader)
+    assert verdict_of(lost_at_rate(quiet)).answer == "no"
+
+
+@pytest.mark.parametrize(
+    ("second_s", "outcome"), [(0.0, "warning"), (7.0, "warning"), (9.0, "ok"), (99.0, "ok")]
+)
+def test_what_the_second_load_used_is_not_somebody_elses(second_s: float, outcome: str) -> None:
+    """Of 60 s of two processors 20 were used, and a fifth is nobody's excuse."""
+    (check,) = check_quiet(frames_document(**BUSY), second_s)
+    assert check.outcome == outcome
 
 
 def test_time_that_was_stolen_or_stood_still_counts_as_waiting() -> None:
@@ -211,6 +249,8 @@ def test_bytes_of_others_on_the_device_are_noticed() -> None:
     [
         ({"moved": 301 * 10**6}, {}, "ok"),
         ({"moved": 10**6}, {}, "warning"),  # eatmydata
+        ({"moved": 10**6, "device_read_bytes": 10**9}, {}, "warning"),  # a reader beside it
+        ({"moved": 301 * 10**6, "device_read_bytes": 10**9}, {}, "ok"),
         ({"moved": 10**6, "device": ""}, {}, ""),
         ({"moved": 10**6}, {"file_system": "xfs"}, "warning"),
         ({"moved": 10**6}, {"file_system": "f2fs"}, ""),  # may compress
@@ -336,12 +376,32 @@ def test_a_file_in_memory_is_memory_whatever_stands_for_it(devices: Path) -> Non
     on_loop = Mount("/mnt", "ext4", "/dev/loop3", "7:3", {})
     behind.write_text("/dev/shm\n")
     assert memory_below(on_loop, devices) == "loop3 is a file: tmpfs keeps files in memory"
+    behind.write_text("/dev/shm/image (deleted)\n")
+    assert memory_below(on_loop, devices) == "loop3 is a file: tmpfs keeps files in memory", "it has it still"
     behind.write_text("/not/there\n")
     assert memory_below(on_loop, devices) == ""
+    behind.write_text("/not/there (deleted)\n")
+    assert memory_below(on_loop, devices) == "", "the root is no memory"
     over = Mount("/", "overlay", "overlay", "0:40", {"upperdir": "/dev/shm"})
     assert memory_below(over, devices) == "tmpfs keeps files in memory"
     unseen = Mount("/", "overlay", "overlay", "0:40", {"upperdir": "/not/there"})
     assert memory_below(unseen, devices) == ""
+
+
+def test_a_file_system_with_a_number_of_its_own_lies_on_what_it_was_mounted_from(devices: Path) -> None:
+    """As btrfs does. Any block device of this machine stands for a disk of memory."""
+    nodes = (Path("/dev", place.resolve().name) for place in Path("/sys/dev/block").glob("*:*"))
+    node = next((node for node in nodes if node.is_block_device()), None)
+    if node is None:
+        pytest.skip("there is no block device here")
+    number = node.stat().st_rdev
+    (devices / f"{os.major(number)}:{os.minor(number)}").symlink_to(devices / "ram0")
+    assert memory_below(Mount("/mnt", "btrfs", str(node), "0:44", {}), devices) == "ram0 is memory"
+    (devices / "ram0" / "loop").mkdir()
+    (devices / "ram0" / "loop" / "dio").write_text("0\n")
+    assert "whose file is cached" in direct_cached(Mount("/mnt", "btrfs", str(node), "0:44", {}), devices)
+    assert memory_below(Mount("/mnt", "btrfs", "/dev/not-there", "0:44", {}), devices) == ""
+    assert memory_below(Mount("/mnt", "nfs4", "server:/x", "0:44", {}), devices) == ""
 
 
 def test_figures_of_memory_are_no_yes(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_verdict_beside_a_reader_has_it_beside_each_step(
     assert verdict.beside == f"read {data}"
     for step in verdict.steps:
         assert "second load under way" in [check.name for check in step.run.checks]
-        assert "machine quiet" not in [check.name for check in step.run.checks]
+        assert "storage to itself" not in [check.name for check in step.run.checks]
     assert list(target.iterdir()) == []
     refused = run("verdict", "custom", str(target), *small, "--beside-target", str(data))
     assert refused.returncode == 2

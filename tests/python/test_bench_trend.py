@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -139,3 +140,38 @@ def test_documents_without_a_valid_run_are_named_and_other_parameters_refused() 
     with pytest.raises(UsageError, match="kind is frames in night 0 and stream in other"):
         trend([*sets, other])
     assert trend([*sets, other], force=True).rows
+
+
+def test_a_last_night_that_says_nothing_is_no_steady_one() -> None:
+    """Storage that failed last night has no figures of it: what was before is no answer."""
+    sets = nightly([1e9] * 10, seed=2)
+    assert trend(sets).answer == "nothing worse"
+    broken = measured(99999, {"carried": 1e9}, "last", validity="invalid", fault="errno 5")
+    found = trend([*sets, RunSet("last", [broken])])
+    assert (found.answer, found.reasons) == ("cannot tell", ["last, the last one, has no valid run"])
+    sound = measured(99998, {"carried": 1e9}, "last")
+    found = trend([*sets, RunSet("last", [sound, broken])])
+    assert (found.answer, found.reasons) == ("cannot tell", ["last, the last one: 1 run failed"])
+    assert trend([*sets, RunSet("last", [sound])]).answer == "nothing worse"
+    before = measured(-1, {"carried": 1e9}, "first", validity="invalid", fault="errno 5")
+    assert trend([RunSet("first", [before]), *sets]).answer == "nothing worse"
+
+
+def test_a_value_that_was_too_short_in_one_night_is_looked_at_in_the_others() -> None:
+    levels = [1e9] * 8 + [2e8] * 4
+    sets = nightly(levels)
+    short = RunSet(
+        "night 2",
+        [replace(run, values={}, too_short=frozenset(("carried",))) for run in sets[2].runs],
+    )
+    found = trend([*sets[:2], short, *sets[3:]])
+    (row,) = found.rows
+    assert ("night 8" in row.jumped_at, found.answer) == (True, "worse")
+    sets = nightly([1e9] * 8, seed=2)
+    last = RunSet(
+        "night 7",
+        [replace(run, values={}, too_short=frozenset(("carried",))) for run in sets[7].runs],
+    )
+    found = trend([*sets[:7], last])
+    assert found.answer == "cannot tell"
+    assert found.reasons == ["frames: carried: night 7, the last one, does not have it"]

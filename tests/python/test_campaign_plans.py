@@ -183,6 +183,9 @@ BAD = {
     + "views: [{kind: plot, value: carriedd, rows: rate}]\n",
     "one of carried, lost, late, latency p50": SMALL + "views: [{kind: plot, value: x, rows: rate}]\n",
     "the value `rate`": SMALL + "views: [{kind: extremes, values: {a: carried, b: rate}}]\n",
+    "add to its columns: writers": SMALL + "views: [{kind: plot, value: lost, rows: rate}]\n",
+    "one cell for several cases: rate=10 writers=1, and rate=20 writers=1": SMALL
+    + "views: [{kind: extremes, values: {a: lost}, columns: [writers]}]\n",
     "views": SMALL + "views: [{kind: pie, value: x, rows: rate}]\n",
 }
 
@@ -227,8 +230,20 @@ def test_values_that_a_view_may_show_follow_from_the_parameters(
         planned(missing)
 
 
+def test_a_view_shows_each_target_and_each_case_that_it_does_not_leave_out() -> None:
+    """One of several cases in a cell would stand for all of them."""
+    text = SMALL.replace("[1, 2, 4]", "[1]") + "views: [{kind: plot, value: lost, rows: rate%s}]\n"
+    plan_campaign("x", file_of(text % ""), HERE, seed=1)
+    with pytest.raises(UsageError, match="rate=10 writers=1 target=ssd, and rate=10") as refused:
+        plan_campaign("x", file_of(text % ""), BOTH, seed=1)
+    assert "add to its columns: target" in refused.value.remedy
+    plan_campaign("x", file_of(text % ", columns: [target]"), BOTH, seed=1)
+    two = (text % ", columns: [target], leave_out: {writers: 2}").replace("[1]", "[1, 2]")
+    plan_campaign("x", file_of(two), BOTH, seed=1)
+
+
 def test_kinds_of_processor_time_are_values_of_profiled_runs() -> None:
-    view = "views: [{kind: plot, value: 'processor time: copying', rows: rate}]\n"
+    view = "views: [{kind: plot, value: 'processor time: copying', rows: rate, columns: [writers]}]\n"
     plan_campaign("x", file_of(SMALL + "profile: true\n" + view), HERE, seed=1)
     for text in (SMALL + view, SMALL + "profile: true\n" + view.replace("copying", "napping")):
         with pytest.raises(UsageError, match="the value `processor time: "):

@@ -11,6 +11,9 @@ import typer.main
 from typer.testing import CliRunner, Result
 
 from penstock.cli import application, words
+from penstock.model.errors import PenstockError
+from penstock.model.load import LoadPlan, NullBackend, StreamWorkload
+from penstock.programs.load import load
 
 runner = CliRunner()
 COMMANDS = (
@@ -212,6 +215,27 @@ def test_info_of_a_file_that_is_no_hdf5_fails(tmp_path: Path) -> None:
     result = invoke("info", str(tmp_path / "x.h5"))
     assert result.exit_code == 1
     assert "no HDF5 file" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ('printf \'{"event": "result", "document": {\'; kill -9 $$', "was killed by SIGKILL"),
+        ('printf \'{"event": "result", "document": {%2000s\\n\' x', "an event that is not understood"),
+    ],
+)
+def test_a_program_that_dies_in_the_middle_of_a_word_is_told_to_have_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, told: str
+) -> None:
+    """Nobody has to build anything again; and what it said is not shown at length."""
+    program = tmp_path / "penstock-load"
+    program.write_text(f"#!/bin/sh\n{does}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))
+    work = StreamWorkload(thread_bytes=4096, transfer_bytes=4096)
+    with pytest.raises(PenstockError, match=told) as error:
+        load(LoadPlan(backend=NullBackend(), workload=work), lambda _: None)
+    assert len(error.value.message) < 1000
 
 
 def test_absent_programs_are_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

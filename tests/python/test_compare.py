@@ -2,22 +2,25 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy
 import pytest
-from bench_documents import paced_document, searched, step_of, verdict_of
+from bench_documents import paced_document, run_of, searched, step_of, verdict_of
 from comparable import campaign_of, run_at
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
+from penstock.bench.checks import frame_checks
 from penstock.bench.sets import read_sets
 from penstock.cli import application
 from penstock.model.campaigns import CaseFailure
 from penstock.model.comparisons import Comparison, Trend
 from penstock.model.errors import UsageError
 from penstock.model.load import LoadDocument
-from penstock.model.runs import Check, Run, StepKind
+from penstock.model.runs import Check, Run, StepKind, StreamFigures
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -309,3 +312,72 @@ def test_ranks_are_parameters_and_a_template_is_none(tmp_path: Path) -> None:
     refused = compare(tmp_path / "a", tmp_path / "c")
     assert refused.exit_code == 2
     assert "ranks is 1 and 4" in " ".join(refused.output.split())
+
+
+def test_a_verdict_beside_something_else_is_another_measurement(tmp_path: Path) -> None:
+    for day, beside in ((1, ""), (2, "read /data --threads 8")):
+        document = paced_document(10.0, 300, started=f"2026-01-0{day}T00:00:00Z")
+        verdict = verdict_of(step_of("rate", document), searches=True, beside=beside)
+        (tmp_path / f"{day}.json").write_text(verdict.model_dump_json())
+    refused = compare(tmp_path / "1.json", tmp_path / "2.json")
+    assert refused.exit_code == 2
+    said = " ".join(refused.output.split())
+    assert "beside" in said
+    assert "read /data --threads 8" in said
+    assert compare(tmp_path / "1.json", tmp_path / "2.json", "--force").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"problem": "write x: Input/output error (errno 5)"}, "Input/output error"),
+        ({"interrupted": True}, ""),
+    ],
+)
+def test_runs_that_ended_with_an_error_are_counted_against_their_storage(
+    tmp_path: Path, changes: dict[str, object], told: str
+) -> None:
+    before, after = folder_of(tmp_path / "a", 1, 0), folder_of(tmp_path / "b", 1, 1)
+    assert compare(before, after).exit_code == 0
+    run = run_at(30)
+    document = LoadDocument.model_validate(run.document.model_dump() | changes)
+    run = run_of(document, list(frame_checks(document, 1000.0, False)))
+    (after / "6.json").write_text(run.model_dump_json())
+    found = compare(before, after)
+    assert found.exit_code == (3 if told else 0), found.output
+    assert told in " ".join(found.stdout.split())
+
+
+def test_other_bytes_than_were_written_are_counted_against_their_storage(tmp_path: Path) -> None:
+    run = run_at(0)
+    assert run.frames is not None
+    read = StreamFigures(
+        phase="read",
+        bytes=10**9,
+        bytes_per_s=1e8,
+        first_done_s=10.0,
+        last_done_s=10.0,
+        service_ms=run.frames.service_ms,
+        cached_share=0.0,
+        mismatches=3,
+    )
+    run = run.model_copy(update={"frames": None, "streams": [read], "validity": "invalid"})
+    (tmp_path / "a.json").write_text(run.model_dump_json())
+    (found,) = read_sets([tmp_path / "a.json"])
+    assert found.runs[0].fault == "3 blocks came back with other bytes than were written"
+
+
+def test_a_command_that_breaks_down_gives_no_answer(tmp_path: Path) -> None:
+    """Python ends with 1 where nobody catches what goes wrong; that is "worse" here, or a "no"."""
+    for name, place in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text(run_at(place).model_dump_json())
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "penstock", "compare", str(tmp_path / "a"), str(tmp_path / "b")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert "No space left on device" in finished.stderr
+    assert finished.returncode == 5

@@ -1,6 +1,7 @@
 """Images of many formats become one array, in order, within the memory allowed."""
 
 import bz2
+import os
 from pathlib import Path
 
 import fabio
@@ -87,11 +88,22 @@ def test_what_is_no_image_is_named(tmp_path: Path) -> None:
         image_files([tmp_path])
     with pytest.raises(UsageError, match="not there"):
         image_files([tmp_path / "absent"])
+    os.mkfifo(tmp_path / "pipe.cbf")
+    (tmp_path / "folder.cbf").mkdir()
+    with pytest.raises(UsageError, match="no images"):
+        image_files([tmp_path])
+    with pytest.raises(UsageError, match="not there"):
+        image_files([tmp_path / "pipe.cbf"])
     (tmp_path / "broken.cbf").write_bytes(b"###CBF: nothing useful")
     with pytest.raises(PenstockError, match=r"broken\.cbf"):
         read([tmp_path])
     (tmp_path / "broken.cbf").unlink()
     numpy.save(tmp_path / "flat.npy", numpy.arange(5))
+    whole = (tmp_path / "flat.npy").read_bytes()
+    (tmp_path / "flat.npy").write_bytes(whole.replace(b"(5,)", b"(5,("))
+    with pytest.raises(PenstockError, match=r"flat\.npy"):
+        read([tmp_path])
+    (tmp_path / "flat.npy").write_bytes(whole)
     with pytest.raises(PenstockError, match=r"flat\.npy"):
         read([tmp_path])
 

@@ -14,7 +14,7 @@ from penstock.bench.jobs import Job, NetworkJob
 from penstock.bench.option_words import LIMITS, as_parameters
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
-from penstock.bench.view_checks import require_known, require_yielded
+from penstock.bench.view_checks import require_known, require_told_apart, require_yielded
 from penstock.bench.workloads import WORKLOADS, WorkloadParameters, parameters_of
 from penstock.model.campaign_files import CASES_MAX, REFERENCE, CampaignFile
 from penstock.model.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
@@ -118,6 +118,7 @@ def plan_campaign(
         cases=cases,
         runs=[],
     )
+    require_told_apart(campaign)
     return CampaignPlan(campaign, jobs)
 
 

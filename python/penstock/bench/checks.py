@@ -416,7 +416,18 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             "worse",
             "other virtual machines took the processors",
         )
-        others = spent.others / spent.all
+        yield from check_quiet(document)
+    yield from _check_waiting(waits_ns(document), seconds)
+    workload = document.plan.workload
+    if not isinstance(workload, FramesWorkload) or workload.rate_hz == 0:
+        yield from check_running(document)
+
+
+def check_quiet(document: LoadDocument, second_s: float = 0.0) -> Iterator[Check]:
+    """`second_s`: of processors, that what was to run beside it used. Nothing where nothing is known."""
+    spent = _processors(document)
+    if spent is not None:
+        others = max(0.0, spent.others - second_s) / spent.all
         yield make_check(
             QUIET,
             "ok" if others <= OTHERS_SHARE else "warning",
@@ -425,10 +436,6 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             "worse",
             "stop other programs on this machine, or use another",
         )
-    yield from _check_waiting(waits_ns(document), seconds)
-    workload = document.plan.workload
-    if not isinstance(workload, FramesWorkload) or workload.rate_hz == 0:
-        yield from check_running(document)
 
 
 def waits_ns(document: LoadDocument) -> list[int]:

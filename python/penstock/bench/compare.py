@@ -18,9 +18,10 @@ from penstock.bench.intervals import (
 )
 from penstock.bench.option_words import differing_text
 from penstock.bench.scale import Scale, middle_of
-from penstock.bench.sets import Measured, RunSet, differences, refuse_doubles
+from penstock.bench.sets import OF_TREES, Measured, RunSet, differences, refuse_doubles
 from penstock.model.comparisons import Answer, Comparison, Outcome, ValueComparison
 from penstock.model.errors import ExitCode, UsageError
+from penstock.model.text import counted
 from penstock.model.units import human_number, human_percent
 
 EXIT_CODES = {
@@ -58,7 +59,7 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
     all_first = [run for _, first, _ in matched for run in first]
     all_second = [run for _, _, second in matched for run in second]
     rows = _judged([row for each in matched for row in _rows(*each)], threshold)
-    lost = _lost(base, other, matched)
+    lost = [*_lost(base, other, matched), *_frames_lost(matched), *_short_in_some(matched)]
     answer = _answer(rows, threshold, bool(lost)) if matched else "invalid"
     return Comparison(
         base=base.facts,
@@ -81,12 +82,54 @@ def _lost(base: RunSet, other: RunSet, matched: Sequence[_Matched]) -> list[str]
     told = []
     if len(other.failed) > len(base.failed):
         told.append(f"{len(other.failed)} runs of {other.name} failed, and {len(base.failed)} of {base.name}")
+    faults, before = _faults(other), _faults(base)
+    if len(faults) > len(before):
+        told.append(
+            f"{counted(len(faults), 'run')} of {other.name} met an error of the storage, and {len(before)} of"
+            f" {base.name}: {faults[0]}"
+        )
     compared = {id(run) for _, first, _ in matched for run in first}
     cases = {run.case for run in other.runs} | set(other.failed)
     for case, runs in base.cases.items():
         if case in cases and not any(id(run) in compared for run in runs):
             told.append(f"{case}: no run of {other.name} is sound")
     return told
+
+
+def _faults(runs: RunSet) -> list[str]:
+    """What the storage did wrong in runs that are left out."""
+    return [run.fault for run in runs.runs if run.fault]
+
+
+def _frames_lost(matched: Sequence[_Matched]) -> Iterator[str]:
+    """By `other` and not by `base`: too few losses to be called worse are no proof that nothing is."""
+    for case, first, second in matched:
+        before, losers = (
+            [run.values["lost"].value for run in runs if "lost" in run.values and run.values["lost"].value]
+            for runs in (first, second)
+        )
+        if losers and not before:
+            yield (
+                f"{case}: lost: frames were lost in {len(losers)} of {counted(len(second), 'run')} of B,"
+                f" {human_percent(max(losers))} at most, and in none of A"
+            )
+
+
+def _short_in_some(matched: Sequence[_Matched]) -> Iterator[str]:
+    """A value that runs have and others lack, as they were too short for it, is compared with nothing.
+
+    It may be worse by far: what was too short in A, and takes its time in B.
+    """
+    for case, first, second in matched:
+        runs = [*first, *second]
+        short = {name for run in runs for name in run.too_short} - set(OF_TREES)
+        for name in sorted(short):
+            lack = sum(name in run.too_short for run in runs)
+            if any(name in run.values for run in runs):
+                yield (
+                    f"{case}: {name} was too short for a figure in {lack} of {len(runs)} runs, and is not"
+                    " compared"
+                )
 
 
 def _one_after_the_other(matched: Sequence[_Matched], base: str, other: str) -> Iterator[str]:

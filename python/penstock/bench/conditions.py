@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import shlex
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ _DIRECT_IN_CACHE = ("zfs", "fuse", "fuseblk", "9p", "virtiofs")
 _MEMORY_DEVICE = re.compile(r"(z?ram|nullb)[0-9]+")
 # A file in an overlay over a loop device, and so on.
 _LAYERS_MAX = 8
+# As the kernel tells a file that has lost its name.
+_DELETED = " (deleted)"
 
 
 def conditions_of(target: Path) -> Conditions:
@@ -91,7 +94,7 @@ def own_cache(mount: Mount, blocks: Path = Path("/sys/dev/block")) -> str:
 
 
 def _cached_loop(mount: Mount, blocks: Path) -> str:
-    for device in _devices(blocks / mount.device):
+    for device in _devices_of(mount, blocks):
         with contextlib.suppress(OSError):
             if (device / "loop" / "dio").read_text().strip() == "0":
                 return f"{device.name} is a loop device whose file is cached"
@@ -106,7 +109,7 @@ def memory_below(mount: Mount, blocks: Path = Path("/sys/dev/block"), depth: int
     """
     if mount.kind in _KEPT_IN_MEMORY:
         return f"{mount.kind} keeps files in memory"
-    for device in _devices(blocks / mount.device):
+    for device in _devices_of(mount, blocks):
         if _MEMORY_DEVICE.fullmatch(device.name):
             return f"{device.name} is memory"
         with contextlib.suppress(OSError):
@@ -119,6 +122,8 @@ def memory_below(mount: Mount, blocks: Path = Path("/sys/dev/block"), depth: int
 
 def _behind(path: Path, blocks: Path, depth: int) -> str:
     """Of a path that may be of another container, and not be seen from here."""
+    if path.name.endswith(_DELETED):  # a loop device keeps its file; where it lay is there still
+        path = path.parent
     if depth >= _LAYERS_MAX or not path.is_absolute() or not path.exists():
         return ""
     mount = find_mount(path)
@@ -135,6 +140,19 @@ def check_kept(conditions: Conditions) -> Check:
         "better",
         "name a folder on the storage that is to be measured",
     )
+
+
+def _devices_of(mount: Mount, blocks: Path) -> Iterator[Path]:
+    """Those of a mount; of a file system that has a number of its own (btrfs), what it was mounted from."""
+    if (blocks / mount.device).exists():
+        yield from _devices(blocks / mount.device)
+        return
+    if not mount.source.startswith("/dev/"):
+        return
+    with contextlib.suppress(OSError):
+        status = Path(mount.source).stat()
+        if stat.S_ISBLK(status.st_mode):
+            yield from _devices(blocks / f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}")
 
 
 def _devices(device: Path) -> Iterator[Path]:

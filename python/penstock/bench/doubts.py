@@ -118,7 +118,9 @@ def hindered_share(run: Run) -> float | None:
     somewhere = waiting_somewhere(pressure_s / seconds, before["processors"], busy_share)
     if (path := _waiting_on_a_plain_path(run, seconds)) is not None:
         somewhere = min(somewhere, path)
-    return min(1.0, max(somewhere, own_s / seconds) + (spent["steal"] + stood_s) / seconds)
+    # Who is interrupted does not wait, as the kernel counts it.
+    taken_s = spent["steal"] + spent["irq"] + spent["softirq"]
+    return min(1.0, max(somewhere, own_s / seconds) + (taken_s + stood_s) / seconds)
 
 
 def _waiting_on_a_plain_path(run: Run, seconds: float) -> float | None:

@@ -1,13 +1,14 @@
 """What a second load does to a first one: runs alone and beside it, in interleaved blocks."""
 
 import random
+import resource
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from penstock.bench.checks import QUIET, validity_of
+from penstock.bench.checks import QUIET, check_quiet, validity_of
 from penstock.bench.folder import BenchFolder
 from penstock.bench.intervals import Interval, median_interval
 from penstock.bench.meanwhile import ALONE as ALONE_ON_STORAGE
@@ -21,7 +22,8 @@ from penstock.programs.beside import Repeated, RepeatedLoad, Stint
 
 ALONE, BESIDE = "alone", "beside"
 UNDER_WAY_SHARE, UNDER_WAY_SHARE_MIN = 0.95, 0.5
-# What the second load does to this machine and its storage is what is looked for.
+# What the second load does to this machine and its storage is what is looked for. How much of processors'
+# time is its own is known, of the device's bytes it is not.
 _EXPECTED = (QUIET, ALONE_ON_STORAGE)
 
 
@@ -92,14 +94,28 @@ def _campaign(runs: list[CaseRun], what: dict[str, str | int | float], blocks: i
 
 
 def run_beside(first: Callable[[], Run], second: Callable[[], AbstractContextManager[Repeated]]) -> Run:
-    """The run, with a check that `second` was there, and without those that ask for a quiet machine."""
+    """The run, with a check that `second` was there, and without those that ask for a storage to itself.
+
+    A quiet machine is one on which nobody but these two uses processors.
+    """
+    before_s = _used_s()
     with second() as repeated:
         run = first()
+    own = [run.document.machine[when].get("own") or {} for when in ("before", "after")]
+    own_s = sum(own[1].get(name, 0.0) - own[0].get(name, 0.0) for name in ("user_s", "system_s"))
+    second_s = max(0.0, _used_s() - before_s - own_s)
     begin_s = datetime.fromisoformat(run.document.started).timestamp()
     window = Stint(begin_s, begin_s + run.document.active_seconds)
     checks = [check for check in run.checks if check.name not in _EXPECTED]
+    checks += check_quiet(run.document, second_s)
     checks.append(check_under_way(window, repeated.stints, repeated.problem, repeated.done_text))
     return run.model_copy(update={"checks": checks, "validity": validity_of(checks)})
+
+
+def _used_s() -> float:
+    """Of processors, by this process and all that it waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def check_under_way(

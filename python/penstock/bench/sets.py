@@ -8,13 +8,16 @@ from pathlib import Path
 
 from penstock.bench.content import content_text
 from penstock.bench.option_words import field_words, value_words
-from penstock.bench.values import Value, values_of
+from penstock.bench.values import Value, too_short_of, values_of
 from penstock.files.documents import Document, read_document
 from penstock.model.campaigns import Campaign
 from penstock.model.comparisons import Difference, SetFacts
 from penstock.model.errors import UsageError
 from penstock.model.runs import Run, Validity, Verdict
+from penstock.model.text import counted
 
+# Values of few folders, which take next to nothing: whether these are long enough is chance.
+OF_TREES = ("tree create", "tree remove")
 _FOLDER_DOCUMENTS_MAX = 10_000
 # What says how a run is told of and kept, and not what is measured.
 _NOT_MEASURED = {"record", "folder", "host", "port", "token"}
@@ -33,6 +36,8 @@ class Measured:
     values: dict[str, Value]
     parameters: dict[str, str]  # of the workload
     conditions: dict[str, str]
+    fault: str = ""  # what the storage did wrong: an error, or other bytes than were written
+    too_short: frozenset[str] = frozenset()  # names of values that it would have, had it been longer
 
 
 @dataclass(frozen=True)
@@ -139,17 +144,17 @@ def _runs_of(path: Path, document: Document) -> Iterator[Measured]:
             # The rates of a search are others each time, and a first look was made again.
             for step in document.steps:
                 if step.kind not in ("search", "probe"):
-                    yield _of_step(_measured(path, step.run, step.kind, None))
+                    yield _of_step(_measured(path, step.run, step.kind, None), document.beside)
         case Campaign():
             for made in document.runs:
                 yield _measured(path, made.run, made.case, made.block)
 
 
-def _of_step(measured: Measured) -> Measured:
+def _of_step(measured: Measured, beside: str) -> Measured:
     """How many frames go as fast as they go in a verdict follows from how fast that is: no parameter."""
-    if measured.case != "full speed":
-        return measured
-    stated = {name: value for name, value in measured.parameters.items() if name != "frames"}
+    stated = measured.parameters | ({"beside": beside} if beside else {})
+    if measured.case == "full speed":
+        stated = {name: value for name, value in stated.items() if name != "frames"}
     return replace(measured, parameters=stated)
 
 
@@ -177,7 +182,17 @@ def _measured(path: Path, run: Run, case: str | None, block: int | None) -> Meas
         values=values,
         parameters=parameters,
         conditions=_conditions(run),
+        fault=_fault_of(run),
+        too_short=frozenset(too_short_of(run)) - set(values),
     )
+
+
+def _fault_of(run: Run) -> str:
+    """Of a run that is invalid since the storage failed, whatever the measurement was like."""
+    wrong = sum(phase.mismatches or 0 for phase in run.streams)
+    if wrong:
+        return f"{counted(wrong, 'block')} came back with other bytes than were written"
+    return (run.document.problem or "") if run.validity == "invalid" else ""
 
 
 def _named(sets: list[RunSet]) -> list[RunSet]:

@@ -9,9 +9,10 @@ import numpy
 
 from penstock.bench.intervals import CONFIDENCE, Difference, Values, holm
 from penstock.bench.scale import Scale, middle_of
-from penstock.bench.sets import Measured, RunSet, differences, refuse_doubles
+from penstock.bench.sets import OF_TREES, Measured, RunSet, differences, refuse_doubles
 from penstock.model.comparisons import Answer, Change, Movement, Trend, TrendPoint, TrendRow
 from penstock.model.errors import UsageError
+from penstock.model.text import counted
 
 WINDOW = 8
 _ALPHA = 1 - CONFIDENCE
@@ -32,16 +33,31 @@ def trend(sets: Sequence[RunSet], window: int = WINDOW, force: bool = False) -> 
     if not force:
         _refuse_other_parameters(ordered)
     rows = _judged([row for case in _cases(ordered) for row in _rows(case, ordered)], window)
-    answer = _answer(rows)
+    unknown = _unknown_of_last(sets, rows)
+    answer = _answer(rows, bool(unknown))
     return Trend(
         documents=[set_.facts for set_ in ordered],
         window=window,
         answer=answer,
         conditions=_changes(ordered),
         notes=[f"{set_.name} has no valid run" for set_ in sets if not set_.valid],
-        reasons=_reasons(rows) if answer == "cannot tell" else [],
+        reasons=[*unknown, *_reasons(rows)] if answer == "cannot tell" else [],
         rows=rows,
     )
+
+
+def _unknown_of_last(sets: Sequence[RunSet], rows: Sequence[TrendRow]) -> list[str]:
+    """Why nothing says that the last document is no worse: what it lacks, or what failed in it."""
+    last = max(sets, key=lambda set_: set_.runs[0].started)
+    if not last.valid:
+        return [f"{last.name}, the last one, has no valid run"]
+    told = [
+        f"{row.case}: {row.value}: {last.name}, the last one, does not have it"
+        for row in rows
+        if row.case not in last.cases or any(row.value in run.too_short for run in last.cases[row.case])
+    ]
+    failed = len(last.failed) + sum(bool(run.fault) for run in last.runs)
+    return [*told, *([f"{last.name}, the last one: {counted(failed, 'run')} failed"] if failed else [])]
 
 
 def _cases(sets: Sequence[RunSet]) -> list[str]:
@@ -99,11 +115,14 @@ class _Row:
 
 
 def _rows(case: str, sets: Sequence[RunSet]) -> list[_Row]:
-    """Of the values that all its runs have."""
-    there = [set_ for set_ in sets if case in set_.cases]
-    runs = [set_.cases[case] for set_ in there]
-    names = [name for name in runs[0][0].values if all(name in run.values for each in runs for run in each)]
-    return [_Row(case, name, [set_.name for set_ in there], runs) for name in names]
+    """Of each value, the documents of which all runs have it: few may have it too short for a figure."""
+    there = [(set_.name, set_.cases[case]) for set_ in sets if case in set_.cases]
+    rows = []
+    for name in dict.fromkeys(name for _, runs in there for run in runs for name in run.values):
+        whole = [(document, runs) for document, runs in there if all(name in run.values for run in runs)]
+        if len(whole) == len(there) or (name not in OF_TREES and 2 * len(whole) > len(there)):
+            rows.append(_Row(case, name, [document for document, _ in whole], [runs for _, runs in whole]))
+    return rows
 
 
 def _judged(rows: list[_Row], window: int) -> list[TrendRow]:
@@ -214,12 +233,13 @@ def _reasons(rows: list[TrendRow]) -> list[str]:
     ]
 
 
-def _answer(rows: list[TrendRow]) -> Answer:
+def _answer(rows: list[TrendRow], is_last_unknown: bool) -> Answer:
     if not rows:
         return "invalid"
     if any(_worse(row) for row in rows):
         return "worse"
-    return "cannot tell" if any(row.movement == "cannot tell" for row in rows) else "nothing worse"
+    open_ = is_last_unknown or any(row.movement == "cannot tell" for row in rows)
+    return "cannot tell" if open_ else "nothing worse"
 
 
 def _worse(row: TrendRow) -> bool:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from penstock.bench.profile import KINDS
 from penstock.bench.values import PROCESSOR_TIME
+from penstock.bench.views import shown_cases
 from penstock.bench.workloads import WorkloadParameters
 from penstock.model.campaign_files import CampaignFile
-from penstock.model.campaigns import OF_TARGETS, Parameter
+from penstock.model.campaigns import OF_TARGETS, Campaign, Case, Parameter, View
 from penstock.model.errors import UsageError
 
 
@@ -35,3 +36,23 @@ def require_yielded(file: CampaignFile, planned: Sequence[WorkloadParameters]) -
                     f"the view {view.name} shows the value `{value}`, which no run of {file.workload} has",
                     f"one of {', '.join(there)}",
                 )
+
+
+def require_told_apart(campaign: Campaign) -> None:
+    """A UsageError where several cases would fall into one cell of a view, which shows one of them."""
+    for view in campaign.views:
+        names = [*([view.rows] if view.rows else []), *view.columns]
+        cells: dict[tuple[Parameter | None, ...], Case] = {}
+        for case in shown_cases(campaign, view):
+            other = cells.setdefault(tuple(campaign.value_of(case, name) for name in names), case)
+            if other is not case:
+                raise _one_cell(campaign, view, other, case)
+
+
+def _one_cell(campaign: Campaign, view: View, one: Case, other: Case) -> UsageError:
+    parameters = dict.fromkeys((*one.parameters, *other.parameters, "target"))
+    apart = [name for name in parameters if campaign.value_of(one, name) != campaign.value_of(other, name)]
+    return UsageError(
+        f"the view {view.name} has one cell for several cases: {one.name}, and {other.name}",
+        f"add to its columns: {' or '.join(apart)}; or leave the others out with `leave_out`",
+    )

@@ -137,7 +137,7 @@ def shown_cases(campaign: Campaign, view: View) -> list[Case]:
 
 
 def grid_of(campaign: Campaign, view: View) -> Grid:
-    """Where several cases fall into one cell, the last one is shown."""
+    """Where several cases fall into one cell, the last one is shown; no campaign begins with such a view."""
     cases = shown_cases(campaign, view)
     if view.kind == "extremes":
         return _extremes(campaign, view, cases)

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
@@ -54,6 +55,14 @@ def _reporting(command: Callable[P, R], failed: ExitCode) -> Callable[P, R]:
             fail(PenstockError("interrupted"), failed)
         except BrokenPipeError:
             sys.stderr.close()  # whoever read the output is gone; there is nobody to tell
+            raise typer.Exit(int(failed)) from None
+        except typer.Exit:
+            raise
+        except Exception:
+            if failed == ExitCode.FAILED:
+                raise
+            # As Python would tell it; its exit code 1 is an answer of this command.
+            traceback.print_exc()
             raise typer.Exit(int(failed)) from None
 
     return run

@@ -52,7 +52,9 @@ def image_files(paths: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(child for child in path.rglob("*") if child.name.lower().endswith(SUFFIXES))
+            # A pipe would be waited for.
+            named = (child for child in path.rglob("*") if child.name.lower().endswith(SUFFIXES))
+            found += sorted(child for child in named if child.is_file())
         elif path.is_file():
             found.append(path)
         else:
@@ -122,7 +124,7 @@ def _frames_in(path: Path) -> int:
 def _load_npy(path: Path) -> _Array:
     try:
         array: _Array = numpy.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # a damaged header is parsed as Python is, and fails as that does
         raise PenstockError(
             f"{path} cannot be read as an array: {error}", "save it with numpy.save"
         ) from error

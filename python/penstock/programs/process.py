@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import Event, parse_event
+from penstock.model.text import one_short_line
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
 
@@ -153,10 +154,12 @@ class Program:
                 self._take_log(text)  # the launcher's own words: MPICH's tell here of ranks that died
                 continue
             self._forget_plan()  # whoever says something has read it
+            if not line.endswith(b"\n"):
+                break  # it died while it wrote that, and its exit code says so
             try:
                 self.inbox.put(Message(self, parse_event(self.name, text)))
             except ValueError as error:
-                self.garbled = str(error)
+                self.garbled = one_short_line(str(error))
         self.inbox.put(Message(self, None))
 
     def _read_log(self) -> None:
