@@ -115,8 +115,7 @@ def _outcome(clock: Clock) -> CheckOutcome:
 
 def _actual(clock: Clock) -> str:
     """ "set by 0 s, adjusted by 0.002 %"."""
-    sign = "-" if clock.set_by_s < 0 else ""
-    found = [f"set by {sign}{human_seconds(abs(clock.set_by_s))}", f"adjusted by {_percent(clock)} %"]
+    found = [f"set by {human_seconds(clock.set_by_s)}", f"adjusted by {_percent(clock)} %"]
     if clock.suspended_s > _SUSPENDED_S:
         found.append(f"the machine was suspended for {human_seconds(clock.suspended_s)}")
     if clock.source != clock.source_before:

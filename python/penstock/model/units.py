@@ -106,6 +106,7 @@ def human_bytes(count: float, like: float | None = None) -> str:
 # What is a thousand when it is rounded has the next unit.
 _ROUNDED_UP = 0.9995
 _BINARY_DIGITS_MAX = 4
+_SECONDS_MAX = 1e9  # thirty years: nobody measured that
 _MICROSECONDS_MAX = 1000
 
 
@@ -125,13 +126,13 @@ def human_rate(bytes_per_s: float, like: float | None = None) -> str:
 
 def human_seconds(seconds: float) -> str:
     """Rounded for people: "12.3 s", "4.1 ms", "2 h 05 min"; "inf s" and "nan s" of what is no number."""
-    if not math.isfinite(seconds):
+    if not math.isfinite(seconds) or abs(seconds) >= _SECONDS_MAX:
         return f"{human_number(seconds)} s"
     if seconds < 0:
         text = human_seconds(-seconds)
         return text if text == human_seconds(0) else f"-{text}"
     if round(seconds * 1e6) < _MICROSECONDS_MAX:
-        return f"{seconds * 1e6:.0f} µs"
+        return f"{round(seconds * 1e6)} µs"
     if seconds < _ROUNDED_UP:
         return f"{human_number(seconds * 1e3)} ms"
     if seconds < 119.5:
