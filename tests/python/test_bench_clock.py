@@ -87,7 +87,7 @@ def test_the_clocks_of_this_machine_agree() -> None:
     assert clock.suspended_s < 0.01
     assert abs(clock.adjusted_share) < 0.01
     begin = read_clocks()
-    assert begin.boot >= begin.monotonic > 0
+    assert begin.boot > begin.monotonic - 1_000_000 > 0  # they are read one after the other
 
 
 def test_a_clock_that_was_set_makes_an_answer_doubtful(tmp_path: Path) -> None:
