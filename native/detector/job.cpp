@@ -47,34 +47,47 @@ void tell_wait(const EventSink& emit, const stream::TcpWait& wait) {
                    {"over", wait.over}});
 }
 
-Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& plan, const JobContext& context) {
-  if (const auto* tcp = std::get_if<ToTcp>(&plan.to)) {
-    stream::TcpSenderOptions options;
-    options.token = tcp->token;
-    options.client = "penstock-detector " + plan.detector_name;
-    options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
-    options.reconnect_timeout = milliseconds_of(plan.reconnect_timeout_s);
-    options.on_wait = [&context](const stream::TcpWait& wait) { tell_wait(context.emit, wait); };
-    const auto streams = plan.elements ? plan.elements->count() : tcp->peers.size();
-    options.window_bytes = window_bytes_of(*tcp) / streams;
-    std::vector<std::unique_ptr<stream::FrameSender>> senders;
-    for (std::size_t i = 0; i < streams; ++i) {
-      const auto& peer = tcp->peers[i % tcp->peers.size()];
-      options.host = peer.host;
-      options.port = peer.port;
-      PEN_ASSIGN(auto sender, stream::TcpSender::open(options));
-      senders.push_back(std::move(sender));
-    }
-    if (plan.elements) return stream::make_element_sender(std::move(senders), *plan.elements);
-    return stream::make_spread_sender(std::move(senders));
+using Senders = std::vector<std::unique_ptr<stream::FrameSender>>;
+
+/// One for each element, or for each peer.
+Result<Senders> open_tcp(const ToTcp& tcp, const DetectorPlan& plan, const JobContext& context) {
+  stream::TcpSenderOptions options;
+  options.token = tcp.token;
+  options.client = "penstock-detector " + plan.detector_name;
+  options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
+  options.reconnect_timeout = milliseconds_of(plan.reconnect_timeout_s);
+  options.on_wait = [&context](const stream::TcpWait& wait) { tell_wait(context.emit, wait); };
+  const auto streams = plan.elements ? plan.elements->count() : tcp.peers.size();
+  options.window_bytes = window_bytes_of(tcp) / streams;
+  Senders senders;
+  for (std::size_t i = 0; i < streams; ++i) {
+    const auto& peer = tcp.peers[i % tcp.peers.size()];
+    options.host = peer.host;
+    options.port = peer.port;
+    PEN_ASSIGN(auto sender, stream::TcpSender::open(options));
+    senders.push_back(std::move(sender));
   }
-  if (const auto* zmq = std::get_if<ToZmq>(&plan.to)) {
+  return senders;
+}
+
+Result<Senders> open_zmq(const ToZmq& zmq) {
+  Senders senders;
+  for (const auto& endpoint : zmq.endpoints) {
     stream::ZmqSenderOptions options;
-    options.endpoint = zmq->endpoint;
+    options.endpoint = endpoint;
     PEN_ASSIGN(auto sender, stream::ZmqSender::open(options));
-    return std::unique_ptr<stream::FrameSender>(std::move(sender));
+    senders.push_back(std::move(sender));
   }
-  return open_file_sender(context.env, std::get<ToFiles>(plan.to));
+  return senders;
+}
+
+Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& plan, const JobContext& context) {
+  if (const auto* files = std::get_if<ToFiles>(&plan.to)) return open_file_sender(context.env, *files);
+  const auto* tcp = std::get_if<ToTcp>(&plan.to);
+  PEN_ASSIGN(auto senders, tcp != nullptr ? open_tcp(*tcp, plan, context) : open_zmq(std::get<ToZmq>(plan.to)));
+  if (!plan.elements) return stream::make_spread_sender(std::move(senders));
+  const auto told = plan.elements_told ? stream::ElementTold::in_start : stream::ElementTold::nowhere;
+  return stream::make_element_sender(std::move(senders), *plan.elements, told);
 }
 
 /// Null where nothing is to go wrong; else it takes the sender.

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t identifier_bytes_max = 256;
 constexpr std::size_t peers_max = 256;
+constexpr const char* default_endpoint = "tcp://127.0.0.1:31001";
 
 std::string date_text(std::int64_t now_ns) {
   const std::time_t seconds = now_ns / 1'000'000'000;
@@ -159,6 +160,19 @@ Result<void> read_peers(Fields& to, std::vector<TcpPeer>& peers) {
   return {};
 }
 
+/// `endpoint`, and those of `more`.
+Result<ToZmq> read_endpoints(Fields& to) {
+  ToZmq zmq;
+  PEN_ASSIGN(zmq.endpoints.emplace_back(), to.text("endpoint", default_endpoint));
+  const auto* more = to.find("more");
+  if (more == nullptr) return zmq;
+  const auto is_text = [](const Json& each) { return each.is_string(); };
+  if (!more->is_array() || more->size() >= elements_max || !std::all_of(more->begin(), more->end(), is_text))
+    return to.wrong("more", fmt::format("a list of fewer than {} endpoints", elements_max));
+  for (const auto& each : *more) zmq.endpoints.push_back(each.get<std::string>());
+  return zmq;
+}
+
 Result<void> read_destination(Fields& plan, DetectorPlan& result) {
   PEN_TRY(plan.require("to"));
   PEN_ASSIGN(auto to, Fields::of(*plan.find("to"), "to"));
@@ -170,9 +184,7 @@ Result<void> read_destination(Fields& plan, DetectorPlan& result) {
     PEN_ASSIGN(tcp.window_bytes, to.whole("window_bytes", 0, 0, std::uint64_t{1} << 40));
     result.to = std::move(tcp);
   } else if (kind == "zmq") {
-    ToZmq zmq;
-    PEN_ASSIGN(zmq.endpoint, to.text("endpoint", zmq.endpoint));
-    result.to = std::move(zmq);
+    PEN_ASSIGN(result.to, read_endpoints(to));
   } else if (kind == "files") {
     PEN_ASSIGN(result.to, read_files(to, result.series.unique_id));
     if (result.encoding != Encoding::none) return plan.wrong("encoding", "none when writing files");
@@ -180,6 +192,27 @@ Result<void> read_destination(Fields& plan, DetectorPlan& result) {
     return to.wrong("kind", "tcp, zmq or files");
   }
   return to.refuse_others();
+}
+
+/// Whether what frames go to can take the elements, and nothing else.
+Result<void> check_elements(const DetectorPlan& plan) {
+  const auto count = plan.elements ? plan.elements->count() : 1;
+  if (count > 1 && std::holds_alternative<ToFiles>(plan.to))
+    return make_error(Errc::unsupported, "elements: {} of them, and files have whole frames; set to.kind to tcp or zmq",
+                      count);
+  const auto* zmq = std::get_if<ToZmq>(&plan.to);
+  if (zmq != nullptr && zmq->endpoints.size() != count)
+    return make_error(Errc::invalid_argument,
+                      "to: {} endpoints (endpoint and more) for {} elements, of which each has one",
+                      zmq->endpoints.size(), count);
+  if (plan.elements_told) return {};
+  if (zmq == nullptr || !plan.elements)
+    return make_error(Errc::unsupported,
+                      "elements_told is false, which is for elements over zmq: there the recorder's configuration can "
+                      "say which element comes from which endpoint");
+  if (plan.elements->has_gaps())
+    return make_error(Errc::invalid_argument, "element_gap: start messages tell it, and elements_told is false");
+  return {};
 }
 
 /// The number of rows and columns of elements that a frame is put together from.
@@ -203,9 +236,6 @@ Result<void> read_elements(Fields& fields, DetectorPlan& plan) {
     else
       return make_error(Errc::invalid_argument, "element_gap: {}", apart.error().message());
   }
-  if (grid.count() > 1 && !std::holds_alternative<ToTcp>(plan.to))
-    return make_error(Errc::unsupported, "elements: {} of them, which send over tcp only; to.kind is another",
-                      grid.count());
   if (grid.count() > 1) plan.elements = std::move(grid);
   return {};
 }
@@ -248,6 +278,8 @@ Result<DetectorPlan> DetectorPlan::from_json(std::string_view json, std::int64_t
   PEN_TRY(read_simulation(fields, detector, plan));
   PEN_TRY(read_destination(fields, plan));
   PEN_TRY(read_elements(fields, plan));
+  PEN_ASSIGN(plan.elements_told, fields.flag("elements_told", true));
+  PEN_TRY(check_elements(plan));
   if (const auto* faults = fields.find("faults"); faults != nullptr) {
     PEN_ASSIGN(plan.faults, FaultPlan::from_json(*faults));
   }

@@ -28,8 +28,9 @@ struct ToTcp {
   std::uint64_t window_bytes = 0;  ///< sent and not yet safe, at most; 0: stream::default_window_bytes()
 };
 
+/// One endpoint, or one for each element.
 struct ToZmq {
-  std::string endpoint = "tcp://127.0.0.1:31001";
+  std::vector<std::string> endpoints;
 };
 
 enum class FileFormat { cbf, tiff, hdf5 };
@@ -51,8 +52,10 @@ struct DetectorPlan {
   std::optional<double> ratio;
   Encoding encoding = Encoding::none;
   std::variant<ToTcp, ToZmq, ToFiles> to;
-  /// Each sends its part of every frame in a stream of its own, over TCP, to the peers in turn.
+  /// Each sends its part of every frame in a stream of its own: to the TCP peers in turn, or at its own ZeroMQ
+  /// endpoint.
   std::optional<ElementPlace> elements;
+  bool elements_told = true;  ///< start messages say which element they are of
   FaultPlan faults;
   unsigned threads = 2;
   double connect_timeout_s = 10;

@@ -1,6 +1,7 @@
 #include "stream/spread_sender.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "frame/tiling.hpp"
 #include "stream/element.hpp"
@@ -12,6 +13,12 @@ class SpreadSender : public FrameSender {
  public:
   explicit SpreadSender(std::vector<std::unique_ptr<FrameSender>> senders)
       : senders_(std::move(senders)), ends_(senders_.size(), 0) {}
+
+  /// Together: each may linger for what its receiver has not taken.
+  ~SpreadSender() override {
+    std::vector<std::jthread> going;
+    for (auto& sender : senders_) going.emplace_back([&sender] { sender.reset(); });
+  }
 
   Result<void> begin(const Series& series) override {
     return to_all([&](FrameSender& sender) { return sender.begin(series); });
@@ -90,7 +97,7 @@ class SpreadSender : public FrameSender {
     return all;
   }
 
-  const std::vector<std::unique_ptr<FrameSender>> senders_;
+  std::vector<std::unique_ptr<FrameSender>> senders_;
   std::vector<std::uint64_t> ends_;  ///< by receiver: one past the last frame that was put to it
 };
 
@@ -102,11 +109,13 @@ NamedArray cut(const NamedArray& array, const Tiling& elements, std::uint32_t nu
 }
 
 /// What the stream of one element announces. Masks and tables of the whole frame are cut as the frames are.
-Result<Series> series_of(const Series& whole, const ElementPlace& element) {
+Result<Series> series_of(const Series& whole, const ElementPlace& element, ElementTold told) {
   auto series = whole;
   series.element = element;
-  series.user_data_json = with_element(whole.user_data_json, element);
-  series.user_data_cbor.clear();
+  if (told == ElementTold::in_start) {
+    series.user_data_json = with_element(whole.user_data_json, element);
+    series.user_data_cbor.clear();
+  }
   auto& shape = series.frame.shape;
   shape[0] /= element.rows;
   shape[1] /= element.columns;
@@ -122,14 +131,14 @@ Result<Series> series_of(const Series& whole, const ElementPlace& element) {
 
 class ElementSender final : public SpreadSender {
  public:
-  ElementSender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid)
-      : SpreadSender(std::move(senders)), grid_(std::move(grid)) {}
+  ElementSender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid, ElementTold told)
+      : SpreadSender(std::move(senders)), grid_(std::move(grid)), told_(told) {}
 
   Result<void> begin(const Series& series) override {
     for (std::uint32_t number = 0; number < senders().size(); ++number) {
       auto element = grid_;
       element.number = number;
-      PEN_ASSIGN(const auto of_element, series_of(series, element));
+      PEN_ASSIGN(const auto of_element, series_of(series, element, told_));
       PEN_TRY(senders()[number]->begin(of_element), "element {}", number);
     }
     return {};
@@ -149,12 +158,14 @@ class ElementSender final : public SpreadSender {
 
  private:
   const ElementPlace grid_;
+  const ElementTold told_;
 };
 
 }  // namespace
 
-std::unique_ptr<FrameSender> make_element_sender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid) {
-  return std::make_unique<ElementSender>(std::move(senders), std::move(grid));
+std::unique_ptr<FrameSender> make_element_sender(std::vector<std::unique_ptr<FrameSender>> senders, ElementPlace grid,
+                                                 ElementTold told) {
+  return std::make_unique<ElementSender>(std::move(senders), std::move(grid), told);
 }
 
 std::unique_ptr<FrameSender> make_spread_sender(std::vector<std::unique_ptr<FrameSender>> senders) {

@@ -75,7 +75,7 @@ def adapted(command: str, port: int) -> str:
     command = re.sub(r"(?<=penstock verdict )pilatus-\S+", f"{SMALL} --rate 25", command)
     command = re.sub(r"--frames \d+", "--frames 20", command)
     command = re.sub(r"(?<= )/data\b", "data", command)
-    for offset, stated in enumerate(("9900", "9901", "9902", "9903", "9810", "31001", "9930")):
+    for offset, stated in enumerate(("9900", "9901", "9902", "9903", "9810", "31001", "9930", "31002")):
         command = re.sub(rf"(?<=:){stated}\b", str(port + offset), command)
     if "penstock record" in command and not re.search("--listen|--zmq", command):
         command = command.replace("penstock record", f"penstock record --listen 127.0.0.1:{port}")
@@ -134,7 +134,7 @@ def test_the_commands_of_a_page_run(page: Path, series: Path, tmp_path: Path) ->
     shutil.copy(series, tmp_path)
     (tmp_path / "data").mkdir()
     (tmp_path / "recorder.yaml").write_text("folder: data\n")
-    bash(f"{PRELUDE}\n{script_of(page, free_ports(7))}\nstop\n", tmp_path)
+    bash(f"{PRELUDE}\n{script_of(page, free_ports(8))}\nstop\n", tmp_path)
 
 
 SRUN = """#!/bin/bash

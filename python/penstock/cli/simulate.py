@@ -18,6 +18,7 @@ from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.programs.simulate import (
     check_encoding,
     check_faults,
+    check_telling,
     detector_plan,
     parse_element_gap,
     parse_elements,
@@ -25,6 +26,7 @@ from penstock.programs.simulate import (
     parse_target,
     simulate,
     simulation_from,
+    with_endpoints,
 )
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import simulation_table
@@ -45,7 +47,8 @@ def simulate_command(
         typer.Option(
             metavar="TARGET",
             help="tcp://HOST:PORT, or tcp://HOST:PORT,HOST:PORT for the ranks of a recorder, in"
-            " turns; zmq://HOST:PORT (binds, as a detector does); or files:FOLDER, one file a"
+            " turns; zmq://HOST:PORT (binds, as a detector does; with --elements one each, zmq://HOST:PORT,HOST:PORT"
+            " or that port and those behind it); or files:FOLDER, one file a"
             " frame, followed by ?format=cbf, tiff or hdf5, and by &rename=false to write each file in place"
             " instead of renaming it when it is complete.",
         ),
@@ -69,7 +72,8 @@ def simulate_command(
         typer.Option(
             metavar="ROWSxCOLUMNS",
             help="Cut each frame into so many equal elements, each with a stream of its own, as a"
-            " detector of several modules sends them; to the receivers in turns, over TCP only.",
+            " detector of several modules sends them: over TCP to the receivers in turns, over ZeroMQ each at"
+            " its own endpoint.",
         ),
     ] = "",
     element_gap: Annotated[
@@ -78,6 +82,14 @@ def simulate_command(
             metavar="ROWS,COLUMNS", help="Pixels between the elements, where none are; without it they touch."
         ),
     ] = "",
+    tell_elements: Annotated[
+        bool,
+        typer.Option(
+            "--tell-elements/--no-tell-elements",
+            help="Say in start messages which element a stream is of. Without, as of detectors that cannot,"
+            " the recorder's configuration has to (over ZeroMQ only).",
+        ),
+    ] = True,
     fault: Annotated[
         list[str] | None,
         typer.Option(
@@ -163,7 +175,10 @@ def simulate_command(
             )
             view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
         simulation.elements = parse_elements(elements, _sent_as(chosen, images), target)
+        target = with_endpoints(target, simulation.elements)
         simulation.element_gap = parse_element_gap(element_gap, simulation.elements)
+        simulation.elements_told = tell_elements
+        check_telling(tell_elements, target, simulation.elements, simulation.element_gap)
         check_faults(faults, simulation.elements, target)
         plan = detector_plan(chosen, simulation, target, images)
         if images is not None and detector != CUSTOM and _differs(images, chosen):

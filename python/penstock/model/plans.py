@@ -391,8 +391,15 @@ class TcpTarget(Plan):
 
 
 class ZmqTarget(Plan):
+    """An endpoint, or one for each element (`more`), in their order."""
+
     kind: Literal["zmq"] = "zmq"
     endpoint: str
+    more: list[str] = []
+
+    @property
+    def endpoints(self) -> list[str]:
+        return [self.endpoint, *self.more]
 
 
 class FilesTarget(Plan):
@@ -442,6 +449,7 @@ class DetectorPlan(Plan):
     to: Target
     elements: tuple[int, int] | None = None
     element_gap: tuple[int, int] | None = None
+    elements_told: bool = True
     faults: FaultsPlan | None = None
     series_id: int
     series_unique_id: str

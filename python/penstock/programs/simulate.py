@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # it loads HDF5
 
 _FORMATS = ("cbf", "tiff", "hdf5")
 _TARGET_HELP = "write tcp://127.0.0.1:9900, zmq://127.0.0.1:31001 or files:FOLDER?format=cbf"
+_ZMQ_PORT = 31001
+_PORT_MAX = 65535
 
 
 class Simulation(BaseModel):
@@ -48,6 +50,7 @@ class Simulation(BaseModel):
     encoding: SentEncoding = "none"
     elements: tuple[int, int] | None = None
     element_gap: tuple[int, int] | None = None
+    elements_told: bool = True
     faults: FaultsPlan | None = None
     series_id: int = 1
     series_unique_id: str = ""
@@ -97,9 +100,12 @@ def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, 
     rows, columns = int(found[1]), int(found[2])
     if rows * columns == 1:
         return None
-    if not isinstance(target, TcpTarget):
-        raise UsageError("--elements: elements send over TCP only", "use --to tcp://HOST:PORT")
-    if len(target.addresses) > rows * columns:
+    if isinstance(target, FilesTarget):
+        raise UsageError(
+            "--elements: elements are streams, and files have whole frames",
+            "use --to tcp://HOST:PORT or zmq://HOST:PORT",
+        )
+    if isinstance(target, TcpTarget) and len(target.addresses) > rows * columns:
         raise UsageError(
             f"--elements: {rows * columns} elements, and {len(target.addresses)} receivers in --to",
             "name no more receivers than there are elements",
@@ -110,6 +116,54 @@ def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, 
             f"choose numbers that divide {detector.rows} and {detector.columns}",
         )
     return rows, columns
+
+
+def with_endpoints(target: Target, elements: tuple[int, int] | None) -> Target:
+    """Over ZeroMQ each element binds an endpoint: one each is named, or the first of so many ports."""
+    if not isinstance(target, ZmqTarget):
+        return target
+    count = 1 if elements is None else elements[0] * elements[1]
+    if len(target.endpoints) == count:
+        return target
+    if elements is None:
+        raise UsageError(
+            f"--to: {len(target.endpoints)} ZeroMQ endpoints, and one stream",
+            "name one, or cut frames into as many elements with --elements",
+        )
+    if target.more:
+        raise UsageError(
+            f"--to: {len(target.endpoints)} ZeroMQ endpoints for {count} elements, of which each binds one",
+            "name as many, or the first of so many ports, as zmq://127.0.0.1:31001",
+        )
+    host, port = target.endpoint.rsplit(":", 1)
+    first = int(port)
+    if first + count - 1 > _PORT_MAX:
+        raise UsageError(
+            f"--to: {count} elements from port {first} on go beyond port {_PORT_MAX}", "name a lower port"
+        )
+    # Port 0 lets the system choose, for each.
+    ports = [first + n if first else 0 for n in range(1, count)]
+    return target.model_copy(update={"more": [f"{host}:{each}" for each in ports]})
+
+
+def check_telling(
+    told: bool, target: Target, elements: tuple[int, int] | None, gap: tuple[int, int] | None
+) -> None:
+    """Refuses elements that nobody could tell apart. A UsageError."""
+    if told:
+        return
+    if elements is None:
+        raise UsageError("--no-tell-elements: there is one element", "say how many with --elements, as 2x4")
+    if not isinstance(target, ZmqTarget):
+        raise UsageError(
+            "--no-tell-elements: over TCP nothing but the start message tells which element a stream is of",
+            "use --to zmq://HOST:PORT, and `element` of each source in the recorder's configuration",
+        )
+    if gap is not None:
+        raise UsageError(
+            "--element-gap: start messages tell it, and with --no-tell-elements they do not",
+            "leave it out, and give each source of the recorder's configuration a `gap` in its `element`",
+        )
 
 
 def parse_element_gap(text: str, elements: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -156,7 +210,7 @@ def parse_rate(text: str, detector: Detector) -> float:
 
 
 def parse_target(text: str, token: str | None) -> Target:
-    """Where frames go: tcp://HOST:PORT[,HOST:PORT…], zmq://HOST:PORT (binds) or files:FOLDER?…"""
+    """Where frames go: tcp://HOST:PORT[,HOST:PORT…], zmq://HOST:PORT[,…] (binds) or files:FOLDER?…"""
     if text.startswith("files:"):
         return _files_target(text)
     match = re.fullmatch(r"(tcp|zmq)://(?P<address>[^/?#]+)/?", text)
@@ -165,10 +219,15 @@ def parse_target(text: str, token: str | None) -> Target:
     try:
         if match[1] == "tcp":
             return _tcp_target(match["address"].split(","), token)
-        host, port = split_address(match["address"], 31001)
+        endpoint, *more = [_zmq_endpoint(address) for address in match["address"].split(",")]
     except ValueError as error:
         raise UsageError(f"{text}: {error}", _TARGET_HELP) from error
-    return ZmqTarget(endpoint=f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}")
+    return ZmqTarget(endpoint=endpoint, more=more)
+
+
+def _zmq_endpoint(address: str) -> str:
+    host, port = split_address(address, _ZMQ_PORT)
+    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
 
 def _tcp_target(addresses: list[str], token: str | None) -> TcpTarget:
@@ -250,8 +309,11 @@ def _target_remedy(plan: DetectorPlan, problem: str) -> str:
                 f"is a recorder listening on {', '.join(plan.to.addresses)}? Start one with `penstock record`"
             )
         case ZmqTarget() if "nobody took" in problem or "no receiver" in problem:
-            command = f"penstock record --zmq {plan.to.endpoint}"
-            return f"does a recorder pull from {plan.to.endpoint}? Start one with `{command}`"
+            where = f"does a recorder pull from {', '.join(plan.to.endpoints)}?"
+            if not plan.elements_told:
+                return f"{where} Its configuration needs a source with an `element` for each"
+            command = "penstock record " + " ".join(f"--zmq {each}" for each in plan.to.endpoints)
+            return f"{where} Start one with `{command}`"
         case FilesTarget():
             return f"is there space in {plan.to.folder}, and may it be written?"
     return ""

@@ -308,11 +308,13 @@ def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
         case FilesTarget():
             rows["to"] = f"one {plan.to.format} file a frame in {plan.to.folder}"
         case _:
-            rows["to"] = f"whoever pulls from {plan.to.endpoint}"
+            rows["to"] = f"whoever pulls from {', '.join(plan.to.endpoints)}"
     if plan.elements is not None:
         rows["elements"] = f"{plan.elements[0]} x {plan.elements[1]}, a stream each"
         if plan.element_gap is not None:
             rows["elements"] += f", {plan.element_gap[0]} x {plan.element_gap[1]} pixels apart"
+        if not plan.elements_told:
+            rows["elements"] += "; which is which the recorder's configuration says"
     if plan.faults is not None:
         kinds = ", ".join(rule.kind for rule in plan.faults.rules) or "none"
         rows["faults"] = f"{kinds}; seed {plan.faults.seed}"
