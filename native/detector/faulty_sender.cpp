@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <utility>
 
 #include "base/crc32c.hpp"
 #include "base/random.hpp"
@@ -63,10 +65,13 @@ Result<std::unique_ptr<FaultySender>> FaultySender::open(std::unique_ptr<stream:
   if (sender->log_ == nullptr && errno == EEXIST)
     return make_error(Errc::already_exists, "{} is there already and is not overwritten; choose another name", path);
   if (sender->log_ == nullptr) return errno_error(errno, fmt::format("the log of faults {}", path));
+  // Whoever kills the program finds whole lines.
+  (void)std::setvbuf(sender->log_, nullptr, _IOLBF, BUFSIZ);
   return sender;
 }
 
 FaultySender::~FaultySender() {
+  (void)conclude(make_error(Errc::cancelled, "the series was not ended"));
   if (log_ != nullptr) std::fclose(log_);
 }
 
@@ -80,7 +85,9 @@ Result<void> FaultySender::begin(const Series& series) {
   head["series_unique_id"] = series.unique_id;
   head["frames"] = announced_;
   write(head);
-  return inner_->begin(series);
+  auto begun = inner_->begin(series);
+  if (!begun) (void)conclude(begun);
+  return begun;
 }
 
 /// What is due goes out behind the frame that it waited for.
@@ -91,6 +98,11 @@ Result<void> FaultySender::put(const Frame& frame) {
   const auto* rule = plan_.rule_for(value(frame.number), element);
   PEN_TRY(take({frame, rule}, stream));
   return send_due(stream, false);
+}
+
+void FaultySender::lose(const Unit& unit, Stream& stream) {
+  ++stream.lost;
+  lost_.insert(value(unit.frame.number));
 }
 
 Result<void> FaultySender::take(Unit unit, Stream& stream) {
@@ -118,8 +130,13 @@ Result<void> FaultySender::send_gathered(Stream& stream) {
   stream.gathered.clear();
   stream.to_gather = 0;
   for (auto left = units.size(); left > 1; --left) std::swap(units[left - 1], units[random.next_below(left)]);
-  for (const auto& unit : units) PEN_TRY(send(unit, stream));
-  return {};
+  Result<void> sent;
+  for (const auto& unit : units)
+    if (sent.ok())
+      sent = send(unit, stream);
+    else
+      lose(unit, stream);
+  return sent;
 }
 
 Result<void> FaultySender::send_due(Stream& stream, bool all) {
@@ -142,46 +159,48 @@ Result<void> FaultySender::send(const Unit& unit, Stream& stream) {
   const auto kind = unit.rule != nullptr ? std::optional(unit.rule->kind) : std::nullopt;
   if (kind == FaultKind::drop) {
     note(unit, 0, false);
-    ++stream.lost;
-    lost_.insert(value(unit.frame.number));
+    lose(unit, stream);
     return {};
   }
   const bool seen = kind != FaultKind::flip || setting_.sums;
-  if (kind >= FaultKind::corrupt && seen) return send_damaged(unit, stream);
-  return send_whole(unit, stream);
+  const bool damaged = kind >= FaultKind::corrupt && seen;
+  auto sent = damaged ? send_damaged(unit) : send_whole(unit, stream);
+  if (damaged || !sent.ok()) lose(unit, stream);
+  return sent;
 }
 
-Result<void> FaultySender::send_damaged(const Unit& unit, Stream& stream) {
+Result<void> FaultySender::send_damaged(const Unit& unit) {
   auto frame = unit.frame;
   if (unit.rule->kind == FaultKind::corrupt) corrupt(frame);
   if (unit.rule->kind == FaultKind::shape) shorten(frame);
   if (unit.rule->kind == FaultKind::flip)
     flip(frame, key_of({plan_.seed, bit_purpose, frame.element.value_or(0), value(frame.number)}), true);
+  PEN_TRY(unit.rule->kind == FaultKind::cut ? inner_->put_cut(frame) : inner_->put(frame));
   note(unit, 1, false);
   ++damaged_;
-  ++stream.lost;
-  lost_.insert(value(frame.number));
-  return unit.rule->kind == FaultKind::cut ? inner_->put_cut(frame) : inner_->put(frame);
+  return {};
 }
 
 Result<void> FaultySender::send_whole(const Unit& unit, Stream& stream) {
   const auto number = value(unit.frame.number);
   auto& end = stream.ends[number % setting_.receivers];
   const bool late = number + 1 < end;
+  auto frame = unit.frame;
+  const bool flipped = unit.rule != nullptr && unit.rule->kind == FaultKind::flip;
+  const bool twice = unit.rule != nullptr && unit.rule->kind == FaultKind::duplicate;
+  if (flipped) flip(frame, key_of({plan_.seed, bit_purpose, frame.element.value_or(0), number}), false);
+  PEN_TRY(inner_->put(frame));
   end = std::max(end, number + 1);
   if (late) ++late_;
-  auto frame = unit.frame;
-  const auto kind = unit.rule != nullptr ? std::optional(unit.rule->kind) : std::nullopt;
-  if (kind == FaultKind::flip) flip(frame, key_of({plan_.seed, bit_purpose, frame.element.value_or(0), number}), false);
-  if (kind == FaultKind::duplicate) {
-    note(unit, 2, late);
-    ++duplicate_;
-    PEN_TRY(inner_->put(frame));
-    frame.headroom = {};  // the first copy is still being read from there
-  } else if (unit.rule != nullptr || late) {
-    note(unit, 1, late);
+  if (!twice) {
+    if (unit.rule != nullptr || late) note(unit, 1, late);
+    return {};
   }
-  return inner_->put(frame);
+  frame.headroom = {};                         // the first copy is still being read from there
+  const bool again = inner_->put(frame).ok();  // if not, the next call says why
+  if (again) ++duplicate_;
+  note(unit, again ? 2 : 1, late);
+  return {};
 }
 
 /// A frame without a rule of its own has changed places with others.
@@ -201,30 +220,43 @@ void FaultySender::write(const Json& line) {
   if (std::fwrite(text.data(), 1, text.size(), log_) != text.size()) log_failed_ = true;
 }
 
-Json FaultySender::expected() const {
+Json FaultySender::expected() {
   Json by_element = Json::array();
-  for (const auto& [element, stream] : streams_) by_element.push_back(stream.put - stream.lost);
   std::uint64_t put = announced_;
-  for (const auto& [element, stream] : streams_) put = std::min(put, stream.put);
-  return {{"received", put - lost_.size()},
-          {"missing", announced_ - put + lost_.size()},
-          {"late", late_},
-          {"duplicate", duplicate_},
-          {"damaged", damaged_},
-          {"received_by_element", std::move(by_element)}};
+  for (std::uint32_t element = 0; element < setting_.elements; ++element) {
+    auto& stream = streams_[element];
+    for (const auto& unit : stream.gathered) lose(unit, stream);
+    for (const auto& held : stream.held) lose(held.unit, stream);
+    by_element.push_back(stream.put - stream.lost);
+    put = std::min(put, stream.put);
+  }
+  // An element may be ahead of the others when the sending breaks off.
+  const auto whole = put - static_cast<std::uint64_t>(std::distance(lost_.begin(), lost_.lower_bound(put)));
+  return {{"received", whole},       {"missing", announced_ - whole}, {"late", late_},
+          {"duplicate", duplicate_}, {"damaged", damaged_},           {"received_by_element", std::move(by_element)}};
+}
+
+Result<void> FaultySender::conclude(const Result<void>& sent) {
+  if (std::exchange(concluded_, true) || log_ == nullptr) return {};
+  write(sent.ok() ? Json{{"expected", expected()}} : Json{{"expected", nullptr}, {"reason", sent.error().message()}});
+  if (std::fflush(log_) != 0 || log_failed_) return errno_error(errno, fmt::format("the log of faults {}", plan_.log));
+  return {};
+}
+
+Result<void> FaultySender::send_rest() {
+  for (auto& [element, stream] : streams_) {
+    PEN_TRY(send_gathered(stream));
+    PEN_TRY(send_due(stream, true));
+  }
+  return {};
 }
 
 Result<void> FaultySender::end() {
-  Result<void> rest;
-  for (auto& [element, stream] : streams_) {
-    if (rest.ok()) rest = send_gathered(stream);
-    if (rest.ok()) rest = send_due(stream, true);
-  }
-  auto ended = inner_->end();
-  write({{"expected", expected()}});
-  if (log_ != nullptr && (std::fflush(log_) != 0 || log_failed_))
-    return errno_error(errno, fmt::format("the log of faults {}", plan_.log));
-  return rest.ok() ? std::move(ended) : std::move(rest);
+  auto ended = send_rest();
+  // The receiver learns of the end even so.
+  if (auto told = inner_->end(); ended.ok()) ended = std::move(told);
+  if (!ended) (void)conclude(ended);
+  return ended;
 }
 
 /// What was damaged on purpose is refused, which is no trouble.
@@ -235,8 +267,16 @@ stream::Receipt FaultySender::receipt() const {
 }
 
 Result<stream::Receipt> FaultySender::finish(std::chrono::nanoseconds wait) {
-  PEN_ASSIGN([[maybe_unused]] const auto receipt, inner_->finish(wait));
-  return this->receipt();
+  auto finished = inner_->finish(wait);
+  Result<void> sent;
+  if (!finished)
+    sent = finished.error();
+  else if (!finished->problem.empty())
+    sent = make_error(Errc::io, "the receiver reports: {}", finished->problem);
+  const auto logged = conclude(sent);
+  if (!finished) return std::move(finished).error();
+  if (!logged) return logged.error();
+  return receipt();
 }
 
 Json FaultySender::done() const {

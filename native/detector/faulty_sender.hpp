@@ -24,7 +24,8 @@ struct FaultySetting {
 };
 
 /// The log is a JSON document a line: the plan, one for each frame of an element that something was done to, in the
-/// order in which they were sent, and at the end what a recorder's ledger has to say of a series all of which it got.
+/// order in which they were sent, and at the end `expected`: what a recorder's ledger has to say that got all that was
+/// sent; null, with the reason, where nobody knows what was.
 class FaultySender : public stream::FrameSender {
  public:
   /// `already_exists` where there is a file with the log's name. `clock` outlives the sender.
@@ -35,8 +36,9 @@ class FaultySender : public stream::FrameSender {
   Result<void> begin(const Series& series) override;
   Result<void> put(const Frame& frame) override;
   Result<void> flush() override { return inner_->flush(); }
-  /// What is held back goes out before the end, and the log is complete.
+  /// What is held back goes out before the end.
   Result<void> end() override;
+  /// The log is complete, as it is where something went wrong before.
   Result<stream::Receipt> finish(std::chrono::nanoseconds wait) override;
   stream::Receipt receipt() const override;
   void cancel() override { inner_->cancel(); }
@@ -63,7 +65,7 @@ class FaultySender : public stream::FrameSender {
     std::uint64_t to_gather = 0;
     std::uint64_t gathering_key = 0;
     std::map<std::uint64_t, std::uint64_t> ends;  ///< by receiver: one past the highest frame that went out whole
-    std::uint64_t lost = 0;                       ///< frames that did not go out whole
+    std::uint64_t lost = 0;                       ///< of those put, that did not go out whole
   };
 
   FaultySender(std::unique_ptr<stream::FrameSender> inner, FaultPlan plan, const FaultySetting& setting,
@@ -72,14 +74,20 @@ class FaultySender : public stream::FrameSender {
 
   Result<void> take(Unit unit, Stream& stream);
   Result<void> send(const Unit& unit, Stream& stream);
-  Result<void> send_damaged(const Unit& unit, Stream& stream);
+  Result<void> send_damaged(const Unit& unit);
   Result<void> send_whole(const Unit& unit, Stream& stream);
   Result<void> send_due(Stream& stream, bool all);
   Result<void> send_gathered(Stream& stream);
+  Result<void> send_rest();
+  /// It did not go out whole.
+  void lose(const Unit& unit, Stream& stream);
   /// In the log: so many messages were sent, `late` if behind frames with higher numbers that went out whole.
   void note(const Unit& unit, int sent, bool late);
   void write(const Json& line);
-  Json expected() const;
+  /// Of what has gone out; what is held back does not go any more.
+  Json expected();
+  /// The last line, once; `sent` is how it ended.
+  Result<void> conclude(const Result<void>& sent);
 
   const std::unique_ptr<stream::FrameSender> inner_;
   const FaultPlan plan_;
@@ -87,6 +95,7 @@ class FaultySender : public stream::FrameSender {
   PaceClock& clock_;
   std::FILE* log_ = nullptr;
   bool log_failed_ = false;
+  bool concluded_ = false;
   std::uint64_t announced_ = 0;
   std::map<std::uint32_t, Stream> streams_;
   std::array<std::uint64_t, fault_names.size()> done_{};

@@ -112,7 +112,7 @@ def test_faults_of_elements_over_zeromq(record: Record, run: Run, tmp_path: Path
     ports = ports_of(4)
     recorder = pulling(record, tmp_path, ports)
     log = tmp_path / "faults.jsonl"
-    faults = ("drop/1=10%", "late/2:5=10%", "duplicate/3=10%", "corrupt/0=10%", "cut/2=5%")
+    faults = ("drop/1=10%", "late:5/2=10%", "duplicate/3=10%", "corrupt/0=10%", "cut/2=5%")
     sent = simulate(
         run,
         target(ports),
@@ -174,7 +174,7 @@ def test_nobody_pulls_from_an_element(record: Record, run: Run, tmp_path: Path) 
 REFUSED: list[tuple[tuple[str, ...], str]] = [
     (
         ("--elements", "2x2", "--to", "files:x"),
-        "files have whole frames use --to tcp://HOST:PORT or zmq://HOST:PORT",
+        "files have whole frames what to do: use --to tcp://HOST:PORT or zmq://HOST:PORT",
     ),
     (
         ("--elements", "2x2", "--to", "zmq://h:1,h:2"),
