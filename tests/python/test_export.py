@@ -518,6 +518,9 @@ def test_the_check_knows_exports_and_misses_their_frames(
     assert (fine.exit_code, "not written by Penstock" in fine.stdout) == (0, False), fine.stdout
     assert "`penstock check` of s.h5 verifies them" in " ".join(fine.stdout.split())
     frames = master.with_name(done.parts[0].file)
+    if copies:  # they are in a file that does not name another
+        alone = " ".join(checked(frames).stdout.split())
+        assert "`penstock check` of the recorded file verifies them" in alone
     frames.rename(frames.with_suffix(".away"))
     broken = checked(master)
     told = " ".join(broken.stdout.split())

@@ -75,12 +75,15 @@ def _links_to_frames(entry: h5py.Group) -> Iterator[Finding]:
 
 
 def exported_from(path: Path) -> str | None:
-    """Of a file of `penstock export`: the name of the file that it was made from."""
+    """Of a file of `penstock export`: the file that it was made from, in words where it has no name of it.
+
+    A file of copied frames has none.
+    """
     with open_for_reading(path) as file:
         if attribute_of(file, "penstock_export") is None:
             return None
         source = attribute_of(file, "penstock_source")
-        return source if isinstance(source, str) else ""
+        return source if isinstance(source, str) else "the recorded file"
 
 
 def is_recorded(path: Path) -> bool:

@@ -170,21 +170,23 @@ def _of_export(findings: list[Finding], source: str | None) -> list[Finding]:
     """Of a file of `penstock export` it is said where the checksums are."""
     if source is None:
         return findings
-    remedy = f"it is an export of Penstock: `penstock check` of {source or 'the recorded file'} verifies them"
-    return [
-        each.model_copy(update={"remedy": remedy}) if each.what == _NO_CHECKSUMS else each
-        for each in findings
-    ]
+    return _where_sums_are(
+        findings, f"it is an export of Penstock: `penstock check` of {source} verifies them"
+    )
 
 
 def _without_own(findings: list[Finding], maker: Maker) -> list[Finding]:
     """Of a file of links it is no news that frames lie in others."""
     kept = [each for each in findings if each.what != _ELSEWHERE]
     remedy = _BESIDE.get(maker)
-    if remedy is None:
-        return kept
+    return kept if remedy is None else _where_sums_are(kept, remedy)
+
+
+def _where_sums_are(findings: list[Finding], remedy: str) -> list[Finding]:
+    """With this remedy for the lack of checksums."""
     return [
-        each.model_copy(update={"remedy": remedy}) if each.what == _NO_CHECKSUMS else each for each in kept
+        each.model_copy(update={"remedy": remedy}) if each.what == _NO_CHECKSUMS else each
+        for each in findings
     ]
 
 
