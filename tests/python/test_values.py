@@ -311,14 +311,60 @@ def test_thousands_of_channels_and_types_that_disagree(collect: Collect, tmp_pat
     series = a_series(tmp_path / "s.h5", 3)
     done = attach(series, [collector.journal], None, How(), dry_run=False)
     assert len(done.channels) == 2002
-    (wrong,) = [each for each in done.channels if each.problem]
-    assert wrong.name == "pv"
-    assert one.client in wrong.problem
-    assert other.client in wrong.problem
+    (mixed,) = [each for each in done.channels if each.unfitting]
+    assert (mixed.name, mixed.by_frame, mixed.unfitting) == ("pv", 1, 1)
+    assert mixed.first_unfitting == (
+        f"row 1, of frame 1, is 'text', a text from {other.client};"
+        f" the first one is a number from {one.client}"
+    )
     with h5py.File(done.output) as file:
         assert file["entry/per_frame/pv_1999"][()].tolist() == [1999.0] * 3
         assert file["entry/per_frame/half"][:2].tolist() == [1, 0.5]
-        assert "pv" not in file["entry/per_frame"]
+        assert file["entry/per_frame/pv"][0] == 1
+        assert file["entry/per_frame/pv"].attrs["values_unfitting"] == 1
+
+
+def test_values_of_another_kind_than_the_first_are_left_out(
+    collect: Collect, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Texts among numbers, numbers among texts, arrays among single values; by frame and by time."""
+    collector = collect()
+    with Values(collector.address, gather_s=0) as values:
+        for frame in range(6):
+            moving = frame in (2, 3)
+            values.send(
+                motor="moving \x1b[2J" if moving else 0.5 * frame,
+                state=frame if moving else f"s{frame}",
+                spot=np.arange(2 + moving),
+                frame=frame,
+            )
+        for second in range(3):
+            values.send(current="off" if second == 1 else second, time_ns=10**18 + second * 10**6)
+    assert collector.stop() == 0
+    series = a_series(tmp_path / "s.h5", 6)
+    done = run("attach", str(series), str(collector.journal))
+    assert done.returncode == 1
+    said = " ".join(done.stderr.split())
+    assert (
+        "channel motor: 2 values are left out, of another kind than the first: row 2, of frame 2, is" in said
+    )
+    assert "(4 channels have such)" in said
+    assert "\x1b" not in done.stdout + done.stderr
+    with h5py.File(tmp_path / "s.values.h5") as file:
+        rows, logs = file["entry/per_frame"], file["entry/values"]
+        assert np.array_equal(rows["motor"][()], [0, 0.5, np.nan, np.nan, 2, 2.5], equal_nan=True)
+        assert rows["motor_valid"][()].tolist() == [1, 1, 0, 0, 1, 1]
+        assert rows["state"][()].tolist() == [b"s0", b"s1", b"", b"", b"s4", b"s5"]
+        assert rows["spot"][()].tolist() == [[0, 1]] * 2 + [[0, 0]] * 2 + [[0, 1]] * 2
+        assert logs["current/value"][()].tolist() == [0, 2]
+        counted = {
+            name: rows[name].attrs.get("values_unfitting", 0)
+            for name in ("motor", "state", "spot", "current")
+        }
+        assert counted == {"motor": 2, "state": 2, "spot": 2, "current": 1}
+    lines = done.stdout.splitlines()
+    at = f"at {10**18 + 10**6} ns, is 'off', a text from"
+    assert any("1 value is left out" in line and at in line for line in lines), done.stdout
 
 
 WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import fail, out, print_json, reports_errors, warn
-from penstock.files.attach import How, attach, summary
+from penstock.files.attach import How, attach, summary, unfitting_words
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.text import one_short_line
 
 
 @reports_errors
@@ -57,11 +58,12 @@ def attach_command(
         for line in summary(done):
             out().print(line, markup=False, soft_wrap=True)
     if not dry_run:
-        warn(f"{done.output}: {sum(not each.problem for each in done.channels)} channels")
-    if left_out := [each for each in done.channels if each.problem]:
+        warn(f"{done.output}: {len(done.channels)} channels")
+    if mixed := [each for each in done.channels if each.unfitting]:
+        others = f" ({len(mixed)} channels have such)" if len(mixed) > 1 else ""
         fail(
             PenstockError(
-                f"{len(left_out)} channels are left out, first: {left_out[0].name}: {left_out[0].problem}",
-                "give each source a name of its own for the channel",
+                f"channel {one_short_line(mixed[0].name)}: {unfitting_words(mixed[0])}{others}",
+                "give each source a name of its own for the channel, and send one kind of value under a name",
             )
         )

@@ -55,7 +55,8 @@ class Attached(BaseModel):
     frames: int = 0  # that have a value
     outside: int = 0  # values of frames that are not in the series
     invalid: int = 0  # values with the alarm INVALID
-    problem: str = ""
+    unfitting: int = 0  # values that are left out: of another kind or shape than the first one
+    first_unfitting: str = ""  # which one, and why
 
 
 class Attachment(BaseModel):
@@ -273,13 +274,12 @@ def _write_channels(
     ):
         told = Attached(
             name=name, dataset=dataset, by_frame=channel.rows["frame"], by_time=channel.rows["time"],
-            problem=channel.conflict,
+            unfitting=channel.unfitting, first_unfitting=channel.first_unfitting,
         )  # fmt: skip
         attachment.channels.append(told)
-        if not told.problem:
-            rows = _Rows.of(spool, name, how)
-            told.invalid = int(rows.invalid.sum())
-            _write_channel(raw, per_frame, rows, recorded, how, told)
+        rows = _Rows.of(spool, name, how)
+        told.invalid = int(rows.invalid.sum())
+        _write_channel(raw, per_frame, rows, recorded, how, told)
 
 
 @dataclass
@@ -314,7 +314,7 @@ class _Rows:
 def _invalid(times: Ints, severities: Channel | None, spool: Spool, how: How) -> npt.NDArray[np.bool_]:
     """Which values by time have the alarm INVALID, by the severities that came as a channel of their own."""
     none = np.zeros(len(times), bool)
-    if severities is None or severities.conflict or not severities.rows["time"]:
+    if severities is None or not severities.rows["time"]:
         return none
     since, found = spool.read(severities, "time")
     if found.ndim != 1 or found.dtype.kind not in "iuf":
@@ -353,6 +353,7 @@ def _write_channel(
         values_outside=told.outside,
         **rows.units,
         **({"values_invalid": told.invalid} if told.invalid else {}),
+        **({"values_unfitting": told.unfitting} if told.unfitting else {}),
     )
     if told.frames < len(valid):
         add_dataset(per_frame.id, f"{told.dataset}_valid", valid.astype(np.uint8))
@@ -412,12 +413,17 @@ def summary(attachment: Attachment) -> list[str]:
     lines = [f"{attachment.frames} frames, times: {attachment.time}", *attachment.notes]
     for channel in attachment.channels:
         came = f"{channel.by_frame} values by frame, {channel.by_time} by time"
-        if channel.problem:
-            lines.append(f"{one_short_line(channel.name)}: left out: {channel.problem}")
-            continue
         outside = f", {channel.outside} of frames that are not there" if channel.outside else ""
         invalid = f"; {channel.invalid} values have the alarm INVALID" if channel.invalid else ""
         lines.append(
             f"{one_short_line(channel.name)}: {came}{outside}; {channel.frames} frames have one{invalid}"
         )
+        if channel.unfitting:
+            lines.append(f"  {unfitting_words(channel)}")
     return lines
+
+
+def unfitting_words(channel: Attached) -> str:
+    """What is left out of a channel."""
+    count = f"{channel.unfitting} values are" if channel.unfitting > 1 else "1 value is"
+    return f"{count} left out, of another kind than the first: {one_short_line(channel.first_unfitting)}"

@@ -17,6 +17,23 @@ from penstock.model.values import Batch, Group
 Ints = npt.NDArray[np.int64]
 
 
+_SHOWN_MAX = 60  # letters of a value
+
+
+class Form(NamedTuple):
+    """What all values of a channel have in common."""
+
+    kind: str  # "text" or "number"
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: npt.NDArray[Any]) -> "Form":
+        return cls("text" if values.dtype.kind == "S" else "number", values.shape[1:])
+
+    def __str__(self) -> str:
+        return f"an array of {self.kind}s of the shape {list(self.shape)}" if self.shape else f"a {self.kind}"
+
+
 class Piece(NamedTuple):
     """An array in the spool."""
 
@@ -27,22 +44,27 @@ class Piece(NamedTuple):
 
 @dataclass
 class Channel:
-    """What came of one name: pieces of index and values, by frame and by time, in the journals' order."""
+    """What came of one name: pieces of index and values, by frame and by time, in the journals' order.
 
+    The first value says what form they have; what has another one is counted, and left out.
+    """
+
+    form: Form
+    client: str  # who sent the first value
     pieces: dict[str, list[tuple[Piece, Piece]]] = field(default_factory=lambda: {"frame": [], "time": []})
-    forms: dict[tuple[str, tuple[int, ...]], str] = field(
-        default_factory=dict
-    )  # kind, shape: who sent it first
     rows: dict[str, int] = field(default_factory=lambda: {"frame": 0, "time": 0})
+    unfitting: int = 0
+    first_unfitting: str = ""  # in words
 
-    @property
-    def conflict(self) -> str:
-        """Why these are not the values of one channel; empty where they are."""
-        (first, by), *others = self.forms.items()
-        for form, other in others:
-            if form != first:
-                return f"{_words(first)} from {by}, {_words(form)} from {other}"
-        return ""
+    def leave_out(self, client: str, by: str, index: int, values: npt.NDArray[Any]) -> None:
+        """`index` is the frame's number or the time of the first of them."""
+        if not self.unfitting:
+            place = f"of frame {index}" if by == "frame" else f"at {index} ns"
+            self.first_unfitting = (
+                f"row {sum(self.rows.values())}, {place}, is {_shown(values[0])}, {Form.of(values)}"
+                f" from {client}; the first one is {self.form} from {self.client}"
+            )
+        self.unfitting += len(values)
 
 
 class Spool:
@@ -93,9 +115,11 @@ class Spool:
     def _add_column(
         self, client: str, group: Group, index: Piece, name: str, values: npt.NDArray[Any]
     ) -> None:
-        channel = self.channels.setdefault(name, Channel())
-        form = ("text" if values.dtype.kind == "S" else "number", values.shape[1:])
-        channel.forms.setdefault(form, client)
+        form = Form.of(values)
+        channel = self.channels.setdefault(name, Channel(form, client))
+        if form != channel.form:
+            channel.leave_out(client, group.by, int(group.index[0]), values)
+            return
         channel.rows[group.by] += len(values)
         channel.pieces[group.by].append((index, self._put(values)))
 
@@ -119,6 +143,7 @@ class Spool:
         return np.frombuffer(os.pread(self._file.fileno(), size, piece.at), kind).reshape(piece.shape)
 
 
-def _words(form: tuple[str, tuple[int, ...]]) -> str:
-    kind, shape = form
-    return f"{kind}s of the shape {list(shape)}" if shape else f"{kind}s"
+def _shown(value: Any) -> str:
+    """Of any length, in short."""
+    text = repr(value.decode()) if isinstance(value, bytes) else " ".join(str(value).split())
+    return text if len(text) <= _SHOWN_MAX else text[: _SHOWN_MAX - 1] + "…"
