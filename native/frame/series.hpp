@@ -110,6 +110,7 @@ struct SeriesEnd {
   bool by_start = false;                      ///< not said: its source has begun another series
   bool anew = false;                          ///< that other one has the same name
   std::uint64_t generation = 0;               ///< as in Series; 0: whichever of its name is open
+  bool sole = false;                          ///< its sender says that nobody else has frames of it under way
 };
 
 }  // namespace penstock

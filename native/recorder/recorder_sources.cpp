@@ -159,7 +159,7 @@ void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end) {
   const bool nothing_follows = by_all && nothing_overtakes && !others_may_follow;
   const bool open_ended = open.file->series().frames == 0 && !end.by_start;
   // Who begins another one of the same name has no more of this one, whatever was announced.
-  const bool is_over = nothing_follows && (end.anew ? is_all_pulled() : open_ended);
+  const bool is_over = (by_all && end.sole) || (nothing_follows && (end.anew ? is_all_pulled() : open_ended));
   const auto patience_s = is_over ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
   open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all,
                         end.by_start ? EndedBy::new_start : EndedBy::message);

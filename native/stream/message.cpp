@@ -156,6 +156,8 @@ Result<SeriesEnd> read_end(CborReader& reader, CborContainer& fields, const Mess
       if (has_unique_id) return make_error(Errc::malformed, "series_unique_id: twice");
       PEN_ASSIGN(end.unique_id, read_identifier(reader, limits), "series_unique_id");
       has_unique_id = true;
+    } else if (key == "sole" && reader.peek() == CborKind::boolean) {
+      PEN_ASSIGN(end.sole, reader.boolean(), "sole");
     } else {
       PEN_TRY(reader.skip(), "{}", std::string(key.substr(0, 64)));
     }

@@ -255,6 +255,26 @@ Result<void> read_field(CborReader& reader, unsigned field, const ArrayContext& 
   }
 }
 
+/// What an image without pixels says of itself: its sender knows that there are none.
+const std::string* told_damage(const ImageMessage& image) {
+  for (const auto& [name, value] : image.metadata)
+    if (name == "damaged") return std::get_if<std::string>(&value);
+  return nullptr;
+}
+
+Result<void> check_required(const ImageMessage& image, unsigned seen) {
+  constexpr std::size_t shown_max = 500;
+  for (const auto field : required) {
+    if ((seen & 1u << field) != 0) continue;
+    const auto* why = field == data ? told_damage(image) : nullptr;
+    if (why == nullptr) return make_error(Errc::malformed, "{}: missing", field_names[field]);
+    return make_error(Errc::malformed, "frame {} of series \"{}\" was damaged when it was sent: {}", image.image_id,
+                      image.series_unique_id, why->substr(0, shown_max));
+  }
+  if (image.channels.empty()) return make_error(Errc::malformed, "data: no channel");
+  return {};
+}
+
 bool is_required(unsigned field) { return std::find(required.begin(), required.end(), field) != required.end(); }
 
 /// What the pixels do not need costs none of them.
@@ -296,9 +316,7 @@ Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const
     seen |= 1u << field;
     PEN_TRY(read_field(reader, field, context, image, names), "{}", field_names[field]);
   }
-  for (const auto field : required)
-    if ((seen & 1u << field) == 0) return make_error(Errc::malformed, "{}: missing", field_names[field]);
-  if (image.channels.empty()) return make_error(Errc::malformed, "data: no channel");
+  PEN_TRY(check_required(image, seen));
   drop_names_twice(image, names);
   return image;
 }

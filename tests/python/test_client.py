@@ -36,7 +36,7 @@ from penstock.client.crc32c import crc32c as fast_crc32c
 from penstock.client.messages import ImageMessages
 from penstock.client.pixels import spec_of
 from penstock.client.wire import Kind, header
-from penstock.model.events import SeriesStart
+from penstock.model.events import Rejected, SeriesStart
 
 SHAPE = (30, 40)
 Images = npt.NDArray[np.uint16]
@@ -316,6 +316,50 @@ def test_what_the_recorder_refuses_is_told(record: Record, tmp_path: Path) -> No
     assert [refusal.number for refusal in series.refused] == [2]
     assert (series.acknowledged, series.waiting) == (2, 0)
     assert recorder.series_end().problem is None
+
+
+def test_a_frame_that_is_damaged_is_told(record: Record, tmp_path: Path) -> None:
+    """It is so in the file, and for the recorder, but nothing that was refused."""
+    recorder = record(tmp_path)
+    images = images_of(4)
+    with small(recorder.address, frames=6) as series:
+        series.send(images[0])
+        assert series.send_damaged("the camera's buffer was torn") == 1
+        series.send_damaged("x" * 10_000, number=3)
+        with pytest.raises(FrameError, match="numbers must rise"):
+            series.send_damaged("again", number=3)
+        series.send(images[1])
+        series.send(images[2])
+        series.wait_acknowledged(20)
+        assert (series.waiting, series.refused_count) == (0, 0)
+    assert (series.sent, series.acknowledged, series.refused) == (3, 3, [])
+    end = recorder.series_end()
+    assert (end.frames_received, end.missing, end.damaged, end.problem) == (3, 3, 2, None)
+    with h5py.File(end.file) as file:
+        assert file["/entry/penstock/frame_state"][...].tolist() == [1, 2, 0, 2, 1, 1]
+    told = [event.message for event in recorder.events if isinstance(event, Rejected)]
+    assert told[0].endswith(
+        'frame 1 of series "s" was damaged when it was sent: the camera\'s buffer was torn'
+    )
+
+
+def test_the_end_of_the_only_client_is_the_end(record: Record, tmp_path: Path, free_port: int) -> None:
+    """Beside another source the recorder waits for frames that are missing, unless nobody else has any."""
+    for sole in (True, False):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        config = tmp_path / "slow.yaml"
+        sources = (
+            f"[{{kind: tcp, listen: '127.0.0.1:0'}}, {{kind: zmq, endpoint: 'tcp://127.0.0.1:{free_port}'}}]"
+        )
+        config.write_text(f"end_timeout_s: 3\nsources: {sources}\n", encoding="ascii")
+        recorder = record(tmp_path / "data", str(config), "--series", "1", listen=False)
+        address = recorder.listening()
+        began = time.monotonic()
+        with small(address, name=f"sole-{sole}", frames=9, sole=sole) as series:
+            series.send(images_of(1)[0])
+        took = time.monotonic() - began
+        assert recorder.series_end().missing == 8
+        assert (took < 2) == sole, took
 
 
 def test_a_recorder_that_stops_closes_the_series(record: Record, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from penstock.model.events import (
     PvaProgress,
     PvaSeriesEnd,
     RecorderSeriesEnd,
+    Rejected,
 )
 from penstock.model.pva import PvaPlan
 from penstock.pva.source import run_source
@@ -221,10 +222,10 @@ def test_codecs_and_types(server: PvaServer, recorder: RecordCommand, watch: Wat
         assert chunk[:12] == (2400).to_bytes(8, "big") + (8192).to_bytes(4, "big")
 
 
-def test_bad_frames_are_missing_and_told_of(
+def test_bad_frames_are_damaged_and_told_of(
     server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
 ) -> None:
-    """Some are refused by the source, one by the recorder; all others are there."""
+    """Some in the source's eyes, one in the recorder's; all others are there."""
     source = watch(recorder, name="s")
     server.post([5], codec="bslz4")
     server.post([6], codec="bslz4", spoil={"dimension": [{"size": 40}, {"size": 31}]})
@@ -237,22 +238,56 @@ def test_bad_frames_are_missing_and_told_of(
     server.post([11], codec="bslz4")
     source.received(4)
     failures = source.end()
-    assert failures[0].startswith("4 frames could not be recorded")
-    assert "the recorder refused 1 of 4 frames" in failures[1]
+    assert failures == ["5 frames are damaged"]
     (end,) = source.series()
-    assert (end.frames_received, end.damaged, end.refused, end.repeated, end.missed) == (4, 4, 1, 1, 0)
-    whys = [
-        "uncompressedSize is 2400",
-        "compressedSize is 1000000000",
-        "codec.name is 'zip'",
-        "uniqueId is -1",
-    ]
-    assert len(source.problems()) == len(whys)
-    for text, why in zip(source.problems(), whys, strict=True):
-        assert why in text
+    assert (end.frames_received, end.damaged, end.refused, end.repeated, end.missed) == (4, 5, 0, 1, 0)
+    assert (end.frames_sent, end.acknowledged, end.problem) == (4, 3, None)
+    whys = {
+        6: "uncompressedSize is 2400",
+        7: "compressedSize is 1000000000",
+        8: "codec.name is 'zip'",
+        None: "uniqueId is -1",
+        10: "the recorder refuses it: image 5: ",
+    }
+    told = [event for event in source.events if isinstance(event, FrameProblem)]
+    assert [each.unique_id for each in told] == list(whys)
+    for each in told:
+        assert each.damaged
+        assert whys[each.unique_id] in each.message
+    ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing, ended.damaged) == (3, 4, 4)
+    rejected = [event.message for event in recorder.events if isinstance(event, Rejected)]
+    for number, unique_id in ((1, 6), (2, 7), (3, 8)):
+        why = f'frame {number} of series "s" was damaged when it was sent: uniqueId {unique_id}: '
+        assert any(why + whys[unique_id] in message for message in rejected), rejected
     with h5py.File(tmp_path / "s.h5") as file:
-        assert file["/entry/penstock/frame_state"][...].tolist() == [1, 0, 0, 0, 1, 2, 1]
+        assert file["/entry/penstock/frame_state"][...].tolist() == [1, 2, 2, 2, 1, 2, 1]
         assert np.array_equal(file["/entry/data/data"][[0, 4, 6]], images([5, 9, 11]))
+
+
+def test_a_series_of_a_known_length_is_closed_with_its_last_frame(
+    server: PvaServer, record: Record, watch: Watch, tmp_path: Path
+) -> None:
+    """By a recorder that would wait ten seconds for others, though frames are damaged and missing."""
+    recorder = record(tmp_path)
+    source = watch(recorder, name="s", frames=6, series_limit=2)
+    server.post([1, 2])
+    server.post([3], codec="bslz4", spoil={"codec": {"name": "zip", "parameters": 6}})
+    server.post([4, 6])  # 5 is lost: nobody waits longer than a second
+    began = time.monotonic()
+    first = recorder.series_end()
+    assert time.monotonic() - began < 5
+    assert (first.frames_received, first.missing, first.damaged) == (4, 2, 1)
+    # The last frame itself is damaged.
+    server.post(range(7, 12))
+    server.post([12], spoil={"dimension": [{"size": 40}, {"size": 31}]})
+    began = time.monotonic()
+    second = recorder.series_end()
+    assert time.monotonic() - began < 5
+    assert (second.frames_received, second.missing, second.damaged) == (5, 1, 1)
+    source.thread.join(WAIT_S)
+    assert source.end() == ["2 frames are damaged"]
+    assert [end.reason for end in source.series()] == ["all its frames have come"] * 2
 
 
 def test_a_server_that_comes_back(

@@ -127,7 +127,7 @@ def pva_command(
         ended = run_pva(plan, on_event, view.say)
     problems = [f"{each.series_unique_id}: {each.problem}" for each in ended if each.problem]
     damaged = sum(each.damaged for each in ended)
-    problems += [f"{damaged} frames could not be recorded"] if damaged else []
+    problems += [f"{damaged} frames are damaged"] if damaged else []
     if problems:
         raise PenstockError("; ".join(problems))
 

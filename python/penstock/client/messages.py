@@ -114,8 +114,9 @@ def start(
     return b"\xd9\xd9\xf7" + _dumps(fields)
 
 
-def end(series_id: int, name: str) -> bytes:
-    return self_described({"type": "end", "series_id": series_id, "series_unique_id": name})
+def end(series_id: int, name: str, *, sole: bool = False) -> bytes:
+    fields: dict[str, Any] = {"type": "end", "series_id": series_id, "series_unique_id": name}
+    return self_described(fields | ({"sole": True} if sole else {}))
 
 
 def now() -> datetime.datetime:
@@ -184,6 +185,11 @@ class ImageMessages:
             raise FrameError(
                 f"frame {number}: {len(message)} bytes of metadata; at most {MESSAGE_BYTES_MAX} fit"
             )
+        return message, crc32c(message)
+
+    def damaged(self, number: int, why: str) -> tuple[bytes, int]:
+        """Of a frame that has no pixels; the message and its checksum."""
+        message = self._bare + cbor2.dumps(number) + cbor2.dumps("damaged") + _dumps(why)
         return message, crc32c(message)
 
     def _checksum(self, message: bytes, number: bytes, data: bytes) -> int:

@@ -18,6 +18,8 @@ from penstock.client.session import Opening, Patience, Refusal, Session
 from penstock.client.window import Kept, Window
 from penstock.client.wire import self_described
 
+_WHY_MAX = 500
+
 
 class Series(EndsWithBlock):
     """One series, from its start message to its end. Use it with `with`.
@@ -43,6 +45,7 @@ class Series(EndsWithBlock):
         metadata: Mapping[str, Any] | None = None,
         user_data: Mapping[str, Any] | None = None,
         element: tuple[int, int, int] | None = None,
+        sole: bool = False,
         token: str | None = None,
         program: str = "penstock.client",
         resume: bool = False,
@@ -59,8 +62,10 @@ class Series(EndsWithBlock):
         `address` is host:port. `shape` is (rows, columns), or (planes, rows, columns). `frames` is how many
         will come; None leaves it open. `name` names the series for ever, and the file. `metadata` has fields
         of the start message (docs/reference/stream-v2.md), `user_data` what else is to be kept. `element` is
-        (rows, columns, number) of the part of the detector that this series has. `token` is by default that
-        of the environment variable PENSTOCK_TOKEN. With `resume` the series is joined if it is there already.
+        (rows, columns, number) of the part of the detector that this series has. `sole` says that no other
+        client has frames of it: at its end the recorder waits for none that are missing. `token` is by
+        default that of the environment variable PENSTOCK_TOKEN. With `resume` the series is joined if it is
+        there already.
 
         At most `resend_bytes` of pixels in `resend_frames` frames are kept until they are acknowledged;
         send() waits beyond. Times are seconds: `connect_timeout` and `reconnect_timeout` to have a
@@ -108,7 +113,7 @@ class Series(EndsWithBlock):
                 name,
                 self_described(hello | ({"token": token} if token else {})),
                 start,
-                messages.end(series_id, name),
+                messages.end(series_id, name, sole=sole),
             ),
             Window(resend_bytes, resend_frames),
             Patience(connect_timeout, reconnect_timeout, answer_timeout, close_timeout),
@@ -137,9 +142,7 @@ class Series(EndsWithBlock):
         and while there is no connection.
         """
         number = self._next_number if number is None else operator.index(number)
-        if number < self._next_number:
-            raise FrameError(f"frame {number} comes after frame {self._next_number - 1}; numbers must rise")
-        self._session.check_open()
+        self._check_next(number)
         images = by_channel(image, self._channels)
         views = {key: view_of(each, self._spec, key, copy=self._copy) for key, each in images.items()}
         data = {
@@ -159,6 +162,26 @@ class Series(EndsWithBlock):
         self._sent += 1
         self._session.flush()
         return number
+
+    def send_damaged(self, why: str, *, number: SupportsIndex | None = None) -> int:
+        """Says that a frame is damaged: it has no pixels, and the file and the recorder's log say so.
+
+        `why` is for people, up to 500 characters. `number` is as for send(), whose frames go on behind it. It
+        is neither among those that were sent nor among those that were refused.
+        """
+        number = self._next_number if number is None else operator.index(number)
+        self._check_next(number)
+        message, checksum = self._images.damaged(number, why[:_WHY_MAX])
+        self._session.make_room(0, None, f"frame {number} found no room")
+        self._session.window.push(Kept(number, message, checksum, [], 0, (), damaged=True))
+        self._next_number = number + 1
+        self._session.flush()
+        return number
+
+    def _check_next(self, number: int) -> None:
+        if number < self._next_number:
+            raise FrameError(f"frame {number} comes after frame {self._next_number - 1}; numbers must rise")
+        self._session.check_open()
 
     def poll(self) -> int:
         """Reads the acknowledgements that came, without waiting, as the other calls do; `safe_below`."""

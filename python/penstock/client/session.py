@@ -69,7 +69,8 @@ class Session:
         self._answered = False
         self._start_sequence = self._end_sequence = -1
         self._sent_below = 0  # one past the highest number of which anything was sent
-        self._recent: dict[int, tuple[int, int]] = {}  # sequence and number, by the sequence modulo _RECENT
+        # Sequence, number, and whether it was sent as damaged, by the sequence modulo _RECENT.
+        self._recent: dict[int, tuple[int, int, bool]] = {}
         self._fruitless = 0
         self._flags = RESUME if resume else 0
         self._pause = 0.0
@@ -198,7 +199,7 @@ class Session:
     def _send_frame(self, connection: Connection, frame: Kept) -> None:
         frame.sequence = connection.sequence
         self._sent_below = max(self._sent_below, frame.number + 1)
-        self._recent[frame.sequence % _RECENT] = (frame.sequence, frame.number)
+        self._recent[frame.sequence % _RECENT] = (frame.sequence, frame.number, frame.damaged)
         head = header(
             Kind.IMAGE,
             frame.sequence,
@@ -258,9 +259,11 @@ class Session:
             raise SeriesProblemError(f"{self.where}: the recorder cannot end the series {name!r}: {why}")
         frame = self.window.refuse(reply.sequence)
         # One error for each channel may come: the first one takes it out here.
-        recent = self._recent.get(reply.sequence % _RECENT, (-1, -1))
+        recent = self._recent.get(reply.sequence % _RECENT, (-1, -1, False))
         if recent[0] == reply.sequence:
             del self._recent[reply.sequence % _RECENT]
+            if recent[2]:
+                return  # it was meant to be
         if frame is None:
             # An acknowledgement that covers it may come first. What was refused is not in the file.
             if recent[0] != reply.sequence and reply.sequence + _RECENT > self._link.live().sequence:

@@ -19,6 +19,7 @@ class Kept:
     sequence: int = -1  # on this connection; -1: not begun
     sent_before: bool = False  # on a connection that is gone
     refused: bool = False  # before it was wholly sent
+    damaged: bool = False  # it has no pixels, and the recorder is to know
 
 
 class Window:
@@ -64,9 +65,9 @@ class Window:
         """Lets go what is safe; how many frames that were. What is not wholly sent stays."""
         count = 0
         while self._sent > 0 and self._frames[0].number < safe_below:
+            count += not self._frames[0].damaged
             self._release(self._frames.popleft())
             self._sent -= 1
-            count += 1
         return count
 
     def refuse(self, sequence: int) -> Kept | None:

@@ -181,9 +181,10 @@ class PvaChannel(Event):
 
 
 class FrameProblem(Event):
-    """A frame that came over pvAccess and cannot be recorded, or not as it is."""
+    """A frame that came over pvAccess and cannot be recorded (`damaged`), or not as it is."""
 
     unique_id: int | None = None
+    damaged: bool = False
     message: str = ""
 
 

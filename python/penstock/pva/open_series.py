@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable
@@ -17,6 +18,16 @@ from penstock.pva.order import Order
 _SEND_LOOK_S = 0.5
 # Of one series; the counts have all.
 _NOTES_MAX = 20
+# With which the recorder answers a frame that is no image (docs/reference/tcp.md).
+_CODES_OF_DAMAGE = ("malformed", "truncated", "too_large", "unsupported", "mismatch", "corrupt")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """In the place of a frame that cannot be recorded."""
+
+    unique_id: int
+    why: str
 
 
 @dataclass
@@ -24,8 +35,8 @@ class Counts:
     """Of one series."""
 
     received: int = 0
-    damaged: int = 0  # in the source's eyes
-    refused: int = 0  # in the recorder's
+    damaged: int = 0  # frames that are no images, in the source's eyes or in the recorder's
+    refused: int = 0  # others that the recorder would not have
     repeated: int = 0
     late: int = 0
     beyond: int = 0
@@ -38,12 +49,12 @@ class OpenSeries:
         self.kind, self.tag = first.kind, tag_of(plan, first)
         self.counts = Counts()
         self.first_unique_id = first_unique_id
-        # A frame that cannot be recorded is in it as None, so that none waits for it.
-        self.order: Order[Frame | None] = Order(
+        self.order: Order[Frame | Damage] = Order(
             first_unique_id, plan.reorder_frames, plan.gap_frames_max, plan.frames
         )
         self.last_frame = time.monotonic()
         self.problems: list[str] = []
+        self._refusals_seen = 0
         start, self.start_problems = start_of(plan.start, first)
         self._told: set[str] = set()
         self.series = Series(
@@ -54,6 +65,7 @@ class OpenSeries:
             name=name,
             metadata=start,
             user_data=user_data_of(plan, first, first_unique_id),
+            sole=True,
             token=plan.token or "",
             program="penstock.pva",
             resend_bytes=plan.buffer_bytes,
@@ -84,6 +96,32 @@ class OpenSeries:
                     ) from problem
                 self._note(f"frame {number} goes without its attributes: {problem}")
                 metadata = frame.bare_metadata
+
+    def send_damage(self, damage: Damage) -> None:
+        """So that the file knows more of it than that it is missing."""
+        number = damage.unique_id - self.first_unique_id
+        with contextlib.suppress(FrameError):  # a frame with a higher number has gone before
+            self.series.send_damaged(f"uniqueId {damage.unique_id}: {damage.why}", number=number)
+
+    def new_refusals(self) -> list[tuple[int | None, bool, str]]:
+        """Frames that the recorder would not have since the last call: uniqueId where it is known, whether
+        they are damaged, and why.
+        """
+        found = self.series.refused[self._refusals_seen :]
+        self._refusals_seen += len(found)
+        return [
+            (
+                each.number + self.first_unique_id if each.number >= 0 else None,
+                each.code in _CODES_OF_DAMAGE,
+                f"the recorder refuses it: {each.text} ({each.code})",
+            )
+            for each in found
+        ]
+
+    @property
+    def refusals_untold(self) -> int:
+        """Of more than the client keeps."""
+        return self.series.refused_count - len(self.series.refused)
 
     def _note(self, text: str) -> None:
         """Once each, and not without end."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from penstock.client import ClientError, RefusedError, SeriesProblemError
+from penstock.client import ClientError, FramesRefusedError, RefusedError, SeriesProblemError
 from penstock.model.errors import PenstockError
 from penstock.model.events import Event, FrameProblem, PvaProgress, PvaSeriesEnd
 from penstock.model.pva import PvaPlan
+from penstock.model.text import counted
 from penstock.pva.errors import BadFrameError
 from penstock.pva.frames import Frame
-from penstock.pva.open_series import OpenSeries, plain_name, tag_of
+from penstock.pva.open_series import Damage, OpenSeries, plain_name, tag_of
 from penstock.pva.order import Place, Seen
 
 Report = Callable[[Event], None]
@@ -37,6 +39,7 @@ class SeriesSender:
         self._closing: list[Future[None]] = []
         self.failures: list[str] = []
         self.damaged = 0
+        self._counting = threading.Lock()  # closers tell of frames as well
         self._last_unique_id: int | None = None
         self._seen = Seen()
         self._told: set[str] = set()  # fields of the start message: the next series lacks them too
@@ -73,16 +76,31 @@ class SeriesSender:
     def problem(self, unique_id: int | None, text: str) -> None:
         """A frame that cannot be recorded."""
         series = self._open
-        self._tell_problem(series, unique_id, text)
-        if series is not None and unique_id is not None and series.order.take(unique_id, None) is Place.TAKEN:
+        self._tell_damage(series, unique_id, text)
+        if series is None or unique_id is None:
+            return
+        if series.order.take(unique_id, Damage(unique_id, text)) is Place.TAKEN:
+            series.last_frame = time.monotonic()
             self._send_ready()
 
-    def _tell_problem(self, series: OpenSeries | None, unique_id: int | None, text: str) -> None:
-        self.damaged += 1
+    def _tell_damage(self, series: OpenSeries | None, unique_id: int | None, text: str) -> None:
+        with self._counting:
+            self.damaged += 1
+            is_told = self.damaged <= _PROBLEMS_TOLD
         if series is not None:
             series.counts.damaged += 1
-        if self.damaged <= _PROBLEMS_TOLD or (series is not None and series.counts.damaged == 1):
-            self._report(FrameProblem(event="frame_problem", unique_id=unique_id, message=text))
+            is_told = is_told or series.counts.damaged == 1
+        if is_told:
+            self._report(FrameProblem(event="frame_problem", unique_id=unique_id, damaged=True, message=text))
+
+    def _tell_refusals(self, series: OpenSeries) -> None:
+        """What the recorder would not have, as soon as it says so. What is no image is damaged for both."""
+        for unique_id, damaged, text in series.new_refusals():
+            if damaged:
+                self._tell_damage(series, unique_id, text)
+            else:
+                series.counts.refused += 1
+                self._report(FrameProblem(event="frame_problem", unique_id=unique_id, message=text))
 
     def tick(self, disconnected_s: float | None) -> None:
         """Now and then: what has to happen without a frame."""
@@ -98,6 +116,7 @@ class SeriesSender:
             self.end(f"no frame came for {self._plan.idle_end_s:g} s")
         elif self._open is not None:
             self._polled(self._open)
+            self._tell_refusals(series)
 
     def progress(self) -> None:
         if self._open is not None:
@@ -127,11 +146,11 @@ class SeriesSender:
     def finish(self, why: str) -> bool:
         """Ends all; waits until the recorder has closed the files, or there is no time for that."""
         self.end(why)
-        if self.damaged:
-            self.failures.append(f"{self.damaged} frames could not be recorded")
         while self._closing and not self._is_over():
             self._closing = list(wait(self._closing, timeout=_SEND_LOOK_S).not_done)
         self._closers.shutdown(wait=not self._closing)
+        if self.damaged:
+            self.failures.insert(0, _damaged_words(self.damaged))
         return not self._closing
 
     def abandon(self) -> None:
@@ -233,13 +252,13 @@ class SeriesSender:
         if series is None:
             return
         for frame in series.order.ready(all_of_them=all_of_them):
-            if frame is None:
-                continue
             over = frame.unique_id - series.first_unique_id
             if 0 < self._plan.frames <= over:
                 # Those that were announced have gone by: it is one of the next as many.
                 if self._open is series:
                     self._hand_over(series, "all its frames have come")
+                if isinstance(frame, Damage):
+                    continue  # which begins none
                 self._place(frame, again=False, first=frame.unique_id - over % self._plan.frames)
             elif self._open is series:
                 self._send(series, frame)
@@ -251,15 +270,23 @@ class SeriesSender:
         elif self._open is not series:
             self._send_ready(all_of_them=all_of_them)
 
-    def _send(self, series: OpenSeries, frame: Frame) -> None:
+    def _send(self, series: OpenSeries, frame: Frame | Damage) -> None:
         try:
-            series.send(frame, self._is_over)
-        except BadFrameError as problem:
-            self._tell_problem(series, problem.unique_id, str(problem))
+            if isinstance(frame, Frame):
+                self._send_frame(series, frame)
+            else:
+                series.send_damage(frame)
         except SeriesProblemError as problem:
             self._lost(series, problem)
         except ClientError as problem:
             raise PenstockError(str(problem), "is the recorder still there?") from problem
+
+    def _send_frame(self, series: OpenSeries, frame: Frame) -> None:
+        try:
+            series.send(frame, self._is_over)
+        except BadFrameError as problem:
+            self._tell_damage(series, frame.unique_id, str(problem))
+            series.send_damage(Damage(frame.unique_id, str(problem)))
 
     def _hand_over(self, series: OpenSeries, why: str) -> None:
         self._open = None
@@ -282,13 +309,18 @@ class SeriesSender:
         problem = None
         try:
             series.series.close()
+        except FramesRefusedError:
+            pass  # they are told one by one
         except ClientError as error:
             problem = str(error)
-        series.counts.refused = series.series.refused_count
         self._ended(series, why, problem)
 
     def _ended(self, series: OpenSeries, why: str, problem: str | None) -> None:
+        self._tell_refusals(series)
         counts = series.counts
+        counts.refused += series.refusals_untold
+        if problem is None and counts.refused:
+            problem = f"the recorder refused {counted(counts.refused, 'frame')}"
         if problem is not None:
             self.failures.append(f"{series.name}: {problem}")
         self._report(
@@ -309,6 +341,10 @@ class SeriesSender:
                 problem=problem,
             )
         )
+
+
+def _damaged_words(count: int) -> str:
+    return f"{count} frames are damaged" if count > 1 else "1 frame is damaged"
 
 
 def _now() -> str:

@@ -132,13 +132,19 @@ def _show_source(view: ProgressView, event: PvaChannel | FrameProblem | PvaProgr
         case PvaChannel():
             view.say(f"channel {event.channel} is {event.state}")
         case FrameProblem():
-            view.say(
-                f"frame {event.unique_id}: {event.message}" if event.unique_id is not None else event.message
-            )
+            view.say(frame_problem_line(event))
         case PvaProgress():
             view.update(event.channel, event.frames_sent, 0, source_line(event))
         case PvaSeriesEnd():
             view.finish(event.channel, source_summary(event))
+
+
+def frame_problem_line(event: FrameProblem) -> str:
+    """ "frame with uniqueId 6 is damaged: uncompressedSize is 2400: …"."""
+    which = "frame" if event.unique_id is None else f"frame with uniqueId {event.unique_id}"
+    if event.damaged:
+        return f"{which} is damaged: {event.message}"
+    return event.message if event.unique_id is None else f"{which}: {event.message}"
 
 
 def source_line(event: PvaProgress) -> str:

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <random>
+#include <span>
 
 #include "samples.hpp"
 #include "vectors.hpp"
@@ -471,6 +473,39 @@ TEST(Message, LimitsAreKept) {
   EXPECT_EQ(image.metadata.size(), 1u);
   ASSERT_EQ(image.remarks.size(), 1u);
   EXPECT_EQ(image.remarks[0].code(), Errc::too_large);
+}
+
+std::vector<std::byte> self_described(const nlohmann::ordered_json& fields) {
+  std::vector<std::uint8_t> text{0xd9, 0xd9, 0xf7};
+  nlohmann::ordered_json::to_cbor(fields, text);
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(Message, AnImageWithoutPixelsSaysWhy) {
+  nlohmann::ordered_json image{{"type", "image"}, {"series_id", 7}, {"series_unique_id", "s"}, {"image_id", 5}};
+  image["damaged"] = "uniqueId 6: " + std::string(1000, 'x');
+  const auto refused = parse_message(self_described(image), limits);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::malformed);
+  EXPECT_EQ(
+      refused.error().message().rfind("image: frame 5 of series \"s\" was damaged when it was sent: uniqueId 6", 0),
+      0u);
+  EXPECT_LT(refused.error().message().size(), 700u);
+  image["damaged"] = 6;
+  EXPECT_EQ(parse_message(self_described(image), limits).error().message(), "image: data: missing");
+}
+
+TEST(Message, AnEndMayBeTheOnlyOne) {
+  nlohmann::ordered_json end{{"type", "end"}, {"series_id", 7}, {"series_unique_id", "s"}};
+  const auto is_sole = [&] { return std::get<SeriesEnd>(parse_message(self_described(end), limits).value()).sole; };
+  EXPECT_FALSE(is_sole());
+  end["sole"] = true;
+  EXPECT_TRUE(is_sole());
+  for (const auto& other : {nlohmann::ordered_json("yes"), nlohmann::ordered_json(1), nlohmann::ordered_json()}) {
+    end["sole"] = other;
+    EXPECT_FALSE(is_sole()) << other;
+  }
 }
 
 /// Parses what mutation made of a message, as one piece and detached: anything but a crash will do.
