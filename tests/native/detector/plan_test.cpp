@@ -121,6 +121,25 @@ TEST(DetectorPlan, FaultsAreCheckedToo) {
   EXPECT_NE(error_of(plan).find("there are none for files"), std::string::npos);
 }
 
+TEST(DetectorPlan, EachElementHasAnEndpoint) {
+  auto plan = good_plan();
+  plan["elements"] = {2, 1};
+  plan["to"] = {{"kind", "zmq"}, {"endpoint", "tcp://127.0.0.1:1"}};
+  EXPECT_NE(error_of(plan).find("1 endpoints (endpoint and more) for 2 elements"), std::string::npos);
+  plan["to"]["more"] = 3;
+  EXPECT_EQ(error_of(plan), "to.more is 3, expected a list of fewer than 32 endpoints");
+  plan["to"]["more"] = json::array({"tcp://127.0.0.1:2"});
+  plan["elements_told"] = false;
+  ASSERT_TRUE(read(plan)) << error_of(plan);
+  EXPECT_EQ(std::get<ToZmq>(read(plan)->to).endpoints.back(), "tcp://127.0.0.1:2");
+  plan["element_gap"] = {1, 0};
+  EXPECT_EQ(error_of(plan), "element_gap: start messages tell it, and elements_told is false");
+  plan["to"] = good_plan()["to"];
+  EXPECT_NE(error_of(plan).find("elements_told is false, which is for elements over zmq"), std::string::npos);
+  plan["to"] = {{"kind", "files"}, {"folder", "out"}};
+  EXPECT_NE(error_of(plan).find("files have whole frames"), std::string::npos);
+}
+
 TEST(DetectorPlan, FileNamesStayInTheFolder) {
   auto plan = good_plan();
   for (const char* name : {"../up", "a/b", "..", ".hidden", ""}) {
