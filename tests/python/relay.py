@@ -17,6 +17,7 @@ class Relay:
         self.passed = 0
         self._left: list[socket.socket] = []  # the recorder's ends of connections that are lost
         self._cut = threading.Event()
+        self._idle = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -33,6 +34,7 @@ class Relay:
     def cut(self) -> None:
         """The client's connection is lost; the recorder's stays."""
         self._cut.set()
+        assert self._idle.wait(10)
 
     def _run(self) -> None:
         self._listener.settimeout(0.05)
@@ -42,9 +44,11 @@ class Relay:
                 recorder = socket.create_connection(self._to)
                 self._left.append(recorder)
                 self._cut.clear()
+                self._idle.clear()
                 self.passed += 1
                 with client, contextlib.suppress(OSError):
                     self._pump(client, recorder)
+                self._idle.set()
 
     def _pump(self, client: socket.socket, recorder: socket.socket) -> None:
         while not self._closing and not self._cut.is_set():

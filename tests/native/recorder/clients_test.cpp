@@ -138,6 +138,7 @@ TEST_F(ClientsTest, ASenderOfAnElementComesBackAndAnotherOneIsRefused) {
     EXPECT_NE(std::string(error.what()).find("says that it is the same one"), std::string::npos) << error.what();
   }
   relay.cut();
+  std::this_thread::sleep_for(200ms);
   series.send(image(1));
   EXPECT_NO_THROW(series.wait_acknowledged(10'000));
   EXPECT_EQ(series.reconnects(), 1u);
