@@ -156,7 +156,7 @@ class Ledger {
   struct Entry {
     std::uint32_t received = 0;  ///< bit a part
     std::uint32_t safe = 0;
-    std::uint32_t lost = 0;  ///< and not received since
+    std::uint32_t lost = 0;                  ///< and not received since
     FrameState state = FrameState::missing;  ///< of a frame that is not wholly received
   };
   /// Small, as numbers may jump: a frame far from all others costs a block.

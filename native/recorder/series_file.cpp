@@ -560,8 +560,7 @@ void SeriesFile::lost(std::span<const store::PlacedChunk> chunks, const Error& w
 /// The batch before the states: a frame whose parts went to several ranks is whole with the last one.
 void SeriesFile::tick(store::RowWriter& rows) {
   if (auto written = batch_->write(rows); !written.ok()) spoil(written.error());
-  if (auto written = write_states(whole_elsewhere_, FrameState::received, rows); !written.ok())
-    spoil(written.error());
+  if (auto written = write_states(whole_elsewhere_, FrameState::received, rows); !written.ok()) spoil(written.error());
   whole_elsewhere_.clear();
   if (!team_.leads()) return tell_blemishes();
   for (const auto& [number, state] : ledger_.take_blemishes()) {

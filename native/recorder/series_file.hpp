@@ -366,8 +366,8 @@ class SeriesFile final : private store::Listener {
   bool closing_ = false;
   std::uint64_t tasks_ = 0;      ///< frames inside admit(), in the recorder's queue or inside encode()
   std::uint64_t unsettled_ = 0;  ///< admitted frames that are neither placed nor lost
-  std::string problem_;   ///< the first failure, or the first for good
-  bool spoiled_ = false;  ///< by a failure that nothing heals which may come
+  std::string problem_;          ///< the first failure, or the first for good
+  bool spoiled_ = false;         ///< by a failure that nothing heals which may come
   Histogram latency_;
   std::uint64_t images_written_ = 0;  ///< parts of frames
   std::uint64_t stored_bytes_ = 0;

@@ -232,8 +232,8 @@ WrittenSegment Pipeline::written(const FilledSegment& segment, std::uint64_t add
 }
 
 /// A sync that fails gives up the pages that it could not write, and the kernel tells that once: a later one
-/// succeeds without them. So it also speaks of the segments that were written meanwhile and are not in its batch, and is
-/// no mere lack of room even where that was the reason: pages of the index may be among those given up.
+/// succeeds without them. So it also speaks of the segments that were written meanwhile and are not in its batch, and
+/// is no mere lack of room even where that was the reason: pages of the index may be among those given up.
 void Pipeline::sync_loop() {
   std::optional<Error> failure;
   auto last = std::chrono::steady_clock::now();

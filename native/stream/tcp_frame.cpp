@@ -66,8 +66,8 @@ void write_control(CborWriter& writer, TcpKind kind, const TcpControl& control) 
   writer.tag(tag_self_described);
   switch (kind) {
     case TcpKind::hello:
-      writer.map(2U + (control.token.empty() ? 0 : 1) + (control.client.empty() ? 0 : 1) + (control.window_frames > 0 ? 1 : 0) +
-                 (control.window_bytes > 0 ? 1 : 0));
+      writer.map(2U + (control.token.empty() ? 0 : 1) + (control.client.empty() ? 0 : 1) +
+                 (control.window_frames > 0 ? 1 : 0) + (control.window_bytes > 0 ? 1 : 0));
       text("type", "hello");
       text("name", control.peer);
       if (!control.token.empty()) text("token", control.token);

@@ -1,7 +1,6 @@
 #include "stream/tcp_series.hpp"
 
 #include <algorithm>
-
 #include <thread>
 
 #include "base/clock.hpp"

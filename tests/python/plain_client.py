@@ -39,7 +39,10 @@ class Client:
         self.connection = socket.create_connection((host, int(port)), timeout=20)
         self.sequence = 0
         said = {"token": token, "client": client}
-        self.send(HELLO, {"type": "hello", "name": "example 1.0"} | {key: each for key, each in said.items() if each})
+        self.send(
+            HELLO,
+            {"type": "hello", "name": "example 1.0"} | {key: each for key, each in said.items() if each},
+        )
         assert self.receive()[0] == HELLO
 
     def __enter__(self) -> "Client":

@@ -1,5 +1,4 @@
-"""Of an element's frames one sender is the source: two that both say they are it are not mixed, and one that comes
-back is welcome."""
+"""An element's frames come from one sender: two are not mixed, and one that comes back is welcome."""
 
 import ctypes
 import socket
@@ -130,7 +129,11 @@ def test_a_sender_whose_machine_is_dead_makes_room(record: Record, tmp_path: Pat
     """Nobody tells that the next one is the same sender."""
     recorder = record(tmp_path, quick)
     frames = whole_frames(4, GRID)
-    with Client(recorder.address) as dead, Client(recorder.address) as after, Client(recorder.address) as lower:
+    with (
+        Client(recorder.address) as dead,
+        Client(recorder.address) as after,
+        Client(recorder.address) as lower,
+    ):
         dead.start("s", 4, ELEMENT, **element(GRID, 0))
         lower.start("s", 4, ELEMENT, **element(GRID, 1))
         bring(dead, frames, 0, range(2))
