@@ -11,6 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
@@ -184,6 +185,18 @@ Result<bool> Socket::readable(std::chrono::milliseconds wait) {
   const int ready = ::poll(&poll, 1, static_cast<int>(wait.count()));
   if (ready < 0 && errno != EINTR) return errno_error(errno, "poll");
   return ready > 0;
+}
+
+bool Socket::has_ended() const {
+  pollfd poll{descriptor_, POLLRDHUP, 0};
+  return ::poll(&poll, 1, 0) > 0 && (poll.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+std::chrono::milliseconds Socket::silence() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(descriptor_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return std::chrono::milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_ack_recv));
 }
 
 void Socket::set_receive_timeout(std::chrono::milliseconds timeout) {

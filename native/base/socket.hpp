@@ -37,6 +37,10 @@ class Socket {
   Result<void> send_all(Bytes data);
   /// Waits for something to read; false after `wait`.
   Result<bool> readable(std::chrono::milliseconds wait);
+  /// Whether the other end sends no more, or the connection is lost: known at once, however much of it is unread.
+  bool has_ended() const;
+  /// How long the other end's system has been silent: no data came, and no acknowledgement of any. 0 if not known.
+  std::chrono::milliseconds silence() const;
 
   void set_receive_timeout(std::chrono::milliseconds timeout);
   void set_send_timeout(std::chrono::milliseconds timeout);

@@ -107,6 +107,7 @@ int64_t pst_realtime_ns(void) {
 }
 
 void pst_sleep_ms(int64_t milliseconds) { Sleep((DWORD)bounded_ms(milliseconds)); }
+uint64_t pst_process_id(void) { return GetCurrentProcessId(); }
 
 #else
 
@@ -183,6 +184,7 @@ void pst_sleep_ms(int64_t milliseconds) {
   time.tv_nsec = bounded_ms(milliseconds) % 1000 * 1000000L;
   (void)nanosleep(&time, NULL);
 }
+uint64_t pst_process_id(void) { return (uint64_t)getpid(); }
 
 #endif
 

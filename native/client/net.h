@@ -33,5 +33,6 @@ int pst_net_wait(pst_socket socket, int wanted, int64_t timeout_ms);
 int64_t pst_now_ms(void);      /* of a clock that only rises */
 int64_t pst_realtime_ns(void); /* since 1970 */
 void pst_sleep_ms(int64_t milliseconds);
+uint64_t pst_process_id(void);
 
 #endif

@@ -33,12 +33,20 @@ static void put_ids(pst_buffer* buffer, const penstock_series* series) {
   pst_key_text(buffer, "series_unique_id", series->session.name);
 }
 
+/* Nobody else's, and the same for all connections: moment, process and address of the first penstock_begin(). */
+static void name_client(penstock_series* series) {
+  if (series->client[0] != 0) return;
+  (void)snprintf(series->client, sizeof(series->client), "%llx-%llx-%llx", (unsigned long long)pst_realtime_ns(),
+                 (unsigned long long)pst_process_id(), (unsigned long long)(uintptr_t)series);
+}
+
 static void encode_hello(penstock_series* series, pst_buffer* buffer) {
   const int has_token = series->token != NULL && series->token[0] != 0;
   pst_bytes(buffer, self_described, sizeof(self_described));
-  pst_head(buffer, PST_MAP, has_token ? 5 : 4);
+  pst_head(buffer, PST_MAP, has_token ? 6 : 5);
   pst_key_text(buffer, "type", "hello");
   pst_key_text(buffer, "name", series->program != NULL ? series->program : "libpenstock");
+  pst_key_text(buffer, "client", series->client);
   pst_key_unsigned(buffer, "window_frames", series->session.window.count_max);
   pst_key_unsigned(buffer, "window_bytes", series->session.window.bytes_max);
   if (has_token) pst_key_text(buffer, "token", series->token);
@@ -102,6 +110,7 @@ int penstock_begin(penstock_series* series) {
   series->date_ns = pst_realtime_ns();
   date_of(series->date_ns, series->date, sizeof(series->date));
   session->hello.size = session->start.size = session->end.size = series->image_first.size = 0;
+  name_client(series);
   encode_hello(series, &session->hello);
   status = encode_start(series, &session->start);
   encode_rest(series);

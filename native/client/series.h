@@ -27,6 +27,7 @@ struct penstock_series {
   penstock_map element;
   uint32_t element_rows;
   uint32_t element_columns;
+  char client[64]; /* of its hello */
   /* Afterwards. */
   int64_t date_ns;
   char date[64];

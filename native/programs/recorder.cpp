@@ -41,13 +41,14 @@ Result<recorder::Config> read_config(const std::string& path, job::Job& job) {
 }
 
 Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config, std::uint64_t frame_bytes_max,
-                                            bool alone) {
+                                            bool alone, const std::shared_ptr<stream::TcpSeriesTable>& over_tcp) {
   if (config.kind == recorder::SourceConfig::Kind::tcp) {
     stream::TcpSourceOptions options;
     options.host = config.host;
     options.port = config.port;
     options.token = config.token;
     options.limits.frame_bytes_max = frame_bytes_max;
+    options.table = over_tcp;
     return stream::make_tcp_source(options);
   }
   stream::ZmqSourceOptions options;
@@ -63,8 +64,9 @@ Result<void> start_sources(const recorder::Config& config, recorder::Recorder& r
                            std::vector<std::unique_ptr<Source>>& sources, recorder::Events& events, unsigned rank,
                            unsigned ranks) {
   json addresses = json::array(), pulled = json::array();
+  const auto over_tcp = stream::make_tcp_series_table();
   for (const auto& source_config : config.sources) {
-    PEN_ASSIGN(auto source, make_source(source_config, config.frame_bytes_max, ranks == 1));
+    PEN_ASSIGN(auto source, make_source(source_config, config.frame_bytes_max, ranks == 1, over_tcp));
     PEN_TRY(source->start(recorder));
     const bool connects = source_config.kind == recorder::SourceConfig::Kind::zmq && !source_config.bind;
     spdlog::info("{} {}", connects ? "pulling from" : "listening on", source->address());

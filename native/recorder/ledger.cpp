@@ -58,6 +58,8 @@ Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const 
 
 /// With mutex_ held: of a part that was not received.
 void Ledger::take(Entry& frame, std::uint32_t part) {
+  if (frame.lost & bit_of(part)) --still_lost_;
+  frame.lost &= ~bit_of(part);
   frame.received |= bit_of(part);
   ++parts_[part].counts.received;
   if (frame.received == all_parts_) ++counts_.received;
@@ -116,6 +118,10 @@ void Ledger::lost(std::span<const Item> items) {
     }
     take_back(item);
     ++counts_.lost;
+    if (auto& frame = entry(value(item.number)); !(frame.lost & bit_of(item.part))) {
+      frame.lost |= bit_of(item.part);
+      ++still_lost_;
+    }
     blemish(value(item.number), FrameState::lost);
     // It stays in the sessions' waiting sets, so that no acknowledgement passes it.
     for (auto& [session, sent] : sessions_)
@@ -256,6 +262,11 @@ std::vector<Session> Ledger::take_losers() {
 bool Ledger::has_losers() const {
   std::lock_guard lock(mutex_);
   return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& each) { return each.second.has_lost; });
+}
+
+std::uint64_t Ledger::still_lost() const {
+  std::lock_guard lock(mutex_);
+  return still_lost_;
 }
 
 LedgerCounts Ledger::counts() const {

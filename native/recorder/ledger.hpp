@@ -94,6 +94,8 @@ class Ledger {
   bool whole(FrameNumber number);
   /// These could not be written; if they come again they are taken.
   void lost(std::span<const Item> items);
+  /// Of those, how many have not come again.
+  std::uint64_t still_lost() const;
   /// This one was admitted, and can never be written, as `why` says (damaged or dropped): nobody need send it again.
   void give_up(const Item& item, FrameState why);
 
@@ -154,6 +156,7 @@ class Ledger {
   struct Entry {
     std::uint32_t received = 0;  ///< bit a part
     std::uint32_t safe = 0;
+    std::uint32_t lost = 0;                  ///< and not received since
     FrameState state = FrameState::missing;  ///< of a frame that is not wholly received
   };
   /// Small, as numbers may jump: a frame far from all others costs a block.
@@ -187,6 +190,7 @@ class Ledger {
   std::map<Session, Sent> sessions_;
   std::vector<std::uint64_t> blemished_;
   LedgerCounts counts_;
+  std::uint64_t still_lost_ = 0;  ///< parts
   LedgerCounts added_;
   struct Part {
     PartCounts counts;

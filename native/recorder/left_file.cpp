@@ -138,6 +138,7 @@ Result<LeftContents> contents_from(const json& report) try {
   for (const auto& finding : report.at("findings")) any = any || finding.at("level") == "error";
   contents.stored_bytes = told.at("stored_bytes").get<std::uint64_t>();
   contents.last_sequence = told.at("last_sequence").get<std::uint64_t>();
+  contents.last_received_ns = told.at("last_received_ns").get<std::int64_t>();
   contents.damaged = told.at("damaged").get<std::uint64_t>();
   contents.dropped = told.at("dropped").get<std::uint64_t>();
   contents.lost = told.at("lost").get<std::uint64_t>();

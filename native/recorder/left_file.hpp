@@ -38,8 +38,9 @@ struct LeftContents {
   };
   std::vector<std::vector<Run>> datasets;  ///< by channel: the frames that are there, rising
   std::uint64_t stored_bytes = 0;
-  std::uint64_t last_sequence = 0;  ///< of its segments
-  std::uint64_t damaged = 0;        ///< frames that are not there, by the state that the file gives them
+  std::uint64_t last_sequence = 0;    ///< of its segments
+  std::int64_t last_received_ns = 0;  ///< realtime, when the last frame came; 0: not known
+  std::uint64_t damaged = 0;          ///< frames that are not there, by the state that the file gives them
   std::uint64_t dropped = 0;
   std::uint64_t lost = 0;
   bool empty = false;  ///< no chunk is in it, and nothing that could have been one

@@ -267,9 +267,9 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   if (fitted_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(first_mutex_);
   if (fitted_) return {};
-  if (first_seen_ && !may_fit_again_) return make_error(Errc::io, "{}", problem());
+  if (first_seen_ && !may_fit_again_) return make_error(Errc::io, "{}", first_failure());
   if (may_fit_again_ && monotonic_ns() - fit_tried_ns_ < fit_interval_ns)
-    return make_error(Errc::no_space, "{}", problem());
+    return make_error(Errc::no_space, "{}", first_failure());
   first_seen_ = true;
   fit_tried_ns_ = monotonic_ns();
   const auto wanted = encoding == Encoding::none || !is_chunk_a_frame() ? config_.codec.encoding : encoding;
@@ -284,13 +284,11 @@ Result<void> SeriesFile::fit(Encoding encoding, const std::vector<MetaColumn>& c
   } else if (may_fit_again_ || wanted != codec_.encoding || !columns.empty()) {
     opened = make_again(wanted, columns);
   }
-  const bool waited = may_fit_again_;
   may_fit_again_ = team_.leads() && !opened.ok() && opened.error().code() == Errc::no_space;
   if (!opened.ok()) {
     fail(opened.error());
     return opened;
   }
-  if (waited && ledger_.counts().lost == 0) forgive();
   fitted_.store(true, std::memory_order_release);
   return {};
 }
@@ -432,17 +430,29 @@ void SeriesFile::settle(std::uint64_t frames) {
   if (unsettled_ == 0) idle_.notify_all();
 }
 
-void SeriesFile::fail(const Error& why) {
+/// Frames were not written. A full storage leaves nothing behind once they have come again; of any other failure HDF5's
+/// own writes may have met the same, which nobody sees.
+void SeriesFile::fail(const Error& why) { note_failure(why, why.code() != Errc::no_space); }
+
+/// The file lacks something that does not come again.
+void SeriesFile::spoil(const Error& why) { note_failure(why, true); }
+
+void SeriesFile::note_failure(const Error& why, bool for_good) {
   std::lock_guard lock(mutex_);
-  if (!problem_.empty()) return;
+  if (spoiled_ || (!for_good && !problem_.empty())) return;
+  spoiled_ = for_good;
   problem_ = why.message();
   spdlog::error("{}: {}", path_, why.message());
 }
 
-/// Nothing came of what was wrong.
-void SeriesFile::forgive() {
+bool SeriesFile::is_spoiled() const {
   std::lock_guard lock(mutex_);
-  problem_.clear();
+  return spoiled_;
+}
+
+std::string SeriesFile::first_failure() const {
+  std::lock_guard lock(mutex_);
+  return problem_;
 }
 
 void SeriesFile::attach(Session session) {
@@ -504,7 +514,7 @@ Result<void> SeriesFile::close() {
     slot->writer.reset();
   }
   if (!store_ && !team_.leads()) tell_blemishes();
-  if (!store_) return problem().empty() ? Result<void>{} : make_error(Errc::io, "{}", problem());
+  if (!store_) return problem().empty() ? Result<void>{} : make_error(Errc::io, "{}", first_failure());
   const auto frames = std::max(series_.frames, ledger_.end());
   {
     // What became of the last segments' frames belongs into the final counts.
@@ -517,7 +527,9 @@ Result<void> SeriesFile::close() {
   auto finished = store_->finish(values_at_end(frames));
   if (!team_.leads()) team_.leave(file_);
   entered_ = false;
-  if (!finished.ok()) fail(finished.error());
+  if (!finished.ok()) spoil(finished.error());
+  if (problem().empty() && !first_failure().empty())
+    spdlog::info("{}: what the storage did not take has come again and is there: {}", path_, first_failure());
   return finished;
 }
 
@@ -536,7 +548,7 @@ void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWr
   }
   conclude(std::move(settled));
   if (batch_->size() >= rows_a_batch)
-    if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
+    if (auto written = batch_->write(rows); !written.ok()) spoil(written.error());
   notify_sessions();
 }
 
@@ -547,14 +559,14 @@ void SeriesFile::lost(std::span<const store::PlacedChunk> chunks, const Error& w
 
 /// The batch before the states: a frame whose parts went to several ranks is whole with the last one.
 void SeriesFile::tick(store::RowWriter& rows) {
-  if (auto written = batch_->write(rows); !written.ok()) fail(written.error());
-  if (auto written = write_states(whole_elsewhere_, FrameState::received, rows); !written.ok()) fail(written.error());
+  if (auto written = batch_->write(rows); !written.ok()) spoil(written.error());
+  if (auto written = write_states(whole_elsewhere_, FrameState::received, rows); !written.ok()) spoil(written.error());
   whole_elsewhere_.clear();
   if (!team_.leads()) return tell_blemishes();
   for (const auto& [number, state] : ledger_.take_blemishes()) {
     const auto byte = static_cast<std::byte>(state);
     auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, {value(number)}, Bytes(&byte, 1));
-    if (!put.ok()) fail(put.error());
+    if (!put.ok()) spoil(put.error());
   }
 }
 
@@ -571,8 +583,9 @@ void SeriesFile::notify_sessions() {
 }
 
 std::string SeriesFile::problem() const {
+  const bool healed = settled_ && has_what_was_lost();
   std::lock_guard lock(mutex_);
-  return problem_;
+  return healed && !spoiled_ ? std::string() : problem_;
 }
 
 }  // namespace penstock::recorder

@@ -162,7 +162,8 @@ class SeriesFile final : private store::Listener {
   SeriesStats stats() const;
   /// What this process did for the series, for metrics.
   Meters meters() const;
-  /// The first failure of the storage since the start, empty if there was none.
+  /// The first failure of the storage since the start, empty if there was none. After the lead's close() what is wrong
+  /// with the file: frames that a full storage did not take are no problem once they have come again.
   std::string problem() const;
 
  private:
@@ -278,7 +279,11 @@ class SeriesFile final : private store::Listener {
   std::vector<std::pair<std::string, store::Attribute>> attributes_of_rows() const;
   void settle(std::uint64_t frames);
   void fail(const Error& why);
-  void forgive();
+  void spoil(const Error& why);
+  void note_failure(const Error& why, bool for_good);
+  std::string first_failure() const;
+  bool is_spoiled() const;
+  bool has_what_was_lost() const;
   void release_task();
   void note_encoding(std::int64_t ns);
 
@@ -361,7 +366,8 @@ class SeriesFile final : private store::Listener {
   bool closing_ = false;
   std::uint64_t tasks_ = 0;      ///< frames inside admit(), in the recorder's queue or inside encode()
   std::uint64_t unsettled_ = 0;  ///< admitted frames that are neither placed nor lost
-  std::string problem_;
+  std::string problem_;          ///< the first failure, or the first for good
+  bool spoiled_ = false;         ///< by a failure that nothing heals which may come
   Histogram latency_;
   std::uint64_t images_written_ = 0;  ///< parts of frames
   std::uint64_t stored_bytes_ = 0;

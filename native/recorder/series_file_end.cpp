@@ -166,6 +166,11 @@ void SeriesFile::set_ending(std::int64_t now_ns, std::int64_t patience_ns, bool 
 /// Every announced frame is there.
 bool SeriesFile::is_whole() const { return series_.frames > 0 && ledger_.counts().received == series_.frames; }
 
+/// What another rank lost may have come again to a third: then it takes the whole file to know.
+bool SeriesFile::has_what_was_lost() const {
+  return missing() == 0 || (team_.ranks() == 1 && ledger_.still_lost() == 0);
+}
+
 bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
   const auto since_last_ns = now_ns - last_activity_ns_;
   const auto end_patience_ns = static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
@@ -177,7 +182,7 @@ bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
   if (may_wait && ledger_.has_losers()) return false;
   if (may_wait && asked_again_ns_ != 0 && now_ns - asked_again_ns_ < again_patience_ns) return false;
   const bool ends_may_follow = has_elements() && !all_ended_ && since_last_ns < end_patience_ns;
-  if (is_whole() && !ends_may_follow) return !may_wait || problem().empty() || !busy();
+  if (is_whole() && !ends_may_follow) return !may_wait || first_failure().empty() || !busy();
   const auto since = std::max(ending, last_activity_ns_.load());
   return now_ns - since >= patience_ns_ && !(team_.ranks() > 1 && busy());
 }

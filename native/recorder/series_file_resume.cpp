@@ -72,6 +72,7 @@ void SeriesFile::enter_contents(const LeftContents& contents) {
   before.dropped = contents.dropped;
   before.lost = contents.lost;
   ledger_.add(before);
+  note_received(contents.last_received_ns);
   raw_bytes_ += chunks * raw_bytes_a_part_;
   std::lock_guard lock(mutex_);
   images_written_ += chunks;

@@ -98,7 +98,8 @@ nlohmann::json SeriesFile::part() const {
           {"edges", to_json(edges())},
           {"unfitting", batch_ ? batch_->unfitting() : std::vector<std::uint64_t>()},
           {"received_ns", last_received_ns_.load()},
-          {"problem", problem()}};
+          {"problem", first_failure()},
+          {"spoiled", is_spoiled()}};
 }
 
 void SeriesFile::add_part(const nlohmann::json& part) {
@@ -120,7 +121,7 @@ void SeriesFile::add_part(const nlohmann::json& part) {
   elsewhere_write_ns_ += part.value("write_ns", std::int64_t{0});
   elsewhere_sync_ns_ += part.value("sync_ns", std::int64_t{0});
   if (const auto problem = part.value("problem", std::string()); !problem.empty())
-    fail(make_error(Errc::io, "{}", problem));
+    note_failure(make_error(Errc::io, "{}", problem), part.value("spoiled", true));
   {
     std::lock_guard lock(edges_mutex_);
     edges_.merge(edges_from(part.value("edges", nlohmann::json())));

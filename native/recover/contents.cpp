@@ -45,6 +45,7 @@ nlohmann::json to_json(const Contents& contents) {
   return {{"runs", datasets},
           {"stored_bytes", contents.stored_bytes},
           {"last_sequence", contents.last_sequence},
+          {"last_received_ns", contents.last_received_ns},
           {"damaged", contents.damaged},
           {"dropped", contents.dropped},
           {"lost", contents.lost}};

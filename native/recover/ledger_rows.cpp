@@ -4,13 +4,13 @@
 #include <array>
 #include <map>
 
+#include "base/clock.hpp"
 #include "check/names.hpp"
 #include "check/scan_places.hpp"
 
 namespace penstock::recover {
 namespace {
 
-constexpr const char* received_path = "/entry/penstock/timing/received";
 constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost"};
 constexpr std::uint8_t state_received = 1, state_lost = 4;
 
@@ -58,6 +58,21 @@ std::map<std::uint64_t, std::uint8_t> changed_states(const Frames& frames, Bytes
 }
 
 }  // namespace
+
+std::int64_t last_received_ns(const check::Tree& tree, const std::vector<ReceivedTime>& times) {
+  const auto now_ns = realtime_ns();
+  std::int64_t last_ns = 0;
+  const auto note = [&](std::int64_t ns) {
+    if (ns > last_ns && ns <= now_ns) last_ns = ns;
+  };
+  for (const auto& time : times) note(time.ns);
+  const auto* column = tree.find(received_path);
+  const auto* array = column != nullptr && column->value ? std::get_if<store::ArrayValue>(&*column->value) : nullptr;
+  if (array == nullptr || array->spec.type != ElementType::i64) return last_ns;
+  for (std::size_t at = 0; at + sizeof(std::int64_t) <= array->data.size(); at += sizeof(std::int64_t))
+    note(load_le<std::int64_t>(array->data.data() + at));
+  return last_ns;
+}
 
 Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::hdf5::IndexFile& index,
                                                                          const std::vector<store::ColumnNode>& columns,

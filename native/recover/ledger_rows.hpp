@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "check/index_process.hpp"
 #include "store/hdf5/index_file.hpp"
 
 namespace penstock::recover {
@@ -19,6 +20,13 @@ struct ReceivedTime {
   std::uint64_t frame = 0;
   std::int64_t ns = 0;  ///< realtime
 };
+
+/// When a frame came, realtime.
+inline constexpr const char* received_path = "/entry/penstock/timing/received";
+
+/// When the last frame came: of the column of the file as it was left, and of what is recovered. 0 where neither knows.
+/// Times to come are not believed: no checksum guards the column.
+std::int64_t last_received_ns(const check::Tree& tree, const std::vector<ReceivedTime>& times);
 
 struct FramePlace {
   std::uint64_t frame = 0;

@@ -106,6 +106,7 @@ class Recovery {
   store::FileLayout new_layout() const;
   static void add_frames_group(const store::format::Description& description, store::FileLayout& layout);
   std::string end_time_place() const;
+  void add_end_time(store::FinalValues& values) const;
 
   Env& env_;
   const RecoverPlan& plan_;
@@ -158,7 +159,7 @@ Result<void> Recovery::begin_index() {
     const auto is_at = [&](const char* path) {
       return std::find(info.paths.begin(), info.paths.end(), path) != info.paths.end();
     };
-    return is_at(state_path) || is_at(check::places_path) || is_at(check::member_names_path);
+    return is_at(state_path) || is_at(received_path) || is_at(check::places_path) || is_at(check::member_names_path);
   };
   PEN_ASSIGN(reading_, check::TreeReading::begin(env_, plan_.file, std::move(options)));
   return {};
@@ -280,6 +281,7 @@ Result<void> Recovery::describe_contents() {
     for (const auto& chunk : table->chunks()) contents.stored_bytes += chunk.size;
   for (const auto& chunk : chosen_) contents.stored_bytes += chunk.size;
   contents.last_sequence = segments_.last_sequence;
+  contents.last_received_ns = last_received_ns(tree_, times_);
   report_.contents = std::move(contents);
   return {};
 }
@@ -457,6 +459,16 @@ std::string Recovery::end_time_place() const {
   return place != nullptr && place->starts_with("/") ? *place : end_time_path;
 }
 
+/// When the last frame came. A file that somebody went on with when it was finished has the end of before.
+void Recovery::add_end_time(store::FinalValues& values) const {
+  const auto path = end_time_place();
+  const auto last_ns = last_received_ns(tree_, times_);
+  const auto end = iso_time(last_ns > 0 ? last_ns : segments_.last_ns);
+  const auto* node = tree_.find(path);
+  const auto* before = node != nullptr && node->value ? std::get_if<std::string>(&*node->value) : nullptr;
+  if (node == nullptr || (last_ns > 0 && before != nullptr && *before < end)) values.values.push_back({path, end, {}});
+}
+
 /// The usual place of frames, also where a user's layout had them elsewhere, unless something else is there.
 void Recovery::add_frames_group(const store::format::Description& description, store::FileLayout& layout) {
   constexpr const char* group = "/entry/data";
@@ -549,8 +561,7 @@ Result<void> Recovery::write() {
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   if (!plan_.series) {
     values.attributes = std::move(counts);
-    const auto end_time = end_time_place();
-    if (tree_.find(end_time) == nullptr) values.values.push_back({end_time, iso_time(segments_.last_ns), {}});
+    add_end_time(values);
   }
   PEN_TRY(index->flush());
   PEN_TRY(index->finish(values));

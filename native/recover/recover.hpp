@@ -56,6 +56,7 @@ struct Contents {
   std::vector<std::vector<Run>> datasets;  ///< by dataset: the frames whose chunk is there, rising
   std::uint64_t stored_bytes = 0;          ///< of these chunks
   std::uint64_t last_sequence = 0;         ///< the highest of all segments
+  std::int64_t last_received_ns = 0;       ///< realtime, when the last frame came; 0: not known
   std::uint64_t damaged = 0;               ///< frames that are not there, by their state in the file
   std::uint64_t dropped = 0;
   std::uint64_t lost = 0;

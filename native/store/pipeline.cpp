@@ -232,7 +232,8 @@ WrittenSegment Pipeline::written(const FilledSegment& segment, std::uint64_t add
 }
 
 /// A sync that fails gives up the pages that it could not write, and the kernel tells that once: a later one
-/// succeeds without them. So it also speaks of the segments that were written meanwhile and are not in its batch.
+/// succeeds without them. So it also speaks of the segments that were written meanwhile and are not in its batch, and
+/// is no mere lack of room even where that was the reason: pages of the index may be among those given up.
 void Pipeline::sync_loop() {
   std::optional<Error> failure;
   auto last = std::chrono::steady_clock::now();
@@ -252,7 +253,7 @@ void Pipeline::sync_loop() {
     counters_.sync_ns += monotonic_ns() - started;
     last = std::chrono::steady_clock::now();
     if (!synced.ok()) {
-      failure = synced.error();
+      failure = Error(Errc::io, synced.error().message());
       ++failed_syncs_;
     }
     for (auto& [segment, failed_syncs] : batch) {

@@ -16,6 +16,10 @@
 
 namespace penstock::stream {
 
+/// The series that came over TCP.
+class TcpSeriesTable;
+std::shared_ptr<TcpSeriesTable> make_tcp_series_table();
+
 struct TcpSourceOptions {
   std::string host = "127.0.0.1";    ///< numeric address, name, or network interface; IPv4 or IPv6
   std::uint16_t port = 9900;         ///< 0 takes a free one
@@ -25,6 +29,8 @@ struct TcpSourceOptions {
   std::chrono::milliseconds stall_timeout{30000};  ///< for the rest of a message that has begun
   int receive_buffer_bytes = 1 << 20;              ///< SO_RCVBUF; 0 leaves it to the system
   MessageLimits limits;
+  /// One for all sources of a sink, so that a client finds its series at each; null: the source's own.
+  std::shared_ptr<TcpSeriesTable> table = {};
 };
 
 /// Refuses (`refused`) to be made without a token where the address is not loopback.

@@ -17,6 +17,7 @@ namespace penstock::stream {
 namespace {
 
 constexpr std::size_t hello_bytes_max = 64 << 10;
+constexpr std::size_t client_bytes_max = 255;
 /// A client that is gone without a word would keep its place for a quarter of an hour.
 constexpr std::chrono::seconds silence_max{60};
 /// CBOR of anything but a start message, which may carry masks and tables.
@@ -58,7 +59,8 @@ TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, Tcp
       socket_(std::make_shared<Socket>(std::move(socket))),
       peer_(peer_name(*socket_)),
       replies_(std::make_shared<TcpReplies>(socket_)),
-      input_(*socket_, sink.pool(), sink.holds_back(), options.stall_timeout, stopping_) {
+      input_(*socket_, sink.pool(), sink.holds_back(), options.stall_timeout, stopping_),
+      link_{replies_, socket_, peer_} {
   socket_->tune(0, 0);
   socket_->give_up_after(silence_max);
   thread_ = std::thread([this] {
@@ -136,6 +138,10 @@ Result<void> TcpConnection::greet() {
   PEN_ASSIGN(const auto hello, parse_control(TcpKind::hello, message));
   if (options_.token && !same_token(*options_.token, hello.token))
     return Error(Errc::refused, hello.token.empty() ? "a token is required" : "wrong token");
+  if (hello.client.size() > client_bytes_max)
+    return make_error(Errc::too_large, "client has {} bytes; at most {} are possible", hello.client.size(),
+                      client_bytes_max);
+  link_.client = hello.client;
   TcpControl answer;
   answer.peer = "penstock";
   replies_->send(TcpKind::hello, answer);
@@ -244,7 +250,7 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
     }
   } else if (auto* series = std::get_if<Series>(&parsed)) {
     series->window_frames = window_of(*series);
-    auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, replies_, socket_, sink_);
+    auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, link_, sink_);
     if (!started.ok()) replies_->error(header.sequence, started.error());
   } else {
     auto& end = std::get<SeriesEnd>(parsed);
@@ -269,7 +275,7 @@ std::uint64_t TcpConnection::window_of(const Series& series) const {
 const std::vector<std::string>* TcpConnection::find_channels(const std::string& series_unique_id) {
   if (series_ == nullptr || series_->unique_id() != series_unique_id || series_->is_closed()) {
     series_ = table_.find(series_unique_id);
-    session_ = series_ == nullptr ? nullptr : series_->session(replies_, socket_);
+    session_ = series_ == nullptr ? nullptr : series_->session(link_);
     // Also of one that sent no start.
     if (session_ != nullptr) session_->set_window(window_of(series_->announced()));
   }

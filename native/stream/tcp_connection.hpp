@@ -57,6 +57,7 @@ class TcpConnection {
   const std::shared_ptr<TcpReplies> replies_;
   TcpInput input_;
   // the thread's own
+  TcpLink link_;
   std::shared_ptr<TcpSeries> series_;  ///< of the last image
   std::shared_ptr<TcpSession> session_;
   std::uint64_t window_frames_ = 0;  ///< as the client's hello says

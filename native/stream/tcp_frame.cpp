@@ -25,9 +25,10 @@ Result<std::string> read_control_text(CborReader& reader) {
 }
 
 Result<void> read_control_field(CborReader& reader, std::string_view key, TcpControl& control) {
-  const std::array<std::pair<std::string_view, std::string TcpControl::*>, 6> texts{{
+  const std::array<std::pair<std::string_view, std::string TcpControl::*>, 7> texts{{
       {"name", &TcpControl::peer},
       {"token", &TcpControl::token},
+      {"client", &TcpControl::client},
       {"series_unique_id", &TcpControl::series_unique_id},
       {"code", &TcpControl::code},
       {"message", &TcpControl::text},
@@ -65,11 +66,12 @@ void write_control(CborWriter& writer, TcpKind kind, const TcpControl& control) 
   writer.tag(tag_self_described);
   switch (kind) {
     case TcpKind::hello:
-      writer.map(2U + (control.token.empty() ? 0 : 1) + (control.window_frames > 0 ? 1 : 0) +
-                 (control.window_bytes > 0 ? 1 : 0));
+      writer.map(2U + (control.token.empty() ? 0 : 1) + (control.client.empty() ? 0 : 1) +
+                 (control.window_frames > 0 ? 1 : 0) + (control.window_bytes > 0 ? 1 : 0));
       text("type", "hello");
       text("name", control.peer);
       if (!control.token.empty()) text("token", control.token);
+      if (!control.client.empty()) text("client", control.client);
       if (control.window_frames > 0) number("window_frames", control.window_frames);
       if (control.window_bytes > 0) number("window_bytes", control.window_bytes);
       return;

@@ -51,6 +51,8 @@ Result<TcpHeader> decode_header(std::span<const std::byte, tcp_header_bytes> fro
 struct TcpControl {
   std::string peer;   ///< hello: name and version, for logs
   std::string token;  ///< hello, from the client
+  /// hello, from a client: tells it from others, the same for all its connections; empty: not told.
+  std::string client;
   /// hello, from a client: what it keeps that is not acknowledged, at most, in messages and in bytes of their pixels;
   /// 0: any, or not told.
   std::uint64_t window_frames = 0;

@@ -39,7 +39,9 @@ std::int64_t deadline_after(std::chrono::nanoseconds wait) {
 
 class TcpSenderSession : public TcpSender {
  public:
-  explicit TcpSenderSession(const TcpSenderOptions& options) : options_(options) {}
+  explicit TcpSenderSession(const TcpSenderOptions& options)
+      : options_(options),
+        client_(fmt::format("{:x}-{:x}-{:x}", realtime_ns(), ::getpid(), reinterpret_cast<std::uintptr_t>(this))) {}
   ~TcpSenderSession() override;
 
   Result<void> connect(std::chrono::nanoseconds patience);
@@ -75,6 +77,7 @@ class TcpSenderSession : public TcpSender {
   Result<void> persist(Step step);
 
   const TcpSenderOptions options_;
+  const std::string client_;  ///< nobody else's
   std::atomic<bool> cancelled_ = false;
 
   // The connection.
@@ -157,6 +160,7 @@ Result<void> TcpSenderSession::greet() {
   TcpControl hello;
   hello.peer = options_.client;
   hello.token = options_.token;
+  hello.client = client_;
   hello.window_frames = options_.window_frames;
   hello.window_bytes = options_.window_bytes;
   PEN_TRY(send(encode_control(TcpKind::hello, window_.take_sequence(), hello)));

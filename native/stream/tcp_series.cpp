@@ -1,8 +1,41 @@
 #include "stream/tcp_series.hpp"
 
 #include <algorithm>
+#include <thread>
+
+#include "base/clock.hpp"
 
 namespace penstock::stream {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// For the other end's system to acknowledge what it is sent.
+constexpr std::int64_t answer_patience_ns = 2'000'000'000;
+constexpr auto answer_poll = 10ms;
+/// The system tells times of packets no finer than this.
+constexpr auto packet_time_grain = 10ms;
+
+}  // namespace
+
+bool TcpSession::is_there(const std::string& series_unique_id) {
+  std::shared_ptr<Socket> socket;
+  {
+    std::lock_guard lock(mutex_);
+    socket = socket_;
+  }
+  if (socket == nullptr || socket->has_ended()) return false;
+  const auto asked_ns = monotonic_ns();
+  std::this_thread::sleep_for(2 * packet_time_grain);
+  answer(series_unique_id);
+  while (!socket->has_ended()) {
+    const auto since = std::chrono::nanoseconds(monotonic_ns() - asked_ns);
+    if (socket->silence() + packet_time_grain < since) return !socket->has_ended();
+    if (since.count() > answer_patience_ns) return false;
+    std::this_thread::sleep_for(answer_poll);
+  }
+  return false;
+}
 
 void TcpSession::safe_below(const std::string& series_unique_id, FrameNumber below) {
   // The replies only queue, so telling them with the mutex held is short; and it keeps the order.
@@ -59,11 +92,11 @@ bool TcpSeries::is_closed() const {
 }
 
 /// With mutex_ held.
-TcpSeries::Part& TcpSeries::part(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket) {
+TcpSeries::Part& TcpSeries::part(const TcpLink& link) {
   const auto found =
-      std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(*replies); });
+      std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(*link.replies); });
   if (found != parts_.end()) return *found;
-  parts_.push_back({std::make_shared<TcpSession>(replies, socket)});
+  parts_.push_back({std::make_shared<TcpSession>(link)});
   return parts_.back();
 }
 
@@ -84,11 +117,19 @@ bool TcpSeries::is_taken(const TcpReplies& replies, std::uint32_t element) const
   return found != parts_.end() && found->session->element().value_or(element) != element;
 }
 
-void TcpSeries::join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket,
-                     const std::optional<ElementPlace>& element) {
+std::vector<std::shared_ptr<TcpSession>> TcpSeries::rivals(const TcpLink& link, std::uint32_t element) const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<TcpSession>> rivals;
+  for (const auto& [session, ended] : parts_)
+    if (session->element() == element && !session->is_of(*link.replies) && !session->is_same_sender(link))
+      rivals.push_back(session);
+  return rivals;
+}
+
+void TcpSeries::join(const TcpLink& link, const std::optional<ElementPlace>& element) {
   std::lock_guard lock(mutex_);
   // Of a closed one it is told how that ended; what this client sent before was acknowledged before.
-  const auto session = closed_ ? std::make_shared<TcpSession>(replies, socket) : part(replies, socket).session;
+  const auto session = closed_ ? std::make_shared<TcpSession>(link) : part(link).session;
   if (element) {
     begun_.insert(element->number);
     session->set_element(element->number);
@@ -99,10 +140,9 @@ void TcpSeries::join(const std::shared_ptr<TcpReplies>& replies, const std::shar
     session->answer(unique_id_);
 }
 
-std::shared_ptr<TcpSession> TcpSeries::session(const std::shared_ptr<TcpReplies>& replies,
-                                               const std::shared_ptr<Socket>& socket) {
+std::shared_ptr<TcpSession> TcpSeries::session(const TcpLink& link) {
   std::lock_guard lock(mutex_);
-  return part(replies, socket).session;
+  return part(link).session;
 }
 
 /// With mutex_ held: of those that bring the element.
@@ -149,27 +189,49 @@ void TcpSeries::closed(const std::string&, const std::string& problem) {
 
 namespace {
 
-void take_part(TcpSeries& series, std::uint64_t window, const std::shared_ptr<TcpReplies>& replies,
-               const std::shared_ptr<Socket>& socket, FrameSink& sink) {
-  const auto session = series.session(replies, socket);
+void take_part(TcpSeries& series, std::uint64_t window, const TcpLink& link, FrameSink& sink) {
+  const auto session = series.session(link);
   session->set_window(window);
   sink.expect(series.unique_id(), session);
 }
 
+/// An element's frames come from one sender: of two that both say they are element 0 one is another, or the one of
+/// before that is gone, which then brings no more. A sender that comes back says the same `client`; of one that does
+/// not it depends on whether anybody is left at the connection of before.
+Result<void> claim_element(TcpSeries& series, std::uint32_t element, const TcpLink& link, FrameSink& sink) {
+  for (const auto& rival : series.rivals(link, element)) {
+    if (rival->is_there(series.unique_id())) {
+      auto why = make_error(Errc::mismatch,
+                            "element {} of series \"{}\" comes from {} already, and {} says that it is the same one; "
+                            "give each element a number of its own (user_data.penstock.element)",
+                            element, series.unique_id(), rival->peer(), link.peer);
+      sink.refuse_element(series.unique_id(), fmt::format("tcp {}", link.peer), why);
+      sink.reject(fmt::format("tcp {}", link.peer), why);
+      return why;
+    }
+    sink.note(fmt::format("tcp {}", link.peer),
+              make_error(Errc::disconnected,
+                         "element {} of series \"{}\" came from {}, where nobody is left: it comes from here now",
+                         element, series.unique_id(), rival->peer()));
+    rival->ask_again(series.unique_id());
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared_ptr<TcpReplies>& replies,
-                                   const std::shared_ptr<Socket>& socket, FrameSink& sink) {
+Result<void> TcpSeriesTable::start(Series series, bool resume, const TcpLink& link, FrameSink& sink) {
   std::lock_guard starting(starting_);
   const auto window = series.window_frames;
   auto known = find(series.unique_id);
   const auto element = series.element;
+  if (known != nullptr && element && element->count() > 1) PEN_TRY(claim_element(*known, element->number, link, sink));
   const bool another_element = known != nullptr && !known->is_closed() && element && !known->has_begun(element->number);
   if (known != nullptr && !resume && !known->is_closed() && !another_element)
     return make_error(Errc::out_of_order,
                       "{}series \"{}\" has started already; a client that comes back says so with the flag resume",
                       element ? fmt::format("element {} of ", element->number) : "", series.unique_id);
-  if (known != nullptr && element && known->is_taken(*replies, element->number))
+  if (known != nullptr && element && known->is_taken(*link.replies, element->number))
     return make_error(Errc::out_of_order,
                       "this connection has begun another element of series \"{}\"; element {} needs one of its own",
                       series.unique_id, element->number);
@@ -188,8 +250,8 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
                         "chunks have several frames: enlarge the sender's window",
                         window, series.unique_id, needed);
     if (another_element) PEN_TRY(sink.begin(std::move(series), known));
-    known->join(replies, socket, element);
-    if (!known->is_closed()) take_part(*known, window, replies, socket, sink);
+    known->join(link, element);
+    if (!known->is_closed()) take_part(*known, window, link, sink);
     return {};
   }
   auto entry = std::make_shared<TcpSeries>(series);
@@ -201,8 +263,8 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const std::shared
     series_[unique_id] = entry;
     forget_old();
   }
-  entry->join(replies, socket, element);
-  take_part(*entry, window, replies, socket, sink);
+  entry->join(link, element);
+  take_part(*entry, window, link, sink);
   return {};
 }
 

@@ -19,12 +19,27 @@
 
 namespace penstock::stream {
 
+/// A connection, as its series know it.
+struct TcpLink {
+  std::shared_ptr<TcpReplies> replies;
+  std::shared_ptr<Socket> socket;
+  std::string peer;         ///< "127.0.0.1:51234"
+  std::string client = {};  ///< of its hello; empty: not told
+};
+
 /// What one connection put into one series: acknowledgements speak of its own frames alone, as nobody else knows which
 /// of another's frames have come.
 class TcpSession : public AckListener {
  public:
-  TcpSession(std::shared_ptr<TcpReplies> replies, std::shared_ptr<Socket> socket)
-      : replies_(std::move(replies)), socket_(std::move(socket)) {}
+  explicit TcpSession(const TcpLink& link)
+      : peer_(link.peer), client_(link.client), replies_(link.replies), socket_(link.socket) {}
+
+  const std::string& peer() const { return peer_; }
+  /// Whether it is another connection of the same sender, as its hello says.
+  bool is_same_sender(const TcpLink& link) const { return !client_.empty() && client_ == link.client; }
+  /// Whether somebody is at the other end: whatever the program there does, its system acknowledges what it is sent.
+  /// Takes a moment, or, where nobody is, two seconds.
+  bool is_there(const std::string& series_unique_id);
 
   /// Whose frames the connection brings, as its start said; nothing where it sent none.
   std::optional<std::uint32_t> element() const;
@@ -49,6 +64,8 @@ class TcpSession : public AckListener {
   void leave();
 
  private:
+  const std::string peer_;
+  const std::string client_;
   std::atomic<std::uint64_t> window_frames_{0};
   std::atomic<bool> ended_{false};
   mutable std::mutex mutex_;
@@ -93,12 +110,12 @@ class TcpSeries : public AckListener {
   bool has_begun(std::uint32_t element) const;
   /// Whether the connection brings the frames of another element already, which image messages do not name.
   bool is_taken(const TcpReplies& replies, std::uint32_t element) const;
+  /// Connections of other senders that bring the element.
+  std::vector<std::shared_ptr<TcpSession>> rivals(const TcpLink& link, std::uint32_t element) const;
   /// Adds a connection, and answers its start.
-  void join(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket,
-            const std::optional<ElementPlace>& element);
+  void join(const TcpLink& link, const std::optional<ElementPlace>& element);
   /// Of a connection that has joined, or puts frames without that.
-  std::shared_ptr<TcpSession> session(const std::shared_ptr<TcpReplies>& replies,
-                                      const std::shared_ptr<Socket>& socket);
+  std::shared_ptr<TcpSession> session(const TcpLink& link);
   /// The connection has sent the end. Completes it: of which element it is, and whether all that take part, or that
   /// bring this element, have sent theirs.
   void end(const TcpReplies& replies, SeriesEnd& end);
@@ -120,7 +137,7 @@ class TcpSeries : public AckListener {
   static Grid grid_of(const Series& series) {
     return series.element ? Grid(series.element->rows, series.element->columns) : Grid(1, 1);
   }
-  Part& part(const std::shared_ptr<TcpReplies>& replies, const std::shared_ptr<Socket>& socket);
+  Part& part(const TcpLink& link);
   bool all_ended() const;
   bool all_ended(std::optional<std::uint32_t> element) const;
 
@@ -145,8 +162,7 @@ class TcpSeriesTable {
   static constexpr std::size_t closed_max = 1024;
 
   /// Opens a series in the sink or, with `resume`, joins one that is known.
-  Result<void> start(Series series, bool resume, const std::shared_ptr<TcpReplies>& replies,
-                     const std::shared_ptr<Socket>& socket, FrameSink& sink);
+  Result<void> start(Series series, bool resume, const TcpLink& link, FrameSink& sink);
   /// Null if not known.
   std::shared_ptr<TcpSeries> find(const std::string& unique_id);
   /// The connection is gone: the series that end with it.

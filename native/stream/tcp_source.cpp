@@ -20,7 +20,8 @@ constexpr auto accept_poll = 100ms;
 
 class TcpSource : public Source {
  public:
-  explicit TcpSource(const TcpSourceOptions& options) : options_(options), port_(options.port) {}
+  explicit TcpSource(const TcpSourceOptions& options)
+      : options_(options), port_(options.port), table_(options.table ? options.table : make_tcp_series_table()) {}
   ~TcpSource() override { stop(); }
 
   Result<void> start(FrameSink& sink) override {
@@ -62,7 +63,7 @@ class TcpSource : public Source {
         turn_away(client, sink);
         continue;
       }
-      connections_.push_back(std::make_unique<TcpConnection>(std::move(client), options_, table_, sink));
+      connections_.push_back(std::make_unique<TcpConnection>(std::move(client), options_, *table_, sink));
     }
   }
 
@@ -79,13 +80,15 @@ class TcpSource : public Source {
   const TcpSourceOptions options_;
   std::atomic<std::uint16_t> port_;
   std::atomic<bool> stopping_ = false;
-  TcpSeriesTable table_;
+  const std::shared_ptr<TcpSeriesTable> table_;
   // the acceptor's own while it runs
   std::list<std::unique_ptr<TcpConnection>> connections_;
   std::thread acceptor_;
 };
 
 }  // namespace
+
+std::shared_ptr<TcpSeriesTable> make_tcp_series_table() { return std::make_shared<TcpSeriesTable>(); }
 
 Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& given) {
   auto options = given;

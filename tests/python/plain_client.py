@@ -34,12 +34,15 @@ def message(kind: int, sequence: int, fields: dict[str, Any], pixels: bytes = b"
 class Client:
     """Blocking, one series at a time."""
 
-    def __init__(self, address: str, token: str = "") -> None:
+    def __init__(self, address: str, token: str = "", client: str = "") -> None:
         host, port = address.rsplit(":", 1)
         self.connection = socket.create_connection((host, int(port)), timeout=20)
         self.sequence = 0
-        hello = {"type": "hello", "name": "example 1.0"} | ({"token": token} if token else {})
-        self.send(HELLO, hello)
+        said = {"token": token, "client": client}
+        self.send(
+            HELLO,
+            {"type": "hello", "name": "example 1.0"} | {key: each for key, each in said.items() if each},
+        )
         assert self.receive()[0] == HELLO
 
     def __enter__(self) -> "Client":

@@ -310,8 +310,8 @@ def test_two_clients_bring_one_element(record: Callable[..., Any], tmp_path: Pat
     """It ends with the second of them; a bye does as well."""
     recorder = record(tmp_path)
     frames = whole_frames(4, (2, 1))
-    with Client(recorder.address) as upper, Client(recorder.address) as even:
-        odd = Client(recorder.address)
+    with Client(recorder.address) as upper, Client(recorder.address, client="lower") as even:
+        odd = Client(recorder.address, client="lower")
         upper.start("s", 0, ELEMENT, **element((2, 1), 0))
         even.start("s", 0, ELEMENT, **element((2, 1), 1))
         odd.start("s", 0, ELEMENT, RESUME, **element((2, 1), 1))

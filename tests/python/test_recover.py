@@ -2,17 +2,20 @@
 `penstock recover` makes of it, and what plain h5py reads afterwards."""
 
 import contextlib
+import datetime
 import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import pytest
 from conftest import Record, RecordCommand
-from mid_series import ended_in_mid_series, native_recorder, stamps_are_right
+from mid_series import ended_in_mid_series, kill, native_recorder, stamps_are_right
+from plain_client import Client, frames_of
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -51,6 +54,29 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
 
     again = json.loads(run("recover", str(left), "--json").stdout)
     assert (again["way"], again["written"]) == ("nothing", False)
+
+
+@pytest.mark.parametrize("placement", ["log", "contiguous"])
+def test_the_end_is_when_the_last_frame_came(
+    record: Record, run: Run, tmp_path: Path, placement: str
+) -> None:
+    """The newest segment was sealed later; of contiguous frames there is none but the file's first bytes."""
+    recorder = record(tmp_path, "--placement", placement, "--codec", "none")
+    frames = frames_of(4)
+    with Client(recorder.address) as client:
+        client.start("s", 8, (30, 40))
+        for number in range(4):
+            client.image("s", number, frames[number])
+            time.sleep(0.3)
+        time.sleep(1.5)  # the columns are written once a second
+        kill(recorder)
+    done = run("recover", str(tmp_path / "s.h5"))
+    assert done.returncode == 0, done.stderr
+    with h5py.File(tmp_path / "s.h5") as file:
+        received = file["/entry/penstock/timing/received"][...]
+        assert (file["/entry/penstock/frame_state"][...] == 1).sum() == 4
+        end = datetime.datetime.fromisoformat(file["/entry/end_time"].asstr()[()])
+        assert abs(end.timestamp() - received.max() / 1e9) < 0.001
 
 
 def test_a_file_without_its_structure_comes_back_from_its_segments(left: Path, run: Run) -> None:

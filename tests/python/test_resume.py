@@ -1,6 +1,7 @@
 """A recorder that is killed and started again with `--resume`: same senders, same file, every frame."""
 
 import contextlib
+import datetime
 import hashlib
 import json
 import os
@@ -260,6 +261,31 @@ def test_a_finished_file_is_added_to_and_never_replaced(
     with h5py.File(file) as content:
         assert np.array_equal(content["/entry/data/data"][...], frames), "what was there stays"
         assert content["/entry/penstock/frame_state"].attrs["missing"] == 0
+
+
+def test_the_end_of_a_series_of_which_nothing_new_came(
+    record: Record, run: Run, tmp_path: Path, free_port: int
+) -> None:
+    """It is when the last frame came, not when that came again."""
+    recorders = Recorders(record, tmp_path, free_port)
+    frames = frames_of(4)
+    with Client(recorders.current.address) as client:
+        client.start("s", 4, SHAPE)
+        send(client, "s", frames, range(4))
+        safe(client, 4)
+        recorders.kill()
+    time.sleep(1)
+    recorders.start()
+    with Client(recorders.current.address) as client:
+        client.start("s", 4, SHAPE, RESUME)
+        send(client, "s", frames, range(4))
+        assert client.end("s")["problem"] is None
+    end = recorders.current.series_end()
+    assert (end.frames_received, end.duplicate) == (4, 4)
+    with h5py.File(end.file) as content:
+        last = content["/entry/penstock/timing/received"][...].max() / 1e9
+        text = content["/entry/end_time"].asstr()[()]
+    assert abs(datetime.datetime.fromisoformat(text).timestamp() - last) < 0.01
 
 
 def test_what_is_not_this_series_is_left_alone(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex
 
@@ -91,6 +92,7 @@ class Series(EndsWithBlock):
         hello = {
             "type": "hello",
             "name": program,
+            "client": uuid.uuid4().hex,
             "window_frames": resend_frames,
             "window_bytes": resend_bytes,
         }

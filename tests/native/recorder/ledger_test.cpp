@@ -95,6 +95,24 @@ TEST(Ledger, ALostFrameHoldsTheAcknowledgementBackAndMayComeAgain) {
   EXPECT_EQ(ledger.counts().received, 2u);
 }
 
+TEST(Ledger, WhatIsLostIsSoUntilItComesAgain) {
+  Ledger ledger(1);
+  for (std::uint64_t n : {0, 1, 2}) ledger.receive(number(n), 0, nullptr);
+  lose(ledger, 0);
+  lose(ledger, 1);
+  EXPECT_EQ(ledger.still_lost(), 2u);
+  ledger.receive(number(1), 0, nullptr);
+  EXPECT_EQ(ledger.still_lost(), 1u);
+  lose(ledger, 1);
+  lose(ledger, 1);
+  EXPECT_EQ(ledger.still_lost(), 2u) << "each counts once";
+  const Ledger::Item first{number(0), 0};
+  ledger.placed_elsewhere(std::span(&first, 1));
+  ledger.receive(number(1), 0, nullptr);
+  EXPECT_EQ(ledger.still_lost(), 0u);
+  EXPECT_EQ(ledger.counts().lost, 4u);
+}
+
 TEST(Ledger, AFrameThatCanNeverBeWrittenHoldsNoAcknowledgementBack) {
   Ledger ledger(1);
   auto session = std::make_shared<QuietListener>();

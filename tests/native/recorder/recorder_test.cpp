@@ -13,104 +13,14 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "../support/fault_env.hpp"
 #include "base/clock.hpp"
-#include "recorder_fixture.hpp"
+#include "recorder_test.hpp"
 
 namespace penstock::recorder {
 namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
-
-constexpr std::uint64_t rows = 16, columns = 32;
-
-class RecorderTest : public RecorderFixture {
- protected:
-  void SetUp() override {
-    RecorderFixture::SetUp();
-    config_ = small_config();
-  }
-
-  std::unique_ptr<Recorder> start() {
-    auto recorder = std::make_unique<Recorder>(posix_env(), config_, *events_, team_);
-    EXPECT_TRUE(recorder->start().ok());
-    return recorder;
-  }
-
-  static Series series(std::uint64_t frames, const std::string& unique_id = "s1") {
-    Series series;
-    series.id = 1;
-    series.unique_id = unique_id;
-    series.frames = frames;
-    series.channels = {"1"};
-    series.frame = {ElementType::u16, {rows, columns}};
-    return series;
-  }
-
-  static Frame frame(std::uint64_t number, const std::string& unique_id = "s1") {
-    auto pixels = std::make_shared<std::vector<std::uint16_t>>(rows * columns);
-    for (std::size_t i = 0; i < pixels->size(); ++i) (*pixels)[i] = static_cast<std::uint16_t>(number * 1000 + i);
-    Frame frame;
-    frame.series_unique_id = unique_id;
-    frame.number = FrameNumber{number};
-    frame.spec = {ElementType::u16, {rows, columns}};
-    frame.payload = std::as_bytes(std::span(*pixels));
-    frame.owner = pixels;
-    frame.received_ns = realtime_ns();
-    return frame;
-  }
-
-  void finish(Recorder& recorder, const std::string& unique_id = "s1") {
-    EXPECT_TRUE(recorder.end({1, unique_id}).ok());
-    EXPECT_TRUE(recorder.wait_for_limit(20s));
-    recorder.stop();
-  }
-
-  json event(const std::string& name) const {
-    std::fflush(out_);
-    std::rewind(out_);
-    json found;
-    char line[1 << 16];
-    while (std::fgets(line, sizeof line, out_) != nullptr)
-      if (auto parsed = json::parse(line); parsed["event"] == name) found = parsed;
-    return found;
-  }
-
-  template <typename T>
-  std::vector<T> read(const std::string& file, const char* path, hid_t type) const {
-    const hid_t id = H5Fopen((folder_ / file).c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-    EXPECT_GE(id, 0);
-    const hid_t dataset = H5Dopen2(id, path, H5P_DEFAULT), space = H5Dget_space(dataset);
-    std::vector<T> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
-    EXPECT_GE(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
-    H5Sclose(space);
-    H5Dclose(dataset);
-    H5Fclose(id);
-    return values;
-  }
-  std::vector<std::uint16_t> pixels(const std::string& file = "s1.h5") const {
-    return read<std::uint16_t>(file, "/entry/data/data", H5T_NATIVE_UINT16);
-  }
-  std::vector<std::uint8_t> states(const std::string& file = "s1.h5") const {
-    return read<std::uint8_t>(file, "/entry/penstock/frame_state", H5T_NATIVE_UINT8);
-  }
-
-  Config config_;
-};
-
-struct Acks : AckListener {
-  void safe_below(const std::string&, FrameNumber below) override { safe = value(below); }
-  void ask_again(const std::string&) override { ++asked; }
-  void closed(const std::string&, const std::string& text) override {
-    problem = text;
-    is_closed = true;
-  }
-  std::atomic<std::uint64_t> safe{0};
-  std::atomic<int> asked{0};
-  std::string problem;
-  std::atomic<bool> is_closed{false};
-};
 
 TEST_F(RecorderTest, FramesInAnyOrderLandInTheirPlaces) {
   auto recorder = start();
@@ -387,90 +297,6 @@ TEST_F(RecorderTest, ARemovedOrReplacedFileIsAProblemAndItsReplacementIsLeftAlon
         EXPECT_EQ(std::filesystem::file_size(folder_ / "s1.h5"), 8u);
       }
     }
-}
-
-/// The first frame's metadata have the file made anew, and the disk is full just then.
-TEST_F(RecorderTest, AFileForWhichThereIsNoRoomIsMadeWhenThereIsSome) {
-  penstock::testing::FaultEnv env;
-  std::atomic<bool> full{false};
-  env.faults->on_write = [&](auto, auto) {
-    return full ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
-  };
-  config_.end_timeout_s = 10;
-  Recorder recorder(env, config_, *events_, team_);
-  ASSERT_TRUE(recorder.start().ok());
-  const auto put = [&](std::uint64_t number, const std::shared_ptr<Acks>& session) {
-    auto one = frame(number);
-    one.metadata = {{"omega", 0.5 * static_cast<double>(number)}};
-    one.session = session;
-    return recorder.put(std::move(one)).ok();
-  };
-  const auto acks = std::make_shared<Acks>(), back = std::make_shared<Acks>();
-  ASSERT_TRUE(recorder.begin(series(6), acks).ok());
-  full = true;
-  for (std::uint64_t n = 0; n < 3; ++n) EXPECT_TRUE(put(n, acks)) << "it is not refused for good";
-  for (int i = 0; i < 1000 && acks->asked == 0; ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_GT(acks->asked, 0);
-  EXPECT_EQ(acks->safe, 0u);
-  full = false;
-  std::this_thread::sleep_for(300ms);  // it is not tried with each frame
-  for (std::uint64_t n = 0; n < 6; ++n) EXPECT_TRUE(put(n, back));
-  finish(recorder);
-  EXPECT_EQ(back->safe, 6u);
-  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 1, 1, 1}));
-  EXPECT_EQ(read<double>("s1.h5", "/entry/metadata/omega", H5T_NATIVE_DOUBLE)[5], 2.5);
-  EXPECT_EQ(event("series_end")["lost"], 3);
-  EXPECT_NE(acks->problem.find("full"), std::string::npos) << acks->problem;
-}
-
-TEST_F(RecorderTest, WhatSomebodyPutsInThePlaceOfAFileThatWaitsForRoomStays) {
-  penstock::testing::FaultEnv env;
-  std::atomic<bool> full{true};
-  env.faults->on_write = [&](auto, auto) {
-    return full ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
-  };
-  Recorder recorder(env, config_, *events_, team_);
-  ASSERT_TRUE(recorder.start().ok());
-  ASSERT_TRUE(recorder.begin(series(4), nullptr).ok());
-  const auto theirs = folder_ / "s1.h5", aside = folder_ / "theirs.h5";
-  std::ofstream(theirs) << "precious";
-  full = false;
-  for (std::uint64_t n = 0; n < 2; ++n) {
-    EXPECT_TRUE(recorder.put(frame(n)).ok());
-    std::this_thread::sleep_for(300ms);
-  }
-  EXPECT_EQ(std::filesystem::file_size(theirs), 8u);
-  std::filesystem::rename(theirs, aside);
-  for (std::uint64_t n = 2; n < 4; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
-  finish(recorder);
-  EXPECT_EQ(std::filesystem::file_size(aside), 8u);
-  EXPECT_EQ(event("series_end")["lost"], 2);
-  EXPECT_EQ(states(), (std::vector<std::uint8_t>{4, 4, 1, 1}));
-}
-
-/// A detector over ZeroMQ cannot be told to begin again.
-TEST_F(RecorderTest, ASeriesBeginsWhereThereIsNoRoomForItsFileYet) {
-  penstock::testing::FaultEnv env;
-  std::atomic<bool> full{true};
-  env.faults->on_write = [&](auto, auto) {
-    return full ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
-  };
-  Recorder recorder(env, config_, *events_, team_);
-  ASSERT_TRUE(recorder.start().ok());
-  ASSERT_TRUE(recorder.begin(series(6), nullptr).ok());
-  EXPECT_FALSE(recorder.begin(series(6, "s2"), std::make_shared<Acks>()).ok()) << "who can be told is told";
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "s2.h5")) << "it may try again";
-  for (std::uint64_t n = 0; n < 3; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
-  full = false;
-  std::this_thread::sleep_for(300ms);
-  for (std::uint64_t n = 3; n < 6; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
-  EXPECT_TRUE(recorder.end({1, "s1"}).ok());
-  EXPECT_TRUE(recorder.wait_for_limit(20s));
-  recorder.stop();
-  EXPECT_EQ(states(), (std::vector<std::uint8_t>{4, 4, 4, 1, 1, 1}));
-  EXPECT_EQ(pixels()[3 * rows * columns], 3000);
-  EXPECT_EQ(event("series_end")["lost"], 3);
-  EXPECT_NE(event("series_end")["problem"].dump().find("full"), std::string::npos);
 }
 
 TEST_F(RecorderTest, AFrameIsReceivedWhenEveryChannelIsThere) {

@@ -1,0 +1,190 @@
+/// The client library and the recorder in one process, with a storage that does as it is told.
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "../support/full_disk.hpp"
+#include "base/socket.hpp"
+#include "client/penstock.hpp"
+#include "recorder_fixture.hpp"
+#include "stream/tcp.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Passes one connection after the other on to a recorder; each ends for the client alone, and the recorder does not
+/// notice.
+class Relay {
+ public:
+  explicit Relay(const std::string& address)
+      : to_(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)))),
+        listener_(listen_on("127.0.0.1", 0, 0).value()),
+        thread_([this] { run(); }) {}
+  ~Relay() {
+    over_ = true;
+    thread_.join();
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(listener_.port); }
+  void cut() { cut_ = true; }
+  int passed() const { return passed_; }
+
+ private:
+  void run() {
+    while (!over_) {
+      if (!listener_.socket.readable(50ms).value()) continue;
+      Socket client(::accept(listener_.socket.descriptor(), nullptr, nullptr));
+      left_.push_back(connect_to("127.0.0.1", to_, 5s).value());
+      cut_ = false;
+      ++passed_;
+      while (!over_ && !cut_ && pass(client, left_.back()) && pass(left_.back(), client)) {
+      }
+    }
+  }
+  static bool pass(Socket& from, Socket& to) {
+    std::array<std::byte, 65536> piece;
+    if (!from.readable(5ms).value()) return true;
+    const auto got = from.receive_now(piece);
+    return got.ok() && to.send_all(Bytes(piece).first(*got)).ok();
+  }
+
+  const std::uint16_t to_;
+  Listener listener_;
+  std::vector<Socket> left_;  ///< the recorder's ends
+  std::atomic<bool> over_{false}, cut_{false};
+  std::atomic<int> passed_{0};
+  std::thread thread_;
+};
+
+class ClientsTest : public RecorderFixture {
+ protected:
+  void start(Env& env) {
+    recorder_ = std::make_unique<Recorder>(env, small_config(), *events_, team_);
+    ASSERT_TRUE(recorder_->start().ok());
+    stream::TcpSourceOptions options;
+    options.port = 0;
+    source_ = stream::make_tcp_source(options).value();
+    ASSERT_TRUE(source_->start(*recorder_).ok());
+  }
+  void stop() {
+    source_->stop();
+    recorder_->stop();
+  }
+  void TearDown() override {
+    source_.reset();
+    recorder_.reset();
+    RecorderFixture::TearDown();
+  }
+
+  client::Options options() const {
+    const auto address = source_->address();
+    return {address.substr(address.find("//") + 2), "s", client::type_of<std::uint16_t>(), {40, 50}};
+  }
+  static std::vector<std::uint16_t> image(std::uint64_t number) {
+    return std::vector<std::uint16_t>(40 * 50, static_cast<std::uint16_t>(number + 1));
+  }
+
+  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<Source> source_;
+};
+
+TEST_F(ClientsTest, AStorageThatWasFullIsNoProblemOnceAllFramesAreThere) {
+  penstock::testing::FullDisk disk(false);
+  start(disk.env());
+  auto wanted = options();
+  wanted.frames = 20;
+  client::Series series(wanted);
+  series.send(image(0));
+  series.wait_acknowledged(10'000);
+  disk.fill();
+  for (std::uint64_t number = 1; number < 20; ++number) series.send(image(number));
+  std::thread later([&] {
+    std::this_thread::sleep_for(1s);
+    disk.make_room();
+  });
+  EXPECT_NO_THROW(series.wait_acknowledged(60'000));
+  later.join();
+  EXPECT_NO_THROW(series.end());
+  EXPECT_EQ(series.acknowledged(), 20u);
+  EXPECT_GT(series.resent(), 0u) << "the storage was full";
+  stop();
+  EXPECT_EQ(recorder_->failed_series(), 0u);
+  EXPECT_EQ(recorder_->snapshot().complete_series, 1u);
+}
+
+/// The recorder has not noticed that the connection before is lost: the client's name tells that it is the same one.
+TEST_F(ClientsTest, ASenderOfAnElementComesBackAndAnotherOneIsRefused) {
+  start(posix_env());
+  Relay relay(options().address);
+  auto upper = options();
+  upper.address = relay.address();
+  upper.element = client::Element{2, 1, 0};
+  client::Series series(upper);
+  series.send(image(0));
+  series.wait_acknowledged(10'000);
+  auto wrong = upper;
+  wrong.address = options().address;
+  wrong.resume = true;
+  try {
+    client::Series other(wrong);
+    ADD_FAILURE() << "two senders of one element";
+  } catch (const client::Error& error) {
+    EXPECT_EQ(error.status(), PENSTOCK_REFUSED);
+    EXPECT_NE(std::string(error.what()).find("says that it is the same one"), std::string::npos) << error.what();
+  }
+  relay.cut();
+  std::this_thread::sleep_for(200ms);
+  series.send(image(1));
+  EXPECT_NO_THROW(series.wait_acknowledged(10'000));
+  EXPECT_EQ(series.reconnects(), 1u);
+  EXPECT_EQ(relay.passed(), 2);
+  EXPECT_EQ(recorder_->refused_series(), 1u);
+  stop();
+}
+
+TEST_F(ClientsTest, ADetectorsElementComesBackBeforeItsLossWasNoticed) {
+  start(posix_env());
+  Relay relay(options().address);
+  stream::TcpSenderOptions to;
+  to.port = static_cast<std::uint16_t>(std::stoi(relay.address().substr(relay.address().rfind(':') + 1)));
+  auto sender = stream::TcpSender::open(to).value();
+  Series series;
+  series.id = 1;
+  series.unique_id = "s";
+  series.channels = {"1"};
+  series.frame = {ElementType::u16, {40, 50}};
+  series.element = ElementPlace{1, 2, 1};
+  series.user_data_json = R"({"penstock": {"element": {"grid": [1, 2], "number": 1}}})";
+  ASSERT_TRUE(sender->begin(series).ok());
+  const auto pixels = std::make_shared<std::vector<std::uint16_t>>(image(0));
+  Frame frame;
+  frame.series_unique_id = "s";
+  frame.spec = series.frame;
+  frame.payload = std::as_bytes(std::span(*pixels));
+  frame.owner = pixels;
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    frame.number = FrameNumber{number};
+    ASSERT_TRUE(sender->put(frame).ok());
+    ASSERT_TRUE(sender->flush().ok());
+    if (number != 1) continue;
+    relay.cut();
+    std::this_thread::sleep_for(200ms);
+  }
+  for (int i = 0; i < 500 && relay.passed() < 2; ++i) {
+    std::this_thread::sleep_for(20ms);
+    ASSERT_TRUE(sender->flush().ok());
+  }
+  EXPECT_EQ(relay.passed(), 2);
+  EXPECT_EQ(sender->receipt().refused, 0u) << sender->receipt().first_refusal;
+  EXPECT_EQ(recorder_->refused_series(), 0u);
+  sender.reset();
+  stop();
+}
+
+}  // namespace
+}  // namespace penstock::recorder

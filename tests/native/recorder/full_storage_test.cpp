@@ -1,0 +1,150 @@
+/// Storages that take nothing for a while, full ones above all: what becomes of the series.
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "../support/full_disk.hpp"
+#include "recorder_test.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+/// The first frame's metadata have the file made anew, and the disk is full just then.
+TEST_F(RecorderTest, AFileForWhichThereIsNoRoomIsMadeWhenThereIsSome) {
+  penstock::testing::FullDisk disk(false);
+  config_.end_timeout_s = 10;
+  Recorder recorder(disk.env(), config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  const auto put = [&](std::uint64_t number, const std::shared_ptr<Acks>& session) {
+    auto one = frame(number);
+    one.metadata = {{"omega", 0.5 * static_cast<double>(number)}};
+    one.session = session;
+    return recorder.put(std::move(one)).ok();
+  };
+  const auto acks = std::make_shared<Acks>(), back = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder.begin(series(6), acks).ok());
+  disk.fill();
+  for (std::uint64_t n = 0; n < 3; ++n) EXPECT_TRUE(put(n, acks)) << "it is not refused for good";
+  for (int i = 0; i < 1000 && acks->asked == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_GT(acks->asked, 0);
+  EXPECT_EQ(acks->safe, 0u);
+  disk.make_room();
+  std::this_thread::sleep_for(300ms);  // it is not tried with each frame
+  for (std::uint64_t n = 0; n < 6; ++n) EXPECT_TRUE(put(n, back));
+  finish(recorder);
+  EXPECT_EQ(back->safe, 6u);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(read<double>("s1.h5", "/entry/metadata/omega", H5T_NATIVE_DOUBLE)[5], 2.5);
+  EXPECT_EQ(event("series_end")["lost"], 3) << "the ledger does not forget";
+  EXPECT_EQ(acks->problem, "") << "all came again";
+  EXPECT_TRUE(event("series_end")["problem"].is_null());
+  EXPECT_EQ(recorder.failed_series(), 0u);
+}
+
+/// Frames that find no room on their way to a file that is there. Those that come again heal it, whatever else is
+/// missing, and one that does not is the problem.
+TEST_F(RecorderTest, WhatAFullStorageDidNotTakeIsAProblemUntilItHasComeAgain) {
+  config_.series_limit = 0;
+  for (const std::uint64_t again : {3, 2}) {
+    penstock::testing::FullDisk disk(false);
+    Recorder recorder(disk.env(), config_, *events_, team_);
+    ASSERT_TRUE(recorder.start().ok());
+    const auto name = "again" + std::to_string(again);
+    const auto acks = std::make_shared<Acks>(), back = std::make_shared<Acks>();
+    const auto put = [&](std::uint64_t number, const std::shared_ptr<Acks>& session) {
+      auto one = frame(number, name);
+      one.session = session;
+      ASSERT_TRUE(recorder.put(std::move(one)).ok());
+    };
+    ASSERT_TRUE(recorder.begin(series(6, name), acks).ok());
+    put(0, acks);
+    for (int i = 0; i < 1000 && acks->safe < 1; ++i) std::this_thread::sleep_for(10ms);
+    disk.fill();
+    for (std::uint64_t n = 1; n < 4; ++n) put(n, acks);
+    for (int i = 0; i < 1000 && acks->asked == 0; ++i) std::this_thread::sleep_for(10ms);
+    disk.make_room();
+    for (std::uint64_t n = 1; n < 1 + again; ++n) put(n, back);
+    put(5, back);  // and frame 4 never comes
+    ASSERT_TRUE(recorder.end({1, name}).ok());
+    for (int i = 0; i < 2000 && !acks->is_closed; ++i) std::this_thread::sleep_for(10ms);
+    recorder.stop();
+    EXPECT_EQ(states(name + ".h5"),
+              (std::vector<std::uint8_t>{1, 1, 1, again == 3 ? std::uint8_t{1} : std::uint8_t{4}, 0, 1}));
+    EXPECT_EQ(event("series_end")["lost"], 3);
+    EXPECT_EQ(acks->problem.find("full") != std::string::npos, again < 3) << acks->problem;
+    EXPECT_EQ(recorder.failed_series(), again < 3 ? 1u : 0u);
+  }
+}
+
+/// HDF5 may have met the same error, and nobody knows.
+TEST_F(RecorderTest, AStorageThatFailedOtherwiseIsAProblemThoughAllFramesCameAgain) {
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> broken{false};
+  env.faults->on_write = [&](auto, auto bytes) {
+    return broken && bytes > rows * columns ? Result<void>(make_error(Errc::io, "broken")) : Result<void>{};
+  };
+  config_.store.flush_interval = 60s;  // HDF5 writes nothing meanwhile
+  Recorder recorder(env, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  const auto acks = std::make_shared<Acks>(), back = std::make_shared<Acks>();
+  const auto put = [&](std::uint64_t number, const std::shared_ptr<Acks>& session) {
+    auto one = frame(number);
+    one.session = session;
+    ASSERT_TRUE(recorder.put(std::move(one)).ok());
+  };
+  ASSERT_TRUE(recorder.begin(series(2), acks).ok());
+  broken = true;
+  for (std::uint64_t n = 0; n < 2; ++n) put(n, acks);
+  for (int i = 0; i < 1000 && acks->asked == 0; ++i) std::this_thread::sleep_for(10ms);
+  broken = false;
+  for (std::uint64_t n = 0; n < 2; ++n) put(n, back);
+  finish(recorder);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1}));
+  EXPECT_NE(acks->problem.find("broken"), std::string::npos) << acks->problem;
+}
+
+TEST_F(RecorderTest, WhatSomebodyPutsInThePlaceOfAFileThatWaitsForRoomStays) {
+  penstock::testing::FullDisk disk;
+  Recorder recorder(disk.env(), config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(4), nullptr).ok());
+  const auto theirs = folder_ / "s1.h5", aside = folder_ / "theirs.h5";
+  std::ofstream(theirs) << "precious";
+  disk.make_room();
+  for (std::uint64_t n = 0; n < 2; ++n) {
+    EXPECT_TRUE(recorder.put(frame(n)).ok());
+    std::this_thread::sleep_for(300ms);
+  }
+  EXPECT_EQ(std::filesystem::file_size(theirs), 8u);
+  std::filesystem::rename(theirs, aside);
+  for (std::uint64_t n = 2; n < 4; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
+  finish(recorder);
+  EXPECT_EQ(std::filesystem::file_size(aside), 8u);
+  EXPECT_EQ(event("series_end")["lost"], 2);
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{4, 4, 1, 1}));
+}
+
+/// A detector over ZeroMQ cannot be told to begin again.
+TEST_F(RecorderTest, ASeriesBeginsWhereThereIsNoRoomForItsFileYet) {
+  penstock::testing::FullDisk disk;
+  Recorder recorder(disk.env(), config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(6), nullptr).ok());
+  EXPECT_FALSE(recorder.begin(series(6, "s2"), std::make_shared<Acks>()).ok()) << "who can be told is told";
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "s2.h5")) << "it may try again";
+  for (std::uint64_t n = 0; n < 3; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
+  disk.make_room();
+  std::this_thread::sleep_for(300ms);
+  for (std::uint64_t n = 3; n < 6; ++n) EXPECT_TRUE(recorder.put(frame(n)).ok());
+  EXPECT_TRUE(recorder.end({1, "s1"}).ok());
+  EXPECT_TRUE(recorder.wait_for_limit(20s));
+  recorder.stop();
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{4, 4, 4, 1, 1, 1}));
+  EXPECT_EQ(pixels()[3 * rows * columns], 3000);
+  EXPECT_EQ(event("series_end")["lost"], 3);
+  EXPECT_NE(event("series_end")["problem"].dump().find("full"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock::recorder
