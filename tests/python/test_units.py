@@ -165,7 +165,12 @@ def test_what_is_no_number_or_below_zero_has_words() -> None:
     """A figure of a document that somebody else has written may be anything."""
     inf, nan = float("inf"), float("nan")
     assert [human_seconds(each) for each in (inf, -inf, nan)] == ["inf s", "-inf s", "nan s"]
-    assert [human_seconds(each) for each in (-5, -0.0123, -1e-9, -0.0)] == ["-5 s", "-12.3 ms", "0 µs", "0 µs"]
+    assert [human_seconds(each) for each in (-5, -0.0123, -1e-9, -0.0)] == [
+        "-5 s",
+        "-12.3 ms",
+        "0 µs",
+        "0 µs",
+    ]
     assert human_seconds(-1e305) == "-1e+305 s"
     assert "1000" not in human_seconds(0.0009995)
     assert (human_size(-5), human_size(-(1 << 20))) == ("-5 B", "-1 MiB")
