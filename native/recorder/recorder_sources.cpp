@@ -221,23 +221,29 @@ std::uint64_t Recorder::generation(const std::string& series_unique_id) const {
   return file ? file->series().generation : 0;
 }
 
-/// A detector that began to count anew cannot be told that a file has this name already, and its frames would be lost:
-/// the file gets a number.
+/// A detector that began to count anew cannot be told that a file has this name already, or that somebody has the one
+/// open that would be replaced, and its frames would be lost: the file gets a number.
 Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::string& path, bool answered) {
   const auto make = config_.resume ? &SeriesFile::resume : &SeriesFile::create;
   if (answered || series.resumed) return make(env_, config_, team_, std::move(series), path);
   auto file = make(env_, config_, team_, series, path);
   const auto wanted = path;
-  for (unsigned number = 2; !file.ok() && file.error().code() == Errc::already_exists && number <= same_names_max;
-       ++number) {
+  const auto is_taken = [&] {
+    if (file.ok()) return false;
+    const auto code = file.error().code();
+    return code == Errc::already_exists || (code == Errc::locked && !config_.resume);
+  };
+  for (unsigned number = 2; is_taken() && number <= same_names_max; ++number) {
     path = numbered(wanted, number);
+    // It was the file without a number that was to be overwritten.
+    if (config_.overwrite && std::filesystem::exists(path)) continue;
     file = make(env_, config_, team_, series, path);
   }
   // Nor that there is no room just now. What may be in a file that was left is not to be made anew.
   if (!file.ok() && file.error().code() == Errc::no_space && !config_.resume)
     file = SeriesFile::without_room(env_, config_, team_, series, path, file.error());
   if (file.ok() && path != wanted)
-    spdlog::warn("{} is there already, and series \"{}\" is another one: it goes into {}", wanted, series.unique_id,
+    spdlog::warn("{} is there already, or in use, and series \"{}\" is another one: it goes into {}", wanted, series.unique_id,
                  path);
   return file;
 }

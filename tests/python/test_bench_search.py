@@ -302,8 +302,8 @@ def test_the_search_finds_the_capacity_of_storage_that_has_one(tmp_path: Path) -
 def test_storage_that_is_too_slow_is_searched_below_the_needed_rate(tmp_path: Path) -> None:
     """Four writers of 40 ms a frame where 150 frames a second come: no soak is needed for a no."""
     verdict = measure(request_of(150.0, seconds=4.0), NullPlace(tmp_path, 0.04), ignore)
-    assert verdict.lost > 0
     assert verdict.answer in ("no", "cannot tell", "invalid")
+    assert verdict.lost > 0 or verdict.answer == "invalid"
     assert "soak" not in [step.kind for step in verdict.steps]
     if verdict.search is not None and verdict.search.held_hz is not None:
         assert verdict.search.held_hz <= 101.5

@@ -196,7 +196,7 @@ def test_simulate_dry_run() -> None:
     ):
         assert word in text, text
     plan = json.loads(invoke(*arguments, "--dry-run", "--json", "--to", "zmq://127.0.0.1:31001").stdout)
-    assert plan["to"] == {"kind": "zmq", "endpoint": "tcp://127.0.0.1:31001"}
+    assert plan["to"] == {"kind": "zmq", "endpoint": "tcp://127.0.0.1:31001", "more": []}
     assert plan["rate_hz"] == 50
 
 

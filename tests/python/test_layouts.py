@@ -223,7 +223,9 @@ def test_what_was_acknowledged_survives_a_killed_recorder(
     assert acknowledged > 100
 
     if layout == "split":
-        info = json.loads(run("info", str(master), "--json").stdout)
+        told = run("info", str(master), "--json")
+        assert told.returncode == 0, told.stderr
+        info = json.loads(told.stdout)
         assert info["data"]["shape"][0] >= 240, "by a pattern: whatever parts are there"
 
     # One that is elsewhere during a recovery is taken when it is back.

@@ -109,7 +109,9 @@ def test_clients_of_one_series_are_told_of_their_own_frames(
         time.sleep(1)  # longer than late frames are waited for
         for number in (1, 3):
             odd.image("series-e", number, frames[number])
-        first = odd.until(ACK)["safe_below"]
+        first = 0
+        while first < 2:  # the first one may come before frame 1 is safe
+            first = odd.until(ACK)["safe_below"]
         assert first in (2, 3, 4), "what the other one sent is none of its own"
         odd.image("series-e", 5, frames[5])
         closed = [odd.end("series-e"), even.until(CLOSED)]

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "../support/fault_env.hpp"
@@ -153,6 +154,29 @@ TEST_F(Sources, AnotherSeriesOfASourceIsTheEndOfTheOneBefore) {
   EXPECT_EQ(pixels("run1.h5")[0], 1u);
   EXPECT_EQ(pixels("run1.h5")[32], 0xFFFF) << "missing";
   EXPECT_EQ(pixels("run1-2.h5")[64], 3u);
+}
+
+/// Somebody looks at the file of yesterday, which is to be replaced: a detector over ZeroMQ cannot be told.
+TEST_F(Sources, AFileInUseIsNotReplacedAndCostsNoSeries) {
+  config_.overwrite = true;
+  {
+    auto recorder = start();
+    ASSERT_TRUE(recorder->begin(series("tcp://a:1", 1), nullptr).ok());
+    ASSERT_TRUE(recorder->put(frame(0)).ok());
+    EXPECT_TRUE(recorder->wait_for_limit(5s));
+    recorder->stop();
+  }
+  const auto viewer = posix_env().open((folder_ / "s1.h5").string(), {.mode = OpenOptions::Mode::read}).value();
+  ASSERT_TRUE(viewer->lock(false).ok());
+  std::ofstream(folder_ / "s1-2.h5") << "of another series";
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 2), nullptr).ok());
+  for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(recorder->put(frame(number)).ok());
+  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  recorder->stop();
+  EXPECT_EQ(pixels("s1.h5").size(), 32u) << "the viewer's";
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "s1-2.h5"), 17u) << "nobody said that this one may be overwritten";
+  EXPECT_EQ(pixels("s1-3.h5")[32], 2u);
 }
 
 /// Nothing but one endpoint is listened to, so that nothing of the one before can come any more.
