@@ -236,7 +236,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::stri
   for (unsigned number = 2; is_taken() && number <= same_names_max; ++number) {
     path = numbered(wanted, number);
     // It was the file without a number that was to be overwritten.
-    if (config_.overwrite && std::filesystem::exists(path)) continue;
+    if (config_.store.overwrite && std::filesystem::exists(path)) continue;
     file = make(env_, config_, team_, series, path);
   }
   // Nor that there is no room just now. What may be in a file that was left is not to be made anew.

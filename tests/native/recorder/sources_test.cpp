@@ -158,7 +158,7 @@ TEST_F(Sources, AnotherSeriesOfASourceIsTheEndOfTheOneBefore) {
 
 /// Somebody looks at the file of yesterday, which is to be replaced: a detector over ZeroMQ cannot be told.
 TEST_F(Sources, AFileInUseIsNotReplacedAndCostsNoSeries) {
-  config_.overwrite = true;
+  config_.store.overwrite = true;
   {
     auto recorder = start();
     ASSERT_TRUE(recorder->begin(series("tcp://a:1", 1), nullptr).ok());
