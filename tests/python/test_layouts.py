@@ -225,8 +225,9 @@ def test_what_was_acknowledged_survives_a_killed_recorder(
     if layout == "split":
         told = run("info", str(master), "--json")
         assert told.returncode == 0, told.stderr
-        info = json.loads(told.stdout)
-        assert info["data"]["shape"][0] >= 240, "by a pattern: whatever parts are there"
+        data = json.loads(told.stdout)["data"]
+        # The last part may be half made: then HDF5 shows nothing of all of them, until a recovery.
+        assert (data["shape"][0] >= 240) if all_parts_open(master) else data is None
 
     # One that is elsewhere during a recovery is taken when it is back.
     member, elsewhere = tmp_path / "killed_member_1.h5", tmp_path / "elsewhere"
@@ -266,6 +267,15 @@ def frames_shown(master: Path) -> int:
         except (OSError, RuntimeError):
             continue
     raise AssertionError(master)
+
+
+def all_parts_open(master: Path) -> bool:
+    """Of a series whose recorder is gone."""
+    try:
+        with h5py.File(master, swmr=True) as content:
+            return bool(content["/entry/data/data"].shape)
+    except (OSError, RuntimeError):
+        return False
 
 
 def rank_of(folder: Path, rank: int) -> int:

@@ -201,6 +201,21 @@ def test_the_files_of_a_pattern_are_shown_to_the_first_that_is_not_there(tmp_pat
         assert item_at(file, "/x") is None
 
 
+@pytest.mark.parametrize("kept", [0, 100, 1000])
+def test_a_damaged_file_of_a_pattern_breaks_nothing_down(tmp_path: Path, kept: int) -> None:
+    """As a recorder leaves one that was killed while it made it."""
+    for number in range(2):
+        with h5py.File(tmp_path / f"part{number}.h5", "w") as part:
+            part["x"] = np.full((2, 4, 4), number, "u2")
+    whole = (tmp_path / "part1.h5").read_bytes()
+    with h5py.File(tmp_path / "series.h5", "w") as file:
+        _numbered(file, "x")
+    (tmp_path / "part1.h5").write_bytes(whole[:kept])
+    with open_for_reading(tmp_path / "series.h5") as file:
+        assert item_at(file, "x") is None
+        assert tree_of(file) == []
+
+
 def test_a_virtual_dataset_of_many_others_is_read(tmp_path: Path) -> None:
     """So is one of very many parts, which no reader needs all at once."""
     count = 100

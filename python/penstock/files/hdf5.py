@@ -136,12 +136,14 @@ def item_at(file: h5py.Group, path: str) -> Any:
 
     Links are followed here and not by HDF5: at a pipe it would wait for ever, and it looks for files in more
     places than beside the one with the link. None of a virtual dataset, too, whose size nobody can tell
-    without such a file.
+    without such a file, or since one of its files is damaged: a member that was just being made in a crash.
     """
     try:
         item = _found(file, path, _Hops())
-        if isinstance(item, h5py.Dataset) and item.is_virtual and not _may_be_looked_at(item, _Hops()):
-            return None
+        if isinstance(item, h5py.Dataset) and item.is_virtual:
+            if not _may_be_looked_at(item, _Hops()):
+                return None
+            item.id.get_space()  # HDF5 opens the files
         return item
     except (OSError, RuntimeError, KeyError, ValueError, TypeError):
         return None
