@@ -243,8 +243,8 @@ Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::stri
   if (!file.ok() && file.error().code() == Errc::no_space && !config_.resume)
     file = SeriesFile::without_room(env_, config_, team_, series, path, file.error());
   if (file.ok() && path != wanted)
-    spdlog::warn("{} is there already, or in use, and series \"{}\" is another one: it goes into {}", wanted, series.unique_id,
-                 path);
+    spdlog::warn("{} is there already, or in use, and series \"{}\" is another one: it goes into {}", wanted,
+                 series.unique_id, path);
   return file;
 }
 
