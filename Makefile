@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup build debug tsan test test-quick test-long test-readers lint format check-headers demo bench client-windows fuzz torture wheel clean distclean
+.PHONY: help setup peers build debug tsan test test-quick test-long test-readers lint format check-headers demo bench client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -27,10 +27,13 @@ debug: setup ## Build with the address and undefined-behaviour sanitizers (build
 tsan: setup ## Build with the thread sanitizer (build/tsan)
 	@scripts/build tsan
 
-test: setup ## Everything that continuous integration checks; a table of results at the end
+peers: setup
+	@$(python) requirements/peers.py
+
+test: peers ## Everything that continuous integration checks; a table of results at the end
 	@$(python) tools/run_tests.py
 
-test-quick: setup ## The release build's native tests and the Python tests
+test-quick: peers ## The release build's native tests and the Python tests
 	@$(python) tools/run_tests.py --only release --only python
 
 test-long: build ## The Python tests that take long: the largest layouts, thousands of channels

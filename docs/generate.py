@@ -110,6 +110,7 @@ _EXIT_CODES = (
         "no answer: a figure of `--measure` is invalid",
         "",
     ),
+    ("130, 143", "", "", "", "", "a command that reads files was stopped: by Ctrl-C (130), SIGTERM (143)"),
 )
 _ABOUT_EXIT_CODES = """\
 *Wrong usage* is what can be known to be wrong before anything is written: an option, a description or a

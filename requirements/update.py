@@ -1,7 +1,8 @@
 """Writes the lock files anew from the .in files: python requirements/update.py
 
 Everything is resolved at once, so that the locks agree with each other; then each lock gets what its own
-.in file leads to. Run it with the Python that the locks are for (3.11), and the tests afterwards.
+.in file leads to. Programs in peers/ have virtual environments of their own (peers.py), and are resolved by
+themselves. Run it with the Python that the locks are for (3.11), and the tests afterwards.
 """
 
 import json
@@ -24,7 +25,17 @@ def resolve(*arguments: str) -> dict[str, str]:
     return {item["metadata"]["name"].lower().replace("_", "-"): item["metadata"]["version"] for item in found}
 
 
+def write_lock(source: Path, pinned: dict[str, str]) -> None:
+    lines = [
+        f"# Written by requirements/update.py from {source.name}.",
+        *(f"{k}=={v}" for k, v in sorted(pinned.items())),
+    ]
+    source.with_suffix(".lock").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
+    for peer in sorted((HERE / "peers").glob("*.in")):
+        write_lock(peer, resolve(f"--requirement={peer}"))
     everything = resolve(*(f"--requirement={HERE / name}.in" for name in NAMES))
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder) / "constraints.txt"
@@ -32,12 +43,9 @@ def main() -> None:
             "".join(f"{name}=={version}\n" for name, version in everything.items()), encoding="utf-8"
         )
         for name in NAMES:
-            pinned = resolve(f"--requirement={HERE / name}.in", f"--constraint={constraints}")
-            lines = [
-                f"# Written by requirements/update.py from {name}.in.",
-                *(f"{k}=={v}" for k, v in sorted(pinned.items())),
-            ]
-            (HERE / f"{name}.lock").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            write_lock(
+                HERE / f"{name}.in", resolve(f"--requirement={HERE / name}.in", f"--constraint={constraints}")
+            )
 
 
 if __name__ == "__main__":

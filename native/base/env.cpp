@@ -169,8 +169,21 @@ class PosixFile final : public File {
 
   bool still_named() const override {
     struct stat mine, named;
-    return ::fstat(fd_, &mine) == 0 && ::stat(path_.c_str(), &named) == 0 && mine.st_dev == named.st_dev &&
-           mine.st_ino == named.st_ino;
+    // Only an answer that speaks of the name counts: a network file system may fail to answer for a while.
+    if (::fstat(fd_, &mine) != 0) return true;
+    if (::stat(path_.c_str(), &named) != 0) return errno != ENOENT && errno != ENOTDIR;
+    return mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+  }
+
+  bool was_moved() const override {
+    struct stat mine, named;
+    std::error_code problem;
+    // The kernel knows the name of an open file, also where it has become another one.
+    const auto now = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd_), problem);
+    if (problem || now == path_ || ::fstat(fd_, &mine) != 0 || ::stat(now.c_str(), &named) != 0) return false;
+    // NFS gives a file that is removed while it is open such a name until it is closed.
+    const bool is_removed = now.filename().string().starts_with(".nfs");
+    return !is_removed && mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
   }
 
   Result<FileIdentity> identity() const override {

@@ -87,6 +87,8 @@ class File {
   /// Whether the name that it was opened by still leads to this file: it was neither removed nor
   /// replaced.
   virtual bool still_named() const = 0;
+  /// It has another name now, since somebody moved it.
+  virtual bool was_moved() const { return false; }
   virtual Result<FileIdentity> identity() const { return FileIdentity{}; }
   /// Closes it now, and tells what the file system finds only then: some keep written bytes back until a file is
   /// closed, NFS among them. No other call follows. Without it the file is closed when it is destroyed, and such an

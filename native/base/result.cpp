@@ -19,6 +19,7 @@ std::string_view name(Errc code) {
     case Errc::out_of_order: return "out_of_order";
     case Errc::mismatch: return "mismatch";
     case Errc::refused: return "refused";
+    case Errc::no_place: return "no_place";
     case Errc::io: return "io";
     case Errc::not_found: return "not_found";
     case Errc::already_exists: return "already_exists";

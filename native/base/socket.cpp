@@ -20,6 +20,9 @@
 namespace penstock {
 namespace {
 
+/// That nobody has accepted yet: where it is full, newcomers wait for a second and more.
+constexpr int connections_waiting_max = 1024;
+
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
 Result<Addresses> resolve(const std::string& host, std::uint16_t port, bool passive) {
@@ -104,7 +107,7 @@ Result<Listener> listen_one(const addrinfo& address, const std::string& name, in
   // Before listening, so that accepted connections announce a window of that size.
   if (receive_buffer_bytes > 0) set_option(descriptor, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
   if (::bind(descriptor, address.ai_addr, address.ai_addrlen) != 0) return bind_error(errno, name);
-  if (::listen(descriptor, 64) != 0) return errno_error(errno, fmt::format("listen on {}", name));
+  if (::listen(descriptor, connections_waiting_max) != 0) return errno_error(errno, fmt::format("listen on {}", name));
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound), &size) != 0)

@@ -81,6 +81,10 @@ class WatchedFile final : public File {
     const WatchedCall call(watching_, Call::stat);
     return file_->still_named();
   }
+  bool was_moved() const override {
+    const WatchedCall call(watching_, Call::stat);
+    return file_->was_moved();
+  }
   Result<FileIdentity> identity() const override {
     const WatchedCall call(watching_, Call::stat);
     return file_->identity();

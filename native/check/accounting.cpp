@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* announced_path = "/entry/penstock/frames_announced";
 /// By value; "received" means that every channel's chunk is there.
-constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost"};
-constexpr std::size_t state_received = 1;
+constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost", "partial"};
+constexpr std::size_t state_received = 1, state_damaged = 2, state_partial = 5;
 
 using StateCounts = std::array<std::uint64_t, state_names.size()>;
 
@@ -65,6 +65,53 @@ std::vector<std::uint64_t> whole_places_of(const Subject& channel, Bytes states)
   return places;
 }
 
+/// The places, ascending, of which at least a part is there.
+std::vector<std::uint64_t> begun_places_of(const Subject& channel, Bytes states) {
+  const auto frames = channel.frames_a_chunk();
+  const auto& chunks = channel.index->chunks();
+  std::vector<std::uint64_t> places;
+  places.reserve(chunks.size() / channel.chunks_a_frame());
+  for (std::size_t at = 0; at < chunks.size(); ++at) {
+    const auto there = frames_there(channel, at, states);
+    const auto place = chunks[at].number / channel.chunks_a_frame();
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(frames, 32); ++i)
+      if ((there >> i & 1) != 0) places.push_back(place * frames + i);
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return places;
+}
+
+/// Those in `all` that are not in `some`; both ascend.
+std::vector<std::uint64_t> without(const std::vector<std::uint64_t>& all, const std::vector<std::uint64_t>& some) {
+  std::vector<std::uint64_t> rest;
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(rest));
+  return rest;
+}
+
+/// Frames of which a part is there, ascending; says which channel they lack.
+std::vector<std::uint64_t> partial_places(const std::vector<const Subject*>& channels,
+                                          const std::vector<std::uint64_t>& whole, Bytes states, Findings& findings) {
+  std::vector<std::uint64_t> begun;
+  for (const auto* channel : channels) {
+    const auto some = begun_places_of(*channel, states);
+    std::vector<std::uint64_t> both;
+    std::set_union(begun.begin(), begun.end(), some.begin(), some.end(), std::back_inserter(both));
+    begun = std::move(both);
+  }
+  auto partial = without(begun, whole);
+  if (partial.empty()) return partial;
+  for (const auto* channel : channels)
+    if (const auto lacking = without(partial, whole_places_of(*channel, states)); !lacking.empty())
+      findings.add({Level::warning,
+                    "frames of which other parts are there are not here, or not wholly",
+                    channel->path,
+                    "none",
+                    fmt::format("{}, the first is frame {}", lacking.size(), lacking.front()),
+                    {}});
+  return partial;
+}
+
 /// The places, ascending, that have all of their chunks in every channel. Memory as for the chunks that are
 /// there, however many frames the file announces.
 std::vector<std::uint64_t> whole_places(const std::vector<const Subject*>& channels, Bytes states) {
@@ -100,8 +147,10 @@ std::vector<std::uint64_t> frames_of_places(const std::vector<std::uint64_t>& wh
   return frames;
 }
 
-/// Compares the states with the chunks, frame by frame; returns how often each state stands there.
-StateCounts compare_states(const std::vector<std::uint64_t>& whole, Bytes states, bool unfinished, Findings& findings) {
+/// Compares the states with the chunks, frame by frame (`partial` is null where that is not known); returns how often
+/// each state stands there. `damaged`: frames that are not there and came damaged.
+StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::vector<std::uint64_t>* partial,
+                           Bytes states, bool unfinished, Findings& findings, std::uint64_t& damaged) {
   const auto level = unfinished ? Level::warning : Level::error;
   const auto not_marked = [&](std::uint64_t frame, std::string state) {
     findings.add({level,
@@ -123,9 +172,18 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, Bytes states
       findings.add({Level::error,
                     "a frame has a state that does not exist",
                     fmt::format("frame {}", frame),
-                    "0 to 4",
+                    fmt::format("0 to {}", counts.size() - 1),
                     fmt::format("{}", state),
                     {}});
+    if (state == state_partial && partial != nullptr && !is_whole &&
+        !std::binary_search(partial->begin(), partial->end(), frame))
+      findings.add({level,
+                    "a frame is marked as partly received but nothing of it is there",
+                    fmt::format("frame {}", frame),
+                    "some of its chunks",
+                    "none",
+                    {}});
+    if (!is_whole && state == state_damaged) ++damaged;
     if (is_whole && state != state_received) not_marked(frame, fmt::format("state {}", state));
     if (!is_whole && state == state_received)
       findings.add({level,
@@ -150,7 +208,9 @@ void compare_counts(const TreeDataset& column, const StateCounts& counts, std::u
                                     [&](const auto& each) { return each.name == state_names[state]; });
     const auto said = found == attributes.end() ? std::nullopt : whole_number(found->value);
     if (!said) {
-      if (recorded) findings.add({Level::error, "a number of frames is not told", where, "a number", "none", {}});
+      // Recorders before this state wrote no count of it.
+      if (recorded && (state != state_partial || counts[state] > 0))
+        findings.add({Level::error, "a number of frames is not told", where, "a number", "none", {}});
       continue;
     }
     // "missing" counts every frame that is not received, whatever became of it, also those behind the column's end.
@@ -225,7 +285,12 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   const auto* states = array_at(tree, state_path);
   const bool has_states = states != nullptr && states->spec.type == ElementType::u8;
   auto whole = whole_places(channels, has_states ? Bytes(states->data) : Bytes());
-  if (places) whole = frames_of_places(whole, *places, unfinished, findings);
+  std::vector<std::uint64_t> partial;
+  if (places)
+    whole = frames_of_places(whole, *places, unfinished, findings);
+  else
+    partial = partial_places(channels, whole, has_states ? Bytes(states->data) : Bytes(), findings);
+  counts.partial = partial.size();
   counts.missing = counts.frames - std::min<std::uint64_t>(counts.frames, whole.size());
   if (counts.missing > 0)
     findings.add({Level::warning, "frames are missing", channels.front()->path, fmt::format("{}", counts.frames),
@@ -238,7 +303,8 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
       findings.add({Level::error, "the column of frame states cannot be read", state_path, {}, {}, {}});
     return counts;
   }
-  const auto states_counted = compare_states(whole, states->data, unfinished, findings);
+  const auto states_counted =
+      compare_states(whole, places ? nullptr : &partial, states->data, unfinished, findings, counts.damaged);
   if (!unfinished) compare_counts(*column, states_counted, counts.frames, recorded, findings);
   return counts;
 }

@@ -11,7 +11,9 @@ namespace penstock::check {
 
 struct FrameCounts {
   std::uint64_t frames = 0;   ///< that the dataset has room for, or were announced, if more
-  std::uint64_t missing = 0;  ///< of these, without data
+  std::uint64_t missing = 0;  ///< of these, without all of their data
+  std::uint64_t partial = 0;  ///< of the missing ones, with some of it; not counted in a scan
+  std::uint64_t damaged = 0;  ///< of the missing ones, came damaged
 };
 
 /// Compares the datasets of frames (a chunk is one frame, a part of one, or several) with the column of states and with

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "check/accounting.hpp"
 #include "check/index_process.hpp"
@@ -12,23 +11,23 @@
 #include "check/names.hpp"
 #include "check/reference.hpp"
 #include "check/scan_places.hpp"
+#include "check/seal.hpp"
 #include "check/subject.hpp"
 #include "check/superblock.hpp"
 #include "check/verifier.hpp"
 #include "store/format/description.hpp"
 #include "store/receipts.hpp"
+#include "store/recovery/journal.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::check {
 namespace {
 
-using nlohmann::json;
 using store::format::FileId;
 using store::format::SegmentHeader;
 using store::format::SegmentKind;
 
 constexpr const char* file_id_attribute = "penstock_file_id";
-constexpr const char* user_data_path = "/entry/penstock/user_data";
 constexpr const char* frames_path = "/entry/data/data";
 /// How far a file that shows no sign of Penstock is searched for a segment.
 constexpr std::uint64_t search_bytes = 64 << 20;
@@ -60,7 +59,6 @@ class Check {
   void make_subjects();
   void find_reference();
   Subject* choose_compared();
-  Result<std::string> recorded_simulation() const;
   void verify();
   void scan_segments(Verifier& verifier);
   void take_description(const SegmentHeader& header, Verifier& verifier);
@@ -89,6 +87,7 @@ class Check {
 
   std::shared_ptr<File> file_;
   std::uint64_t file_bytes_ = 0;
+  bool left_ = false;  ///< its recorder died with changes in its journal
   std::optional<Superblock> superblock_;
   Tree tree_;
   std::optional<FileId> file_id_;
@@ -99,8 +98,11 @@ class Check {
   bool unfinished_ = false;
   bool described_ = false;
   bool member_ = false;
+  std::string stopped_in_;  ///< the member in which the check was stopped
   std::uint64_t first_frame_ = 0;
-  std::string channel_without_rows_;       ///< then no frame is whole, whatever the segments hold
+  std::string channel_without_rows_;        ///< then no frame is whole, whatever the segments hold
+  store::format::Description description_;  ///< the first that is whole
+  std::optional<SegmentHeader> seal_;
   std::optional<store::Members> members_;  ///< of a master file
   std::optional<MemberFrames> member_frames_;
 };
@@ -119,11 +121,17 @@ Report Check::run() {
       make_subjects();
       if (plan_.against && !is_master(tree_)) find_reference();
       verify();
+      if (described_)
+        verify_outside_chunks({*file_, file_bytes_, superblock_ ? superblock_->end_of_file : ~std::uint64_t{0},
+                               plan_.file, tree_, description_, seal_, unfinished_},
+                              findings_, progress_, cancelled_);
       verify_members();
       account();
     }
   }
-  report_.complete = whole && !cancelled_();
+  report_.complete = whole && stopped_in_.empty() && !cancelled_();
+  if (!report_.complete && stopped_in_.empty()) report_.reached = progress_.state();
+  if (!stopped_in_.empty()) report_.reached.what = fmt::format("{}: {}", stopped_in_, report_.reached.what);
   report_.findings = findings_.list();
   report_.seconds = static_cast<double>(monotonic_ns() - start) * 1e-9;
   return std::move(report_);
@@ -139,6 +147,14 @@ Result<void> Check::open() {
   if (!std::filesystem::is_regular_file(status))
     return make_error(Errc::invalid_argument, "{} is not a regular file", plan_.file);
   PEN_ASSIGN(file_, env_.open(plan_.file, {}));
+  PEN_ASSIGN(auto left, store::unfinished_changes(*file_));
+  auto& changes = left.changes;
+  // A recorder that has the file open makes them itself.
+  left_ = !changes.empty() && file_->lock(true).ok();
+  if (left_) {
+    PEN_TRY(file_->unlock());
+    file_ = store::with_changes(std::move(file_), std::move(changes));
+  }
   PEN_ASSIGN(file_bytes_, file_->size());
   return {};
 }
@@ -154,7 +170,7 @@ void Check::look_at_superblock() {
   unfinished_ = report_.unfinished = superblock_->open_for_writing;
   if (unfinished_)
     add(Level::warning, "the file is marked as open for writing", plan_.file, {}, {},
-        "it is being recorded, or its recorder was killed: then `penstock recover` completes it");
+        "it is being recorded, or was not closed: then `penstock recover` completes it");
   const auto end = superblock_->end_of_file;
   if (end != ~std::uint64_t{0} && end > file_bytes_)
     add(unfinished_ ? Level::warning : Level::error, "the file is shorter than it says", plan_.file,
@@ -172,6 +188,7 @@ Result<void> Check::read_index() {
   options.cancelled = cancelled_;
   options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
   options.read.small_value_bytes = 1 << 16;
+  options.read.left = left_;
   options.read.wants_value = [](const store::DatasetInfo& info) {
     return std::any_of(info.paths.begin(), info.paths.end(), [](const auto& path) {
       return path == state_path || path == user_data_path || path == places_path || path == member_names_path;
@@ -240,25 +257,12 @@ Subject* Check::choose_compared() {
   return best;
 }
 
-Result<std::string> Check::recorded_simulation() const {
-  const auto* dataset = tree_.find(user_data_path);
-  const auto* text = dataset != nullptr && dataset->value ? std::get_if<std::string>(&*dataset->value) : nullptr;
-  if (text == nullptr)
-    return make_error(Errc::not_found, "the file has no {}, so it does not say how its frames were made",
-                      user_data_path);
-  const auto document = json::parse(*text, nullptr, false);
-  const auto pointer = json::json_pointer("/penstock/simulation");
-  if (!document.is_object() || !document.contains(pointer))
-    return make_error(Errc::not_found, "{} holds no simulation: the frames were not simulated", user_data_path);
-  return document.at(pointer).dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 void Check::find_reference() {
   const auto make = [this]() -> Result<std::unique_ptr<Reference>> {
     if (const auto* npy = std::get_if<AgainstNpy>(&*plan_.against)) return reference_from_npy(env_, npy->path);
     if (const auto* simulation = std::get_if<AgainstSimulation>(&*plan_.against))
       return reference_from_simulation(simulation->json);
-    PEN_ASSIGN(const auto recorded, recorded_simulation());
+    PEN_ASSIGN(const auto recorded, recorded_simulation(tree_));
     return reference_from_simulation(recorded);
   };
   auto reference = make();
@@ -337,8 +341,10 @@ void Check::scan_segments(Verifier& verifier) {
     if (!*header) break;
     if ((*header)->kind == SegmentKind::description)
       take_description(**header, verifier);
-    else
+    else if ((*header)->kind == SegmentKind::chunks)
       verifier.push(**header);
+    else if ((*header)->kind == SegmentKind::seal)
+      seal_ = **header;
   }
   if (scanner.ok()) judge_scan(*scanner);
 }
@@ -347,11 +353,13 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
   const auto text = store::read_description(*file_, header);
   const auto where = fmt::format("offset {}", header.address);
   if (!text.ok()) return add(Level::error, "the description segment is damaged", where, {}, text.error().message());
-  const auto description = store::format::parse_description(*text);
-  if (!description.ok())
-    return add(Level::error, "the description segment is damaged", where, {}, description.error().message());
+  auto parsed = store::format::parse_description(*text);
+  if (!parsed.ok()) return add(Level::error, "the description segment is damaged", where, {}, parsed.error().message());
+  if (described_) return;
   verifier.drain();
   described_ = true;
+  description_ = std::move(*parsed);
+  const auto* description = &description_;
   members_ = description->members;
   if (members_) {
     std::vector<std::string> paths;
@@ -450,7 +458,10 @@ void Check::verify_members() {
     Check check(env_, plan, tell_, cancelled_);
     check.set_member(member.first_frame);
     const auto report = check.run();
-    take_over(member, check, report);
+    if (report.complete && !report.ok() && holds_no_frames(env_, member.path))
+      add(Level::warning, std::string(half_made_member), member.name, {}, {}, "it holds no frame: nothing is lost");
+    else
+      take_over(member, check, report);
   }
 }
 
@@ -460,7 +471,7 @@ CheckPlan Check::plan_of(const MemberFile& member) {
   plan.file = member.path;
   if (!plan.against || !std::holds_alternative<AgainstRecorded>(*plan.against)) return plan;
   plan.against.reset();
-  if (const auto simulation = recorded_simulation(); simulation.ok())
+  if (const auto simulation = recorded_simulation(tree_); simulation.ok())
     plan.against = AgainstSimulation{*simulation};
   else
     add(Level::error, "nothing to compare with", plan_.file, {}, simulation.error().message());
@@ -475,6 +486,10 @@ void Check::take_over(const MemberFile& member, const Check& check, const Report
   compare_series(tree_, check.tree_, member.name, findings_);
   member_frames_->add(check.subjects_, member.first_frame);
   report_.unfinished = report_.unfinished || report.unfinished;
+  if (!report.complete) {
+    report_.reached = report.reached;
+    stopped_in_ = member.name;
+  }
   report_.chunks += report.chunks;
   report_.segments += report.segments;
   report_.bytes += report.bytes;
@@ -542,6 +557,8 @@ void Check::account() {
     const auto counts = account_for_frames(tree_, channels, unfinished_, findings_);
     report_.frames = counts.frames;
     report_.missing = counts.missing;
+    report_.partial = counts.partial;
+    report_.damaged_frames = counts.damaged;
     return;
   }
   if (const auto* frames = choose_compared(); frames != nullptr && frames->info().shape.size() == 3)
@@ -567,28 +584,6 @@ void Check::count(const Verifier& verifier) {
 }
 
 }  // namespace
-
-bool Report::ok() const {
-  return complete && std::none_of(findings.begin(), findings.end(),
-                                  [](const auto& finding) { return finding.level == Level::error; });
-}
-
-json to_json(const Report& report) {
-  auto findings = json::array();
-  for (const auto& finding : report.findings) findings.push_back(to_json(finding));
-  return {{"ok", report.ok()},
-          {"complete", report.complete},
-          {"unfinished", report.unfinished},
-          {"findings", findings},
-          {"chunks", report.chunks},
-          {"frames", report.frames},
-          {"missing", report.missing},
-          {"segments", report.segments},
-          {"bytes", report.bytes},
-          {"compared_frames", report.compared_frames},
-          {"different_frames", report.different_frames},
-          {"seconds", report.seconds}};
-}
 
 Report run_check(Env& env, const CheckPlan& plan, const Progress::Tell& tell, const std::function<bool()>& cancelled) {
   return Check(env, plan, tell, cancelled).run();

@@ -20,11 +20,14 @@ namespace penstock::check {
 
 struct Report {
   bool complete = false;    ///< false where the check was stopped before its end
+  Progress::State reached;  ///< how far it came then
   bool unfinished = false;  ///< the file, or one that has its frames, is marked as open for writing
   std::vector<Finding> findings;
   std::uint64_t chunks = 0;  ///< verified
   std::uint64_t frames = 0;
-  std::uint64_t missing = 0;
+  std::uint64_t missing = 0;         ///< without all their chunks
+  std::uint64_t partial = 0;         ///< of the missing frames
+  std::uint64_t damaged_frames = 0;  ///< of the missing frames, came damaged
   std::uint64_t segments = 0;
   std::uint64_t bytes = 0;  ///< stored bytes of the chunks that were verified
   std::uint64_t compared_frames = 0;

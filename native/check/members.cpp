@@ -1,10 +1,13 @@
 #include "check/members.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "check/names.hpp"
+#include "store/format/description.hpp"
 #include "store/members/member_names.hpp"
+#include "store/recovery/scan.hpp"
 
 namespace penstock::check {
 namespace {
@@ -34,6 +37,31 @@ class Shifted final : public Reference {
 };
 
 }  // namespace
+
+bool holds_no_frames(Env& env, const std::string& path) {
+  const auto file = env.open(path, {});
+  if (!file.ok()) return false;
+  // It begins with nothing, or with HDF5's signature; whatever begins otherwise may have held frames.
+  std::array<std::byte, 8> front{};
+  if (!(*file)->read_at(front, 0).ok()) return false;
+  if (front != std::array<std::byte, 8>{} && as_text(front) != "\x89HDF\r\n\x1a\n") return false;
+  auto scanner = store::SegmentScanner::create(**file, {});
+  while (scanner.ok()) {
+    const auto header = scanner->next();
+    if (!header.ok()) return false;
+    if (!*header) return scanner->damaged().empty();
+    if ((*header)->kind == store::format::SegmentKind::chunks) return false;
+    if ((*header)->kind != store::format::SegmentKind::description) continue;
+    const auto text = store::read_description(**file, **header);
+    const auto description =
+        text.ok() ? store::format::parse_description(*text) : Result<store::format::Description>(text.error());
+    if (!description.ok()) return false;
+    // Frames without segments.
+    for (const auto& node : description->datasets)
+      if (node.places.placement == store::Placement::contiguous) return false;
+  }
+  return false;
+}
 
 bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }
 bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check/findings.hpp"
@@ -18,6 +19,12 @@ struct MemberFile {
   std::uint64_t first_frame = 0;  ///< the frame of the series that is row 0
   bool listed = true;             ///< the master names it, or names none
 };
+
+/// A finding: of a file that was begun and has no frame yet.
+inline constexpr std::string_view half_made_member = "a file with frames was only begun";
+/// Whether the storage gives all of the file, and it has neither a segment with frames nor a damaged one: its recorder
+/// was stopped while it made it.
+bool holds_no_frames(Env& env, const std::string& path);
 
 /// Whether the file shows frames that lie in others.
 bool is_master(const Tree& tree);

@@ -4,6 +4,7 @@
 namespace penstock::check {
 
 inline constexpr const char* format_attribute = "penstock_format";
+inline constexpr const char* user_data_path = "/entry/penstock/user_data";
 inline constexpr const char* state_path = "/entry/penstock/frame_state";
 /// Where a complete master names its members.
 inline constexpr const char* member_names_path = "/entry/penstock/members";

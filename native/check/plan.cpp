@@ -10,9 +10,8 @@ namespace {
 using nlohmann::json;
 
 std::string shown(const json& value) {
-  auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > 80) text = text.substr(0, 80) + "…";
-  return text;
+  const auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() > 80 ? fmt::format("{}…", std::string_view(text).substr(0, 80)) : text;
 }
 
 Error wrong(std::string_view field, const json& value, std::string_view allowed) {

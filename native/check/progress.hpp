@@ -26,6 +26,17 @@ class Progress {
     told_ns_ = monotonic_ns();
   }
 
+  struct State {
+    std::string what;
+    std::uint64_t done = 0;
+    std::uint64_t total = 0;  ///< 0: not known
+  };
+  /// How far it is.
+  State state() {
+    std::lock_guard lock(mutex_);
+    return {what_, std::min(done_.load(), total_), total_};
+  }
+
   void advance(std::uint64_t by) {
     const auto done = done_.fetch_add(by) + by;
     if (monotonic_ns() - told_ns_.load() < interval_ns) return;

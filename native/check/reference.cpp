@@ -1,5 +1,8 @@
 #include "check/reference.hpp"
 
+#include <nlohmann/json.hpp>
+
+#include "check/names.hpp"
 #include "check/npy.hpp"
 #include "detector/simulation.hpp"
 
@@ -64,6 +67,19 @@ Result<std::unique_ptr<Reference>> reference_from_npy(Env& env, const std::strin
 Result<std::unique_ptr<Reference>> reference_from_simulation(const std::string& json) {
   PEN_ASSIGN(auto simulation, detector::Simulation::from_json(json));
   return std::unique_ptr<Reference>(std::make_unique<SimulationReference>(std::move(simulation)));
+}
+
+Result<std::string> recorded_simulation(const Tree& tree) {
+  const auto* dataset = tree.find(user_data_path);
+  const auto* text = dataset != nullptr && dataset->value ? std::get_if<std::string>(&*dataset->value) : nullptr;
+  if (text == nullptr)
+    return make_error(Errc::not_found, "the file has no {}, so it does not say how its frames were made",
+                      user_data_path);
+  const auto document = nlohmann::json::parse(*text, nullptr, false);
+  const auto pointer = nlohmann::json::json_pointer("/penstock/simulation");
+  if (!document.is_object() || !document.contains(pointer))
+    return make_error(Errc::not_found, "{} holds no simulation: the frames were not simulated", user_data_path);
+  return document.at(pointer).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace penstock::check

@@ -8,6 +8,7 @@
 #include "base/bytes.hpp"
 #include "base/env.hpp"
 #include "base/result.hpp"
+#include "check/index_process.hpp"
 #include "frame/array.hpp"
 
 namespace penstock::check {
@@ -27,5 +28,8 @@ Result<std::unique_ptr<Reference>> reference_from_npy(Env& env, const std::strin
 
 /// Makes the simulated frames again; `json` is what a series' user_data carries as its simulation.
 Result<std::unique_ptr<Reference>> reference_from_simulation(const std::string& json);
+
+/// The simulation that the user_data of a recorded file carries.
+Result<std::string> recorded_simulation(const Tree& tree);
 
 }  // namespace penstock::check

@@ -233,7 +233,8 @@ void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
   findings_.add({options_.unfinished ? Level::warning : Level::error,
                  beyond ? "a chunk in a segment lies beyond the dataset's extent"
                         : "a chunk in a segment is missing from the index",
-                 where(task), "an index entry", "none", "readers do not see it, but its bytes stand in the segment"});
+                 where(task), "an index entry", "none",
+                 "its bytes are whole, and readers do not see them: `penstock recover` enters it"});
 }
 
 /// Of a chunk of which the index names another copy: the storage did not take this one, and it came again.

@@ -75,6 +75,8 @@ const char* penstock_error(const penstock_series* series) {
   return series == NULL ? "there is no series (NULL)" : series->session.error;
 }
 
+const char* penstock_state(const penstock_series* series) { return series == NULL ? "" : series->session.state; }
+
 /* What the series is. */
 
 #define SETTING(condition, ...)                                                                     \

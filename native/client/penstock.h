@@ -105,6 +105,10 @@ PENSTOCK_API void penstock_free(penstock_series* series);
 /* Words on the last call that did not return PENSTOCK_OK; valid until the next call. Never NULL. */
 PENSTOCK_API const char* penstock_error(const penstock_series* series);
 
+/* What keeps the recorder from taking frames, in its own words ("storage full: waiting; ..."); empty if nothing does.
+ * Valid until the next call. Never NULL. */
+PENSTOCK_API const char* penstock_state(const penstock_series* series);
+
 /* Before penstock_begin(). Required: address, name, type, shape. */
 PENSTOCK_API int penstock_set_address(penstock_series* series, const char* address); /* host:port */
 PENSTOCK_API int penstock_set_name(penstock_series* series, const char* name);       /* 1 to 256 bytes */

@@ -255,6 +255,8 @@ class Series {
   /// open at the recorder, for who resumes it.
   void end() { check(penstock_end(series_.get())); }
 
+  /// What keeps the recorder from taking frames, in its own words; empty if nothing does.
+  std::string state() const { return penstock_state(series_.get()); }
   std::uint64_t sent() const noexcept { return count(PENSTOCK_COUNT_SENT); }
   std::uint64_t acknowledged() const noexcept { return count(PENSTOCK_COUNT_ACKNOWLEDGED); }
   std::uint64_t safe_below() const noexcept { return count(PENSTOCK_COUNT_SAFE_BELOW); }

@@ -39,7 +39,18 @@ static int closed_early(pst_session* session) {
   return pst_fail(session, PENSTOCK_PROBLEM,
                   "%s:%s: the recorder closed the series \"%.80s\": %.200s; %llu frames were not acknowledged",
                   session->host, session->port, session->name,
-                  session->problem[0] ? session->problem : "it was ended early", (unsigned long long)left);
+                  session->problem[0]                         ? session->problem
+                  : strcmp(session->ended_by, "stop") == 0    ? "the recorder was stopped"
+                  : strcmp(session->ended_by, "command") == 0 ? "the recorder was told to end it"
+                                                              : "it was ended early",
+                  (unsigned long long)left);
+}
+
+static int stopped(pst_session* session) {
+  return pst_fail(session, PENSTOCK_DISCONNECTED,
+                  "%s:%s: the recorder was stopped, and has not closed the series \"%.80s\"; %llu frames are not "
+                  "acknowledged",
+                  session->host, session->port, session->name, (unsigned long long)session->window.count);
 }
 
 int pst_session_check_open(pst_session* session) {
@@ -73,6 +84,7 @@ static void note_refusal(pst_session* session, const pst_reply* reply) {
 static int handle_error(pst_session* session, const pst_reply* reply) {
   const char* what;
   if (session->greeted && reply->sequence == 0) {
+    (void)snprintf(session->state, sizeof(session->state), "%.*s", bounded(reply->text.size), reply->text.data);
     (void)pst_fail(session, PST_LOST, "the recorder ends the connection: %.*s", bounded(reply->text.size),
                    reply->text.data);
     return PST_LOST;
@@ -89,8 +101,12 @@ static int handle_error(pst_session* session, const pst_reply* reply) {
 }
 
 static int handle(pst_session* session, const pst_reply* reply) {
+  uint64_t acknowledged;
   if (reply->kind == PST_HELLO) session->greeted = 1;
-  if (reply->kind == PST_BYE) return lost(session, "the recorder stops");
+  if (reply->kind == PST_BYE) {
+    session->stopped = 1;
+    return lost(session, "the recorder was stopped");
+  }
   if (reply->kind == PST_ERROR) return handle_error(session, reply);
   if (reply->kind != PST_ACK && reply->kind != PST_CLOSED) return PENSTOCK_OK;
   if (!pst_view_is(reply->series, session->name)) return PENSTOCK_OK;
@@ -104,9 +120,13 @@ static int handle(pst_session* session, const pst_reply* reply) {
   session->fruitless = 0;
   if (reply->safe_below > session->counts[PENSTOCK_COUNT_SAFE_BELOW])
     session->counts[PENSTOCK_COUNT_SAFE_BELOW] = reply->safe_below;
-  session->counts[PENSTOCK_COUNT_ACKNOWLEDGED] += pst_window_acknowledge(&session->window, reply->safe_below);
+  acknowledged = pst_window_acknowledge(&session->window, reply->safe_below);
+  session->counts[PENSTOCK_COUNT_ACKNOWLEDGED] += acknowledged;
+  if (acknowledged > 0 || reply->kind == PST_CLOSED) session->state[0] = 0;
   if (reply->kind == PST_CLOSED) {
     session->closed = 1;
+    (void)snprintf(session->ended_by, sizeof(session->ended_by), "%.*s",
+                   reply->ended_by.size < 31 ? (int)reply->ended_by.size : 31, reply->ended_by.data);
     (void)snprintf(session->problem, sizeof(session->problem), "%.*s", bounded(reply->text.size), reply->text.data);
   }
   return PENSTOCK_OK;
@@ -330,6 +350,7 @@ static int persist(pst_session* session, int (*step)(pst_session*)) {
     drop_connection(session); /* a message may be cut short; the next call begins with a new one */
     if (status != PST_LOST) return status;
     if (session->closed) return session->ending ? PENSTOCK_OK : closed_early(session);
+    if (session->stopped) return stopped(session);
     status = reconnect(session);
     if (status != PENSTOCK_OK) return status;
   }
@@ -344,9 +365,10 @@ static int wait_a_moment(pst_session* session) {
 
 static int timed_out(pst_session* session, const char* what, int64_t timeout_ms) {
   return pst_fail(session, PENSTOCK_TIMEOUT,
-                  "%s:%s: series \"%.80s\": %s after %lld ms; %llu frames of %llu bytes are not acknowledged",
+                  "%s:%s: series \"%.80s\": %s after %lld ms; %llu frames of %llu bytes are not acknowledged%s%.200s",
                   session->host, session->port, session->name, what, (long long)timeout_ms,
-                  (unsigned long long)session->window.count, (unsigned long long)session->window.pixels_bytes);
+                  (unsigned long long)session->window.count, (unsigned long long)session->window.pixels_bytes,
+                  session->state[0] ? "; the recorder's last words were: " : "", session->state);
 }
 
 /* One turn of a wait until `give_up_ms`, or for ever where `timeout_ms` is negative. */

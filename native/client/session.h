@@ -41,6 +41,9 @@ typedef struct pst_session {
 
   /* The series. */
   int over, ending, closed;
+  int stopped;                 /* the recorder was, on purpose: nobody is there to connect to */
+  char state[PST_ERROR_BYTES]; /* of penstock_state() */
+  char ended_by[32];
   uint64_t sent_below; /* one past the highest number of a frame of which anything was sent */
   char problem[PST_ERROR_BYTES];
   int fruitless;

@@ -64,6 +64,7 @@ static int read_field(pst_reader* reader, pst_view key, pst_reply* reply) {
   if (pst_view_is(key, "code")) return pst_read_text(reader, &reply->code);
   if (pst_view_is(key, "message") && reply->kind == PST_ERROR) return pst_read_text(reader, &reply->text);
   if (pst_view_is(key, "problem") && reply->kind == PST_CLOSED) return pst_read_text_or_null(reader, &reply->text);
+  if (pst_view_is(key, "ended_by")) return pst_read_text(reader, &reply->ended_by);
   if (pst_view_is(key, "safe_below")) return pst_read_unsigned(reader, &reply->safe_below);
   if (pst_view_is(key, "sequence")) return pst_read_unsigned(reader, &reply->sequence);
   return pst_skip(reader);
@@ -75,7 +76,7 @@ int pst_decode_reply(const pst_header* header, const uint8_t* message, pst_reply
   pst_view key;
   memset(reply, 0, sizeof(*reply));
   reply->kind = header->kind;
-  reply->series.data = reply->code.data = reply->text.data = "";
+  reply->series.data = reply->code.data = reply->text.data = reply->ended_by.data = "";
   *why = "the checksum of its answer is wrong";
   if (pst_crc32c(message, header->message_bytes) != header->message_crc) return -1;
   reader.at = message;

@@ -21,7 +21,8 @@ typedef struct pst_reply {
   int kind;
   pst_view series;
   pst_view code;
-  pst_view text; /* of an error its message, of closed the problem */
+  pst_view text;     /* of an error its message, of closed the problem */
+  pst_view ended_by; /* of closed: "message", "stop", "failure", …; empty: not told */
   uint64_t safe_below;
   uint64_t sequence;
 } pst_reply;

@@ -56,6 +56,7 @@ struct Series {
   std::uint64_t frames = 0;             ///< announced; 0 means open-ended
   std::vector<std::string> channels;    ///< at least one once parsed
   ArraySpec frame;                      ///< [rows, columns] and type, of one channel, and of one element
+  bool has_type = true;                 ///< false: the start message has no type, and the first image brings it
   std::optional<ElementPlace> element;  ///< as user_data or the source's configuration tells it
   bool resumed = false;                 ///< its sender has begun it before; what is there must not be replaced
   /// Whom it came from, where that sends one series after the other and hears nothing of what becomes of them; empty:
@@ -111,6 +112,7 @@ struct SeriesEnd {
   bool anew = false;                          ///< that other one has the same name
   std::uint64_t generation = 0;               ///< as in Series; 0: whichever of its name is open
   bool sole = false;                          ///< its sender says that nobody else has frames of it under way
+  bool last = false;  ///< over TCP: every client that is connected has ended it, and none was cut off before its end
 };
 
 }  // namespace penstock

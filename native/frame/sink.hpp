@@ -17,13 +17,15 @@ class AckListener {
   /// Every frame below `below` that was put with this listener as its session is safe, if the
   /// session put its frames in ascending order. Must not block.
   virtual void safe_below(const std::string& series_unique_id, FrameNumber below) = 0;
-  /// The storage did not take frames that were put with this listener as its session: they are taken if they come
-  /// again. Told at most every two seconds. Must not block.
-  virtual void ask_again(const std::string& /*series_unique_id*/) {}
+  /// The storage did not take frames that were put with this listener as its session, for the reason `why`: they are
+  /// taken if they come again. Told at most every two seconds. Must not block.
+  virtual void ask_again(const std::string& /*series_unique_id*/, const Error& /*why*/) {}
   /// Frames that are not safe yet, of a channel, after which it puts no more before it is told; 0: it does not wait.
   virtual std::uint64_t window_frames() const { return 0; }
   /// It has said that it puts no more.
   virtual bool has_ended() const { return false; }
+  /// The reason for which the series ended, as in the event series_end. Told right before closed().
+  virtual void ended(const std::string& /*series_unique_id*/, std::string_view /*ended_by*/) {}
   /// The series' file is complete and closed, or failed with `problem` (empty if not).
   virtual void closed(const std::string& series_unique_id, const std::string& problem) = 0;
 };

@@ -4,6 +4,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <csignal>
+
 #include "programs/program.hpp"
 
 namespace {
@@ -11,6 +13,7 @@ namespace {
 using namespace penstock;
 
 constexpr int exit_damage = 1;
+constexpr int exit_stopped = 128;  // and the signal's number
 
 int run(const check::CheckPlan& plan) {
   const auto& stopped = program::stop_on_signals();
@@ -18,8 +21,11 @@ int run(const check::CheckPlan& plan) {
     program::emit("progress", {{"done", done}, {"total", total}, {"what", what}});
   };
   const auto report = check::run_check(posix_env(), plan, tell, [&stopped] { return stopped.load(); });
-  program::emit("report", check::to_json(report));
-  if (!report.complete) spdlog::warn("stopped before the end; the report is partial");
+  auto document = check::to_json(report);
+  const auto signal = report.complete ? 0 : program::stop_signal();
+  if (signal != 0) document["stopped_by"] = signal == SIGINT ? "SIGINT" : "SIGTERM";
+  program::emit("report", std::move(document));
+  if (signal != 0) return exit_stopped + signal;
   return report.ok() ? 0 : exit_damage;
 }
 
@@ -30,7 +36,7 @@ int main(int argc, char** argv) {
       "penstock-check",
       "Proves that a file holds what it should: checksums, index, frame states, and on request every\n"
       "pixel. Takes a plan (JSON), prints events as JSON lines on stdout and a log on stderr.\n"
-      "Exit status: 0 nothing wrong, 1 damage found or stopped early, 2 a wrong plan.");
+      "Exit status: 0 nothing wrong, 1 damage found, 2 a wrong plan, 130 or 143 stopped early by SIGINT or SIGTERM.");
   std::string plan_path;
   line.text("--plan", plan_path, "the plan: a file, or - for standard input", true);
   if (const auto code = line.parse(argc, argv)) return *code;

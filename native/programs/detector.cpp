@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <stop_token>
 #include <thread>
 
@@ -27,13 +28,23 @@ class StopOnSignal {
     thread_ = std::jthread([this](const std::stop_token& done) {
       const timespec moment{0, 100'000'000};
       while (!done.stop_requested())
-        if (sigtimedwait(&signals_, nullptr, &moment) > 0 && !stop.exchange(true)) spdlog::info("told to stop");
+        if (sigtimedwait(&signals_, nullptr, &moment) > 0 && !stop.exchange(true)) {
+          spdlog::info("told to stop");
+          if (!started) leave();
+        }
     });
   }
 
   std::atomic<bool> stop{false};
+  std::atomic<bool> started{false};  ///< the series: before that nothing is sent or written
 
  private:
+  /// Looking up a host, and connecting to one that does not answer, may take long, and hear of nothing.
+  [[noreturn]] static void leave() {
+    spdlog::critical("stopped before the series began");
+    std::_Exit(program::exit_failed);
+  }
+
   sigset_t signals_{};
   std::jthread thread_;
 };
@@ -51,7 +62,11 @@ int run(const std::string& plan_path) {
   }
   program::set_log_level(plan->log_level);
   StopOnSignal signals;
-  const detector::JobContext context{posix_env(), monotonic_pace_clock(), program::emit, signals.stop};
+  const auto emit = [&signals](std::string_view event, nlohmann::json fields) {
+    if (event == "series_start") signals.started = true;
+    program::emit(event, std::move(fields));
+  };
+  const detector::JobContext context{posix_env(), monotonic_pace_clock(), emit, signals.stop};
   const auto done = detector::run_job(std::move(plan).value(), context);
   return done ? 0 : program::exit_code_of(done.error());
 }

@@ -23,7 +23,14 @@ namespace {
 std::atomic<bool> stopped{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
 
-void stop(int) { stopped = true; }
+std::atomic<int> first_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free, "set by a signal handler");
+
+void stop(int number) {
+  int none = 0;
+  first_signal.compare_exchange_strong(none, number);
+  stopped = true;
+}
 
 }  // namespace
 
@@ -100,6 +107,8 @@ std::atomic<bool>& stop_on_signals() {
   std::signal(SIGTERM, stop);
   return stopped;
 }
+
+int stop_signal() { return first_signal; }
 
 void emit(std::string_view event, nlohmann::json fields) {
   static std::mutex one_line;

@@ -60,6 +60,9 @@ int exit_code_of(const Error& why);
 
 /// Set by SIGINT and SIGTERM from the first call on, and by whoever else wants the program to end early.
 std::atomic<bool>& stop_on_signals();
+/// The first of these signals that came; 0: none. A program that did not do all of its work for it ends with
+/// 128 and the signal's number, as shells expect.
+int stop_signal();
 
 /// One event a line on standard output, with its time (seconds since 1970). Safe from several threads; a reader that
 /// has gone away is not an error.

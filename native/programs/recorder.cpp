@@ -6,8 +6,10 @@
 
 #include <malloc.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <iostream>
 
@@ -40,14 +42,21 @@ Result<recorder::Config> read_config(const std::string& path, job::Job& job) {
   return config.for_rank(job.rank(), job.ranks());
 }
 
-Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config, std::uint64_t frame_bytes_max,
+stream::MessageLimits limits_of(const recorder::Config& config) {
+  stream::MessageLimits limits;
+  limits.frame_bytes_max = config.frame_bytes_max;
+  limits.table_bytes_max = config.tables_bytes;
+  return limits;
+}
+
+Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config, const recorder::Config& of_all,
                                             bool alone, const std::shared_ptr<stream::TcpSeriesTable>& over_tcp) {
   if (config.kind == recorder::SourceConfig::Kind::tcp) {
     stream::TcpSourceOptions options;
     options.host = config.host;
     options.port = config.port;
     options.token = config.token;
-    options.limits.frame_bytes_max = frame_bytes_max;
+    options.limits = limits_of(of_all);
     options.table = over_tcp;
     return stream::make_tcp_source(options);
   }
@@ -56,7 +65,8 @@ Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config
   options.bind = config.bind;
   options.alone = alone;
   options.element = config.element;
-  options.limits.frame_bytes_max = frame_bytes_max;
+  options.limits = limits_of(of_all);
+  options.waiting_bytes_max = of_all.tables_bytes;
   return stream::make_zmq_source(options);
 }
 
@@ -66,7 +76,7 @@ Result<void> start_sources(const recorder::Config& config, recorder::Recorder& r
   json addresses = json::array(), pulled = json::array();
   const auto over_tcp = stream::make_tcp_series_table();
   for (const auto& source_config : config.sources) {
-    PEN_ASSIGN(auto source, make_source(source_config, config.frame_bytes_max, ranks == 1, over_tcp));
+    PEN_ASSIGN(auto source, make_source(source_config, config, ranks == 1, over_tcp));
     PEN_TRY(source->start(recorder));
     const bool connects = source_config.kind == recorder::SourceConfig::Kind::zmq && !source_config.bind;
     spdlog::info("{} {}", connects ? "pulling from" : "listening on", source->address());
@@ -141,6 +151,10 @@ int list_filters(const std::vector<std::string>& folders) {
 }
 
 int record(const recorder::Config& config, const sigset_t& signals, bool stop_at_eof, job::Job& job) {
+  // What is free again and kept counts beside the pool: of a small one not more than that, and not for each thread.
+  constexpr std::uint64_t large_pool_bytes = 1 << 30;
+  if (config.pool_bytes < large_pool_bytes) mallopt(M_ARENA_MAX, 3);
+  mallopt(M_TRIM_THRESHOLD, static_cast<int>(std::clamp<std::uint64_t>(config.pool_bytes / 4, 8 << 20, 1 << 30)));
   recorder::Team team(job);
   std::FILE* out = take_standard_output();  // on all ranks: a job has one for all of them
   recorder::Events events = team.leads() ? recorder::Events(out) : recorder::Events([&team](const std::string& line) {
@@ -160,9 +174,16 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   for (auto& source : sources) source->stop();
   recorder.stop();
   const auto failed = recorder.failed_series(), refused = recorder.refused_series();
-  if (team.leads() && started.ok()) events.emit("stopped", {{"failed_series", failed}, {"refused_series", refused}});
+  const bool all_refused = team.leads() && recorder.refused_everything();
+  if (team.leads() && started.ok())
+    events.emit("stopped",
+                {{"failed_series", failed}, {"refused_series", refused}, {"all_messages_refused", all_refused}});
   team.stop();
   if (!started.ok()) return exit_code_of(started.error());
+  if (all_refused) {
+    spdlog::error("every message was refused, and nothing is recorded");
+    return exit_failed;
+  }
   return failed == 0 && refused == 0 ? 0 : exit_failed;
 }
 
@@ -209,17 +230,32 @@ int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof,
 
 }  // namespace
 
+namespace {
+
+/// Files are made with 0666, less the umask.
+Result<void> set_file_mode(const std::string& octal) {
+  if (octal.empty()) return {};
+  unsigned mode = 0;
+  const auto [end, error] = std::from_chars(octal.data(), octal.data() + octal.size(), mode, 8);
+  if (error != std::errc() || end != octal.data() + octal.size() || (mode & ~0666U) != 0 || (mode & 0600U) != 0600U)
+    return make_error(Errc::invalid_argument,
+                      "--file-mode {}: not a mode in octal with which the owner reads and writes, as 0640 is", octal);
+  ::umask(0666U & ~mode);
+  return {};
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   // Large messages come and go all the time: their memory is kept rather than mapped anew.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
 
   program::CommandLine line(
       "penstock-recorder",
       "Records detector streams into HDF5/NeXus files. `penstock record` writes the plan and runs this program.\n"
       "Under mpirun or srun its ranks write into one file a series; each listens on its own port.\n"
       "Events go to standard output as JSON lines, the log to standard error.\n"
-      "Exit status: 0 done, 1 a series failed or was refused, 2 the plan is wrong.");
+      "Exit status: 0 done, 1 a series failed or was refused, or all messages were, 2 the plan is wrong.");
   std::string plan;
   line.text("--plan", plan, "JSON file with the whole job; - is standard input");
   bool filters = false;
@@ -232,6 +268,8 @@ int main(int argc, char** argv) {
   line.flag("--show-placement", only.placement, "Tell where threads and memory would be (of rank 0), and end");
   line.number("--try", only.try_ranks, 1, 256,
               "Refuse what a recorder of so many ranks would refuse at its start, and end");
+  std::string file_mode;
+  line.text("--file-mode", file_mode, "Who may read and write the files, in octal: 0640; otherwise the umask decides");
   bool alone = false;
   line.flag("--alone", alone, "One process, though a launcher of jobs started this program");
   // Its files are completed when the command that started it dies.
@@ -239,6 +277,10 @@ int main(int argc, char** argv) {
   if (filters) return list_filters(filter_folders);
   if (plan.empty() || !filter_folders.empty()) {
     spdlog::critical(plan.empty() ? "--plan is required" : "folders are for --filters");
+    return exit_usage;
+  }
+  if (auto set = set_file_mode(file_mode); !set.ok()) {
+    spdlog::critical("{}", set.error().message());
     return exit_usage;
   }
   const auto signals = block_signals();

@@ -10,6 +10,8 @@ namespace {
 
 using namespace penstock;
 
+constexpr int exit_stopped = 128;  // and the signal's number
+
 int run(const recover::RecoverPlan& plan) {
   const auto& stopped = program::stop_on_signals();
   const auto tell = [](std::uint64_t done, std::uint64_t total, const std::string& what) {
@@ -23,7 +25,8 @@ int run(const recover::RecoverPlan& plan) {
   }
   if (!report.ok()) {
     spdlog::critical("{}", report.error().message());
-    return program::exit_failed;
+    const auto signal = report.error().code() == Errc::cancelled ? program::stop_signal() : 0;
+    return signal != 0 ? exit_stopped + signal : program::exit_failed;
   }
   program::emit("report", recover::to_json(*report));
   return 0;
@@ -36,7 +39,8 @@ int main(int argc, char** argv) {
       "penstock-recover",
       "Completes the index of a file whose recorder died, from the segments that are in it. Takes a plan\n"
       "(JSON), prints events as JSON lines on stdout and a log on stderr.\n"
-      "Exit status: 0 done, or nothing to do; 1 not possible, or stopped early; 2 a wrong plan.");
+      "Exit status: 0 done, or nothing to do; 1 not possible; 2 a wrong plan; 130 or 143 stopped early by SIGINT or\n"
+      "SIGTERM, before anything was written.");
   std::string plan_path;
   line.text("--plan", plan_path, "the plan: a file, or - for standard input", true);
   // On the SIGTERM that its parent's death brings it ends before the first byte is written, and gives the lock on the

@@ -235,6 +235,11 @@ Blocks::Ref Blocks::close(FrameNumber number, std::uint32_t channel) {
   return found == open_.end() ? nullptr : shut(found->second);
 }
 
+bool Blocks::is_open(FrameNumber number, std::uint32_t channel) const {
+  std::lock_guard lock(mutex_);
+  return open_.contains({channel, value(number) / options_.frames});
+}
+
 std::vector<Blocks::Ref> Blocks::close_all() {
   std::lock_guard lock(mutex_);
   std::vector<Ref> ready;

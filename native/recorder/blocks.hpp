@@ -100,6 +100,8 @@ class Blocks {
 
   /// The block of this frame takes no more; the block, if it is due with that.
   Ref close(FrameNumber number, std::uint32_t channel);
+  /// A chunk with others gathers this frame.
+  bool is_open(FrameNumber number, std::uint32_t channel) const;
   /// No block takes any more; those that are due with that.
   std::vector<Ref> close_all();
 

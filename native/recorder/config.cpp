@@ -489,6 +489,7 @@ Result<Config> Config::from_json(const json& plan) {
   PEN_TRY(check_gathering(config));
   PEN_TRY(fields.integer("threads", config.threads, 1, 1024));
   PEN_TRY(fields.integer("pool_bytes", config.pool_bytes, 64 * mebibyte, std::uint64_t{1} << 44));
+  PEN_TRY(fields.integer("tables_bytes", config.tables_bytes, mebibyte, std::uint64_t{1} << 40));
   PEN_TRY(fields.choice("when_full", config.when_full, {{"hold", WhenFull::hold}, {"drop", WhenFull::drop}}));
   PEN_TRY(fields.integer("frame_bytes_max", config.frame_bytes_max, 1, std::uint64_t{0xFFFF'0000}));
   PEN_TRY(fields.integer("series_limit", config.series_limit, 0, std::uint64_t{1} << 62));
@@ -546,6 +547,6 @@ Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {
 }
 
 std::uint64_t Config::frame_pool_bytes() const { return pool_bytes / 2; }
-std::uint64_t Config::segment_pool_bytes() const { return pool_bytes / 2 / max_open_series; }
+std::uint64_t Config::segment_pool_bytes() const { return pool_bytes / 2 / segment_pools; }
 
 }  // namespace penstock::recorder

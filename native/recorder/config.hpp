@@ -90,11 +90,14 @@ struct Config {
   NexusNames nexus;                    ///< of series whose start message brings no others
   unsigned threads = 2;                ///< that compress
   std::uint64_t pool_bytes = 1 << 30;  ///< for frames and segments together
+  /// For the masks, flat fields and tables of a series, decoded, beside pool_bytes. A detector's largest start message:
+  /// two thresholds of 18 million pixels take 290 MB.
+  std::uint64_t tables_bytes = 512 << 20;
   WhenFull when_full = WhenFull::hold;
   std::uint64_t frame_bytes_max = 1 << 30;  ///< uncompressed
   bool resume = false;                      ///< go on in files that a recorder left
   std::uint64_t series_limit = 0;           ///< stop after so many; 0 goes on
-  double end_timeout_s = 2.0;               ///< for frames that the end message overtook
+  double end_timeout_s = 10.0;              ///< for frames that the end message overtook
   double end_after_s = 0.0;                 ///< without a frame a series is closed; 0: never for that reason
   double idle_timeout_s = 60.0;             ///< after so long without a frame a series may be ended for another
   std::uint64_t stall_limit_ms = 1000;      ///< calls of the storage that take longer are told of; 0: none
@@ -120,13 +123,20 @@ struct Config {
 
   /// How pool_bytes is divided: memory for frames in flight …
   std::uint64_t frame_pool_bytes() const;
-  /// … and for the segments of each of max_open_series files …
+  /// … and for the segments of a file, as far as the size of its chunks is concerned …
   std::uint64_t segment_pool_bytes() const;
   /// … of which so much is for the frames that gather into a chunk, where a chunk has several.
   std::uint64_t block_pool_bytes() const { return segment_pool_bytes() / 2; }
-};
+  bool gathers() const { return chunk.frames > 1; }
+  /// Memory for segments, which all open files share. Where frames gather into chunks, each file has the rest for that.
+  std::uint64_t shared_segment_bytes() const { return pool_bytes / 2 / (gathers() ? 2 : 1); }
+  /// Files that may be open at once, those that are being closed among them. A start that finds none free waits.
+  unsigned open_files_max() const { return gathers() ? segment_pools : 64; }
+  /// What may wait behind starts that wait.
+  std::uint64_t waiting_bytes_max() const { return frame_pool_bytes() / 2; }
 
-/// Series that may be open at once; more are refused.
-constexpr unsigned max_open_series = 4;
+  /// The largest chunk is what fits into one of so many parts of the memory for segments.
+  static constexpr unsigned segment_pools = 4;
+};
 
 }  // namespace penstock::recorder

@@ -1,5 +1,7 @@
 #include "recorder/gaps.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "recorder/nexus.hpp"
@@ -48,7 +50,7 @@ void store_apart(store::FileLayout& layout, const Series& series, const Mosaic& 
   for (std::size_t channel = 0; channel < layout.chunked.size(); ++channel) {
     auto& node = layout.chunked[channel];
     node.assembled = store::Assembled{std::move(node.path), row_gaps, column_gaps};
-    node.path = std::string(elements_path) + "/" + frames_name(series, channel);
+    node.path = fmt::format("{}/{}", elements_path, frames_name(series, channel));
     node.frame_shape = mosaic.frame().shape;
   }
 }

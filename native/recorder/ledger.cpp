@@ -21,18 +21,17 @@ std::uint32_t bit_of(std::uint32_t part) { return 1u << part; }
 
 }  // namespace
 
-Ledger::Ledger(unsigned parts) : all_parts_(parts >= 32 ? 0xFFFF'FFFFu : bit_of(parts) - 1), parts_(parts) {}
+Ledger::Ledger(unsigned parts)
+    : all_parts_(parts >= 32 ? 0xFFFF'FFFFu : bit_of(parts) - 1), entries_(all_parts_), parts_(parts) {}
 
-Ledger::Entry& Ledger::entry(std::uint64_t number) {
-  auto& block = blocks_[number / block_frames];
-  if (!block) block = std::make_unique<Block>();
-  return (*block)[number % block_frames];
-}
+/// With mutex_ held.
+bool Ledger::may_hold(std::uint64_t number) const { return entries_.may_hold(number, counts_.received); }
 
 Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const Session& session) {
   std::lock_guard lock(mutex_);
   const auto n = value(number);
   const auto bit = bit_of(part);
+  if (!may_hold(n)) return Admission::no_room;
   auto& frame = entry(n);
   if (session) {
     auto& sent = sessions_[session];
@@ -46,7 +45,8 @@ Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const 
     note_duplicate(part);
     return Admission::duplicate;
   }
-  if (n + 1 < parts_[part].end) {
+  // One that was lost and is sent again came in time before.
+  if (n + 1 < parts_[part].end && !(frame.lost & bit)) {
     ++counts_.late;
     ++parts_[part].counts.late;
   }
@@ -72,6 +72,7 @@ void Ledger::note_duplicate(std::uint32_t part) {
 }
 
 void Ledger::blemish(std::uint64_t number, FrameState state) {
+  if (!may_hold(number)) return;
   counts_.end = std::max(counts_.end, number + 1);
   entry(number).state = state;
   blemished_.push_back(number);
@@ -117,7 +118,8 @@ void Ledger::lost(std::span<const Item> items) {
       continue;
     }
     take_back(item);
-    ++counts_.lost;
+    // However often it is tried.
+    if (entry(value(item.number)).state != FrameState::lost) ++counts_.lost;
     if (auto& frame = entry(value(item.number)); !(frame.lost & bit_of(item.part))) {
       frame.lost |= bit_of(item.part);
       ++still_lost_;
@@ -269,6 +271,28 @@ std::uint64_t Ledger::still_lost() const {
   return still_lost_;
 }
 
+std::vector<Ledger::Lack> Ledger::settle_partial() {
+  std::lock_guard lock(mutex_);
+  std::vector<Lack> lacks(parts_.size());
+  std::vector<std::uint64_t> partial;
+  entries_.for_each([&](std::uint64_t number, const Entry& frame) {
+    // The reason why a part of any other frame is absent is recorded already.
+    const bool came_again = frame.state == FrameState::lost && frame.lost == 0;
+    if (frame.safe != 0 && frame.safe != all_parts_ && (frame.state == FrameState::missing || came_again))
+      partial.push_back(number);
+  });
+  std::sort(partial.begin(), partial.end());
+  for (const auto number : partial) {
+    auto& frame = entry(number);
+    frame.state = FrameState::partial;
+    blemished_.push_back(number);
+    ++counts_.partial;
+    for (std::uint32_t part = 0; part < lacks.size(); ++part)
+      if ((frame.safe & bit_of(part)) == 0 && lacks[part].frames++ == 0) lacks[part].first = number;
+  }
+  return lacks;
+}
+
 LedgerCounts Ledger::counts() const {
   std::lock_guard lock(mutex_);
   return counts_;
@@ -302,11 +326,10 @@ std::vector<std::byte> Ledger::received_elements(std::uint64_t frames, std::uint
   for (std::uint32_t part = 0; part < parts_.size(); ++part) masks[part % elements] |= bit_of(part);
   std::vector<std::byte> received(frames * elements);
   std::lock_guard lock(mutex_);
-  for (const auto& [number, block] : blocks_)
-    for (std::uint64_t i = 0; i < block_frames && number * block_frames + i < frames; ++i)
-      for (std::uint32_t element = 0; element < elements; ++element)
-        if (((*block)[i].received & masks[element]) == masks[element])
-          received[(number * block_frames + i) * elements + element] = std::byte{1};
+  entries_.for_each([&](std::uint64_t number, const Entry& frame) {
+    for (std::uint32_t element = 0; number < frames && element < elements; ++element)
+      if ((frame.received & masks[element]) == masks[element]) received[number * elements + element] = std::byte{1};
+  });
   return received;
 }
 
@@ -323,6 +346,15 @@ std::vector<std::pair<FrameNumber, FrameState>> Ledger::take_blemishes() {
       blemishes.emplace_back(FrameNumber{number}, frame.state);
   blemished_.clear();
   return blemishes;
+}
+
+std::uint64_t Ledger::never_came(std::uint64_t frames) const {
+  std::lock_guard lock(mutex_);
+  auto came = std::min(frames, counts_.received);
+  entries_.for_each([&](std::uint64_t, const Entry& frame) {
+    if (frame.received != all_parts_ && (frame.received != 0 || frame.state != FrameState::missing)) ++came;
+  });
+  return frames - std::min(frames, came);
 }
 
 std::uint64_t Ledger::end() const {

@@ -4,7 +4,6 @@
 /// received parts; a frame counts as received when all of its parts are. All calls are safe from several threads.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -18,17 +17,9 @@
 
 #include "frame/frame.hpp"
 #include "frame/sink.hpp"
+#include "recorder/frame_entries.hpp"
 
 namespace penstock::recorder {
-
-/// As stored in the file, one byte a frame.
-enum class FrameState : std::uint8_t {
-  missing = 0,   ///< never came; reads as the fill value
-  received = 1,  ///< in the file
-  damaged = 2,   ///< came, but could not be understood; reads as the fill value
-  dropped = 3,   ///< came when there was no room for it, or after its file was closed
-  lost = 4,      ///< came, but the storage did not take it
-};
 
 struct LedgerCounts {
   std::uint64_t received = 0;   ///< frames of which every part came, duplicates not counted
@@ -37,7 +28,8 @@ struct LedgerCounts {
   std::uint64_t damaged = 0;
   std::uint64_t dropped = 0;
   std::uint64_t lost = 0;
-  std::uint64_t end = 0;  ///< one past the highest frame number that came
+  std::uint64_t partial = 0;  ///< once settle_partial() was called
+  std::uint64_t end = 0;      ///< one past the highest frame number that came
 
   bool operator==(const LedgerCounts&) const = default;
 
@@ -76,9 +68,10 @@ class Ledger {
   /// `parts` from 1 to 32.
   explicit Ledger(unsigned parts);
 
-  enum class Admission { take, duplicate };
+  enum class Admission { take, duplicate, no_room };
   /// A good frame came in. `duplicate` if it is there already or on its way; the session is told
-  /// when that one is safe.
+  /// when that one is safe. `no_room` if its number is far from all others, as those of too many frames were
+  /// (FrameEntries::may_hold()): nothing is noted of it.
   Admission receive(FrameNumber number, std::uint32_t part, const Session& session);
   /// Of which part, where that is known.
   void damaged(FrameNumber number, std::optional<std::uint32_t> part = {});
@@ -137,7 +130,17 @@ class Ledger {
   /// received by now.
   std::vector<std::pair<FrameNumber, FrameState>> take_blemishes();
 
+  /// Frames that lack a part.
+  struct Lack {
+    std::uint64_t frames = 0;
+    std::uint64_t first = 0;  ///< the lowest of their numbers
+  };
+  /// Nothing more will come: of which frames only some parts are there. Returns what each part lacks.
+  std::vector<Lack> settle_partial();
+
   LedgerCounts counts() const;
+  /// Of the frames below `frames`, those that came in no form: neither received nor damaged, dropped or lost.
+  std::uint64_t never_came(std::uint64_t frames) const;
   /// Of each part, other ranks' among them.
   std::vector<PartCounts> parts() const;
   /// Of each part, another rank's late, duplicate and damaged frames.
@@ -153,15 +156,7 @@ class Ledger {
   void raise_end(std::uint64_t end);
 
  private:
-  struct Entry {
-    std::uint32_t received = 0;  ///< bit a part
-    std::uint32_t safe = 0;
-    std::uint32_t lost = 0;                  ///< and not received since
-    FrameState state = FrameState::missing;  ///< of a frame that is not wholly received
-  };
-  /// Small, as numbers may jump: a frame far from all others costs a block.
-  static constexpr std::uint64_t block_frames = 256;
-  using Block = std::array<Entry, block_frames>;
+  using Entry = FrameEntry;
   struct Sent {
     std::set<std::pair<std::uint64_t, std::uint32_t>> waiting;  ///< put and not safe yet
     std::uint64_t end = 0;                                      ///< one past the highest number that this session put
@@ -175,7 +170,8 @@ class Ledger {
   };
 
   void forget_gone();
-  Entry& entry(std::uint64_t number);
+  Entry& entry(std::uint64_t number) { return entries_.at(number); }
+  bool may_hold(std::uint64_t number) const;
   void settle(const Item& item);
   void take_back(const Item& item);
   void take(Entry& frame, std::uint32_t part);
@@ -186,7 +182,7 @@ class Ledger {
   bool watches_windows_ = false;
   mutable std::mutex mutex_;
   // guarded by mutex_
-  std::map<std::uint64_t, std::unique_ptr<Block>> blocks_;
+  FrameEntries entries_;
   std::map<Session, Sent> sessions_;
   std::vector<std::uint64_t> blemished_;
   LedgerCounts counts_;

@@ -8,8 +8,7 @@
 
 #include "recorder/nexus.hpp"
 #include "recorder/recover_child.hpp"
-#include "store/format/description.hpp"
-#include "store/recovery/scan.hpp"
+#include "store/recovery/find_description.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -34,14 +33,11 @@ struct Described {
 Result<Described> read_start(File& file, const std::string& path, std::uint64_t searched_bytes) {
   store::ScanOptions options;
   options.end = searched_bytes;
-  PEN_ASSIGN(auto scanner, store::SegmentScanner::create(file, options));
-  PEN_ASSIGN(const auto header, scanner.next());
-  if (!header || header->kind != store::format::SegmentKind::description)
+  auto found = store::find_description(file, options);
+  if (!found.ok() && found.error().code() == Errc::not_found)
     return in_the_way(path, "it does not begin as a file of Penstock's does");
-  const auto text = store::read_description(file, *header);
-  if (!text.ok()) return in_the_way(path, text.error().message());
-  auto description = store::format::parse_description(*text);
-  if (!description.ok()) return in_the_way(path, description.error().message());
+  if (!found.ok()) return in_the_way(path, found.error().message());
+  auto* description = &found->description;
   if (description->members) return in_the_way(path, "its frames lie in several files, in which nobody can go on");
   const auto& datasets = description->datasets;
   const auto in_log = [](const auto& node) { return node.places.placement == store::Placement::log; };
@@ -52,7 +48,7 @@ Result<Described> read_start(File& file, const std::string& path, std::uint64_t 
     return in_the_way(path,
                       "its chunks are parts of frames or have several, or its frames are those of a scan, with which "
                       "nobody can go on");
-  return Described{std::move(*description), {header->file_id, header->address}};
+  return Described{std::move(*description), {found->header.file_id, found->header.address}};
 }
 
 bool are_same(const DatasetFilters& one, const DatasetFilters& other) {
@@ -123,6 +119,9 @@ std::string description_of(std::vector<store::ChunkedNode> chunked, std::vector<
   store::FileLayout layout;
   layout.chunked = std::move(chunked);
   layout.columns = std::move(columns);
+  // Files of before have no attributes in their description.
+  for (auto& node : layout.chunked) node.attributes.clear();
+  for (auto& node : layout.columns) node.attributes.clear();
   return store::format::describe(layout);
 }
 
@@ -156,7 +155,8 @@ Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path
   if (!file.ok() && file.error().code() == Errc::not_found) return std::optional<LeftFile>();
   if (!file.ok()) return std::move(file).error();
   PEN_ASSIGN(const auto size, (*file)->size());
-  if (size == 0) return std::optional(LeftFile{config.codec, {}, {}, true});
+  PEN_ASSIGN(const bool blank, size == 0 ? Result<bool>(true) : store::is_only_begun(**file));
+  if (blank) return std::optional(LeftFile{config.codec, {}, {}, true});
   PEN_ASSIGN(const auto start, read_start(**file, path, std::max(searched_bytes_min, config.pool_bytes)));
   const auto& [description, shared] = start;
   if (const auto differs = difference(description.datasets, series); !differs.empty()) return in_the_way(path, differs);

@@ -23,7 +23,7 @@ struct LeftFile {
   CodecSpec codec;
   std::vector<MetaColumn> columns;
   store::SharedFile shared;
-  bool blank = false;  ///< no byte is in it: its recorder was killed in the first moment
+  bool blank = false;  ///< not even a description is in it: its recorder was killed in the first moment
 };
 
 /// Reads no more than the start of the file, and nothing with HDF5. Nothing where no file is there.

@@ -93,6 +93,23 @@ std::vector<MetaColumn> meta_columns(const Metadata& metadata) {
   return columns;
 }
 
+std::uint64_t memory_bytes(const Metadata& metadata) {
+  constexpr std::uint64_t block_bytes = 16;               // of the allocator, for each block
+  const auto inline_capacity = std::string().capacity();  // a text up to this long has no block of its own
+  const auto of_text = [inline_capacity](const std::string& text) {
+    const auto capacity = std::min(text.capacity(), text_bytes_max + 1);
+    return capacity <= inline_capacity ? 0 : capacity + 1 + block_bytes;
+  };
+  std::uint64_t bytes = metadata.capacity() * sizeof(Metadata::value_type);
+  for (const auto& [name, value] : metadata) {
+    bytes += of_text(name);
+    if (const auto* text = std::get_if<std::string>(&value)) bytes += of_text(*text);
+    if (const auto* array = std::get_if<MetaArray>(&value))
+      bytes += array->data.capacity() + array->spec.shape.capacity() * sizeof(array->spec.shape[0]) + 2 * block_bytes;
+  }
+  return bytes;
+}
+
 bool expand_arrays(Metadata& metadata) {
   bool damaged = false;
   std::erase_if(metadata, [&](auto& item) {

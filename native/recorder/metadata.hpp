@@ -33,6 +33,9 @@ struct MetaColumn {
 /// not take for one object.
 std::vector<MetaColumn> meta_columns(const Metadata& metadata);
 
+/// What `metadata` takes in memory, its names and the allocator's own share included, once shorten_text() was called.
+std::uint64_t memory_bytes(const Metadata& metadata);
+
 /// Decodes arrays and makes their elements right. What cannot be decoded is left out, and true comes back.
 bool expand_arrays(Metadata& metadata);
 

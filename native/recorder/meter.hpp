@@ -43,6 +43,7 @@ struct Snapshot {
   std::uint64_t pool_bytes = 0;
   std::uint64_t pool_used_bytes = 0;
   std::uint64_t pool_used_bytes_max = 0;
+  std::uint64_t values_used_bytes_max = 0;  ///< of values_budget_bytes
 };
 
 /// Of one series; what happens for each frame.

@@ -1,6 +1,6 @@
 /// The recorder's metrics, in Prometheus' text format over HTTP (docs/reference/metrics.md).
 ///
-/// Served by prometheus-cpp on threads of its own, on loopback only: HTTP here has neither a token nor encryption.
+/// Served on a thread of its own, on loopback only: HTTP here has neither a token nor encryption.
 #pragma once
 
 #include <functional>

@@ -18,14 +18,17 @@ using store::scalar;
 
 constexpr const char* entry = "/entry";
 constexpr const char* instrument = "/entry/instrument";
+constexpr double ev_angstrom = 12398.419843320026;  ///< h·c in eV·Å (CODATA 2018, exact)
 
-void add_root(Tree& tree, const Series& series) {
+void add_root(Tree& tree, const Series& series, const NexusNames& names) {
   tree.group("/", "NXroot",
              {{"default", std::string("entry")},
               {"creator", std::string("penstock")},
               {"creator_version", std::string(PENSTOCK_VERSION)}});
   tree.group(entry, "NXentry", {{"default", std::string("data")}});
   tree.value("/entry/definition", std::string("NXmx"), {{"version", std::string("1.0")}});
+  if (const auto& title = names.title.empty() ? series.unique_id : names.title; !title.empty())
+    tree.value("/entry/title", title);
   const auto now = realtime_ns();
   // Whoever reckons with times since the arm date has to know that this is not it.
   if (series.arm_date.empty())
@@ -48,7 +51,6 @@ void add_beam(Tree& tree, const Series& series, const NexusNames& names) {
   if (!names.source_type.empty()) tree.value("/entry/source/type", names.source_type);
   tree.group("/entry/instrument/beam", "NXbeam");
   auto wavelength = series.incident_wavelength_angstrom;
-  constexpr double ev_angstrom = 12398.419843320026;  // h·c in eV·Å (CODATA 2018, exact)
   if (!wavelength && series.incident_energy_ev && *series.incident_energy_ev > 0)
     wavelength = ev_angstrom / *series.incident_energy_ev;
   tree.optional("/entry/instrument/beam/incident_wavelength", wavelength, {units("angstrom")});
@@ -80,6 +82,26 @@ void add_maps(Tree& tree, const Series& series) {
                store::ArrayValue{series.countrate_correction_table->spec, series.countrate_correction_table->data});
 }
 
+/// Names that programs made for EIGER files ask for beside those of NXmx. Not eiger_fw_version: with it DIALS refuses
+/// all but EIGER's sizes. How many images there are, the dataset tells.
+void add_eiger_names(Tree& tree, const Series& series) {
+  const std::string path = std::string(detector_path) + "/detectorSpecific";
+  const auto count = [](double value) {
+    return scalar(ElementType::u32, static_cast<std::uint32_t>(std::clamp(value, 0.0, 4294967295.0)));
+  };
+  const auto& shape = series.frame.shape;  // of which the last two dimensions are the detector's
+  tree.group(path, "NXcollection");
+  tree.value(path + "/x_pixels_in_detector", count(static_cast<double>(shape.back())));
+  tree.value(path + "/y_pixels_in_detector",
+             count(shape.size() > 1 ? static_cast<double>(shape[shape.size() - 2]) : 1.0));
+  auto energy = series.incident_energy_ev;
+  if (!energy && series.incident_wavelength_angstrom && *series.incident_wavelength_angstrom > 0)
+    energy = ev_angstrom / *series.incident_wavelength_angstrom;
+  tree.optional(path + "/photon_energy", energy, {units("eV")});
+  if (series.saturation_value)
+    tree.value(path + "/countrate_correction_count_cutoff", count(static_cast<double>(*series.saturation_value)));
+}
+
 void add_detector(Tree& tree, const Series& series, const NexusNames& names) {
   const std::string path = detector_path;
   tree.group(path, "NXdetector");
@@ -101,6 +123,7 @@ void add_detector(Tree& tree, const Series& series, const NexusNames& names) {
   tree.optional(path + "/pixel_mask_applied", series.pixel_mask_enabled);
   tree.optional(path + "/virtual_pixel_interpolation_applied", series.virtual_pixel_interpolation_enabled);
   add_detector_geometry(tree, series);
+  add_eiger_names(tree, series);
   add_maps(tree, series);
 }
 
@@ -152,7 +175,10 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
   for (std::size_t channel = 0; channel < series.channels.size(); ++channel) {
     const auto path = dataset_path(series, channel);
     const auto leaf = path.substr(std::string("/entry/data/").size());
-    std::vector<Attribute> attributes{{"channel", series.channels[channel]}};
+    // Viewers that know it by this name leave it out of their colour scale: else gaps of 65535 make all the rest black.
+    std::vector<Attribute> attributes{
+        {"channel", series.channels[channel]},
+        {"_FillValue", store::ArrayValue{{series.frame.type, {}}, fill_value(series.frame.type)}}};
     for (const auto& filter : filters[channel])
       if (!store::keeps_all_values(filter))
         attributes.push_back(
@@ -183,10 +209,11 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
                               none,
                               {units("ns"), {"since", std::string(since)}}});
   };
-  layout.columns.push_back({state_path,
-                            ElementType::u8,
-                            {},
-                            {{"meaning", std::string("0 missing, 1 received, 2 damaged, 3 dropped, 4 lost")}}});
+  layout.columns.push_back(
+      {state_path,
+       ElementType::u8,
+       {},
+       {{"meaning", std::string("0 missing, 1 received, 2 damaged, 3 dropped, 4 lost, 5 partial")}}});
   time_column("exposure_start", "series_date, or the arm date where that was not told");
   time_column("exposure_stop", "series_date, or the arm date where that was not told");
   time_column("exposure_real", "duration");
@@ -234,7 +261,7 @@ store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filte
                                const NexusNames& names) {
   FileLayout layout;
   Tree tree(layout);
-  add_root(tree, series);
+  add_root(tree, series, names);
   add_beam(tree, series, names);
   add_sample(tree, series, or_unknown(names.sample_name));
   add_detector(tree, series, names);
@@ -268,6 +295,7 @@ store::FinalValues final_values(const Series& series, const LedgerCounts& counts
   count("damaged", counts.damaged);
   count("dropped", counts.dropped);
   count("lost", counts.lost);
+  count("partial", counts.partial);
   return values;
 }
 

@@ -65,7 +65,7 @@ store::Value pair_of(std::uint64_t a, std::uint64_t b) {
 
 void add_module(Tree& tree, const Series& series, const std::string& carrier,
                 const std::array<double, 2>& first_pixel) {
-  const std::string module = std::string(detector_path) + "/module";
+  const auto module = fmt::format("{}/module", detector_path);
   tree.group(module, "NXdetector_module");
   tree.value(module + "/data_origin", pair_of(0, 0));
   const auto& shape = series.frame.shape;  // of which the last two dimensions are the detector's
@@ -140,7 +140,8 @@ void add_detector_geometry(Tree& tree, const Series& series) {
     direction = {0, 0, 1};
   const auto carrier = detector_axes + "translation";
   tree.value(carrier, scalar(length), transformation("translation", "m", direction, "."));
-  tree.value(path + "/distance", scalar(place->translation_m[2]), {units("m")});
+  for (const auto* name : {"/distance", "/detector_distance"})  // the second is for readers of EIGER's files
+    tree.value(path + name, scalar(place->translation_m[2]), {units("m")});
   tree.value(path + "/depends_on", carrier);
   add_module(tree, series, carrier, place->first_pixel_m);
 }

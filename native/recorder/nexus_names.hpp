@@ -14,6 +14,7 @@ struct NexusNames {
   std::string instrument_name;
   std::string source_name;
   std::string source_type;
+  std::string title;  ///< without one the series' own name
   std::string sample_name;
   std::string sensor_material;  ///< where the start message has none
 

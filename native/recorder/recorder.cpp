@@ -1,11 +1,14 @@
 #include "recorder/recorder.hpp"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/clock.hpp"
 #include "base/threads.hpp"
@@ -15,10 +18,13 @@
 namespace penstock::recorder {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t queue_frames = 4096;
 constexpr std::int64_t tick_ns = 50'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 constexpr std::size_t closed_names_max = 1024;
+constexpr std::size_t waiting_starts_max = 64;
 /// So long after its close a series of the same name is taken for the same, if an element begins that it lacked.
 constexpr std::int64_t late_element_ns = 60'000'000'000;
 
@@ -29,7 +35,31 @@ std::size_t count_pulled(const std::vector<SourceConfig>& sources) {
   return endpoints.size();
 }
 
+/// The right to write says little: a file system that is read-only, or has no files of users, refuses all the same.
+Result<void> try_folder(const std::string& folder) {
+  const auto name = fmt::format("{}/.penstock-{}.tmp", folder, ::getpid());
+  const auto made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const auto problem = errno;
+  if (made >= 0) {
+    ::close(made);
+    ::unlink(name.c_str());
+    return {};
+  }
+  // A full storage may have room again; a rank on another machine may have the same number.
+  if (problem == ENOSPC || problem == EDQUOT || problem == EEXIST) return {};
+  return make_error(Errc::invalid_argument, "folder {} takes no files ({}); choose another with `folder`", folder,
+                    std::system_category().message(problem));
+}
+
 }  // namespace
+
+std::string endpoint_of(const Series& start) { return start.endpoint.empty() ? "TCP" : start.endpoint; }
+
+/// With the series, so that no other sender can claim the element of the one that began it.
+static std::map<std::uint32_t, std::string> endpoints_of(const Series& start) {
+  if (!start.element) return {};
+  return {{start.element->number, endpoint_of(start)}};
+}
 
 Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
     : env_(env),
@@ -38,7 +68,12 @@ Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
       events_(events),
       team_(team),
       pool_(config_.frame_pool_bytes(), config_.store.huge_pages),
-      queue_(queue_frames) {}
+      queue_(queue_frames),
+      places_(config_.open_files_max(), waiting_starts_max),
+      waiting_starts_bytes_(config_.tables_bytes),
+      waiting_frames_bytes_(config_.waiting_bytes_max()) {
+  config_.store.buffers.emplace(config_.shared_segment_bytes(), config_.store.huge_pages);
+}
 
 Recorder::~Recorder() { stop(); }
 
@@ -54,6 +89,7 @@ Result<void> Recorder::start() {
     return errno_error(errno, fmt::format("folder {} cannot be written; give this user permission, or choose another "
                                           "with `folder`",
                                           config_.folder));
+  PEN_TRY(try_folder(config_.folder));
   PEN_TRY(config_.load_filters());
   PEN_ASSIGN(const auto free, env_.free_bytes(config_.folder));
   if (free < config_.store.extent_bytes)
@@ -66,6 +102,10 @@ Result<void> Recorder::start() {
   timekeeper_ = std::thread([this] {
     begin_thread("pen-time", Role::other);
     keep_time();
+  });
+  opener_ = std::thread([this] {
+    begin_thread("pen-open", Role::other);
+    open_waiting();
   });
   return {};
 }
@@ -82,8 +122,10 @@ void Recorder::stop() {
   }
   changed_.notify_all();
   if (timekeeper_.joinable()) timekeeper_.join();
+  if (opener_.joinable()) opener_.join();
   close_ready(monotonic_ns(), true);
   reap(true);
+  finish_waiting();
   if (team_.leads()) team_.tell_all({{"tell", "dismissed"}});
   queue_.close();
   for (auto& worker : workers_) worker.join();
@@ -98,8 +140,8 @@ bool Recorder::wait_for_limit(std::chrono::milliseconds wait) {
   }
   return changed_.wait_for(lock, wait, [&] {
     // A refused series is no reason to end another one.
-    return closed_series_ >= config_.series_limit ||
-           (closed_series_ + refused_series_ >= config_.series_limit && open_.empty() && opening_.empty());
+    return closed_series_ >= config_.series_limit || (closed_series_ + refused_series_ >= config_.series_limit &&
+                                                      open_.empty() && opening_.empty() && waiting_.empty());
   });
 }
 
@@ -127,6 +169,7 @@ Snapshot Recorder::snapshot() const {
   now.pool_bytes = pool_.budget_bytes();
   now.pool_used_bytes = pool_.used_bytes();
   now.pool_used_bytes_max = pool_.used_bytes_max();
+  now.values_used_bytes_max = values_pool_.used_bytes_max();
   return now;
 }
 
@@ -152,6 +195,18 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     refuse_start(unique_id, why);
     return why;
   }
+  Result<void> outcome;
+  if (start_waits_with_start(series, acks, outcome)) return outcome;
+  auto begun = begin_now(series, acks);
+  if (!begun.ok() && begun.error().code() == Errc::no_place) return wait_for_place(std::move(series), std::move(acks));
+  return begun;
+}
+
+/// Leaves the series as it is where that is `no_place`.
+Result<void> Recorder::begin_now(Series& series, const std::shared_ptr<AckListener>& acks) {
+  const std::string unique_id = series.unique_id;
+  const auto element = series.element;
+  const auto source = series.source;
   auto file = find_when_open(unique_id);
   if (!file && !acks && is_closing(unique_id)) {
     await_close(unique_id);
@@ -187,7 +242,7 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
   if (team_.leads()) note_element(unique_id, element, job::lead);
   if (!acks) return {};
   PEN_TRY(file->check_window(series.window_frames));
-  file->attach(std::move(acks));
+  file->attach(acks);
   if (!element) spdlog::info("{}: its source is back", file->path());
   return tell_of_session(series);
 }
@@ -204,7 +259,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   const auto id = series.id;
   const auto frames = series.frames;
   PEN_TRY(claim(unique_id, series.element, series.anew ? std::string() : series.source, series.arm_date));
-  series.generation = ++generations_;
+  if (series.generation == 0) series.generation = ++generations_;
   decode_maps(series, 0);
   for (const auto& remark : set_aside_impossible(series))
     note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
@@ -230,12 +285,14 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
   opening_.erase(unique_id);
   changed_.notify_all();
   if (!file.ok()) {
+    places_.leave(unique_id);
     answer_close_without_file(unique_id);
     // The recorder's own trouble, whoever else is told of it; what a client asked for in vain is not.
     if (file.error().code() != Errc::refused) ++(team_.leads() ? unmade_series_ : failed_series_);
     spdlog::error("series \"{}\" is not recorded: {}", unique_id, file.error().message());
     return file.error().with_context(fmt::format("series \"{}\"", unique_id));
   }
+  any_begun_ = true;
   const auto now = monotonic_ns();
   const auto before = (*file)->stats();
   open_.emplace(unique_id, Open{.file = *file,
@@ -246,7 +303,8 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
                                 .joined = {},
                                 .began = {},
                                 .ended = {},
-                                .asked_to_close = close_when_open_.erase(unique_id) > 0});
+                                .asked_to_close = close_when_open_.erase(unique_id) > 0,
+                                .element_endpoints = endpoints_of((*file)->series())});
   totals_.open(*file);
   enter_early(unique_id, **file);
   closed_names_.erase(unique_id);
@@ -272,11 +330,12 @@ std::shared_ptr<SeriesFile> Recorder::find_when_open(const std::string& series_u
   return found == open_.end() ? nullptr : found->second.file;
 }
 
-/// Takes one of the places for open series, until the file is there or could not be made.
+/// Takes one of the places for open files, until the file is closed or could not be made. `no_place` where none is
+/// free.
 Result<void> Recorder::claim(const std::string& unique_id, const std::optional<ElementPlace>& element,
                              const std::string& late_source, const std::string& arm_date) {
   std::unique_lock lock(mutex_);
-  if (stopping_) return make_error(Errc::refused, "the recorder is stopping");
+  if (stopping_ && !places_.has(unique_id)) return make_error(Errc::refused, "the recorder is stopping");
   if (closing_names_.contains(unique_id))
     return make_error(Errc::refused, "series \"{}\" is being closed; try again later", unique_id);
   // Of a pusher that was late with its start, when others had brought everything. Armed anew it is another series.
@@ -292,22 +351,89 @@ Result<void> Recorder::claim(const std::string& unique_id, const std::optional<E
                       unique_id, element->number);
   if (open_.contains(unique_id) || opening_.contains(unique_id))
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
-  const auto full = [&] { return open_.size() + opening_.size() >= max_open_series; };
-  if (full() && end_idle_series()) changed_.wait_for(lock, std::chrono::seconds(5), [&] { return !full(); });
-  if (full()) {
-    auto why = make_error(Errc::refused, "series \"{}\": {} series are open already; end one first", unique_id,
-                          max_open_series);
-    lock.unlock();
-    if (team_.leads() && note_refusal(unique_id, why)) spdlog::error("{}", why.message());
-    return why;
-  }
+  if (!places_.take(unique_id))
+    return make_error(Errc::no_place, "series \"{}\": {} files are open already", unique_id, places_.places());
   opening_.insert(unique_id);
   return {};
 }
 
+/// Values wait in memory from here until the indexer has written them. While others use up the budget, the source waits
+/// or its frame is dropped, as for pixels. A chunk that gathers several frames holds the values of those that it has
+/// until its last one is here, so that one finds room of its own.
+Result<ValuesRoom> Recorder::room_for_values(const Frame& frame, const SeriesFile& series) {
+  const auto bytes = std::min(memory_bytes(frame.metadata), values_budget_bytes);
+  if (bytes == 0) return ValuesRoom{};
+  for (;;) {
+    auto held = values_pool_.reserve(bytes, 0ms);
+    if (!held.ok() && series.gathers(frame)) held = gathering_values_pool_.reserve(bytes, 0ms);
+    if (!held.ok() && holds_back()) held = values_pool_.reserve(bytes, 100ms);
+    if (held.ok()) {
+      values_full_ns_ = 0;
+      return ValuesRoom{std::move(*held), bytes};
+    }
+    write_chunks_that_hold_values();
+    if (!holds_back())
+      return make_error(Errc::refused, "image {} is dropped: values that frames brought along use {} of {} bytes",
+                        value(frame.number), values_pool_.used_bytes(), values_budget_bytes);
+    // Whoever stops does not wait for a chunk to be full, whose frames may hold all of it.
+    std::lock_guard lock(mutex_);
+    if (!waits_) return ValuesRoom{};
+  }
+}
+
+/// Where no frame has found room for a while, chunks wait for frames that do not come, with the values of those that
+/// they have. They are written as they are.
+void Recorder::write_chunks_that_hold_values() {
+  const auto now = monotonic_ns();
+  std::int64_t full_ns = 0;
+  if (values_full_ns_.compare_exchange_strong(full_ns, now)) return;
+  if (now - full_ns < static_cast<std::int64_t>(config_.end_timeout_s * 1e9)) return;
+  if (!values_full_ns_.compare_exchange_strong(full_ns, 0)) return;
+  std::vector<std::shared_ptr<SeriesFile>> files;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, open] : open_) files.push_back(open.file);
+  }
+  for (const auto& file : files)
+    if (const auto chunks = file->write_what_gathers(); chunks > 0)
+      spdlog::warn(
+          "{}: {} chunks are written without frames that did not come for {} s: values of the frames that they have "
+          "used up the {} bytes for values",
+          file->path(), chunks, config_.end_timeout_s, values_budget_bytes);
+}
+
+/// A file's columns are those that its first frame asks for. HDF5 keeps tens of kilobytes in memory for each, so all
+/// open files together have a number of them.
+void Recorder::bound_columns(Frame& frame, const SeriesFile& series) {
+  if (frame.metadata.empty() || series.value_columns()) return;
+  std::size_t others = 0;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, open] : open_)
+      if (open.file.get() != &series) others += open.file->value_columns().value_or(0);
+  }
+  const auto room = value_columns_max - std::min(value_columns_max, others);
+  if (frame.metadata.size() <= room) return;
+  note(series.path(), make_error(Errc::too_large,
+                                 "{} of the {} values that its first frame brings along are not recorded: the files "
+                                 "that are open may have {} columns of values together; end other series first",
+                                 frame.metadata.size() - room, frame.metadata.size(), value_columns_max));
+  frame.metadata.erase(frame.metadata.begin() + static_cast<std::ptrdiff_t>(room), frame.metadata.end());
+}
+
 Result<void> Recorder::put(Frame frame) {
-  auto series = find(frame.series_unique_id);
+  std::shared_ptr<SeriesFile> series;
+  {
+    std::unique_lock lock(mutex_);
+    if (!waiting_.empty() && waiting_.contains(frame.series_unique_id))
+      return wait_with_start(std::move(lock), std::move(frame));
+    if (const auto found = open_.find(frame.series_unique_id); found != open_.end()) series = found->second.file;
+  }
   if (!series) series = adopt(frame.series_unique_id);
+  return put_now(series, std::move(frame));
+}
+
+Result<void> Recorder::put_now(const std::shared_ptr<SeriesFile>& series, Frame frame) {
   if (!series) {
     note_early(frame.series_unique_id, frame.number);
     return make_error(Errc::out_of_order, "image {} belongs to series \"{}\", which has not started",
@@ -321,25 +447,36 @@ Result<void> Recorder::put(Frame frame) {
     series->drop(frame.number);
     return make_error(Errc::refused, "image {} is dropped: {} frames wait already", value(frame.number), queue_frames);
   }
-  PEN_ASSIGN(auto task, series->admit(std::move(frame)));
+  if (expand_arrays(frame.metadata))
+    spdlog::warn("{}: image {}: an array that it brings along cannot be expanded", series->path(), value(frame.number));
+  bound_columns(frame, *series);
+  auto room = room_for_values(frame, *series);
+  if (!room.ok()) {
+    series->drop(frame.number);
+    return std::move(room).error();
+  }
+  PEN_ASSIGN(auto task, series->admit(std::move(frame), std::move(*room)));
   if (!task) return {};
-  queue_.push({std::move(series), std::move(*task)});
+  queue_.push({series, std::move(*task)});
   return {};
 }
 
 void Recorder::drop(const std::string& series_unique_id, FrameNumber number) {
+  if (waits_with_start(series_unique_id, Waiting::Lost{number})) return;
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
   if (series) series->drop(number);
 }
 
 void Recorder::damage(const std::string& series_unique_id, FrameNumber number, std::optional<std::uint32_t> element) {
+  if (waits_with_start(series_unique_id, Waiting::Lost{number, true, element})) return;
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
   if (series) series->damage(number, element);
 }
 
 void Recorder::expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) {
+  if (waits_with_start(series_unique_id, session)) return;
   if (const auto series = find(series_unique_id)) series->expect(session);
 }
 
@@ -374,6 +511,7 @@ void Recorder::keep_time() {
     for (const auto& file : files) {
       file->flush_older_than(now - segment_age_max_ns);
       file->ask_again(now);
+      file->give_up_if_hopeless(now);
     }
     if (team_.leads()) {
       report_progress(now);
@@ -432,10 +570,12 @@ void Recorder::close_one(const Open& open) {
     totals_.close(open.file);
     std::lock_guard lock(mutex_);
     closing_names_.erase(unique_id);
+    places_.leave(unique_id);
     return changed_.notify_all();
   }
   part_from_others(open);
   const auto closed = open.file->close();
+  for (const auto& lack : open.file->partial()) note(open.file->path(), lack);
   const std::string problem = open.file->problem();
   ++(closed.ok() && problem.empty() ? complete_series_ : failed_series_);
   totals_.close(open.file);
@@ -443,10 +583,17 @@ void Recorder::close_one(const Open& open) {
     // Whoever hears that it is closed may begin another one of the same name.
     std::lock_guard lock(mutex_);
     closing_names_.erase(unique_id);
+    places_.leave(unique_id);
   }
   for (const auto rank : open.joined)
-    team_.tell(rank, {{"tell", "closed"}, {"series_unique_id", open.file->series().unique_id}, {"problem", problem}});
-  for (const auto& session : open.file->sessions()) session->closed(open.file->series().unique_id, problem);
+    team_.tell(rank, {{"tell", "closed"},
+                      {"series_unique_id", unique_id},
+                      {"problem", problem},
+                      {"ended_by", name(open.file->ended_by())}});
+  for (const auto& session : open.file->sessions()) {
+    session->ended(unique_id, name(open.file->ended_by()));
+    session->closed(unique_id, problem);
+  }
   report_end(open, problem);  // last: whoever reads the events may take its time
   std::lock_guard lock(mutex_);
   ++closed_series_;

@@ -1,7 +1,8 @@
 /// The recorder: sources put frames in, workers compress them, each series goes into its own file.
 ///
 /// Threads: the sources' own, `threads` workers, one that keeps time (progress, timers, closing),
-/// and the store's. Memory: the pool and the segment buffers, both within Config::pool_bytes.
+/// and the store's. Memory: the pool and the segment buffers, both within Config::pool_bytes, and beside them
+/// values_budget_bytes for the values that frames bring along.
 ///
 /// It may be one rank of a team (docs/explanation/decisions/0008-ranks-of-a-job.md): the lead opens and closes
 /// each series, the other ranks join those whose frames come to them.
@@ -17,12 +18,14 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "base/queue.hpp"
 #include "frame/sink.hpp"
 #include "recorder/events.hpp"
 #include "recorder/meter.hpp"
+#include "recorder/places.hpp"
 #include "recorder/series_file.hpp"
 #include "recorder/team.hpp"
 #include "recorder/told.hpp"
@@ -33,6 +36,8 @@ namespace penstock::recorder {
 Result<void> check_same_series(const Series& begun, const Series& again);
 /// Of a start that came over ZeroMQ, where one of the two has elements: `mismatch` where none of its frames would fit.
 Result<void> check_elements_fit(const Series& begun, const Series& again);
+/// Where the frames of the start's element come in.
+std::string endpoint_of(const Series& start);
 /// What a rank tells the lead of an end.
 nlohmann::json notice_end(const SeriesEnd& end);
 
@@ -64,6 +69,8 @@ class Recorder final : public FrameSink {
   /// The lead's: series that have no file, for whatever reason. One that is begun again and again counts once, and not
   /// at all once it has its file.
   std::uint64_t refused_series() const;
+  /// Messages came, and not one of them was of a series that was begun.
+  bool refused_everything() const;
   /// Waits for no storage.
   Snapshot snapshot() const;
 
@@ -125,7 +132,51 @@ class Recorder final : public FrameSink {
     std::vector<nlohmann::json> parts;
   };
 
+  /// A start that waits for a place, and what came behind it.
+  struct Waiting {
+    struct Start {
+      Series series;
+      std::shared_ptr<AckListener> acks;
+    };
+    struct Lost {
+      FrameNumber number;
+      bool damaged = false;
+      std::optional<std::uint32_t> element = {};
+    };
+    using Event = std::variant<Start, Frame, SeriesEnd, Lost, Session>;
+    struct Item {
+      Event event;
+      std::uint64_t bytes = 0;  ///< that count for it in waiting_bytes_for()
+    };
+    static constexpr std::size_t dropped_max = 65536;
+    std::deque<Item> events;  ///< the first one is its start
+    std::vector<std::string> channels;
+    std::uint64_t generation = 0;
+    bool holds_source = false;  ///< rather than refuse a frame
+    std::uint64_t refused = 0;  ///< events; the first dropped_max frames of them are told to the ledger
+  };
+
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
+  Result<ValuesRoom> room_for_values(const Frame& frame, const SeriesFile& series);
+  void write_chunks_that_hold_values();
+  void bound_columns(Frame& frame, const SeriesFile& series);
+  Result<void> begin_now(Series& series, const std::shared_ptr<AckListener>& acks);
+  Result<void> put_now(const std::shared_ptr<SeriesFile>& series, Frame frame);
+  Result<void> end_now(const SeriesEnd& end);
+  Result<void> wait_for_place(Series series, std::shared_ptr<AckListener> acks);
+  Result<bool> wait_with_start(const std::string& unique_id, Waiting::Event event, std::uint64_t bytes);
+  Result<void> wait_with_start(std::unique_lock<std::mutex> lock, Frame frame);
+  bool waits_with_start(const std::string& unique_id, Waiting::Event event);
+  bool start_waits_with_start(Series& series, std::shared_ptr<AckListener>& acks, Result<void>& outcome);
+  bool end_waits_with_start(const SeriesEnd& end);
+  bool is_waiting(const std::string& unique_id) const;
+  void open_waiting();
+  bool begin_waiting(const std::string& unique_id);
+  std::optional<Waiting::Item> next_waiting(const std::string& unique_id, const Waiting::Item& taken);
+  Result<void> take_waiting(const std::string& unique_id, Waiting::Event& event);
+  void refuse_waiting(const std::string& unique_id);
+  WaitingBytes& waiting_bytes_for(const Waiting::Event& event);
+  void finish_waiting();
   std::chrono::seconds opening_patience() const;
   std::shared_ptr<SeriesFile> find_when_open(const std::string& series_unique_id);
   Result<std::shared_ptr<SeriesFile>> open(Series& series, bool answered);
@@ -144,6 +195,7 @@ class Recorder final : public FrameSink {
   void answer_close_without_file(const std::string& unique_id);
   void end_at(unsigned rank, const SeriesEnd& end);
   static bool have_all_ended(const Open& open);
+  bool nothing_can_follow(const Open& open, const SeriesEnd& end) const;
   void note_element(const std::string& unique_id, const std::optional<ElementPlace>& element, unsigned rank);
   bool note_source(const std::string& unique_id, const std::string& source, const std::optional<ElementPlace>& element,
                    unsigned rank = job::lead);
@@ -165,6 +217,7 @@ class Recorder final : public FrameSink {
   bool end_idle_series();
   void end_silent_series(std::int64_t now_ns);
   bool has_one_source() const;
+  bool listens_to_tcp_alone() const;
   bool is_all_pulled() const { return config_.sources.size() == pulled_; }
   Result<void> wait_until_ended(const std::string& unique_id, std::uint64_t generation);
   bool is_closing(const std::string& unique_id) const;
@@ -190,9 +243,14 @@ class Recorder final : public FrameSink {
   Events& events_;
   Team& team_;
   BufferPool pool_;
+  // They count memory that lives elsewhere.
+  BufferPool values_pool_{values_budget_bytes};
+  BufferPool gathering_values_pool_{values_budget_bytes};  ///< for frames whose chunk has others already
+  std::atomic<std::int64_t> values_full_ns_{0};            ///< monotonic, since when none found room; 0: one did
   BoundedQueue<Work> queue_;
   std::vector<std::thread> workers_;
   std::thread timekeeper_;
+  std::thread opener_;  ///< of files whose start had to wait
   Totals totals_;
   bool joined_team_ = false;
   std::int64_t busy_told_ns_ = 0;  // of the timekeeper
@@ -201,12 +259,17 @@ class Recorder final : public FrameSink {
   std::atomic<std::uint64_t> failed_series_{0};
   std::atomic<std::uint64_t> unmade_series_{0};  ///< those that have no file, each time
   std::atomic<std::uint64_t> refusals_{0};       ///< of series, as they were told
-  std::atomic<std::uint64_t> generations_{0};    ///< series that were begun
+  std::atomic<std::uint64_t> generations_{0};    ///< the newest series'
+  std::atomic<bool> any_begun_{false};           ///< a series has had its file
   std::atomic<bool> told_to_stop_{false};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // guarded by mutex_
+  Places places_;
+  WaitingBytes waiting_starts_bytes_;
+  WaitingBytes waiting_frames_bytes_;
+  std::map<std::string, Waiting> waiting_;
   std::map<std::string, Open> open_;
   std::set<std::string> opening_;  ///< whose file is being made
   std::set<std::string> close_when_open_;

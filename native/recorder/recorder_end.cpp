@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "recorder/recorder.hpp"
 
@@ -20,7 +22,10 @@ bool Recorder::end_idle_series() {
   const auto now = monotonic_ns();
   const Open* longest = nullptr;
   for (const auto& [id, open] : open_)
-    if (longest == nullptr || open.file->last_activity_ns() < longest->file->last_activity_ns()) longest = &open;
+    if (open.file->ends_in_ns(now) == 0)
+      continue;  // it is about to be closed
+    else if (longest == nullptr || open.file->last_activity_ns() < longest->file->last_activity_ns())
+      longest = &open;
   const auto idle_ns = static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
   if (longest == nullptr || now - longest->file->last_activity_ns() < idle_ns) return false;
   spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", longest->file->path(),
@@ -30,6 +35,11 @@ bool Recorder::end_idle_series() {
 }
 
 Result<void> Recorder::end(const SeriesEnd& end) {
+  if (end_waits_with_start(end)) return {};
+  return end_now(end);
+}
+
+Result<void> Recorder::end_now(const SeriesEnd& end) {
   if (!team_.leads()) {
     team_.tell(job::lead, notice_end(end));
     return {};
@@ -69,6 +79,18 @@ void Recorder::end_silent_series(std::int64_t now_ns) {
 bool Recorder::has_one_source() const {
   return team_.ranks() == 1 && config_.sources.size() == 1 &&
          (config_.sources.front().kind == SourceConfig::Kind::tcp || !config_.sources.front().bind);
+}
+
+bool Recorder::listens_to_tcp_alone() const {
+  return team_.ranks() == 1 && std::all_of(config_.sources.begin(), config_.sources.end(),
+                                           [](const auto& source) { return source.kind == SourceConfig::Kind::tcp; });
+}
+
+/// With mutex_ held, of an end that all who take part have sent: whether each connection over which frames of the
+/// series could come is ordered and has brought its end. Then nothing is behind it, complete or not.
+bool Recorder::nothing_can_follow(const Open& open, const SeriesEnd& end) const {
+  if (end.source.empty()) return end.last && listens_to_tcp_alone();
+  return team_.ranks() == 1 && is_all_pulled() && open.sources_ended.size() >= pulled_;
 }
 
 /// A frame came before its series, or a recorder that is started in mid-series has not heard of that: it is lost, and

@@ -11,29 +11,25 @@ namespace penstock::recorder {
 /// series is closed: `used_bytes` of others are there already.
 void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
   CodecScratch scratch;
-  const auto budget = config_.pool_bytes / 4;  // they live as long as the series does
+  const auto budget = config_.tables_bytes;  // they live as long as the series does
   auto left = budget - std::min(budget, used_bytes);
   const auto plain = [&](NamedArray& array, std::string_view field) {
-    if (array.encoding == Encoding::none && array.form.plain()) {
-      const bool fits = !series.element || array.data.size() <= left;
-      if (!fits)
-        note("start",
-             make_error(Errc::too_large, "{} of channel {} has {} bytes; masks and tables of all elements may have {}",
-                        field, array.channel, array.data.size(), budget));
-      else if (series.element)
-        left -= array.data.size();
-      return fits;
+    const bool is_plain = array.encoding == Encoding::none && array.form.plain();
+    const auto size = is_plain ? Result<std::uint64_t>(array.data.size()) : array.spec.bytes(budget);
+    if (!size.ok() || *size > left) {
+      const auto needed = size.ok() ? fmt::format("it has {} bytes", *size) : size.error().message();
+      note("start", make_error(Errc::too_large,
+                               "series \"{}\": {} of channel \"{}\" is left out: {} decoded, and of tables_bytes, "
+                               "which is {}, {} are left; enlarge tables_bytes",
+                               series.unique_id, field, array.channel, needed, budget, left));
+      return false;
     }
-    auto bytes = array.spec.bytes(config_.frame_bytes_max);
-    Result<void> decoded = bytes.ok() ? Result<void>{} : Result<void>(bytes.error());
-    if (bytes.ok() && *bytes > left)
-      decoded = make_error(Errc::too_large, "{} bytes decoded; masks and tables of a series may have {} together",
-                           *bytes, budget);
-    if (!decoded.ok()) bytes = std::uint64_t{0};
-    left -= *bytes;
-    std::vector<std::byte> raw(*bytes);
-    if (decoded.ok()) decoded = expand({array.encoding, array.form}, array.spec, array.data, raw, scratch);
+    left -= *size;
+    if (is_plain) return true;
+    std::vector<std::byte> raw(*size);
+    const auto decoded = expand({array.encoding, array.form}, array.spec, array.data, raw, scratch);
     if (!decoded.ok()) {
+      left += *size;
       note("start", decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
       return false;
     }

@@ -75,7 +75,7 @@ Result<void> Recorder::claim_element(const Series& start) {
   const auto found = open_.find(start.unique_id);
   if (found == open_.end()) return {};
   const auto number = start.element->number;
-  const auto here = start.endpoint.empty() ? std::string("TCP") : start.endpoint;
+  const auto here = endpoint_of(start);
   const auto& before = found->second.element_endpoints.try_emplace(number, here).first->second;
   if (before == here) return {};
   return make_error(Errc::mismatch,
@@ -159,7 +159,8 @@ void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end) {
   const bool nothing_follows = by_all && nothing_overtakes && !others_may_follow;
   const bool open_ended = open.file->series().frames == 0 && !end.by_start;
   // Who begins another one of the same name has no more of this one, whatever was announced.
-  const bool is_over = (by_all && end.sole) || (nothing_follows && (end.anew ? is_all_pulled() : open_ended));
+  const bool is_over = (by_all && end.sole) || (nothing_follows && (end.anew ? is_all_pulled() : open_ended)) ||
+                       (by_all && !end.by_start && nothing_can_follow(open, end));
   const auto patience_s = is_over ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
   open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all,
                         end.by_start ? EndedBy::new_start : EndedBy::message);
@@ -172,6 +173,9 @@ Result<void> Recorder::begin_anew(Series series, const SeriesEnd& before) {
   const auto unique_id = series.unique_id;
   // In a team frames of both come through other ranks as well, and do not tell of which they are: it is refused there.
   const bool alone = team_.ranks() == 1;
+  if (!alone && is_waiting(unique_id))
+    return make_error(Errc::refused,
+                      "series \"{}\" waits until a file is closed, and another one of the same name begins", unique_id);
   if (alone || before.by_start) (void)end(before);  // it may be closed already
   if (alone) {
     if (auto ended = wait_until_ended(unique_id, before.generation); !ended.ok()) {
@@ -187,16 +191,24 @@ Result<void> Recorder::begin_anew(Series series, const SeriesEnd& before) {
 Result<void> Recorder::wait_until_ended(const std::string& unique_id, std::uint64_t generation) {
   const std::chrono::duration<double> patience(config_.idle_timeout_s + config_.end_timeout_s);
   std::unique_lock lock(mutex_);
+  const auto stops = [&] { return stopping_ || !waits_; };
   const auto is_open = [&] {
     const auto found = open_.find(unique_id);
     return found != open_.end() && found->second.file->series().generation == generation;
   };
+  // It may not even have its file: it will, as soon as others close theirs.
+  const auto waits = [&] {
+    const auto found = waiting_.find(unique_id);
+    return found != waiting_.end() && found->second.generation == generation;
+  };
+  changed_.wait(lock, [&] { return stops() || !waits(); });
+  if (waits()) return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
   if (is_open())
     spdlog::warn("{}: another series of the same name begins, which waits until this one is closed",
                  open_.at(unique_id).file->path());
-  changed_.wait_for(lock, patience, [&] { return stopping_ || !waits_ || !is_open(); });
+  changed_.wait_for(lock, patience, [&] { return stops() || !is_open(); });
   if (!is_open()) return {};
-  if (stopping_ || !waits_) return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
+  if (stops()) return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
   return make_error(Errc::refused,
                     "series \"{}\" is open, frames of it still come from elsewhere, and another one of the same name "
                     "begins: it has waited for {:.0f} s",
@@ -217,6 +229,10 @@ void Recorder::await_close(const std::string& unique_id) {
 
 std::uint64_t Recorder::generation(const std::string& series_unique_id) const {
   if (team_.ranks() > 1) return 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = waiting_.find(series_unique_id); found != waiting_.end()) return found->second.generation;
+  }
   const auto file = find(series_unique_id);
   return file ? file->series().generation : 0;
 }

@@ -51,11 +51,12 @@ SeriesEnd end_in(const json& notice) {
   return end;
 }
 
-Result<Series> series_in(const json& message, std::uint64_t frame_bytes_max) {
+Result<Series> series_in(const json& message, const Config& config) {
   if (!message.contains("start") || !message["start"].is_binary())
     return make_error(Errc::malformed, "a message between ranks has no start message");
   stream::MessageLimits limits;
-  limits.frame_bytes_max = frame_bytes_max;
+  limits.frame_bytes_max = config.frame_bytes_max;
+  limits.table_bytes_max = config.tables_bytes;
   const auto& bytes = message["start"].get_binary();
   PEN_ASSIGN(auto parsed, stream::parse_message(std::as_bytes(std::span(bytes)), limits));
   if (!std::holds_alternative<Series>(parsed))
@@ -146,8 +147,14 @@ std::shared_ptr<SeriesFile> Recorder::wait_for_start(const std::string& unique_i
 
 std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_id, std::chrono::nanoseconds patience) {
   if (auto found = find_when_open(unique_id)) return found;
-  if (!claim(unique_id, std::nullopt).ok()) return find_when_open(unique_id);
   const auto until = std::chrono::steady_clock::now() + patience;
+  auto claimed = claim(unique_id, std::nullopt);
+  while (!claimed.ok() && claimed.error().code() == Errc::no_place && !told_to_stop_ &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(find_step);
+    claimed = claim(unique_id, std::nullopt);
+  }
+  if (!claimed.ok()) return find_when_open(unique_id);
   auto found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
   while (!found.ok() && !told_to_stop_ &&
          (found.error().code() == Errc::locked ||
@@ -156,7 +163,7 @@ std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_
     found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
   }
   if (found.ok())
-    if (auto series = series_in(*found, config_.frame_bytes_max); series.ok()) {
+    if (auto series = series_in(*found, config_); series.ok()) {
       auto file = SeriesFile::join(env_, config_, team_, std::move(*series), found->value("path", std::string()));
       return settle(unique_id, file).ok() ? *file : nullptr;
     }
@@ -165,6 +172,11 @@ std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_
 }
 
 std::optional<std::vector<std::string>> Recorder::channels(const std::string& series_unique_id) {
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto waiting = waiting_.find(series_unique_id); waiting != waiting_.end())
+      return waiting->second.channels;
+  }
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
   if (!series) return std::nullopt;
@@ -174,6 +186,7 @@ std::optional<std::vector<std::string>> Recorder::channels(const std::string& se
 void Recorder::release(const std::string& unique_id) {
   std::lock_guard lock(mutex_);
   opening_.erase(unique_id);
+  places_.leave(unique_id);
   answer_close_without_file(unique_id);
   changed_.notify_all();
 }
@@ -198,7 +211,7 @@ Result<json> Recorder::answer(unsigned from, const json& question) {
 }
 
 Result<json> Recorder::answer_begin(unsigned from, const json& question) {
-  PEN_ASSIGN(auto series, series_in(question, config_.frame_bytes_max));
+  PEN_ASSIGN(auto series, series_in(question, config_));
   const std::string unique_id = series.unique_id;
   const auto source = series.source;
   const bool with_session = question.value("session", false);
@@ -234,7 +247,7 @@ Result<json> Recorder::answer_find(unsigned from, const json& question) {
   std::shared_ptr<SeriesFile> file;
   {
     std::lock_guard lock(mutex_);
-    if (opening_.contains(unique_id))
+    if (opening_.contains(unique_id) || waiting_.contains(unique_id))
       return make_error(Errc::locked, "the file of series \"{}\" is being made", unique_id);
     const auto found = open_.find(unique_id);
     if (found == open_.end()) return make_error(Errc::not_found, "series \"{}\" has not started", unique_id);
@@ -287,7 +300,10 @@ void Recorder::hear(unsigned from, const json& notice) {
       if (auto untold = untold_.extract(unique_id); !untold.empty()) sessions = std::move(untold.mapped());
     changed_.notify_all();
   }
-  for (const auto& session : sessions) session->closed(unique_id, notice.value("problem", std::string()));
+  for (const auto& session : sessions) {
+    session->ended(unique_id, notice.value("ended_by", std::string()));
+    session->closed(unique_id, notice.value("problem", std::string()));
+  }
 }
 
 void Recorder::hear_blemishes(const std::string& unique_id, const json& notice) {

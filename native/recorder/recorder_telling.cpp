@@ -1,6 +1,7 @@
 /// What the recorder tells of its series: refusals, remarks, progress and ends, into the log and to whoever listens.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
@@ -29,6 +30,8 @@ bool Recorder::may_tell(unsigned most) {
   return ++rejects_in_window_ <= most;
 }
 
+bool Recorder::refused_everything() const { return rejected_ > 0 && !any_begun_; }
+
 void Recorder::reject(std::string_view source, const Error& why) {
   ++rejected_;
   tell("rejected", source, why);
@@ -53,7 +56,7 @@ void Recorder::refuse_start(const std::string& series_unique_id, const Error& wh
     std::lock_guard lock(mutex_);
     for (const auto* names : {&opening_, &closing_names_, &closed_names_})
       if (names->contains(series_unique_id)) return;
-    if (open_.contains(series_unique_id)) return;
+    if (open_.contains(series_unique_id) || waiting_.contains(series_unique_id)) return;
   }
   if (!team_.leads())
     return team_.tell(job::lead,
@@ -68,7 +71,8 @@ void Recorder::refuse_start(const std::string& series_unique_id, const Error& wh
 void Recorder::refuse_element(const std::string& series_unique_id, std::string_view source, const Error& why) {
   {
     std::lock_guard lock(mutex_);
-    if (!open_.contains(series_unique_id) && !opening_.contains(series_unique_id)) {
+    if (!open_.contains(series_unique_id) && !opening_.contains(series_unique_id) &&
+        !waiting_.contains(series_unique_id)) {
       if (early_refused_.size() >= refused_names_max) early_refused_.clear();
       early_refused_[series_unique_id].emplace(source);
     } else {
@@ -116,6 +120,8 @@ void Recorder::report_progress(std::int64_t now_ns) {
 nlohmann::json Recorder::progress_of(const std::string& id, Open& open, std::int64_t now_ns) const {
   const auto since = seconds(now_ns - open.progress_ns);
   const auto stats = open.file->stats();
+  // Frames that were lost count no longer.
+  const auto before = std::min(open.raw_bytes_before, stats.raw_bytes);
   nlohmann::json progress = {
       {"series_unique_id", id},
       {"frames_received", stats.ledger.received},
@@ -127,7 +133,7 @@ nlohmann::json Recorder::progress_of(const std::string& id, Open& open, std::int
       {"pool_bytes", pool_.budget_bytes()},
       {"rejected", rejected_.load()},
       {"ends_in_s", nullptr},
-      {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - open.raw_bytes_before) / since},
+      {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - before) / since},
       {"stored_bytes_per_s", static_cast<double>(stats.stored_bytes - open.stored_bytes_before) / since}};
   if (const auto left = open.file->ends_in_ns(now_ns)) progress["ends_in_s"] = seconds(*left);
   open.raw_bytes_before = stats.raw_bytes;
@@ -152,12 +158,14 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
                 {"frames_received", stats.ledger.received},
                 {"frames_written", stats.frames_written},
                 {"missing", frames - std::min(frames, stats.ledger.received)},
+                {"never_came", open.file->never_came()},
                 {"filled", open.file->filled()},
                 {"duplicate", stats.ledger.duplicate},
                 {"late", stats.ledger.late},
                 {"damaged", stats.ledger.damaged},
                 {"dropped", stats.ledger.dropped},
                 {"lost", stats.ledger.lost},
+                {"partial", stats.ledger.partial},
                 {"unfiltered", stats.unfiltered},
                 {"rejected", rejected_.load()},
                 {"raw_bytes", stats.raw_bytes},

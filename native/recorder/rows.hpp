@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -17,6 +18,18 @@
 #include "store/store.hpp"
 
 namespace penstock::recorder {
+
+/// For the values that frames bring along, from their arrival until they are written: of all series together.
+constexpr std::uint64_t values_budget_bytes = 48 << 20;
+
+/// Columns of such values in all open files together.
+constexpr std::size_t value_columns_max = 4096;
+
+/// A frame's values in memory, counted against the recorder's budget for them as long as this is kept.
+struct ValuesRoom {
+  std::shared_ptr<const void> held;
+  std::uint64_t bytes = 0;
+};
 
 /// One frame's line in all columns.
 struct Row {
@@ -32,6 +45,7 @@ struct Row {
   std::int64_t place = -1;       ///< in the scan
   bool whole = true;             ///< every part of the frame is on storage
   Metadata metadata = {};
+  ValuesRoom room = {};  ///< of `metadata`
 };
 
 /// What becomes of a chunk. Of a frame the highest of its chunks' counts: it is lost with one of them, and was there
@@ -106,8 +120,13 @@ class RowBatch {
         places_(places),
         unfitting_(columns_.size()) {}
 
-  void add(Row row) { rows_.push_back(std::move(row)); }
+  void add(Row row) {
+    values_bytes_ += row.room.bytes;
+    rows_.push_back(std::move(row));
+  }
   std::size_t size() const { return rows_.size(); }
+  /// Enough has gathered to be written, by number or by bytes of values.
+  bool is_full() const;
   /// Writes what was gathered and forgets it, also on an error.
   Result<void> write(store::RowWriter& out);
   /// Of each column, values that were written and are not as they were told.
@@ -138,6 +157,7 @@ class RowBatch {
   std::set<std::string> remarked_;
   std::vector<std::uint64_t> unfitting_;  ///< by column
   std::vector<Row> rows_;
+  std::uint64_t values_bytes_ = 0;  ///< of rows_
 };
 
 /// Writes one state for all of `frames`, in runs at equal distances.

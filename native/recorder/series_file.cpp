@@ -19,12 +19,9 @@ namespace {
 /// An open-ended series may leave this many numbers out; more is taken for a wrong number.
 constexpr std::uint64_t gap_frames_max = 1'000'000;
 constexpr std::uint64_t damage_reach = 1024;  // of a damaged frame beyond the last one, in a series with an open end
-constexpr std::size_t rows_a_batch = 8192;
 /// A segment from here on is written though it is not full when no frame waits: its header and
 /// padding, 8 KiB, are less than a hundredth of it.
 constexpr std::uint64_t worthwhile_bytes = 1 << 20;
-/// A storage that took nothing a moment ago is given time before the same frames come again.
-constexpr std::int64_t ask_again_interval_ns = 2'000'000'000;
 /// Between two attempts to make the file on a storage that had no room for it.
 constexpr std::int64_t fit_interval_ns = 200'000'000;
 /// For the workers of a series that is to close, before what they left unfilled is sent on its way.
@@ -121,8 +118,8 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
   if (!file->maps_have_room(gap_mask_type))
     file->series_.remarks.push_back(make_error(
         Errc::too_large,
-        "masks of frames of {} pixels need more than a quarter of pool_bytes, which is {}: the file has none",
-        fmt::join(file->mosaic_.assembled().shape, " × "), config.pool_bytes));
+        "masks of frames of {} pixels need more than tables_bytes, which is {}: the file has none; enlarge it",
+        fmt::join(file->mosaic_.assembled().shape, " × "), config.tables_bytes));
   file->blocks_ = std::move(blocks);
   if (file->blocks_) file->ledger_.watch_windows();
   PEN_TRY(file->check_window(file->series_.window_frames));
@@ -317,19 +314,20 @@ Result<void> SeriesFile::check(const Frame& frame, std::uint64_t raw_bytes) cons
   return {};
 }
 
-Result<std::optional<Task>> SeriesFile::admit(Frame frame) {
+Result<std::optional<Task>> SeriesFile::admit(Frame frame, ValuesRoom room) {
   {
     std::lock_guard lock(mutex_);
     if (closing_)
       return make_error(Errc::out_of_order, "image {} came after the series was closed", value(frame.number));
+    if (removed_) return make_error(Errc::not_found, "image {}: {}", value(frame.number), problem_);
     ++tasks_;
   }
-  auto task = admit_open(std::move(frame));
+  auto task = admit_open(std::move(frame), std::move(room));
   if (!task.ok() || !*task) release_task();
   return task;
 }
 
-Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
+Result<std::optional<Task>> SeriesFile::admit_open(Frame frame, ValuesRoom room) {
   if (!team_.leads() && !can_be(frame.number)) learn_end();
   if (auto checked = check(frame, raw_bytes_a_part_); !checked.ok()) {
     if (checked.error().code() == Errc::mismatch) damage(frame.number, frame.element);
@@ -346,8 +344,6 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
       return std::move(framing).error().with_context(fmt::format("image {}", value(frame.number)));
     }
   }
-  if (expand_arrays(frame.metadata))
-    spdlog::warn("{}: image {}: an array that it brings along cannot be expanded", path_, value(frame.number));
   if (config_.layout) {
     config_.layout->complete(frame);
     note_edges(frame);
@@ -360,7 +356,9 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
     PEN_TRY(fitted);
   }
   const auto part = part_of(frame.channel, frame.element.value_or(0));
-  if (ledger_.receive(frame.number, part, frame.session) == Ledger::Admission::duplicate) {
+  const auto admission = ledger_.receive(frame.number, part, frame.session);
+  if (admission == Ledger::Admission::no_room) return far_from_others(frame.number);
+  if (admission == Ledger::Admission::duplicate) {
     notify_sessions();
     return task_for(block_waited_for(frame.session));
   }
@@ -388,7 +386,8 @@ Result<std::optional<Task>> SeriesFile::admit_open(Frame frame) {
                                 .received_ns = frame.received_ns,
                                 .admitted_ns = monotonic_ns(),
                                 .place = static_cast<std::int64_t>(*place),
-                                .metadata = std::move(frame.metadata)},
+                                .metadata = std::move(frame.metadata),
+                                .room = std::move(room)},
                                tiling().count());
   {
     std::lock_guard lock(mutex_);
@@ -428,31 +427,6 @@ void SeriesFile::release_task() {
 void SeriesFile::settle(std::uint64_t frames) {
   unsettled_ -= frames;
   if (unsettled_ == 0) idle_.notify_all();
-}
-
-/// Frames were not written. A full storage leaves nothing behind once they have come again; of any other failure HDF5's
-/// own writes may have met the same, which nobody sees.
-void SeriesFile::fail(const Error& why) { note_failure(why, why.code() != Errc::no_space); }
-
-/// The file lacks something that does not come again.
-void SeriesFile::spoil(const Error& why) { note_failure(why, true); }
-
-void SeriesFile::note_failure(const Error& why, bool for_good) {
-  std::lock_guard lock(mutex_);
-  if (spoiled_ || (!for_good && !problem_.empty())) return;
-  spoiled_ = for_good;
-  problem_ = why.message();
-  spdlog::error("{}: {}", path_, why.message());
-}
-
-bool SeriesFile::is_spoiled() const {
-  std::lock_guard lock(mutex_);
-  return spoiled_;
-}
-
-std::string SeriesFile::first_failure() const {
-  std::lock_guard lock(mutex_);
-  return problem_;
 }
 
 void SeriesFile::attach(Session session) {
@@ -523,7 +497,10 @@ Result<void> SeriesFile::close() {
   }
   settled_ = team_.leads();
   // The lead hears no more of other ranks; another rank hears the lead until all is settled.
-  if (team_.leads()) team_.leave(file_);
+  if (team_.leads()) {
+    team_.leave(file_);
+    note_partial();
+  }
   auto finished = store_->finish(values_at_end(frames));
   if (!team_.leads()) team_.leave(file_);
   entered_ = false;
@@ -542,18 +519,22 @@ void SeriesFile::placed(std::span<const store::PlacedChunk> chunks, store::RowWr
     settle_chunks(chunk.head.cookie, Fate::placed, 1, chunk.head.encoded_ns, chunk.written_ns, settled);
   }
   meter_.stored_bytes += bytes;
+  failing_since_ns_ = 0;
+  ask_again_interval_ns_ = 0;
   {
     std::lock_guard lock(mutex_);
     stored_bytes_ += bytes;
   }
   conclude(std::move(settled));
-  if (batch_->size() >= rows_a_batch)
+  if (batch_->is_full())
     if (auto written = batch_->write(rows); !written.ok()) spoil(written.error());
   notify_sessions();
 }
 
 void SeriesFile::lost(std::span<const store::PlacedChunk> chunks, const Error& why) {
   fail(why);
+  std::int64_t never = 0;
+  failing_since_ns_.compare_exchange_strong(never, monotonic_ns());
   for (const auto& chunk : chunks) give_up(chunk.head.cookie, 1, Fate::lost);
 }
 
@@ -568,24 +549,6 @@ void SeriesFile::tick(store::RowWriter& rows) {
     auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, {value(number)}, Bytes(&byte, 1));
     if (!put.ok()) spoil(put.error());
   }
-}
-
-void SeriesFile::ask_again(std::int64_t now_ns) {
-  if (now_ns - asked_again_ns_ < ask_again_interval_ns) return;
-  const auto losers = ledger_.take_losers();
-  if (losers.empty()) return;
-  asked_again_ns_ = now_ns;
-  for (const auto& session : losers) session->ask_again(series_.unique_id);
-}
-
-void SeriesFile::notify_sessions() {
-  for (const auto& notice : ledger_.take_notices()) notice.session->safe_below(series_.unique_id, notice.below);
-}
-
-std::string SeriesFile::problem() const {
-  const bool healed = settled_ && has_what_was_lost();
-  std::lock_guard lock(mutex_);
-  return healed && !spoiled_ ? std::string() : problem_;
 }
 
 }  // namespace penstock::recorder

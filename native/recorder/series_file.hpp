@@ -46,9 +46,11 @@ enum class EndedBy : std::uint8_t {
   command,    ///< somebody told the recorder
   room,       ///< another series needed its place
   stop,       ///< the recorder was stopped
+  failure,    ///< its file was removed or replaced, or the storage failed for too long
 };
 constexpr std::string_view name(EndedBy why) {
-  constexpr std::string_view names[] = {"message", "new_start", "count", "silence", "command", "room", "stop"};
+  constexpr std::string_view names[] = {"message", "new_start", "count", "silence",
+                                        "command", "room",      "stop",  "failure"};
   return names[static_cast<std::size_t>(why)];
 }
 
@@ -97,9 +99,12 @@ class SeriesFile final : private store::Listener {
 
   /// Checks a frame against the series and enters it into the ledger. A task if the frame is to be
   /// written, nothing if it is a duplicate, an error (field and value) if it cannot be right.
-  Result<std::optional<Task>> admit(Frame frame);
+  /// `room` is that of its values.
+  Result<std::optional<Task>> admit(Frame frame, ValuesRoom room = {});
   void drop(FrameNumber number);
   void damage(FrameNumber number, std::optional<std::uint32_t> element);
+  /// Frames that came in no form: those that are damaged, dropped or lost are not among them.
+  std::uint64_t never_came() const { return ledger_.never_came(std::max(series_.frames, ledger_.end())); }
   /// Places of the dataset that read as the fill value, wholly or in part.
   std::uint64_t filled() const;
   /// Encodes an admitted frame into a segment of worker `worker` and lets go of it.
@@ -111,9 +116,15 @@ class SeriesFile final : private store::Listener {
   std::set<std::uint32_t> begun_elements() const;
   /// Of the masks that elements have brought.
   std::uint64_t map_bytes() const;
+  /// Once it is closed: channels that frames lack whose other channels are there.
+  const std::vector<Error>& partial() const { return partial_frames_; }
   bool has_elements() const { return mosaic_.elements() > 1; }
   std::uint32_t elements() const { return mosaic_.elements(); }
 
+  /// Others of its chunk are here, and wait for this one.
+  bool gathers(const Frame& frame) const;
+  /// Writes the chunks that lack frames, which come too late after that. How many.
+  std::size_t write_what_gathers();
   /// Frames that a sender which waits for acknowledgements has to be able to keep; 0: any number.
   std::uint64_t window_needed() const;
   /// Of a sender that keeps `frames`; 0: it does not say. `refused` where it could not go on.
@@ -130,11 +141,16 @@ class SeriesFile final : private store::Listener {
   void flush_older_than(std::int64_t before_ns);
   /// Tells sessions whose frames the storage did not take, a while after that, to send them again.
   void ask_again(std::int64_t now_ns);
+  /// Ends a series that can no longer be recorded: its file was removed or replaced, or the storage has failed, other
+  /// than for lack of room, for Config::idle_timeout_s.
+  void give_up_if_hopeless(std::int64_t now_ns);
   /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
   void flush_if_worthwhile(unsigned worker);
 
   /// Whether frames are on their way to the storage or the index.
   bool busy() const;
+  /// Columns of the values that its frames bring along; nothing before the first frame has told which.
+  std::optional<std::size_t> value_columns() const;
   /// The lead's: another rank has frames on their way.
   void note_activity(std::int64_t now_ns) { last_activity_ns_ = now_ns; }
   /// The lead's: one past the highest frame number that is known.
@@ -196,6 +212,7 @@ class SeriesFile final : private store::Listener {
   static Result<std::unique_ptr<Blocks>> make_blocks(const Config& config, unsigned ranks, const Series& series,
                                                      const Tiling& tiling, const ScanConfig& scan,
                                                      std::uint64_t frame_bytes);
+  void note_partial();
   Result<void> create_store(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
   Result<void> resume_store(const LeftFile& left, const LeftContents& contents);
   void enter_contents(const LeftContents& contents);
@@ -213,10 +230,11 @@ class SeriesFile final : private store::Listener {
   void use(Encoding encoding, const std::vector<MetaColumn>& columns);
   void make_writers();
   void drop_store();
-  Result<std::optional<Task>> admit_open(Frame frame);
+  Result<std::optional<Task>> admit_open(Frame frame, ValuesRoom room);
   std::optional<Task> lose(const Frame& frame);
   bool can_be(FrameNumber number) const;
   Result<void> check(const Frame& frame, std::uint64_t raw_bytes) const;
+  Error far_from_others(FrameNumber number) const;
   Result<void> check_element(const Frame& frame) const;
   void note_series_date(const std::string& date);
   Result<void> make_again(Encoding encoding, const std::vector<MetaColumn>& columns);
@@ -281,6 +299,8 @@ class SeriesFile final : private store::Listener {
   void fail(const Error& why);
   void spoil(const Error& why);
   void note_failure(const Error& why, bool for_good);
+  bool is_there(std::int64_t now_ns, std::int64_t interval_ns);
+  void give_up(std::int64_t now_ns);
   std::string first_failure() const;
   bool is_spoiled() const;
   bool has_what_was_lost() const;
@@ -346,6 +366,12 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> last_activity_ns_{0};
   std::atomic<std::int64_t> last_received_ns_{0};  ///< realtime, of the last frame that was taken; 0: none was
   std::atomic<std::int64_t> asked_again_ns_{0};
+  std::atomic<std::int64_t> ask_again_interval_ns_{0};
+  std::atomic<std::int64_t> failing_since_ns_{0};  ///< nothing was placed since, monotonic; 0: nothing has failed
+  std::atomic<std::int64_t> looked_at_name_ns_{0};
+  std::atomic<bool> removed_{false};        ///< or replaced: nothing is acknowledged any more
+  std::atomic<bool> moved_{false};          ///< somebody moved the file, which was told
+  std::atomic<bool> hopeless_{false};       ///< what the storage did not take is not waited for
   std::atomic<std::int64_t> ending_ns_{0};  // when the end message came, monotonic; 0: not yet
   std::atomic<std::int64_t> patience_ns_{0};
   std::atomic<bool> all_ended_{false};
@@ -357,6 +383,7 @@ class SeriesFile final : private store::Listener {
   std::unique_ptr<RowBatch> batch_;
   std::vector<FrameNumber> whole_elsewhere_;  ///< whose state is still to be written
   PartialFrames partial_;                     ///< the lead's, in a team
+  std::vector<Error> partial_frames_;         ///< set by close()
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -368,6 +395,7 @@ class SeriesFile final : private store::Listener {
   std::uint64_t unsettled_ = 0;  ///< admitted frames that are neither placed nor lost
   std::string problem_;          ///< the first failure, or the first for good
   bool spoiled_ = false;         ///< by a failure that nothing heals which may come
+  Error last_failure_{Errc::io, ""};
   Histogram latency_;
   std::uint64_t images_written_ = 0;  ///< parts of frames
   std::uint64_t stored_bytes_ = 0;

@@ -231,6 +231,17 @@ Result<void> SeriesFile::write_chunks(const Block& block, unsigned worker, Codec
   return {};
 }
 
+bool SeriesFile::gathers(const Frame& frame) const {
+  return blocks_ && frame.channel < series_.channels.size() && blocks_->is_open(frame.number, frame.channel);
+}
+
+std::size_t SeriesFile::write_what_gathers() {
+  if (!blocks_ || writers_.empty()) return 0;
+  auto blocks = blocks_->close_all();
+  for (auto& block : blocks) gather_here(*task_for(std::move(block)));
+  return blocks.size();
+}
+
 /// Once no frame is on its way any more: what the open blocks lack will not come.
 void SeriesFile::write_open_blocks() {
   if (!blocks_ || writers_.empty()) return;

@@ -203,6 +203,8 @@ void SeriesFile::conclude(std::vector<RowSlots::Settled> settled) {
       case Fate::lost: lost.push_back(item); break;
     }
   }
+  // What is not stored counts again when it comes again.
+  raw_bytes_ -= (settled.size() - placed.size()) * raw_bytes_a_part_;
   ledger_.placed(placed);
   ledger_.already_there(there);
   ledger_.lost(lost);

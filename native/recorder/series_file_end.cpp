@@ -88,7 +88,7 @@ store::FileLayout SeriesFile::layout(store::Placement placement) const {
 
 /// Where gaps make them larger than what the elements bring, they may take as much as start messages' masks together.
 bool SeriesFile::maps_have_room(ElementType type) const {
-  return !has_gaps() || gap_map_bytes(mosaic_, series_, type) <= config_.pool_bytes / 4;
+  return !has_gaps() || gap_map_bytes(mosaic_, series_, type) <= config_.tables_bytes;
 }
 
 Result<void> SeriesFile::check_element(const Frame& frame) const {
@@ -175,6 +175,7 @@ bool SeriesFile::ready_to_close(std::int64_t now_ns) const {
   const auto since_last_ns = now_ns - last_activity_ns_;
   const auto end_patience_ns = static_cast<std::int64_t>(config_.end_timeout_s * 1e9);
   const auto ending = ending_ns_.load();
+  if (hopeless_) return true;
   // The end message of a series that is whole is not waited for without end.
   if (ending == 0) return is_whole() && since_last_ns >= end_patience_ns && !busy();
   // What the storage did not take may come again, but it is not waited for without end.
@@ -283,6 +284,23 @@ void SeriesFile::add_elements(store::FinalValues& values, std::uint64_t frames) 
       {"/entry/penstock/element_received",
        store::ArrayValue{{ElementType::u8, {frames, elements}}, ledger_.received_elements(frames, elements)},
        {{"meaning", std::string("[frame, element]: 1 received, 0 not")}}});
+}
+
+/// The lead's, when all ranks have told what they have.
+void SeriesFile::note_partial() {
+  const auto lacks = ledger_.settle_partial();
+  for (std::uint32_t part = 0; part < lacks.size(); ++part) {
+    const auto& [frames, first] = lacks[part];
+    if (frames == 0) continue;
+    const auto elements = mosaic_.elements();
+    partial_frames_.push_back(make_error(Errc::mismatch,
+                                         "series \"{}\": {} frames lack channel \"{}\"{}, the first is frame {}: what "
+                                         "else came of them is recorded, and "
+                                         "their state is {} (partial)",
+                                         series_.unique_id, frames, series_.channels[part / elements],
+                                         elements > 1 ? fmt::format(" of element {}", part % elements) : "", first,
+                                         static_cast<unsigned>(FrameState::partial)));
+  }
 }
 
 std::uint64_t SeriesFile::missing() const {

@@ -42,4 +42,17 @@ Meters SeriesFile::meters() const {
   return meters;
 }
 
+std::optional<std::size_t> SeriesFile::value_columns() const {
+  if (!fitted_.load(std::memory_order_acquire)) return std::nullopt;
+  return columns_.size();
+}
+
+/// What such numbers take in memory is bounded.
+Error SeriesFile::far_from_others(FrameNumber number) const {
+  return make_error(Errc::too_large,
+                    "image_id is {}, which is more than {} away from all others, as too many were before: count frames "
+                    "up from 0, or leave fewer out",
+                    value(number), FrameEntries::block_frames);
+}
+
 }  // namespace penstock::recorder

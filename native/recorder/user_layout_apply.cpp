@@ -68,11 +68,11 @@ std::vector<Attribute> ndattributes(const std::string& name) {
 }
 
 /// Where each object of Penstock's own tree goes.
-class Places {
+class Destinations {
  public:
   /// `paths` are those of all nodes and what is above them; `columns` of those that frames' values go to.
-  Places(const std::vector<LayoutNode>& nodes, const std::set<std::string>& paths, const Series& series,
-         const std::vector<std::string>& columns)
+  Destinations(const std::vector<LayoutNode>& nodes, const std::set<std::string>& paths, const Series& series,
+               const std::vector<std::string>& columns)
       : paths_(paths), leaves_(columns.begin(), columns.end()) {
     for (const auto& node : nodes) {
       if (node.kind != Kind::group) leaves_.insert(node.path);
@@ -168,20 +168,20 @@ std::vector<Attribute> attributes_of(const LayoutNode& node, const EdgeValues& e
 }
 
 /// A chain of transformations leads to where its steps are now.
-void follow(const Places& places, Value& value) {
+void follow(const Destinations& destinations, Value& value) {
   if (auto* path = std::get_if<std::string>(&value); path != nullptr && path->starts_with("/entry/"))
-    *path = places.of(*path);
+    *path = destinations.of(*path);
 }
-void follow(const Places& places, std::vector<Attribute>& attributes) {
+void follow(const Destinations& destinations, std::vector<Attribute>& attributes) {
   for (auto& attribute : attributes)
-    if (attribute.name == "depends_on") follow(places, attribute.value);
+    if (attribute.name == "depends_on") follow(destinations, attribute.value);
 }
 
 /// Makes the new layout, part by part.
 class Mover {
  public:
-  Mover(FileLayout own, const std::vector<LayoutNode>& nodes, const Places& places, const EdgeValues& edges)
-      : own_(std::move(own)), nodes_(nodes), places_(places), edges_(edges) {
+  Mover(FileLayout own, const std::vector<LayoutNode>& nodes, const Destinations& destinations, const EdgeValues& edges)
+      : own_(std::move(own)), nodes_(nodes), destinations_(destinations), edges_(edges) {
     for (const auto& node : own_.values) values_.emplace(node.path, &node.value);
     for (const auto& node : nodes) by_path_.emplace(node.path, &node);
   }
@@ -221,7 +221,7 @@ class Mover {
     for (const auto& own : own_.groups) {
       if (own.path == "/" && !has_root) new_.groups.push_back({own.path, without_default(own.attributes)});
       if (is_in(own.path, kept_group)) new_.groups.push_back(own);
-      const auto place = own.path == "/" ? std::nullopt : places_.of_group(own.path);
+      const auto place = own.path == "/" ? std::nullopt : destinations_.of_group(own.path);
       if (place && !by_path_.contains(*place)) new_.groups.push_back({*place, own.attributes});
     }
   }
@@ -235,11 +235,11 @@ class Mover {
     bool any_rest = false;
     for (const auto& own : own_.values) {
       auto node = own;
-      node.path = places_.of(own.path);
+      node.path = destinations_.of(own.path);
       if (node.path == rest_path + std::string(definition_path).substr(std::string_view(own_entry).size())) continue;
       any_rest = any_rest || is_in(node.path, rest_path);
-      if (own.path.ends_with("/depends_on")) follow(places_, node.value);
-      follow(places_, node.attributes);
+      if (own.path.ends_with("/depends_on")) follow(destinations_, node.value);
+      follow(destinations_, node.attributes);
       add_user_attributes(node.path, node.attributes);
       new_.values.push_back(std::move(node));
     }
@@ -249,11 +249,11 @@ class Mover {
   void move_frames() {
     for (std::size_t channel = 0; channel < own_.chunked.size(); ++channel) {
       auto node = own_.chunked[channel];
-      node.path = places_.of_frames(channel, node.path);
+      node.path = destinations_.of_frames(channel, node.path);
       add_user_attributes(node.path, node.attributes);
       for (const auto& link : own_.links)
-        if (link.target == own_.chunked[channel].path && places_.is_taken(link.path))
-          new_.links.push_back({places_.of(link.path), node.path});
+        if (link.target == own_.chunked[channel].path && destinations_.is_taken(link.path))
+          new_.links.push_back({destinations_.of(link.path), node.path});
       new_.chunked.push_back(std::move(node));
     }
   }
@@ -285,7 +285,7 @@ class Mover {
 
   const FileLayout own_;
   const std::vector<LayoutNode>& nodes_;
-  const Places& places_;
+  const Destinations& destinations_;
   const EdgeValues& edges_;
   std::map<std::string, const Value*> values_;
   std::map<std::string, const LayoutNode*> by_path_;
@@ -332,26 +332,26 @@ std::vector<store::LinkNode> UserLayout::links(const std::function<std::string(c
 FileLayout UserLayout::apply(FileLayout own, const Series& series, const std::vector<MetaColumn>& columns,
                              const EdgeValues& edges) const {
   const auto columns_at = column_paths(columns);
-  const Places places(nodes_, paths_, series, columns_at);
-  auto layout = Mover(std::move(own), nodes_, places, edges).move(columns, columns_at, ndattributes_);
+  const Destinations destinations(nodes_, paths_, series, columns_at);
+  auto layout = Mover(std::move(own), nodes_, destinations, edges).move(columns, columns_at, ndattributes_);
   layout.groups.push_back({layout_path, {nx_class("NXcollection")}});
   layout.values.push_back({std::string(layout_path) + "/name", name_, {}});
-  layout.values.push_back({std::string(layout_path) + "/end_time", places.of(end_time_path), {}});
+  layout.values.push_back({std::string(layout_path) + "/end_time", destinations.of(end_time_path), {}});
   auto there = paths_in(layout);
-  for (auto& link : links([&](const auto& path) { return places.of(path); }))
+  for (auto& link : links([&](const auto& path) { return destinations.of(path); }))
     if (there.contains(link.target) && there.insert(link.path).second) layout.links.push_back(std::move(link));
   return layout;
 }
 
 store::FinalValues UserLayout::apply(store::FinalValues own, const FileLayout& made, const Series& series,
                                      const std::vector<MetaColumn>& columns, const EdgeValues& edges) const {
-  const Places places(nodes_, paths_, series, column_paths(columns));
+  const Destinations destinations(nodes_, paths_, series, column_paths(columns));
   std::map<std::string, const LayoutNode*> by_path;
   for (const auto& node : nodes_) by_path.emplace(node.path, &node);
   std::set<std::string> late;
   for (auto& node : own.values) {
-    node.path = places.of(node.path);
-    follow(places, node.attributes);
+    node.path = destinations.of(node.path);
+    follow(destinations, node.attributes);
     if (const auto wanted = by_path.find(node.path); wanted != by_path.end())
       for (auto& attribute : attributes_of(*wanted->second, edges, {})) put(node.attributes, std::move(attribute));
     late.insert(node.path);
@@ -368,7 +368,7 @@ store::FinalValues UserLayout::apply(store::FinalValues own, const FileLayout& m
           own.attributes.emplace_back(node.path, Attribute{wanted.name, value_of(*value)});
     }
   }
-  for (auto& link : links([&](const auto& path) { return places.of(path); }))
+  for (auto& link : links([&](const auto& path) { return destinations.of(path); }))
     if (late.contains(link.target) && !late.contains(link.path)) own.links.push_back(std::move(link));
   return own;
 }

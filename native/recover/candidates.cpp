@@ -16,7 +16,6 @@ using store::format::SegmentKind;
 /// Places in HDF5's index of a dataset without a limit.
 constexpr std::uint64_t chunks_max = (std::uint64_t{1} << 32) - 2;
 
-/// Segments come before their description only where that is damaged: then nothing can be told.
 Result<store::format::Description> description_of(File& file, const SegmentHeader& header) {
   PEN_ASSIGN(const auto text, store::read_description(file, header));
   return store::format::parse_description(text);
@@ -92,10 +91,27 @@ void take_receipts(File& file, std::uint16_t position, Segments& segments, check
 
 bool is_contiguous(const store::ChunkedNode& node) { return node.places.placement == store::Placement::contiguous; }
 
+Result<void> mend_descriptions(File& file, const Segments& segments) {
+  if (segments.damaged_descriptions.empty()) return {};
+  PEN_ASSIGN(const auto text, store::read_description(file, segments.described_by));
+  for (const auto& header : segments.damaged_descriptions) {
+    if (store::format::header_size_bytes + text.size() > header.header_bytes) continue;
+    std::vector<std::byte> region(header.header_bytes);
+    store::format::encode_description(header, text, region);
+    PEN_TRY(write_at(file, region, header.address));
+  }
+  return {};
+}
+
 Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
                                const std::function<void(std::uint64_t)>& position) {
   Segments segments;
   bool described = false;
+  std::optional<Error> damage;         // of a description
+  std::uint64_t described_at = 0;      // the address of the whole one
+  std::vector<SegmentHeader> waiting;  // for a description
+  PEN_ASSIGN(const auto file_bytes, file.size());
+  segments.end = file_bytes;
   store::ScanOptions options;
   options.cancelled = cancelled;
   PEN_ASSIGN(auto scanner, store::SegmentScanner::create(file, options));
@@ -104,38 +120,61 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     position(scanner.position());
     if (!header) break;
     if (segments.count++ == 0) segments.first_address = header->address;
-    segments.last_ns = std::max(segments.last_ns, header->created_ns);
+    segments.guarded.push_back(store::guarded_part(*header));
+    if (header->kind == SegmentKind::seal) segments.seals.push_back(*header);
+    if (header->kind != SegmentKind::seal) {
+      segments.last_ns = std::max(segments.last_ns, header->created_ns);
+      segments.end = std::max(segments.end, header->address + header->segment_bytes);
+    }
     segments.last_sequence = std::max(segments.last_sequence, header->sequence);
-    if (header->kind != SegmentKind::description) {
-      if (described) take_records(file, *header, segments, findings);
+    if (header->kind == SegmentKind::chunks && described) take_records(file, *header, segments, findings);
+    if (header->kind == SegmentKind::chunks && !described) waiting.push_back(*header);
+    if (header->kind != SegmentKind::description) continue;
+    auto description = description_of(file, *header);
+    if (!description.ok()) segments.damaged_descriptions.push_back(*header);
+    if (described) continue;
+    if (!description.ok()) {
+      findings.add({check::Level::warning,
+                    "a copy of the description is damaged",
+                    fmt::format("offset {}", header->address),
+                    {},
+                    description.error().message(),
+                    {}});
+      if (!damage) damage = description.error();
       continue;
     }
-    auto description = description_of(file, *header);
-    if (!description.ok()) return std::move(description).error();
     segments.description = std::move(*description);
-    segments.grids.clear();
     for (const auto& node : segments.description.datasets) {
       PEN_ASSIGN(auto grid, node.grid());
       segments.grids.push_back(std::move(grid));
     }
     described = true;
+    described_at = header->address;
+    segments.described_by = *header;
+    for (const auto& before : waiting) take_records(file, before, segments, findings);
   }
   if (cancelled && cancelled()) return make_error(Errc::cancelled, "stopped before the end; nothing was written");
   for (const auto& damaged : scanner.damaged()) {
-    findings.add({check::Level::error,
+    const bool copied = described && damaged.address < described_at;  // it is the first copy of the description
+    findings.add({copied ? check::Level::warning : check::Level::error,
                   "a segment's header is damaged",
                   fmt::format("offset {}", damaged.address),
                   {},
                   damaged.why,
-                  "its chunks can not be found; those that the index has stay there"});
+                  copied ? "there is another copy of what it held"
+                         : "its chunks can not be found; those that the index has stay there"});
     segments.first_address = std::min(segments.first_address, damaged.address);
   }
+  if (!described && damage) return *damage;
   if (!described)
     return make_error(Errc::malformed,
                       "no description segment is left in it ({} other segments): either Penstock did "
                       "not record it, or its beginning is gone",
                       segments.count);
   segments.file_id = *scanner.file_id();
+  // New structures go in front of all this, also where a header that led to it is lost.
+  for (const auto& node : segments.description.values)
+    if (node.place) segments.first_address = std::min(segments.first_address, node.place->address);
   for (std::size_t i = 0; i < segments.description.datasets.size(); ++i) {
     const auto& node = segments.description.datasets[i];
     if (!is_contiguous(node)) continue;

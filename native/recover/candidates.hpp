@@ -10,6 +10,7 @@
 #include "check/findings.hpp"
 #include "store/format/description.hpp"
 #include "store/format/segment.hpp"
+#include "store/seal.hpp"
 
 namespace penstock::recover {
 
@@ -32,6 +33,11 @@ struct Segments {
   std::vector<store::ChunkGrid> grids;  ///< of its datasets
   std::vector<Candidate> candidates;    ///< by dataset, index and rising sequence
   std::uint64_t count = 0;
+  std::vector<store::Extent> guarded;  ///< what needs no seal
+  std::uint64_t end = 0;               ///< of the file, and of segments that were cut off with its end
+  std::vector<store::format::SegmentHeader> seals;
+  store::format::SegmentHeader described_by;                       ///< the description that is whole
+  std::vector<store::format::SegmentHeader> damaged_descriptions;  ///< copies of it
   std::uint64_t first_address = 0;  ///< of any header, also a damaged one, and of contiguous frames
   std::uint64_t last_sequence = 0;  ///< the highest
   std::int64_t last_ns = 0;         ///< realtime, when the newest was sealed
@@ -39,8 +45,11 @@ struct Segments {
 
 bool is_contiguous(const store::ChunkedNode& node);
 
+/// Writes the copies of the description that a kill tore once more.
+Result<void> mend_descriptions(File& file, const Segments& segments);
+
 /// Walks over the whole file. `malformed` where no description is left; what else is damaged becomes a
-/// finding. Memory: 48 bytes a chunk.
+/// finding. Memory: 48 bytes a chunk, and 16 a segment.
 Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
                                const std::function<void(std::uint64_t)>& position);
 

@@ -11,8 +11,8 @@
 namespace penstock::recover {
 namespace {
 
-constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost"};
-constexpr std::uint8_t state_received = 1, state_lost = 4;
+constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost", "partial"};
+constexpr std::uint8_t state_missing = 0, state_received = 1, state_lost = 4, state_partial = 5;
 
 std::optional<store::ColumnId> column_at(const std::vector<store::ColumnNode>& columns, std::string_view path,
                                          ElementType type) {
@@ -50,6 +50,8 @@ std::map<std::uint64_t, std::uint8_t> changed_states(const Frames& frames, Bytes
   const auto is_whole = [&](std::uint64_t frame) {
     return std::binary_search(frames.whole.begin(), frames.whole.end(), frame);
   };
+  for (const auto frame : frames.begun)
+    if (state_of(frame) == state_missing && !is_whole(frame)) changed[frame] = state_partial;
   for (const auto frame : frames.damaged)
     if (!is_whole(frame)) changed[frame] = state_lost;
   for (std::uint64_t frame = 0; frame < states.size(); ++frame)

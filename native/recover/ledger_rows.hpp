@@ -14,6 +14,7 @@ namespace penstock::recover {
 struct Frames {
   std::vector<std::uint64_t> whole;    ///< every channel has its chunk
   std::vector<std::uint64_t> damaged;  ///< a segment names a chunk of it whose bytes are not right
+  std::vector<std::uint64_t> begun;    ///< a channel has its chunk, or a part of them
 };
 
 struct ReceivedTime {

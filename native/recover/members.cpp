@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "check/members.hpp"
+#include "check/names.hpp"
 #include "store/members/member_names.hpp"
+#include "store/recovery/scan.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -26,7 +28,7 @@ void add(MembersContent& all, const MemberContent& one, const check::MemberFile&
     }
   for (const auto& time : one.times) all.times.push_back({file.first_frame + time.frame, time.ns});
   for (const auto row : one.damaged) all.damaged.push_back(file.first_frame + row);
-  all.written = all.written || one.report.way != Way::nothing;
+  all.written = all.written || one.report.way == Way::repair || one.report.way == Way::rebuild;
 }
 
 }  // namespace
@@ -40,6 +42,7 @@ Result<MembersContent> recover_members(
   const auto is_own = [&](const check::MemberFile& file) {
     return store::is_member_of(env, file.path, master, file.number);
   };
+  const bool completed = tree.find(check::member_names_path) != nullptr;  // then its members were, too
   for (const auto& file : check::find_members(master, tree, members, findings, is_own)) {
     auto one = recover_one(file.path);
     // An error that speaks of the file will be there the next time too; any other may pass.
@@ -50,6 +53,15 @@ Result<MembersContent> recover_members(
     if (!one.ok() && !speaks_of_file(one.error().code()))
       return make_error(one.error().code(), "{}: {}; move it away to recover the others without it", file.name,
                         one.error().message());
+    if (!one.ok() && !completed && check::holds_no_frames(env, file.path)) {
+      findings.add({check::Level::warning,
+                    std::string(check::half_made_member),
+                    file.name,
+                    {},
+                    one.error().message(),
+                    "it was being made when its recorder died, and holds no frame: nothing is lost"});
+      continue;
+    }
     if (!one.ok()) {
       findings.add({check::Level::error,
                     "a file with a part of the frames can not be recovered",

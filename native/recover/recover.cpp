@@ -17,10 +17,14 @@
 #include "recover/candidates.hpp"
 #include "recover/chunk_frames.hpp"
 #include "recover/contents.hpp"
+#include "recover/layout.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
 #include "recover/structure.hpp"
+#include "store/recovery/journal.hpp"
+#include "store/recovery/journal_place.hpp"
+#include "store/recovery/own_superblock.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -67,7 +71,8 @@ class Recovery {
     chunk_frames_.learn(segments_, tree_, indexed_, states());
     PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
-    if (report_.way == Way::nothing && states_are_behind()) report_.way = Way::repair;
+    if (report_.way == Way::nothing && (states_are_behind() || !changes_.empty())) report_.way = Way::repair;
+    PEN_TRY(look_for_seal());
     if (plan_.series) PEN_TRY(describe_contents());
     if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write_or_begin_anew());
     report_.findings = findings_.list();
@@ -101,10 +106,13 @@ class Recovery {
   void begin_anew(const std::string& why);
   Result<void> write_or_begin_anew();
   Result<void> note_damage(const Error& why);
+  Result<void> look_for_seal();
+  Result<void> begin_writing();
+  Result<void> take_structures_away(std::uint64_t front);
   Result<void> write();
+  Result<void> write_seal_alone();
+  Result<void> seal(std::uint64_t end);
   Result<std::unique_ptr<store::hdf5::IndexFile>> open_index(store::Space& space);
-  store::FileLayout new_layout() const;
-  static void add_frames_group(const store::format::Description& description, store::FileLayout& layout);
   std::string end_time_place() const;
   void add_end_time(store::FinalValues& values) const;
 
@@ -118,12 +126,16 @@ class Recovery {
   RecoverReport report_;
 
   std::shared_ptr<File> file_;
+  std::shared_ptr<File> written_file_;  ///< file_ without the journal's changes
+  std::vector<store::Change> changes_;  ///< that the file may lack
+  std::string journal_damage_;          ///< why they are not known
   std::uint64_t file_bytes_ = 0;
   std::uint64_t used_bytes_ = 0;  ///< as the superblock says; a loss of power may have taken the end of the file
   bool marked_open_ = false;
   bool index_is_damaged_ = false;
   std::optional<check::TreeReading> reading_;  ///< until the tree is there
   Segments segments_;
+  store::FileLayout layout_;  ///< of structures that are made anew
   check::Tree tree_;
   std::vector<std::unique_ptr<check::IndexTable>> indexed_;  ///< by dataset; empty in a rebuild
   std::vector<PlacedChunk> chosen_;                          ///< to be entered, by dataset and index
@@ -138,6 +150,12 @@ Result<void> Recovery::open() {
   PEN_ASSIGN(file_,
              env_.open(plan_.file, {.mode = plan_.dry_run ? OpenOptions::Mode::read : OpenOptions::Mode::update}));
   PEN_TRY(lock_when_free(*file_));
+  // Until something is written the file stays as it is, and is read as its journal completes it.
+  PEN_ASSIGN(auto left, store::unfinished_changes(*file_));
+  changes_ = std::move(left.changes);
+  journal_damage_ = std::move(left.damage);
+  written_file_ = file_;
+  file_ = store::with_changes(file_, changes_);
   PEN_ASSIGN(file_bytes_, file_->size());
   PEN_ASSIGN(const auto superblock, check::read_superblock(*file_));
   marked_open_ = superblock && superblock->open_for_writing;
@@ -154,6 +172,7 @@ Result<void> Recovery::begin_index() {
   options.cancelled = cancelled_;
   options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
   options.read.index_blocks = true;
+  options.read.left = true;
   options.read.value_bytes_max = values_bytes_max;
   options.read.wants_value = [](const store::DatasetInfo& info) {
     const auto is_at = [&](const char* path) {
@@ -173,6 +192,13 @@ Result<void> Recovery::read_segments_of_file() {
                told = position;
              }));
   report_.segments = segments_.count;
+  if (!journal_damage_.empty() && segments_.description.sealed)
+    findings_.add({Level::warning,
+                   "the journal of HDF5's structures cannot be used",
+                   plan_.file,
+                   {},
+                   journal_damage_,
+                   "their last changes may be there in part; where that shows, they are made anew"});
   if (segments_.description.datasets.empty())
     return make_error(Errc::malformed, "{}: its description names no dataset", plan_.file);
   return {};
@@ -210,8 +236,9 @@ void Recovery::begin_anew(const std::string& why) {
                  plan_.file,
                  {},
                  why,
-                 "they are made anew from the segments; masks, geometry and times that only they held are gone"});
+                 "they are made anew from the description and the segments"});
   tree_ = {};
+  layout_ = rebuilt_layout(*file_, segments_, master_ == nullptr ? nullptr : &master_->segments_, findings_);
 }
 
 /// What an index is for chunks, receipts are for contiguous frames.
@@ -258,13 +285,16 @@ Result<void> Recovery::check_series() const {
       if (finding.level == Level::warning) return finding.actual;
     return std::string();
   };
-  if (report_.way == Way::rebuild)
+  // One that was left before HDF5's structures were in it holds nothing: its recorder begins it anew.
+  const bool holds_nothing = segments_.candidates.empty() && !findings_.any_error();
+  if (report_.way == Way::rebuild && !holds_nothing)
     return make_error(Errc::corrupt,
                       "{}: HDF5's structures can not be used ({}), so nothing is added to it; `penstock recover` makes "
                       "them anew from the segments",
                       plan_.file, because());
   const auto* node = tree_.find(series_path);
-  const auto* name = node != nullptr && node->value ? std::get_if<std::string>(&*node->value) : nullptr;
+  const auto* name = node != nullptr && node->value ? std::get_if<std::string>(&*node->value)
+                                                    : described_text(segments_.description, series_path);
   if (name == nullptr || *name != plan_.series->unique_id)
     return make_error(Errc::mismatch, "{} holds the series \"{}\", not \"{}\"", plan_.file,
                       name == nullptr ? "" : *name, plan_.series->unique_id);
@@ -418,7 +448,8 @@ void Recovery::judge_frames() {
     auto [frames, partial] = frames_of(static_cast<std::uint16_t>(i));
     for (const auto* numbers : {&frames, &partial})
       if (!numbers->empty()) frames_end_ = std::max(frames_end_, numbers->back() + 1);
-    frames_.damaged.insert(frames_.damaged.end(), partial.begin(), partial.end());
+    for (const auto* numbers : {&frames, &partial})
+      frames_.begun.insert(frames_.begun.end(), numbers->begin(), numbers->end());
     report_.frames = std::max(report_.frames, datasets[i].frames_max);
     if (!indexed_.empty() && datasets[i].scan_shape.empty())
       report_.frames = std::max(report_.frames, tree_.find(datasets[i].path)->info.shape.front());
@@ -431,19 +462,25 @@ void Recovery::judge_frames() {
     whole = std::move(both);
   }
   report_.frames = std::max(report_.frames, frames_end_);
-  auto& damaged = frames_.damaged;
-  std::sort(damaged.begin(), damaged.end());
-  damaged.erase(std::unique(damaged.begin(), damaged.end()), damaged.end());
+  for (auto* numbers : {&frames_.damaged, &frames_.begun}) {
+    std::sort(numbers->begin(), numbers->end());
+    numbers->erase(std::unique(numbers->begin(), numbers->end()), numbers->end());
+  }
   std::sort(times_.begin(), times_.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
+  report_.damaged_frames =
+      static_cast<std::uint64_t>(std::count_if(frames_.damaged.begin(), frames_.damaged.end(), [&](auto frame) {
+        return !std::binary_search(whole.begin(), whole.end(), frame);
+      }));
 }
 
 /// A loss of power while the file was closed may have spared what says that it is complete, and not the states.
 bool Recovery::states_are_behind() const {
   const auto there = states();
   if (tree_.find(state_path) == nullptr) return false;
-  return std::any_of(frames_.whole.begin(), frames_.whole.end(),
-                     [&](auto frame) { return frame >= there.size() || there[frame] == std::byte{0}; });
+  return std::any_of(frames_.whole.begin(), frames_.whole.end(), [&](auto frame) {
+    return frame >= there.size() || there[frame] == std::byte{0} || there[frame] == std::byte{5};
+  });
 }
 
 Bytes Recovery::states() const {
@@ -454,8 +491,9 @@ Bytes Recovery::states() const {
 
 /// Where the time goes that tells a complete file: a file whose layout is a user's names the place.
 std::string Recovery::end_time_place() const {
-  const auto* node = report_.way == Way::rebuild ? nullptr : tree_.find(end_time_place_path);
-  const auto* place = node != nullptr && node->value ? std::get_if<std::string>(&*node->value) : nullptr;
+  const auto* node = tree_.find(end_time_place_path);
+  const auto* place = node != nullptr && node->value ? std::get_if<std::string>(&*node->value)
+                                                     : described_text(segments_.description, end_time_place_path);
   return place != nullptr && place->starts_with("/") ? *place : end_time_path;
 }
 
@@ -469,51 +507,14 @@ void Recovery::add_end_time(store::FinalValues& values) const {
   if (node == nullptr || (last_ns > 0 && before != nullptr && *before < end)) values.values.push_back({path, end, {}});
 }
 
-/// The usual place of frames, also where a user's layout had them elsewhere, unless something else is there.
-void Recovery::add_frames_group(const store::format::Description& description, store::FileLayout& layout) {
-  constexpr const char* group = "/entry/data";
-  constexpr const char* frames = "/entry/data/data";
-  const auto& node_of_first = description.datasets.front();
-  const auto& first = node_of_first.assembled ? node_of_first.assembled->path : node_of_first.path;
-  const auto in_the_way = [&](const auto& node) {
-    return node.path == group || node.path.starts_with(std::string(frames) + "/") ||
-           (node.path == frames && first != frames);
-  };
-  if (std::any_of(description.datasets.begin(), description.datasets.end(), in_the_way) ||
-      std::any_of(description.columns.begin(), description.columns.end(), in_the_way))
-    return;
-  layout.groups.push_back({group, {{"signal", std::string("data")}, {"NX_class", std::string("NXdata")}}});
-  if (first != frames) layout.links.push_back({frames, first});
-}
-
-/// What a rebuild makes around the datasets: enough for readers to find the frames.
-store::FileLayout Recovery::new_layout() const {
-  store::FileLayout layout;
-  const auto group = [&](const char* path, const char* of_class, std::vector<store::Attribute> attributes) {
-    attributes.push_back({"NX_class", std::string(of_class)});
-    layout.groups.push_back({path, std::move(attributes)});
-  };
-  group("/", "NXroot", {{"default", std::string("entry")}, {"penstock_rebuilt", iso_time(realtime_ns())}});
-  group("/entry", "NXentry", {{"default", std::string("data")}});
-  add_frames_group(segments_.description, layout);
-  group("/entry/penstock", "NXcollection", {});
-  layout.chunked = segments_.description.datasets;
-  layout.columns = segments_.description.columns;
-  if ((layout.members = segments_.description.members)) mark_as_master(layout);
-  if (const auto& mark = segments_.description.member; mark && master_ != nullptr)
-    layout.groups.push_back(store::member_attributes(*mark, *master_->segments_.description.members));
-  layout.member = segments_.description.member;
-  layout.values.push_back({"/entry/penstock/frames_announced", store::scalar(layout.chunked.front().frames_max), {}});
-  return layout;
-}
-
 Result<std::unique_ptr<store::hdf5::IndexFile>> Recovery::open_index(store::Space& space) {
-  if (report_.way == Way::rebuild) return store::hdf5::IndexFile::create(file_, space, new_layout(), segments_.file_id);
+  if (report_.way == Way::rebuild) return store::hdf5::IndexFile::create(file_, space, layout_, segments_.file_id);
   return store::hdf5::IndexFile::open(file_, space, master_layout(tree_, segments_.description));
 }
 
 /// Structures that were never read before may turn out to be damaged when they are added to.
 Result<void> Recovery::write_or_begin_anew() {
+  if (report_.way == Way::seal) return write_seal_alone();
   auto written = write();
   const bool may_begin_anew =
       report_.way == Way::repair && !plan_.series && !segments_.description.members && segments_.first_address > 0;
@@ -537,13 +538,68 @@ Result<void> Recovery::note_damage(const Error& why) {
   return why;
 }
 
+/// All that no segment guards, and no frame with a receipt. What a killed recorder had leased may be among it.
+Result<void> Recovery::seal(std::uint64_t end) {
+  const auto& datasets = segments_.description.datasets;
+  auto guarded = store::fixed_extents(*file_, datasets, end);
+  guarded.insert(guarded.end(), segments_.guarded.begin(), segments_.guarded.end());
+  PEN_ASSIGN(const auto file_bytes, file_->size());
+  auto extents = store::outside(*file_, std::move(guarded), std::min(end, file_bytes));
+  PEN_ASSIGN(const auto beside, store::beside_receipts(*file_, datasets));
+  extents.insert(extents.end(), beside.begin(), beside.end());
+  return store::write_seal(*file_, segments_.file_id, std::move(extents), end);
+}
+
+/// A recorder that goes on in the file writes the seal itself.
+Result<void> Recovery::look_for_seal() {
+  if (report_.way != Way::nothing || plan_.series || !segments_.description.sealed) return {};
+  PEN_ASSIGN(const bool sealed, store::is_sealed(*file_, segments_.file_id));
+  if (sealed) return {};
+  report_.way = Way::seal;
+  findings_.add(
+      {Level::warning,
+       "the file has no seal",
+       plan_.file,
+       {},
+       {},
+       "its recorder was killed while it closed the file, or another program changed it since: it is sealed as "
+       "it is now"});
+  return {};
+}
+
+/// What vouches for the file is not right any more from here on.
+Result<void> Recovery::begin_writing() {
+  file_ = written_file_;
+  for (const auto& seal : segments_.seals) PEN_TRY(store::remove_seal(*file_, seal));
+  return mend_descriptions(*file_, segments_);
+}
+
+/// New structures come over the old ones. No superblock may say meanwhile that the file is closed, and no batch of
+/// before may be applied to them: so the journal goes first.
+Result<void> Recovery::take_structures_away(std::uint64_t front) {
+  const std::vector<std::byte> zeros(std::min(front, store::journal_end) - store::journal_address);
+  if (!zeros.empty()) PEN_TRY(write_at(*file_, zeros, store::journal_address));
+  return write_at(*file_, std::vector<std::byte>(page_bytes), 0);
+}
+
+Result<void> Recovery::write_seal_alone() {
+  PEN_TRY(begin_writing());
+  PEN_TRY(seal(std::max(used_bytes_, segments_.end)));
+  PEN_TRY(file_->sync());
+  report_.written = true;
+  return file_->unlock();
+}
+
 Result<void> Recovery::write() {
   progress_.start("completing the index", chosen_.size());
+  if (report_.way != Way::rebuild) PEN_TRY(store::make_changes(*written_file_, changes_));
   const auto front = report_.way == Way::rebuild ? segments_.first_address : 0;
   if (report_.way == Way::rebuild && front < page_bytes)
     return make_error(Errc::malformed, "{}: a segment lies at its start; there is no room for HDF5's superblock",
                       plan_.file);
-  const auto used_bytes = report_.way == Way::rebuild ? file_bytes_ : used_bytes_;
+  const auto used_bytes = std::max(report_.way == Way::rebuild ? file_bytes_ : used_bytes_, segments_.end);
+  PEN_TRY(begin_writing());
+  if (report_.way == Way::rebuild) PEN_TRY(take_structures_away(front));
   store::Space space(file_, {extent_bytes, page_bytes}, used_bytes, front);
   auto opened = open_index(space);
   if (!opened.ok()) return note_damage(opened.error());
@@ -555,6 +611,8 @@ Result<void> Recovery::write() {
     progress_.advance(batch.size());
   }
   store::FinalValues values;
+  if (report_.way == Way::repair && (marked_open_ || !was_completed()))
+    add_missing_parts(*file_, tree_, segments_, findings_, values);
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, states(), times_, report_.frames));
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
@@ -565,7 +623,14 @@ Result<void> Recovery::write() {
   }
   PEN_TRY(index->flush());
   PEN_TRY(index->finish(values));
-  PEN_TRY(file_->truncate(space.end()));
+  PEN_ASSIGN(const auto superblock, store::read_own_superblock(*file_));
+  const auto end = superblock ? superblock->end_of_file : space.end();
+  PEN_TRY(file_->truncate(end));
+  if (const auto sealed = seal(end); !sealed.ok()) {
+    findings_.add(
+        {Level::warning, "the file gets no checksums of its structures", plan_.file, {}, sealed.error().message(), {}});
+    PEN_TRY(file_->truncate(end));
+  }
   PEN_TRY(file_->sync());
   report_.written = true;
   return file_->unlock();

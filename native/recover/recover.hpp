@@ -43,6 +43,7 @@ struct RecoverPlan {
 
 enum class Way {
   nothing,  ///< the file is as its recorder would have closed it
+  seal,     ///< all is there but the seal, which is written
   repair,   ///< the index is completed
   rebuild,  ///< HDF5's structures are made anew
 };
@@ -64,13 +65,14 @@ struct Contents {
 
 struct RecoverReport {
   Way way = Way::nothing;
-  bool written = false;         ///< false for a dry run
-  std::uint64_t segments = 0;   ///< that were read
-  std::uint64_t indexed = 0;    ///< chunks that the index has already
-  std::uint64_t recovered = 0;  ///< chunks that it lacked, or in a rebuild all that are whole
-  std::uint64_t damaged = 0;    ///< chunks that a segment names and whose bytes are not right
-  std::uint64_t frames = 0;     ///< that the file has room for afterwards
-  std::uint64_t missing = 0;    ///< of these, without all their chunks
+  bool written = false;              ///< false for a dry run
+  std::uint64_t segments = 0;        ///< that were read
+  std::uint64_t indexed = 0;         ///< chunks that the index has already
+  std::uint64_t recovered = 0;       ///< chunks that it lacked, or in a rebuild all that are whole
+  std::uint64_t damaged = 0;         ///< chunks that a segment names and whose bytes are not right
+  std::uint64_t frames = 0;          ///< that the file has room for afterwards
+  std::uint64_t missing = 0;         ///< of these, without all their chunks
+  std::uint64_t damaged_frames = 0;  ///< of those, with a chunk that is damaged
   std::vector<check::Finding> findings;
   std::optional<Contents> contents;  ///< for a series
   double seconds = 0;

@@ -50,11 +50,20 @@ struct GroupNode {
   std::vector<Attribute> attributes;
 };
 
+/// Where the bytes of a large value lie in a segment of values.
+struct ValuePlace {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc = 0;  ///< CRC-32C
+};
+
 /// A dataset that is complete when the file is created.
 struct ValueNode {
   std::string path;
   Value value;
   std::vector<Attribute> attributes;
+  /// The store's to set. An array that has a place needs no data: HDF5's dataset lies on these bytes.
+  std::optional<ValuePlace> place = {};
 };
 
 /// A second name for an object.

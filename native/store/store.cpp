@@ -1,15 +1,23 @@
 #include "store/store.hpp"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <bit>
+#include <filesystem>
 
 #include "base/clock.hpp"
-#include "store/format/description.hpp"
+#include "store/file_start.hpp"
 #include "store/hdf5/indexer.hpp"
 #include "store/members/member_files.hpp"
 #include "store/members/member_names.hpp"
 #include "store/receipts.hpp"
+#include "store/recovery/journal.hpp"
+#include "store/recovery/own_superblock.hpp"
+#include "store/recovery/scan.hpp"
+#include "store/seal.hpp"
 #include "store/share/joined_store.hpp"
 #include "store/space/slots.hpp"
 #include "store/writer.hpp"
@@ -87,6 +95,24 @@ Result<void> check_layout(const FileLayout& layout) {
   return {};
 }
 
+/// A file that is to be replaced. Whoever may make links in the folder does not say which file elsewhere that is.
+Result<std::shared_ptr<File>> open_no_link(Env& env, const std::string& path) {
+  const auto parent = std::filesystem::absolute(path).parent_path();
+  const int folder = ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return errno_error(errno, fmt::format("open folder {}", parent.string()));
+  auto file = env.open(path, {.mode = OpenOptions::Mode::update, .folder = folder});
+  ::close(folder);
+  std::error_code ignored;
+  if (!file.ok() && std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)))
+    return make_error(Errc::already_exists,
+                      "{} is a symbolic link, and no file is replaced through one: remove it, or choose another name",
+                      path);
+  struct stat info {};
+  if (file.ok() && (*file)->descriptor() >= 0 && ::fstat((*file)->descriptor(), &info) == 0 && !S_ISREG(info.st_mode))
+    return make_error(Errc::already_exists, "{} is no regular file: remove it, or choose another name", path);
+  return file;
+}
+
 /// The file, empty and locked. Nothing of a file that is there is touched before its lock is held.
 Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool overwrite) {
   auto created = env.open(path, {.mode = OpenOptions::Mode::create_new});
@@ -100,7 +126,7 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
   if (created.error().code() != Errc::already_exists) return created;
   if (!overwrite)
     return make_error(Errc::already_exists, "{} is there already; choose another name or allow overwriting", path);
-  PEN_ASSIGN(auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
+  PEN_ASSIGN(auto file, open_no_link(env, path));
   PEN_TRY(file->lock(true));
   PEN_TRY(file->truncate(0));
   return file;
@@ -128,21 +154,6 @@ Result<void> place_contiguous(Space& space, FileLayout& layout) {
   return {};
 }
 
-Result<std::uint64_t> write_description(File& file, Space& space, const format::FileId& id, const FileLayout& layout) {
-  const auto text = format::describe(layout);
-  std::vector<std::byte> region(format::header_region_bytes(text.size()));
-  if (region.size() > format::header_region_bytes_max)
-    return make_error(Errc::too_large, "the description of the file has {} bytes", text.size());
-  PEN_ASSIGN(const auto address, space.take_segment(region.size()));
-  format::SegmentHeader header;
-  header.file_id = id;
-  header.created_ns = realtime_ns();
-  header.address = address;
-  format::encode_description(header, text, region);
-  PEN_TRY(write_at(file, region, address));
-  return address;
-}
-
 class OwnStore final : public Store {
  public:
   OwnStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked, Share share,
@@ -165,16 +176,26 @@ class OwnStore final : public Store {
 
   Result<void> start(Env& env, const std::string& path, FileLayout layout, Listener* listener) {
     shared_file_.id = format::make_file_id();
-    if (placement_ == Placement::contiguous) PEN_TRY(place_contiguous(space_, layout));
+    const auto lay_out = [&](FileLayout& laid_out) -> Result<void> {
+      if (beside_slots_) beside_slots_->lay_out(laid_out, options_.alignment_bytes);
+      return placement_ == Placement::contiguous ? place_contiguous(space_, laid_out) : Result<void>{};
+    };
+    PEN_ASSIGN(auto begun, write_start(*file_, space_, shared_file_.id, layout, lay_out));
+    shared_file_.description_address = begun.description_address;
+    sealed_ = std::move(begun.headers);
     PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, shared_file_.id));
-    if (beside_slots_) beside_slots_->lay_out(layout, options_.alignment_bytes);
-    PEN_ASSIGN(shared_file_.description_address, write_description(*file_, space_, shared_file_.id, layout));
+    PEN_ASSIGN(const auto again, write_description_again(*file_, space_, shared_file_.id, layout));
+    sealed_.push_back(again);
+    if (placement_ == Placement::contiguous) contiguous_ = layout.chunked;
     return run(env, path, layout, std::move(index), listener);
   }
 
   Result<void> go_on(Env& env, const std::string& path, const FileLayout& layout, Listener* listener,
-                     const SharedFile& file) {
+                     const SharedFile& file, FileBefore before) {
     shared_file_ = file;
+    // What a seal vouched for is this store's to vouch for.
+    for (const auto& seal : before.seals) PEN_TRY(remove_seal(*file_, seal));
+    sealed_ = std::move(before.sealed);
     PEN_ASSIGN(auto index, hdf5::IndexFile::open(file_, space_, layout));
     return run(env, path, layout, std::move(index), listener);
   }
@@ -242,23 +263,29 @@ class OwnStore final : public Store {
     auto written = members_ ? members_->finish(values.frames) : Result<void>{};
     if (!members_) shared_->pipeline->drain();
     auto indexed = indexer_->drain();
+    const auto segments_end = space_.end();
     // Also after an error the file is closed as well as it can be.
     auto closed = indexer_->finish(values);
     if (!indexed.ok()) return indexed;
     PEN_TRY(closed);
     PEN_TRY(written);
     if (share_.ranks > 1 || placement_ != Placement::log) space_.release_unused();
-    PEN_TRY(file_->truncate(space_.end()));
+    // HDF5 knows the end, and a file without a seal is to end there; the last batch of the journal may lie behind it.
+    PEN_ASSIGN(const auto superblock, read_own_superblock(*file_));
+    const auto end = std::max(segments_end, superblock ? superblock->end_of_file : space_.end());
+    PEN_TRY(file_->truncate(end));
+    PEN_TRY(seal(end));
     const auto started = monotonic_ns();
     PEN_TRY(file_->sync());
     counters_.sync_ns += monotonic_ns() - started;
     PEN_TRY(file_->unlock());
-    if (!file_->still_named())
-      return make_error(Errc::not_found, "the file was removed or replaced while it was written; its frames are lost");
-    return file_->sync_name();
+    if (file_->still_named()) return file_->sync_name();
+    if (file_->was_moved()) return {};
+    return make_error(Errc::not_found, "the file was removed or replaced while it was written; its frames are lost");
   }
 
-  bool still_named() const override { return file_->still_named(); }
+  bool still_named() const override { return file_->still_named() && (!members_ || members_->still_named()); }
+  bool was_moved() const override { return file_->was_moved() && (!members_ || members_->still_named()); }
 
  private:
   Result<void> check(const share::Placed& placed) const {
@@ -267,6 +294,21 @@ class OwnStore final : public Store {
         return make_error(Errc::malformed, "a chunk of dataset {} of {}", static_cast<std::size_t>(chunk.head.dataset),
                           datasets_);
     return {};
+  }
+
+  /// A file without a seal is complete too: a full disk is no reason to call it incomplete.
+  Result<void> seal(std::uint64_t end) {
+    auto extents = std::move(sealed_);
+    for (const auto& extent : space_.metadata_extents()) extents.push_back({extent.address, extent.bytes});
+    auto sealed = Result<void>{};
+    if (auto beside = beside_receipts(*file_, contiguous_); beside.ok())
+      extents.insert(extents.end(), beside->begin(), beside->end());
+    else
+      sealed = beside.error();
+    if (sealed.ok()) sealed = write_seal(*file_, shared_file_.id, std::move(extents), end);
+    if (sealed.ok()) return {};
+    spdlog::warn("the file gets no checksums of its structures: {}", sealed.error().message());
+    return file_->truncate(end);
   }
 
   const StoreOptions options_;
@@ -278,6 +320,8 @@ class OwnStore final : public Store {
   const std::size_t datasets_;
   const std::size_t columns_;
   SharedFile shared_file_;
+  std::vector<ChunkedNode> contiguous_;  ///< its datasets, where their frames are
+  std::vector<Extent> sealed_;           ///< what the seal covers beside HDF5's structures that are still to come
   Counters counters_;
   const std::shared_ptr<WriterShared> shared_;
   std::unique_ptr<hdf5::Indexer> indexer_;
@@ -320,11 +364,13 @@ Result<std::unique_ptr<Store>> Store::resume(Env& env, const std::string& path, 
   PEN_TRY(opened->lock(true));
   PEN_ASSIGN(const bool same, share::is_file(*opened, file));
   if (!same) return make_error(Errc::mismatch, "{} leads to another file than a moment ago", path);
-  PEN_ASSIGN(const auto size, opened->size());
-  const auto used_bytes = align_up(size, page_bytes);
+  PEN_ASSIGN(const auto left, unfinished_changes(*opened));
+  PEN_TRY(make_changes(*opened, left.changes));
+  PEN_ASSIGN(auto before, look_before(*opened, file.id));
+  const auto used_bytes = align_up(before.end, page_bytes);
   if (share.end != nullptr) PEN_TRY(share.end->advance(used_bytes));
   auto store = std::make_unique<OwnStore>(options, layout, std::move(opened), std::move(share), used_bytes);
-  PEN_TRY(store->go_on(env, path, layout, listener, file), "go on in {}", path);
+  PEN_TRY(store->go_on(env, path, layout, listener, file, std::move(before)), "go on in {}", path);
   return std::unique_ptr<Store>(std::move(store));
 }
 

@@ -152,9 +152,10 @@ struct StoreStats {
 
 /// Values that are known only at the end; written after SWMR mode has ended, before the file closes.
 struct FinalValues {
-  std::vector<ValueNode> values;                              ///< created or, where there, replaced
-  std::vector<std::pair<std::string, Attribute>> attributes;  ///< object path and attribute
-  std::vector<LinkNode> links = {};                           ///< to values, made or, where there, replaced
+  std::vector<GroupNode> groups = {};                              ///< made, where they are not there
+  std::vector<ValueNode> values = {};                              ///< created or, where there, replaced
+  std::vector<std::pair<std::string, Attribute>> attributes = {};  ///< object path and attribute
+  std::vector<LinkNode> links = {};                                ///< to values, made or, where there, replaced
   /// The first dimension of datasets and columns grows to this at least (frames that never came
   /// read as fill); of a scan's datasets to the scan's own length.
   std::uint64_t frames = 0;
@@ -215,6 +216,8 @@ class Store {
   virtual StoreStats stats() const = 0;
   /// Whether the path that it was created at still leads to its file.
   virtual bool still_named() const = 0;
+  /// Somebody moved its file to another path, where it is as good as it was here.
+  virtual bool was_moved() const = 0;
   /// Waits for all segments, writes the final values, closes the file and cuts what was leased and
   /// not used. Without it (or on error) the file stays as a crash would leave it: recoverable. The store of
   /// a rank that joined hands everything to the lead, whose finish() comes after it.

@@ -10,15 +10,6 @@
 namespace penstock::stream {
 namespace {
 
-Result<std::uint32_t> channel_index(const std::string& channel, const std::vector<std::string>* channels) {
-  if (channels == nullptr) return std::uint32_t{0};
-  const auto found = std::find(channels->begin(), channels->end(), channel);
-  if (found == channels->end())
-    return make_error(Errc::mismatch, "image: data: channel \"{}\" is none of the series' channels [{}]", channel,
-                      fmt::join(*channels, ", "));
-  return static_cast<std::uint32_t>(found - channels->begin());
-}
-
 std::size_t readable_from(Bytes payload, Bytes readable) {
   const std::less_equal<const std::byte*> no_later;
   const auto* end = readable.data() + readable.size();
@@ -28,14 +19,32 @@ std::size_t readable_from(Bytes payload, Bytes readable) {
 
 }  // namespace
 
-Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::string>* channels,
-                                     const std::shared_ptr<const void>& owner, Bytes readable) {
+Result<Delivery> frames_of(ImageMessage image, const std::vector<std::string>* channels,
+                           const std::shared_ptr<const void>& owner, Bytes readable) {
+  Delivery delivery;
+  if (channels != nullptr) {
+    const auto is_declared = [&](const ChannelImage& channel) {
+      return std::find(channels->begin(), channels->end(), channel.channel) != channels->end();
+    };
+    const auto foreign = std::find_if_not(image.channels.begin(), image.channels.end(), is_declared);
+    if (foreign != image.channels.end()) {
+      auto why = make_error(Errc::mismatch, "image: data: channel \"{}\" is none of the series' channels [{}]",
+                            foreign->channel, fmt::join(*channels, ", "));
+      std::erase_if(image.channels, [&](const ChannelImage& channel) { return !is_declared(channel); });
+      if (image.channels.empty()) return why;
+      delivery.remark =
+          make_error(why.code(), "{}: it is left out, and the other channels are recorded", why.message());
+    }
+  }
   const auto received_ns = realtime_ns();
-  std::vector<Frame> frames(image.channels.size());
+  auto& frames = delivery.frames;
+  frames.resize(image.channels.size());
   for (std::size_t i = 0; i < frames.size(); ++i) {
     auto& frame = frames[i];
     auto& channel = image.channels[i];
-    PEN_ASSIGN(frame.channel, channel_index(channel.channel, channels));
+    if (channels != nullptr)
+      frame.channel = static_cast<std::uint32_t>(std::find(channels->begin(), channels->end(), channel.channel) -
+                                                 channels->begin());
     const bool last = i + 1 == frames.size();
     frame.series_unique_id = last ? std::move(image.series_unique_id) : image.series_unique_id;
     frame.metadata = last ? std::move(image.metadata) : image.metadata;
@@ -52,18 +61,21 @@ Result<std::vector<Frame>> frames_of(ImageMessage image, const std::vector<std::
     frame.exposure_real_ns = image.real_ns;
     frame.received_ns = received_ns;
   }
-  return frames;
+  return delivery;
+}
+
+void tell_lost(const std::string& series_unique_id, FrameNumber number, Fate fate, FrameSink& sink,
+               std::optional<std::uint32_t> element) {
+  if (fate == Fate::dropped)
+    sink.drop(series_unique_id, number);
+  else
+    sink.damage(series_unique_id, number, element);
 }
 
 void account(Bytes message, Fate fate, const MessageLimits& limits, FrameSink& sink, const ElementOf& element_of) {
-  const auto image = name_of_image(message, limits);
-  if (!image) return;
-  const FrameNumber number{image->image_id};
-  if (fate == Fate::dropped)
-    sink.drop(image->series_unique_id, number);
-  else
-    sink.damage(image->series_unique_id, number,
-                element_of ? element_of(image->series_unique_id) : std::optional<std::uint32_t>());
+  if (const auto image = name_of_image(message, limits))
+    tell_lost(image->series_unique_id, FrameNumber{image->image_id}, fate, sink,
+              element_of ? element_of(image->series_unique_id) : std::optional<std::uint32_t>());
 }
 
 }  // namespace penstock::stream

@@ -7,15 +7,37 @@
 namespace penstock::stream {
 namespace {
 
-Result<Message> read_fields(CborReader& reader, const ArrayContext& context) {
+/// The tag around a message, which need not be there: no message of another kind is a map.
+Result<void> pass_tag(CborReader& reader) {
+  if (reader.peek() == CborKind::map) return {};
+  if (reader.peek() != CborKind::tag)
+    return make_error(Errc::malformed, "no Stream V2 message: it begins with neither a CBOR map nor CBOR tag {}",
+                      tag_self_described);
+  PEN_ASSIGN(const auto tag, reader.tag());
+  if (tag != tag_self_described)
+    return make_error(Errc::malformed, "no Stream V2 message: it begins with CBOR tag {}, not {}", tag,
+                      tag_self_described);
+  return {};
+}
+
+/// The value of `type`, wherever it stands in the map; detectors send it first. Takes nothing.
+Result<std::string> type_of(CborReader reader) {
   PEN_ASSIGN(auto fields, reader.enter_map());
   std::string scratch;
-  PEN_ASSIGN(const bool any, reader.more(fields));
-  if (!any) return make_error(Errc::malformed, "an empty map, without \"type\"");
-  PEN_ASSIGN(const auto first, reader.text(scratch));
-  if (first != "type")
-    return make_error(Errc::malformed, "the first field is \"{}\", not \"type\"", first.substr(0, 64));
+  for (;;) {
+    PEN_ASSIGN(const bool another, reader.more(fields));
+    if (!another) return make_error(Errc::malformed, "no Stream V2 message: a map without \"type\"");
+    PEN_ASSIGN(const auto key, reader.text(scratch));
+    if (key == "type") break;
+    PEN_TRY(reader.skip(), "\"{}\"", std::string(key.substr(0, 64)));
+  }
   PEN_ASSIGN(const auto type, reader.text(scratch), "type");
+  return std::string(type);
+}
+
+Result<Message> read_fields(CborReader& reader, const ArrayContext& context) {
+  PEN_ASSIGN(const auto type, type_of(reader));
+  PEN_ASSIGN(auto fields, reader.enter_map());
   if (type == "image") {
     PEN_ASSIGN(auto image, read_image(reader, fields, context), "image");
     return Message(std::move(image));
@@ -33,12 +55,7 @@ Result<Message> read_fields(CborReader& reader, const ArrayContext& context) {
 
 Result<Message> parse(Bytes message, const ArrayContext& context) {
   CborReader reader(message, context.limits.nesting_max);
-  if (reader.peek() != CborKind::tag)
-    return make_error(Errc::malformed, "no Stream V2 message: it does not begin with CBOR tag {}", tag_self_described);
-  PEN_ASSIGN(const auto tag, reader.tag());
-  if (tag != tag_self_described)
-    return make_error(Errc::malformed, "no Stream V2 message: it begins with CBOR tag {}, not {}", tag,
-                      tag_self_described);
+  PEN_TRY(pass_tag(reader));
   PEN_ASSIGN(auto parsed, read_fields(reader, context));
   if (!reader.at_end())
     return make_error(Errc::malformed, "{} bytes follow the message", message.size() - reader.offset());
@@ -81,7 +98,7 @@ Result<Message> parse_detached(Bytes message, Bytes pixels, const MessageLimits&
 
 std::optional<ImageName> name_of_image(Bytes message, const MessageLimits& limits) {
   CborReader reader(message, limits.nesting_max);
-  if (reader.peek() != CborKind::tag || !reader.tag().ok()) return std::nullopt;
+  if (!pass_tag(reader).ok()) return std::nullopt;
   auto fields = reader.enter_map();
   if (!fields.ok()) return std::nullopt;
   ImageName image;
@@ -116,11 +133,12 @@ std::optional<ImageName> name_of_image(Bytes message, const MessageLimits& limit
 
 std::optional<std::string> name_of_start(Bytes message, const MessageLimits& limits) {
   CborReader reader(message, limits.nesting_max);
-  if (reader.peek() != CborKind::tag || !reader.tag().ok()) return std::nullopt;
+  if (!pass_tag(reader).ok()) return std::nullopt;
   auto fields = reader.enter_map();
   if (!fields.ok()) return std::nullopt;
   std::string scratch;
   bool is_start = false;
+  std::string unique_id;
   for (auto another = reader.more(*fields); another.ok() && *another; another = reader.more(*fields)) {
     const auto key = reader.text(scratch);
     if (!key.ok()) break;
@@ -130,17 +148,18 @@ std::optional<std::string> name_of_start(Bytes message, const MessageLimits& lim
       is_start = true;
     } else if (*key == "series_unique_id") {
       auto id = read_identifier(reader, limits);
-      if (id.ok() && is_start) return std::move(*id);
-      break;
+      if (!id.ok()) break;
+      unique_id = std::move(*id);
     } else if (!reader.skip().ok()) {
       break;
     }
   }
-  return is_start ? std::optional(std::string()) : std::nullopt;
+  return is_start ? std::optional(std::move(unique_id)) : std::nullopt;
 }
 
 Result<SeriesEnd> read_end(CborReader& reader, CborContainer& fields, const MessageLimits& limits) {
   SeriesEnd end;
+  bool has_type = false;
   bool has_id = false;
   bool has_unique_id = false;
   std::string scratch;
@@ -148,7 +167,9 @@ Result<SeriesEnd> read_end(CborReader& reader, CborContainer& fields, const Mess
     PEN_ASSIGN(const bool another, reader.more(fields));
     if (!another) break;
     PEN_ASSIGN(const auto key, reader.text(scratch));
-    if (key == "series_id") {
+    if (key == "type") {
+      PEN_TRY(pass_type(reader, has_type));
+    } else if (key == "series_id") {
       if (has_id) return make_error(Errc::malformed, "series_id: twice");
       PEN_ASSIGN(end.id, reader.unsigned_integer(), "series_id");
       has_id = true;
@@ -162,7 +183,6 @@ Result<SeriesEnd> read_end(CborReader& reader, CborContainer& fields, const Mess
       PEN_TRY(reader.skip(), "{}", std::string(key.substr(0, 64)));
     }
   }
-  if (!has_id) return make_error(Errc::malformed, "series_id: missing");
   if (!has_unique_id) return make_error(Errc::malformed, "series_unique_id: missing");
   return end;
 }

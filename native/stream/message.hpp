@@ -1,7 +1,8 @@
 /// Stream V2 messages (docs/reference/stream-v2.md): start, image and end, from bytes and back.
 ///
 /// Parsing performs no I/O and allocates nothing on the word of a length that the bytes do not bear
-/// out. Every error names the field and the value. A field that the pixels do not need is no reason to
+/// out. Every error names the field and the value. A start message may lack what an image brings as well: its type,
+/// its shape and its channels. A field that the pixels do not need is no reason to
 /// refuse a message, whatever it holds: it is told among the message's remarks. Views in a parsed message point into
 /// the bytes that were parsed and live as long as those.
 #pragma once
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -24,6 +26,7 @@ namespace penstock::stream {
 
 struct MessageLimits {
   std::uint64_t frame_bytes_max = std::uint64_t{1} << 30;  ///< of one array, decoded; also of its encoded bytes
+  std::uint64_t table_bytes_max = std::uint64_t{1} << 30;  ///< the same, of a mask, flat field or table
   std::size_t channels_max = 64;
   std::size_t dimensions_max = 8;
   std::size_t metadata_max = 1024;           ///< values of metadata of one frame
@@ -67,6 +70,13 @@ Result<Message> parse_message(Bytes message, const MessageLimits& limits);
 /// A message whose pixel byte strings stand apart: each is replaced by [offset, bytes], a range of
 /// `pixels` (docs/reference/tcp.md).
 Result<Message> parse_detached(Bytes message, Bytes pixels, const MessageLimits& limits);
+
+/// The field that a start message lacks and that the series' first image brings, for messages; empty if the file can be
+/// made without an image.
+std::string_view lacks(const Series& start);
+/// Takes what the start message lacks from an image of the series. Masks and flat fields that do not fit the images
+/// then are left out, with a remark.
+void complete(Series& start, const ImageMessage& image);
 
 /// Which image a message is, though it could not be parsed or its pixels are not there.
 struct ImageName {

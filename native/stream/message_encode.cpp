@@ -123,6 +123,13 @@ void write_geometry(MapWriter& map, const Series& series) {
   }
 }
 
+void write_channels(MapWriter& map, const std::vector<std::string>& channels) {
+  if (channels.empty()) return;
+  auto& writer = map.key("channels");
+  writer.array(channels.size());
+  for (const auto& channel : channels) writer.text(channel);
+}
+
 void write_start_fields(MapWriter& map, const Series& series) {
   map.key("type").text("start");
   map.field("series_id", series.id);
@@ -131,12 +138,12 @@ void write_start_fields(MapWriter& map, const Series& series) {
   map.field("number_of_images", series.frames);
   const auto& shape = series.frame.shape;
   if (shape.size() > 2) map.field("image_size_z", shape[shape.size() - 3]);
-  map.field("image_size_y", shape.size() > 1 ? shape[shape.size() - 2] : std::uint64_t{shape.size()});
-  map.field("image_size_x", shape.empty() ? std::uint64_t{0} : shape.back());
-  map.key("image_dtype").text(name(series.frame.type));
-  auto& writer = map.key("channels");
-  writer.array(series.channels.size());
-  for (const auto& channel : series.channels) writer.text(channel);
+  if (!shape.empty()) {
+    map.field("image_size_y", shape.size() > 1 ? shape[shape.size() - 2] : std::uint64_t{1});
+    map.field("image_size_x", shape.back());
+  }
+  if (series.has_type) map.key("image_dtype").text(name(series.frame.type));
+  write_channels(map, series.channels);
   write_numbers(map, series);
   write_geometry(map, series);
   write_arrays(map, "pixel_mask", series.pixel_mask);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "stream/array_field.hpp"
 #include "stream/cbor.hpp"
@@ -87,7 +88,13 @@ std::string shown_field(std::string_view field, Bytes item);
 /// nested deeper than a message may be.
 std::optional<std::string> object_in_text(std::string_view text, const MessageLimits& limits);
 
-// Each kind of message reads its fields from behind `type` to the end of the map.
+/// The value of `type`, which is known already: once in a message, or it is not clear what that is.
+inline Result<void> pass_type(CborReader& reader, bool& seen) {
+  if (std::exchange(seen, true)) return make_error(Errc::malformed, "type: twice");
+  return reader.skip();
+}
+
+// Each kind of message reads all fields of its map, in any order.
 Result<Series> read_start(CborReader& reader, CborContainer& fields, const MessageLimits& limits);
 Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const ArrayContext& context);
 Result<SeriesEnd> read_end(CborReader& reader, CborContainer& fields, const MessageLimits& limits);

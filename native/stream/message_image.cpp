@@ -25,7 +25,8 @@ enum Field : unsigned {
 constexpr std::array<std::string_view, field_count> field_names{"series_id", "series_unique_id", "image_id",
                                                                 "data",      "start_time",       "stop_time",
                                                                 "real_time", "series_date",      "user_data"};
-constexpr std::array required{series_id, series_unique_id, image_id, data};
+/// What an image cannot be recorded without; `series_id` is not used, but has to be right.
+constexpr std::array required{series_unique_id, image_id, data};
 
 /// [numerator, denominator] in seconds, as nanoseconds rounded to the nearest.
 Result<std::int64_t> read_time_ns(CborReader& reader) {
@@ -96,6 +97,21 @@ std::optional<MetaArray> read_small_array(CborReader& reader, const MessageLimit
   return MetaArray{field->spec, {field->payload.begin(), field->payload.end()}, field->encoding, field->form};
 }
 
+/// A text that is longer is cut in its column, and structures have no other use than as text.
+constexpr std::size_t structure_bytes_max = 16 << 10;
+/// Of user_data that is JSON text. Its tree takes many times as much for a moment.
+constexpr std::size_t object_text_bytes_max = 512 << 10;
+/// Of all values that an image brings along, with their names, for each of its channels: they wait in memory.
+constexpr std::size_t values_bytes_max = 4 << 20;
+
+/// About what a value takes in memory.
+std::size_t memory_bytes(std::string_view name, const MetaValue& value) {
+  constexpr std::size_t each = sizeof(std::pair<std::string, MetaValue>);
+  const auto* text = std::get_if<std::string>(&value);
+  const auto* array = std::get_if<MetaArray>(&value);
+  return each + name.size() + (text != nullptr ? text->size() : 0) + (array != nullptr ? array->data.size() : 0);
+}
+
 /// One value of per-frame metadata; nothing for null.
 Result<MaybeValue> read_value(CborReader& reader, const MessageLimits& limits, const ImageMessage& image) {
   switch (reader.peek()) {
@@ -130,7 +146,7 @@ Result<MaybeValue> read_value(CborReader& reader, const MessageLimits& limits, c
       break;
     default: break;
   }
-  PEN_ASSIGN(auto json, read_as_json(reader, limits.text_bytes_max));
+  PEN_ASSIGN(auto json, read_as_json(reader, std::min(structure_bytes_max, limits.text_bytes_max)));
   return MaybeValue(std::move(json));
 }
 
@@ -145,6 +161,7 @@ void remark(ImageMessage& image, std::string_view field, Bytes item, const Error
 
 /// What check_metadata_names() wants to know besides the values.
 struct MetadataNames {
+  std::size_t bytes = 0;           ///< of the values
   std::vector<std::string> nulls;  ///< names without a value; of more than there may be values only the first ones
   // Values of user_data stand here in ImageMessage::metadata, and its nulls there in `nulls`.
   std::size_t values_from = 0, values_to = 0;
@@ -158,10 +175,15 @@ Result<void> read_metadata(CborReader& reader, const MessageLimits& limits, std:
     return make_error(Errc::too_large, "more than {} values of metadata", limits.metadata_max);
   if (image.metadata.capacity() == 0) image.metadata.reserve(metadata_usual);
   PEN_ASSIGN(auto value, read_value(reader, limits, image));
-  if (value)
+  if (value) {
+    const auto bytes = memory_bytes(key, *value);
+    if (bytes > values_bytes_max - std::min(values_bytes_max, names.bytes))
+      return make_error(Errc::too_large, "{} bytes, and with it the values of the image exceed the limit of {}", bytes,
+                        values_bytes_max);
+    names.bytes += bytes;
     image.metadata.emplace_back(key, std::move(*value));
-  else if (names.nulls.size() < limits.metadata_max)
-    names.nulls.emplace_back(key);
+  }
+  if (!value && names.nulls.size() < limits.metadata_max) names.nulls.emplace_back(key);
   return {};
 }
 
@@ -188,9 +210,28 @@ void drop_names_twice(ImageMessage& image, const MetadataNames& known) {
   if (!twice.empty()) std::erase_if(image.metadata, [&](const auto& entry) { return twice.contains(entry.first); });
 }
 
+/// Each channel's frame gets all of the values: the last ones are left out where that is too much.
+void bound_values(ImageMessage& image) {
+  const auto room = values_bytes_max / std::max<std::size_t>(image.channels.size(), 1);
+  std::size_t bytes = 0;
+  std::size_t kept = 0;
+  for (const auto& [name, value] : image.metadata) {
+    bytes += memory_bytes(name, value);
+    if (bytes > room) break;
+    ++kept;
+  }
+  if (kept == image.metadata.size()) return;
+  image.remarks.push_back(make_error(Errc::too_large,
+                                     "{} of {} values are left out: all of them exceed the limit of {} bytes for {} "
+                                     "channels",
+                                     image.metadata.size() - kept, image.metadata.size(), values_bytes_max,
+                                     image.channels.size()));
+  image.metadata.erase(image.metadata.begin() + static_cast<std::ptrdiff_t>(kept), image.metadata.end());
+}
+
 /// Of text that stands for a JSON object, as CBOR; empty of any other. Takes nothing.
 std::vector<std::uint8_t> object_in(CborReader reader, const MessageLimits& limits) {
-  const auto text = read_text(reader, limits.text_bytes_max);
+  const auto text = read_text(reader, std::min(object_text_bytes_max, limits.text_bytes_max));
   const auto object = text.ok() ? object_in_text(*text, limits) : std::nullopt;
   return object ? Json::to_cbor(Json::parse(*object, nullptr, false)) : std::vector<std::uint8_t>();
 }
@@ -275,7 +316,9 @@ Result<void> check_required(const ImageMessage& image, unsigned seen) {
   return {};
 }
 
-bool is_required(unsigned field) { return std::find(required.begin(), required.end(), field) != required.end(); }
+bool has_to_be_right(unsigned field) {
+  return field == series_id || std::find(required.begin(), required.end(), field) != required.end();
+}
 
 /// What the pixels do not need costs none of them.
 Result<void> read_optional(CborReader& reader, std::string_view key, unsigned field, const ArrayContext& context,
@@ -295,14 +338,19 @@ Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const
   ImageMessage image;
   MetadataNames names;
   unsigned seen = 0;
+  bool has_type = false;
   std::string scratch;
   for (;;) {
     PEN_ASSIGN(const bool another, reader.more(fields));
     if (!another) break;
     PEN_ASSIGN(const auto key, reader.text(scratch));
+    if (key == "type") {
+      PEN_TRY(pass_type(reader, has_type));
+      continue;
+    }
     const auto field =
         static_cast<unsigned>(std::find(field_names.begin(), field_names.end(), key) - field_names.begin());
-    if (field == field_count || !is_required(field)) {
+    if (field == field_count || !has_to_be_right(field)) {
       const bool again = field < field_count && (std::exchange(seen, seen | 1u << field) & 1u << field) != 0;
       if (again) {
         PEN_TRY(reader.skip());
@@ -318,6 +366,7 @@ Result<ImageMessage> read_image(CborReader& reader, CborContainer& fields, const
   }
   PEN_TRY(check_required(image, seen));
   drop_names_twice(image, names);
+  bound_values(image);
   return image;
 }
 

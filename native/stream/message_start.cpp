@@ -14,8 +14,8 @@ namespace {
 struct Start {
   const MessageLimits& limits;
   Series series;
-  std::uint64_t columns = 0;
-  std::uint64_t rows = 0;
+  std::optional<std::uint64_t> columns;
+  std::optional<std::uint64_t> rows;
   std::uint64_t planes = 0;  ///< 0 where a frame has two dimensions
   std::size_t unknown_bytes = 0;
   std::uint64_t told_twice = 0;  ///< a bit for each field, so that a message has few remarks however long it is
@@ -130,7 +130,9 @@ Result<void> read_goniometer(CborReader& reader, Start& start) {
 }
 
 Result<NamedArray> read_named_array(CborReader& reader, std::string_view channel, const Start& start) {
-  PEN_ASSIGN(auto field, read_array(reader, ArrayContext{start.limits, std::nullopt}));
+  auto limits = start.limits;
+  limits.frame_bytes_max = limits.table_bytes_max;
+  PEN_ASSIGN(auto field, read_array(reader, ArrayContext{limits, std::nullopt}));
   NamedArray array;
   array.channel = channel;
   array.spec = std::move(field.spec);
@@ -198,11 +200,12 @@ Result<void> read_type(CborReader& reader, Start& start) {
   const auto type = text == "float16" ? ElementType::f32 : element_type_of(text);
   if (!type) return make_error(Errc::unsupported, "\"{}\" is no element type", text.substr(0, 32));
   start.series.frame.type = *type;
+  start.series.has_type = true;
   return {};
 }
 
 constexpr auto fields = std::to_array<Field>({
-    {"series_id", Need::always,
+    {"series_id", Need::right,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.series.id, reader.unsigned_integer());
        return {};
@@ -222,12 +225,12 @@ constexpr auto fields = std::to_array<Field>({
        PEN_ASSIGN(start.series.frames, reader.unsigned_integer());
        return {};
      }},
-    {"image_size_x", Need::always,
+    {"image_size_x", Need::right,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.columns, reader.unsigned_integer());
        return {};
      }},
-    {"image_size_y", Need::always,
+    {"image_size_y", Need::right,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.rows, reader.unsigned_integer());
        return {};
@@ -238,8 +241,8 @@ constexpr auto fields = std::to_array<Field>({
        if (start.planes == 0) return make_error(Errc::malformed, "0; leave it out where frames have two dimensions");
        return {};
      }},
-    {"image_dtype", Need::always, read_type},
-    {"channels", Need::always, read_channels},
+    {"image_dtype", Need::right, read_type},
+    {"channels", Need::right, read_channels},
     {"beam_center_x", Need::never, read_number<&Series::beam_center_x>},
     {"beam_center_y", Need::never, read_number<&Series::beam_center_y>},
     {"count_time", Need::never, read_number<&Series::count_time_s>},
@@ -307,51 +310,86 @@ Result<void> read_field(CborReader& reader, const Field& field, std::uint64_t& s
 /// Masks and flat fields that do not fit the images say nothing about them.
 Result<void> check_array(const NamedArray& array, const Series& series) {
   const auto& channels = series.channels;
-  if (std::find(channels.begin(), channels.end(), array.channel) == channels.end())
+  if (!channels.empty() && std::find(channels.begin(), channels.end(), array.channel) == channels.end())
     return make_error(Errc::mismatch, "\"{}\": none of the series' channels [{}]", array.channel.substr(0, 64),
                       fmt::join(channels, ", "));
   const auto& frame = series.frame.shape;
+  if (frame.empty()) return {};
   // Of frames with planes one array may stand for all of them.
-  const std::vector<std::uint64_t> plane(frame.end() - 2, frame.end());
+  const std::vector<std::uint64_t> plane(frame.end() - std::min<std::ptrdiff_t>(2, std::ssize(frame)), frame.end());
   if (array.spec.shape != frame && array.spec.shape != plane)
     return make_error(Errc::mismatch, "\"{}\": shape [{}], but the images have [{}]", array.channel,
                       fmt::join(array.spec.shape, ", "), fmt::join(series.frame.shape, ", "));
   return {};
 }
 
-void drop_misfits(std::vector<NamedArray>& arrays, std::string_view field, Bytes item, Start& start) {
+/// The first error, if any of the arrays does not fit what is known of the images.
+std::optional<Error> drop_misfits(std::vector<NamedArray>& arrays, const Series& series) {
   std::optional<Error> first;
   std::erase_if(arrays, [&](const NamedArray& array) {
-    const auto checked = check_array(array, start.series);
+    const auto checked = check_array(array, series);
     if (!checked.ok() && !first) first = checked.error();
     return !checked.ok();
   });
-  if (first) set_aside(field, item, *first, start);
+  return first;
 }
 
 Result<void> check(Start& start) {
   auto& series = start.series;
-  series.frame.shape = {start.rows, start.columns};
-  if (start.planes > 0) series.frame.shape.insert(series.frame.shape.begin(), start.planes);
-  const auto size = series.frame.bytes(start.limits.frame_bytes_max);
-  if (!size.ok()) return size.error().with_context("image_size_z, image_size_y, image_size_x");
+  // One of them alone is no shape.
+  if (start.rows && start.columns) {
+    series.frame.shape = {*start.rows, *start.columns};
+    if (start.planes > 0) series.frame.shape.insert(series.frame.shape.begin(), start.planes);
+    const auto size = series.frame.bytes(start.limits.frame_bytes_max);
+    if (!size.ok()) return size.error().with_context("image_size_z, image_size_y, image_size_x");
+  }
   PEN_ASSIGN(series.element, element_in(series.user_data_json));
-  drop_misfits(series.pixel_mask, "pixel_mask", start.pixel_mask_item, start);
-  drop_misfits(series.flatfield, "flatfield", start.flatfield_item, start);
+  if (const auto why = drop_misfits(series.pixel_mask, series))
+    set_aside("pixel_mask", start.pixel_mask_item, *why, start);
+  if (const auto why = drop_misfits(series.flatfield, series))
+    set_aside("flatfield", start.flatfield_item, *why, start);
   return {};
 }
 
 }  // namespace
 
+std::string_view lacks(const Series& start) {
+  if (!start.has_type) return "image_dtype";
+  if (start.frame.shape.empty()) return "image_size_x, image_size_y";
+  return start.channels.empty() ? "channels" : "";
+}
+
+void complete(Series& start, const ImageMessage& image) {
+  if (image.channels.empty()) return;
+  const auto& spec = image.channels.front().spec;
+  if (!start.has_type) start.frame.type = spec.type;
+  start.has_type = true;
+  if (start.frame.shape.empty()) start.frame.shape = spec.shape;
+  if (start.channels.empty())
+    for (const auto& channel : image.channels) start.channels.push_back(channel.channel);
+  const auto left_out = [&](std::string_view field, std::vector<NamedArray>& arrays) {
+    if (const auto why = drop_misfits(arrays, start))
+      start.remarks.push_back(make_error(why->code(), "{}: {}: it is left out", field, why->message()));
+  };
+  left_out("pixel_mask", start.pixel_mask);
+  left_out("flatfield", start.flatfield);
+}
+
 Result<Series> read_start(CborReader& reader, CborContainer& container, const MessageLimits& limits) {
-  Start start{.limits = limits, .series = {}, .pixel_mask_item = {}, .flatfield_item = {}};
+  Start start{.limits = limits, .series = {}, .columns = {}, .rows = {}, .pixel_mask_item = {}, .flatfield_item = {}};
+  start.series.has_type = false;
   std::uint64_t seen = 0;
+  bool has_type = false;
   std::string scratch;
   for (;;) {
     PEN_ASSIGN(const bool another, reader.more(container));
     if (!another) break;
     PEN_ASSIGN(const auto key_view, reader.text(scratch));
     const std::string key(key_view);
+    if (key == "type") {
+      PEN_TRY(pass_type(reader, has_type));
+      continue;
+    }
     const auto found =
         std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == key; });
     if (found == fields.end()) {

@@ -24,8 +24,9 @@ struct TcpSourceOptions {
   std::string host = "127.0.0.1";    ///< numeric address, name, or network interface; IPv4 or IPv6
   std::uint16_t port = 9900;         ///< 0 takes a free one
   std::optional<std::string> token;  ///< required where `host` is not loopback
-  unsigned connections_max = 64;     ///< further ones are refused with an error
-  std::chrono::milliseconds hello_timeout{5000};
+  unsigned connections_max = 64;     ///< that have said hello, with the token; further ones are refused with an error
+  unsigned strangers_max = 64;       ///< that have not; beyond, the oldest of the address that has most is cut off
+  std::chrono::milliseconds hello_timeout{2000};
   std::chrono::milliseconds stall_timeout{30000};  ///< for the rest of a message that has begun
   int receive_buffer_bytes = 1 << 20;              ///< SO_RCVBUF; 0 leaves it to the system
   MessageLimits limits;

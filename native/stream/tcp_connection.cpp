@@ -16,12 +16,13 @@
 namespace penstock::stream {
 namespace {
 
-constexpr std::size_t hello_bytes_max = 64 << 10;
 constexpr std::size_t client_bytes_max = 255;
 /// A client that is gone without a word would keep its place for a quarter of an hour.
 constexpr std::chrono::seconds silence_max{60};
 /// CBOR of anything but a start message, which may carry masks and tables.
 constexpr std::uint64_t message_bytes_max = 4 << 20;
+/// From here on only a few messages at a time are parsed.
+constexpr std::uint64_t long_message_bytes = 64 << 10;
 /// Pixels from here on get a buffer of their own; smaller ones stay where they were received.
 constexpr std::uint64_t large_pixels_bytes = 64 << 10;
 /// A refused message of up to so many times the limit is read over; a larger one ends the connection.
@@ -52,8 +53,18 @@ void clear_padding(Buffer& buffer) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, TcpSeriesTable& table, FrameSink& sink)
+bool is_first_message(Bytes bytes) {
+  if (bytes.size() < tcp_header_bytes) return false;
+  const auto header = decode_header(bytes.first<tcp_header_bytes>());
+  const bool is_hello = header.ok() && header->kind == TcpKind::hello && header->message_bytes <= hello_bytes_max &&
+                        header->pixels_bytes == 0;
+  return !is_hello || bytes.size() >= tcp_header_bytes + header->message_bytes;
+}
+
+TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, std::atomic<unsigned>& places,
+                             TcpSeriesTable& table, FrameSink& sink)
     : options_(options),
+      places_(places),
       table_(table),
       sink_(sink),
       socket_(std::make_shared<Socket>(std::move(socket))),
@@ -63,6 +74,7 @@ TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, Tcp
       link_{replies_, socket_, peer_} {
   socket_->tune(0, 0);
   socket_->give_up_after(silence_max);
+  table_.arrive(*replies_);
   thread_ = std::thread([this] {
     begin_thread("pen-receive", Role::receive);
     run();
@@ -96,6 +108,7 @@ void TcpConnection::run() {
     if (auto ended = sink_.end(end); !ended.ok()) sink_.reject(fmt::format("tcp {}", peer_), ended.error());
   replies_->close();
   socket_->shut_down();
+  if (has_place_) --places_;
   finished_ = true;
 }
 
@@ -104,9 +117,10 @@ void TcpConnection::serve() {
     if (!stopping_) reject(0, greeted.error().with_context("hello"));
     return;
   }
-  while (!stopping_) {
+  const auto is_cut = [this] { return session_ != nullptr && session_->is_cut(); };
+  while (!stopping_ && !is_cut()) {
     const auto more = serve_one();
-    if (!more.ok() && !stopping_) reject(0, more.error());
+    if (!more.ok() && !stopping_ && !is_cut()) reject(0, more.error());
     if (!more.ok() || !*more) return;
   }
 }
@@ -141,6 +155,11 @@ Result<void> TcpConnection::greet() {
   if (hello.client.size() > client_bytes_max)
     return make_error(Errc::too_large, "client has {} bytes; at most {} are possible", hello.client.size(),
                       client_bytes_max);
+  has_place_ = places_.fetch_add(1) < options_.connections_max;
+  if (!has_place_) {
+    --places_;
+    return make_error(Errc::refused, "{} connections are open, which is the limit", options_.connections_max);
+  }
   link_.client = hello.client;
   TcpControl answer;
   answer.peer = "penstock";
@@ -228,6 +247,11 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
     PEN_TRY(check_crc("pixel", header.pixels_crc, pixels.crc ? *pixels.crc : crc32c(pixels.bytes)));
   if (header.kind != TcpKind::start && header.kind != TcpKind::image && header.kind != TcpKind::end)
     return make_error(Errc::out_of_order, "a message of kind {} from a client", name(header.kind));
+  const bool is_long = message.size() >= long_message_bytes;
+  while (is_long && !table_.long_messages().try_acquire_for(std::chrono::milliseconds(100)))
+    if (stopping_) return make_error(Errc::cancelled, "the source stops");
+  const auto give_back = [](TcpSeriesTable* table) { table->long_messages().release(); };
+  std::unique_ptr<TcpSeriesTable, decltype(give_back)> turn(is_long ? &table_ : nullptr, give_back);
   PEN_ASSIGN(auto parsed, parse_detached(message, pixels.bytes, options_.limits));
   const bool same_kind = (header.kind == TcpKind::start && std::holds_alternative<Series>(parsed)) ||
                          (header.kind == TcpKind::image && std::holds_alternative<ImageMessage>(parsed)) ||
@@ -240,8 +264,13 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
       sink_.note(
           fmt::format("tcp {}", peer_),
           remark.with_context(fmt::format("image {} of series \"{}\"", image->image_id, image->series_unique_id)));
-    PEN_ASSIGN(auto frames, frames_of(std::move(*image), channels, pixels.owner, readable));
-    for (auto& frame : frames) {
+    const auto number = image->image_id;
+    const auto unique_id = image->series_unique_id;
+    PEN_ASSIGN(auto delivery, frames_of(std::move(*image), channels, pixels.owner, readable));
+    if (delivery.remark)
+      sink_.note(fmt::format("tcp {}", peer_),
+                 delivery.remark->with_context(fmt::format("image {} of series \"{}\"", number, unique_id)));
+    for (auto& frame : delivery.frames) {
       const bool whole = frame.payload.data() == pixels.bytes.data() && frame.payload.size() == pixels.bytes.size();
       if (whole) frame.payload_crc = pixels.crc;
       frame.session = session_;  // whom to tell when it is safe
@@ -249,13 +278,19 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
       answer(header.sequence, sink_.put(std::move(frame)));
     }
   } else if (auto* series = std::get_if<Series>(&parsed)) {
+    if (const auto field = lacks(*series); !field.empty())
+      return make_error(Errc::malformed, "start: {}: missing; only over ZeroMQ the first image may bring it", field);
+    turn.reset();  // to begin a series may take its time
     series->window_frames = window_of(*series);
     auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, link_, sink_);
     if (!started.ok()) replies_->error(header.sequence, started.error());
   } else {
     auto& end = std::get<SeriesEnd>(parsed);
     const auto known = table_.find(end.unique_id);
-    if (known != nullptr) known->end(*replies_, end);
+    if (known != nullptr) {
+      known->end(*replies_, end);
+      end.last = end.by_all && table_.is_last(*known);
+    }
     answer(header.sequence, sink_.end(end));
   }
   return {};

@@ -7,16 +7,25 @@
 #include <thread>
 
 #include "stream/tcp.hpp"
+#include "stream/tcp_frame.hpp"
 #include "stream/tcp_input.hpp"
 #include "stream/tcp_replies.hpp"
 #include "stream/tcp_series.hpp"
 
 namespace penstock::stream {
 
-/// Runs on a thread of its own from construction. `options`, `table` and `sink` outlive it.
+/// Whether the bytes that came first on a connection, of at most hello_look_bytes, are a complete hello, or can never
+/// become one.
+bool is_first_message(Bytes bytes);
+constexpr std::size_t hello_bytes_max = 64 << 10;
+constexpr std::size_t hello_look_bytes = tcp_header_bytes + hello_bytes_max;
+
+/// Runs on a thread of its own from construction. `options`, `places`, `table` and `sink` outlive it. `places` counts
+/// those that have said hello, with the token where there is one.
 class TcpConnection {
  public:
-  TcpConnection(Socket socket, const TcpSourceOptions& options, TcpSeriesTable& table, FrameSink& sink);
+  TcpConnection(Socket socket, const TcpSourceOptions& options, std::atomic<unsigned>& places, TcpSeriesTable& table,
+                FrameSink& sink);
   ~TcpConnection();
 
   /// The client has gone; nothing more will happen.
@@ -48,6 +57,7 @@ class TcpConnection {
   void reject(std::uint64_t sequence, const Error& why);
 
   const TcpSourceOptions& options_;
+  std::atomic<unsigned>& places_;
   TcpSeriesTable& table_;
   FrameSink& sink_;
   const std::shared_ptr<Socket> socket_;
@@ -63,6 +73,7 @@ class TcpConnection {
   std::uint64_t window_frames_ = 0;  ///< as the client's hello says
   std::uint64_t window_bytes_ = 0;
   bool said_bye_ = false;
+  bool has_place_ = false;
   std::thread thread_;
 };
 

@@ -25,7 +25,7 @@ Result<std::string> read_control_text(CborReader& reader) {
 }
 
 Result<void> read_control_field(CborReader& reader, std::string_view key, TcpControl& control) {
-  const std::array<std::pair<std::string_view, std::string TcpControl::*>, 7> texts{{
+  const std::array<std::pair<std::string_view, std::string TcpControl::*>, 8> texts{{
       {"name", &TcpControl::peer},
       {"token", &TcpControl::token},
       {"client", &TcpControl::client},
@@ -33,6 +33,7 @@ Result<void> read_control_field(CborReader& reader, std::string_view key, TcpCon
       {"code", &TcpControl::code},
       {"message", &TcpControl::text},
       {"problem", &TcpControl::text},
+      {"ended_by", &TcpControl::ended_by},
   }};
   for (const auto& [name, member] : texts) {
     if (key != name) continue;
@@ -89,7 +90,7 @@ void write_control(CborWriter& writer, TcpKind kind, const TcpControl& control) 
       text("message", control.text);
       return;
     case TcpKind::closed:
-      writer.map(4);
+      writer.map(control.ended_by.empty() ? 4 : 5);
       text("type", "closed");
       text("series_unique_id", control.series_unique_id);
       number("safe_below", control.safe_below);
@@ -98,6 +99,7 @@ void write_control(CborWriter& writer, TcpKind kind, const TcpControl& control) 
         writer.null();
       else
         writer.text(control.text);
+      if (!control.ended_by.empty()) text("ended_by", control.ended_by);
       return;
     default:
       writer.map(1);

@@ -58,6 +58,7 @@ struct TcpControl {
   std::uint64_t window_frames = 0;
   std::uint64_t window_bytes = 0;
   std::string series_unique_id;  ///< ack, closed
+  std::string ended_by;          ///< closed: why the series ended, as in the event series_end; empty: not told
   std::uint64_t safe_below = 0;  ///< ack, closed
   std::uint64_t sequence = 0;    ///< error: of the message at fault
   std::string code;              ///< error

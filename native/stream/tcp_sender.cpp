@@ -96,6 +96,9 @@ class TcpSenderSession : public TcpSender {
   ImageMessage image_;
   bool started_ = false;
   bool ended_ = false;
+  bool stopped_ = false;  ///< the receiver was, on purpose: nobody is there to connect to
+  std::string state_;     ///< what keeps the receiver from taking frames, in its words
+  std::string ended_by_;
   Receipt receipt_;
 };
 
@@ -116,6 +119,9 @@ Result<void> TcpSenderSession::check_open() const {
   if (!receipt_.confirmed) return {};
   if (!receipt_.problem.empty())
     return make_error(Errc::refused, "{}: the receiver has closed the series: {}", address(), receipt_.problem);
+  if (ended_by_ == "stop")
+    return make_error(Errc::refused, "{}: the receiver was stopped: frames below {} are safe", address(),
+                      receipt_.safe_below);
   const auto of = series_.frames > 0 ? fmt::format(" of {}", series_.frames) : std::string();
   return make_error(Errc::refused, "{}: the receiver has ended the series early: those below frame {}{} are safe",
                     address(), receipt_.safe_below, of);
@@ -234,6 +240,10 @@ Result<void> TcpSenderSession::persist(Step step) {
       if (!last_words.ok() && last_words.error().code() != Errc::disconnected) return last_words;
     }
     socket_.reset();
+    if (started_ && receipt_.confirmed) return check_open();
+    if (stopped_)
+      return make_error(Errc::disconnected, "{}: the receiver was stopped: frames below {} are safe", address(),
+                        receipt_.safe_below);
     if (++fruitless_connections_ > fruitless_connections_max)
       return outcome.error().with_context(fmt::format("{}: lost {} connections in a row{}{}", address(),
                                                       fruitless_connections_, receipt_.refused > 0 ? ", refusing " : "",
@@ -309,13 +319,13 @@ Result<Receipt> TcpSenderSession::finish(std::chrono::nanoseconds wait) {
     while (!receipt_.confirmed) {
       PEN_TRY(send_rest());
       if (monotonic_ns() > give_up_ns)
-        return make_error(Errc::timed_out, "{}: the receiver has not closed the series; frames below {} are safe",
-                          address(), receipt_.safe_below);
+        return make_error(Errc::timed_out, "{}: the receiver has not closed the series; frames below {} are safe{}{}",
+                          address(), receipt_.safe_below, state_.empty() ? "" : "; its last words were: ", state_);
       PEN_TRY(wait_for_replies());
     }
     return {};
   });
-  PEN_TRY(std::move(outcome));
+  if (!receipt_.confirmed) PEN_TRY(std::move(outcome));
   started_ = false;
   return receipt_;
 }
@@ -362,7 +372,9 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
     case TcpKind::error: return handle_error(reply);
     case TcpKind::ack:
     case TcpKind::closed: break;
-    case TcpKind::bye: return make_error(Errc::disconnected, "{}: the receiver stops", address());
+    case TcpKind::bye:
+      stopped_ = true;
+      return make_error(Errc::disconnected, "{}: the receiver was stopped", address());
     default: return {};
   }
   if (!ours) return {};
@@ -374,8 +386,10 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
   start_answered_ = true;
   fruitless_connections_ = 0;
   receipt_.safe_below = std::max(receipt_.safe_below, reply.safe_below);
+  if (reply.safe_below > 0) state_.clear();
   window_.acknowledge(receipt_.safe_below, false);
   if (header.kind == TcpKind::closed) {
+    ended_by_ = reply.ended_by;
     receipt_.confirmed = true;
     receipt_.problem = reply.text;
     window_.forget_sent();
@@ -386,6 +400,10 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
 Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
   const auto text = fmt::format("{}: {}", reply.code, reply.text);
   if (!greeted_) return make_error(Errc::refused, "the receiver refuses the connection: {}", text);
+  if (reply.sequence == 0) {
+    state_ = text;
+    return make_error(Errc::disconnected, "{}: the receiver ends the connection: {}", address(), text);
+  }
   if (started_ && !start_answered_ && reply.sequence == start_sequence_)
     return make_error(Errc::refused, "the receiver refuses the series: {}", text);
   if (receipt_.refused++ == 0) receipt_.first_refusal = text;

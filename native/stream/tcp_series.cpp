@@ -45,9 +45,18 @@ void TcpSession::safe_below(const std::string& series_unique_id, FrameNumber bel
   replies_->ack(series_unique_id, told_);
 }
 
-void TcpSession::ask_again(const std::string&) {
+void TcpSession::ask_again(const std::string&, const Error& why) {
   std::lock_guard lock(mutex_);
-  if (socket_ != nullptr) socket_->shut_down();
+  if (socket_ == nullptr) return;
+  is_cut_ = true;
+  replies_->error(0, why);
+  // Not the other way: the reason has to get through.
+  socket_->shut_down_reading();
+}
+
+void TcpSession::ended(const std::string&, std::string_view ended_by) {
+  std::lock_guard lock(mutex_);
+  ended_by_ = ended_by;
 }
 
 void TcpSession::closed(const std::string& series_unique_id, const std::string& problem) {
@@ -57,6 +66,7 @@ void TcpSession::closed(const std::string& series_unique_id, const std::string& 
   control.series_unique_id = series_unique_id;
   control.safe_below = told_;
   control.text = problem;
+  control.ended_by = ended_by_;
   replies_->send(TcpKind::closed, control);
 }
 
@@ -96,6 +106,7 @@ TcpSeries::Part& TcpSeries::part(const TcpLink& link) {
   const auto found =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(*link.replies); });
   if (found != parts_.end()) return *found;
+  if (const auto back = cut_off_.find(link.client); back != cut_off_.end()) cut_off_.erase(back);
   parts_.push_back({std::make_shared<TcpSession>(link)});
   return parts_.back();
 }
@@ -134,6 +145,7 @@ void TcpSeries::join(const TcpLink& link, const std::optional<ElementPlace>& ele
     begun_.insert(element->number);
     session->set_element(element->number);
   }
+  if (closed_) session->ended(unique_id_, ended_by_);
   if (closed_)
     session->closed(unique_id_, problem_);
   else
@@ -171,6 +183,7 @@ std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_b
   const bool was_waited_for = !found->ended;
   const auto element = found->session->element();
   if (said_bye) found->session->set_ended();
+  if (!said_bye && was_waited_for) cut_off_.insert(found->session->client());
   found->session->leave();
   parts_.erase(found);
   if (!said_bye || !was_waited_for) return std::nullopt;
@@ -178,12 +191,28 @@ std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_b
   return all_ended(element) ? std::optional(SeriesEnd{.unique_id = unique_id_, .element = element}) : std::nullopt;
 }
 
+bool TcpSeries::have_all_ended(const std::set<const TcpReplies*>& connections) const {
+  std::lock_guard lock(mutex_);
+  return cut_off_.empty() && std::all_of(connections.begin(), connections.end(), [&](const auto* replies) {
+           return std::any_of(parts_.begin(), parts_.end(),
+                              [&](const auto& each) { return each.ended && each.session->is_of(*replies); });
+         });
+}
+
+void TcpSeries::ended(const std::string&, std::string_view ended_by) {
+  std::lock_guard lock(mutex_);
+  ended_by_ = ended_by;
+}
+
 void TcpSeries::closed(const std::string&, const std::string& problem) {
   std::lock_guard lock(mutex_);
   if (closed_) return;
   closed_ = true;
   problem_ = problem;
-  for (const auto& [session, ended] : parts_) session->closed(unique_id_, problem_);
+  for (const auto& [session, ended] : parts_) {
+    session->ended(unique_id_, ended_by_);
+    session->closed(unique_id_, problem_);
+  }
   parts_.clear();
 }
 
@@ -209,11 +238,11 @@ Result<void> claim_element(TcpSeries& series, std::uint32_t element, const TcpLi
       sink.reject(fmt::format("tcp {}", link.peer), why);
       return why;
     }
-    sink.note(fmt::format("tcp {}", link.peer),
-              make_error(Errc::disconnected,
-                         "element {} of series \"{}\" came from {}, where nobody is left: it comes from here now",
-                         element, series.unique_id(), rival->peer()));
-    rival->ask_again(series.unique_id());
+    const auto why = make_error(Errc::disconnected,
+                                "element {} of series \"{}\" came from {}, where nobody is left: it comes from {} now",
+                                element, series.unique_id(), rival->peer(), link.peer);
+    sink.note(fmt::format("tcp {}", link.peer), why);
+    rival->ask_again(series.unique_id(), why);
   }
   return {};
 }
@@ -268,6 +297,16 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const TcpLink& li
   return {};
 }
 
+void TcpSeriesTable::arrive(const TcpReplies& replies) {
+  std::lock_guard lock(mutex_);
+  connections_.insert(&replies);
+}
+
+bool TcpSeriesTable::is_last(const TcpSeries& series) const {
+  std::lock_guard lock(mutex_);
+  return guests_ == 0 && series.have_all_ended(connections_);
+}
+
 std::shared_ptr<TcpSeries> TcpSeriesTable::find(const std::string& unique_id) {
   std::lock_guard lock(mutex_);
   const auto found = series_.find(unique_id);
@@ -276,9 +315,13 @@ std::shared_ptr<TcpSeries> TcpSeriesTable::find(const std::string& unique_id) {
 
 std::vector<SeriesEnd> TcpSeriesTable::leave(const TcpReplies& replies, bool said_bye) {
   std::lock_guard lock(mutex_);
+  connections_.erase(&replies);
   std::vector<SeriesEnd> ended;
   for (const auto& [unique_id, series] : series_)
-    if (auto end = series->leave(replies, said_bye)) ended.push_back(std::move(*end));
+    if (auto end = series->leave(replies, said_bye)) {
+      end->last = guests_ == 0 && series->have_all_ended(connections_);
+      ended.push_back(std::move(*end));
+    }
   return ended;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <semaphore>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,6 +36,9 @@ class TcpSession : public AckListener {
       : peer_(link.peer), client_(link.client), replies_(link.replies), socket_(link.socket) {}
 
   const std::string& peer() const { return peer_; }
+  const std::string& client() const { return client_; }
+  /// ask_again() has ended the connection.
+  bool is_cut() const { return is_cut_; }
   /// Whether it is another connection of the same sender, as its hello says.
   bool is_same_sender(const TcpLink& link) const { return !client_.empty() && client_ == link.client; }
   /// Whether somebody is at the other end: whatever the program there does, its system acknowledges what it is sent.
@@ -46,8 +50,9 @@ class TcpSession : public AckListener {
   void set_element(std::optional<std::uint32_t> element);
 
   void safe_below(const std::string& series_unique_id, FrameNumber below) override;
-  /// Ends the connection: its client comes back, and sends what was not acknowledged.
-  void ask_again(const std::string& series_unique_id) override;
+  /// Tells the client why, and ends the connection: it comes back, and sends what was not acknowledged.
+  void ask_again(const std::string& series_unique_id, const Error& why) override;
+  void ended(const std::string& series_unique_id, std::string_view ended_by) override;
   std::uint64_t window_frames() const override { return window_frames_; }
   bool has_ended() const override { return ended_; }
   /// The last word on the series.
@@ -68,11 +73,13 @@ class TcpSession : public AckListener {
   const std::string client_;
   std::atomic<std::uint64_t> window_frames_{0};
   std::atomic<bool> ended_{false};
+  std::atomic<bool> is_cut_{false};
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::shared_ptr<TcpReplies> replies_;
   std::shared_ptr<Socket> socket_;
   std::uint64_t told_ = 0;
+  std::string ended_by_;
   std::optional<std::uint32_t> element_;
 };
 
@@ -122,9 +129,12 @@ class TcpSeries : public AckListener {
   /// The connection is gone, for good if it has `said_bye`. The end, where that was the last one that had not sent it;
   /// of an element also where nobody has.
   std::optional<SeriesEnd> leave(const TcpReplies& replies, bool said_bye);
+  /// Whether each of these connections has sent the end, and none was cut off before its own that may come back.
+  bool have_all_ended(const std::set<const TcpReplies*>& connections) const;
 
   /// Sessions are told.
   void safe_below(const std::string&, FrameNumber) override {}
+  void ended(const std::string& series_unique_id, std::string_view ended_by) override;
   void closed(const std::string& series_unique_id, const std::string& problem) override;
 
  private:
@@ -151,16 +161,29 @@ class TcpSeries : public AckListener {
   // guarded by mutex_
   std::set<std::uint32_t> begun_;  ///< elements
   std::vector<Part> parts_;
+  std::multiset<std::string> cut_off_;  ///< clients whose connection was lost before their end, as hello names them
   std::optional<SeriesEnd> end_;
   bool closed_ = false;
+  std::string ended_by_;
   std::string problem_;
 };
 
 class TcpSeriesTable {
  public:
+  /// Held while a message whose CBOR part is long is parsed, and until its frames are taken: parsed it takes many times
+  /// its bytes.
+  static constexpr std::ptrdiff_t long_messages_max = 4;
+  std::counting_semaphore<long_messages_max>& long_messages() { return long_messages_; }
+
   /// Closed series are remembered up to this number, for clients that ask again.
   static constexpr std::size_t closed_max = 1024;
 
+  /// A connection may bring frames of any series, until it leaves.
+  void arrive(const TcpReplies& replies);
+  /// So may those that have not said what they want. Not of those that arrived.
+  void set_guests(std::size_t guests) { guests_ = guests; }
+  /// Whether nobody who is connected has more of a series that all who take part have ended.
+  bool is_last(const TcpSeries& series) const;
   /// Opens a series in the sink or, with `resume`, joins one that is known.
   Result<void> start(Series series, bool resume, const TcpLink& link, FrameSink& sink);
   /// Null if not known.
@@ -171,9 +194,13 @@ class TcpSeriesTable {
  private:
   void forget_old();
 
+  std::counting_semaphore<long_messages_max> long_messages_{long_messages_max};
+
+  std::atomic<std::size_t> guests_{0};
   std::mutex starting_;  // held while the sink opens a series, so that two starts of one are told apart
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   // guarded by mutex_
+  std::set<const TcpReplies*> connections_;
   std::map<std::string, std::shared_ptr<TcpSeries>> series_;
   std::deque<std::string> order_;
 };

@@ -1,11 +1,11 @@
-#include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
+#include <atomic>
 #include <list>
 #include <mutex>
 #include <thread>
 
+#include "base/lobby.hpp"
 #include "base/threads.hpp"
 #include "stream/tcp.hpp"
 #include "stream/tcp_connection.hpp"
@@ -28,6 +28,7 @@ class TcpSource : public Source {
     PEN_ASSIGN(auto listener, listen_on(options_.host, options_.port, options_.receive_buffer_bytes));
     port_ = listener.port;
     stopping_ = false;
+    places_ = 0;
     acceptor_ = std::thread([this, &sink, socket = std::move(listener.socket)]() mutable {
       begin_thread("pen-accept", Role::receive);
       accept(socket, sink);
@@ -48,32 +49,50 @@ class TcpSource : public Source {
 
  private:
   void accept(Socket& socket, FrameSink& sink) {
+    Lobby lobby({.is_complete = is_first_message,
+                 .look_bytes = hello_look_bytes,
+                 .patience = options_.hello_timeout,
+                 .guests_max = options_.strangers_max});
     while (!stopping_) {
       std::erase_if(connections_, [](const auto& connection) { return connection->finished(); });
-      const auto ready = socket.readable(accept_poll);
-      if (!ready.ok() || !*ready) continue;
-      Socket client(::accept4(socket.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (client.descriptor() < 0) {
+      auto visit = lobby.visit(socket, accept_poll);
+      if (!visit.ok()) {
         // Out of descriptors, most likely: the client waits until some are free again.
-        spdlog::warn("{}: accept: {}", address(), errno_error(errno, "accept").message());
+        spdlog::warn("{}: {}", address(), visit.error().message());
         std::this_thread::sleep_for(accept_poll);
         continue;
       }
-      if (connections_.size() >= options_.connections_max) {
-        turn_away(client, sink);
-        continue;
+      for (auto& client : visit->ready) {
+        wait_for_readers();
+        connections_.push_back(std::make_unique<TcpConnection>(std::move(client), options_, places_, *table_, sink));
       }
-      connections_.push_back(std::make_unique<TcpConnection>(std::move(client), options_, *table_, sink));
+      table_->set_guests(lobby.guests());
+      for (auto& stranger : visit->gone)
+        turn_away(stranger.socket, sink,
+                  stranger.late
+                      ? make_error(Errc::timed_out, "hello: did not come within {} ms", options_.hello_timeout.count())
+                      : make_error(Errc::refused,
+                                   "{} connections without a hello are open, which is the limit: the oldest "
+                                   "is cut off",
+                                   options_.strangers_max));
     }
   }
 
-  void turn_away(Socket& client, FrameSink& sink) {
-    const auto why = make_error(Errc::refused, "{} connections are open, which is the limit", connections_.size());
-    sink.reject(address(), why);
+  /// Of hellos that are there and not read yet, only so many at a time get a thread; each takes a moment.
+  void wait_for_readers() {
+    constexpr std::size_t readers_max = 64;
+    while (!stopping_ && connections_.size() >= options_.connections_max + readers_max) {
+      std::this_thread::sleep_for(1ms);
+      std::erase_if(connections_, [](const auto& connection) { return connection->finished(); });
+    }
+  }
+
+  void turn_away(Socket& client, FrameSink& sink, const Error& why) {
+    sink.reject(fmt::format("tcp {}", peer_name(client)), why);
     TcpControl control;
     control.code = name(why.code());
     control.text = why.message();
-    client.set_send_timeout(accept_poll);
+    client.set_send_timeout(std::chrono::milliseconds(1));
     (void)client.send_all(encode_control(TcpKind::error, 0, control));
   }
 
@@ -81,6 +100,7 @@ class TcpSource : public Source {
   std::atomic<std::uint16_t> port_;
   std::atomic<bool> stopping_ = false;
   const std::shared_ptr<TcpSeriesTable> table_;
+  std::atomic<unsigned> places_ = 0;
   // the acceptor's own while it runs
   std::list<std::unique_ptr<TcpConnection>> connections_;
   std::thread acceptor_;
@@ -100,6 +120,7 @@ Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& given) {
                       tcp_address(options.host, options.port));
   if (options.token && options.token->empty()) return make_error(Errc::invalid_argument, "token: empty");
   if (options.connections_max == 0) return make_error(Errc::invalid_argument, "connections_max: 0");
+  if (options.strangers_max == 0) return make_error(Errc::invalid_argument, "strangers_max: 0");
   return std::unique_ptr<Source>(std::make_unique<TcpSource>(options));
 }
 

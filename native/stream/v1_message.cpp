@@ -201,8 +201,10 @@ Result<V1Image> read_image(Parts parts, const Json& first, const MessageLimits& 
 /// A table of the header: what it is, in one part, and its elements in the next.
 Result<void> read_table(const Json& described, Bytes elements, const MessageLimits& limits, Series& series) {
   PEN_ASSIGN(auto fields, Fields::of(described, kind_of(described)));
-  PEN_ASSIGN(auto spec, read_spec(fields, limits), "{}", kind_of(described));
-  PEN_ASSIGN(const auto bytes, spec.bytes(limits.frame_bytes_max));
+  auto table_limits = limits;
+  table_limits.frame_bytes_max = limits.table_bytes_max;
+  PEN_ASSIGN(auto spec, read_spec(fields, table_limits), "{}", kind_of(described));
+  PEN_ASSIGN(const auto bytes, spec.bytes(limits.table_bytes_max));
   if (elements.size() != bytes)
     return make_error(Errc::mismatch, "{}: shape [{}] (rows first) of {} needs {} bytes, but {} came",
                       kind_of(described), fmt::join(spec.shape, ", "), name(spec.type), bytes, elements.size());
@@ -280,6 +282,21 @@ Result<V1Header> read_header(Parts parts, const Json& first, const MessageLimits
 }  // namespace
 
 bool is_v1(Bytes first_part) { return !first_part.empty() && first_part.front() == std::byte{'{'}; }
+
+std::size_t v1_message_parts(Parts parts) {
+  // What begins a message; blobs and configurations may be as long as they like.
+  constexpr std::size_t begin_bytes_max = 1024;
+  const auto begins = [&](Bytes part) {
+    if (!is_v1(part) || part.size() > begin_bytes_max) return false;
+    const auto object = parse_json(as_text(part), "part");
+    if (!object.ok() || !object->is_object()) return false;
+    const auto kind = kind_of(*object);
+    return kind == "header" || kind == "image" || kind == "series_end";
+  };
+  std::size_t count = std::min<std::size_t>(parts.size(), 1);
+  while (count < parts.size() && !begins(parts[count])) ++count;
+  return count;
+}
 
 Result<V1Message> parse_v1(Parts parts, const MessageLimits& limits) {
   PEN_ASSIGN(const auto first, object_in(parts, 0, limits));

@@ -54,6 +54,9 @@ using V1Message = std::variant<V1Header, V1Image, V1End>;
 /// Whether a message that begins with this part is one of Stream V1.
 bool is_v1(Bytes first_part);
 
+/// How many of the parts, from the first, are one message: a sender may put several into one of ZeroMQ.
+std::size_t v1_message_parts(std::span<const Bytes> parts);
+
 Result<V1Message> parse_v1(std::span<const Bytes> parts, const MessageLimits& limits);
 
 /// Series and frame of an image that cannot be understood otherwise.

@@ -45,11 +45,25 @@ void V1Stream::take(std::vector<ZmqMessage> parts, FrameSink& sink, std::string_
   std::vector<Bytes> views;
   views.reserve(parts.size());
   for (auto& part : parts) views.push_back(part.bytes());
+  std::vector<std::size_t> counts;
+  for (std::span<const Bytes> left = views; !left.empty(); left = left.subspan(counts.back()))
+    counts.push_back(v1_message_parts(left));
+  auto next = std::make_move_iterator(parts.begin());
+  for (const auto count : counts) {
+    take_one({next, next + static_cast<std::ptrdiff_t>(count)}, sink);
+    next += static_cast<std::ptrdiff_t>(count);
+  }
+}
+
+void V1Stream::take_one(std::vector<ZmqMessage> parts, FrameSink& sink) {
+  std::vector<Bytes> views;
+  views.reserve(parts.size());
+  for (auto& part : parts) views.push_back(part.bytes());
   const auto named = name_of_v1_image(views);
   if (auto delivered = deliver(parts, views, sink); !delivered.ok()) {
     if (named && current_ && current_->number == named->first && !current_->waiting)
       sink.damage(current_->unique_id, FrameNumber{named->second}, {});
-    sink.reject(address, delivered.error());
+    sink.reject(address_, delivered.error());
   }
 }
 

@@ -24,10 +24,12 @@ class V1Stream {
   V1Stream(std::string source, const MessageLimits& limits, const std::atomic<bool>& stopping)
       : source_(std::move(source)), limits_(limits), stopping_(stopping) {}
 
-  /// One message. What cannot be understood, or is refused, the sink is told.
+  /// The parts of one message of ZeroMQ, which may hold several of these. What cannot be understood, or is refused, the
+  /// sink is told.
   void take(std::vector<ZmqMessage> parts, FrameSink& sink, std::string_view address);
 
  private:
+  void take_one(std::vector<ZmqMessage> parts, FrameSink& sink);
   Result<void> deliver(std::vector<ZmqMessage>& parts, std::span<const Bytes> views, FrameSink& sink);
   Result<void> take_header(V1Header header, FrameSink& sink);
   Result<void> take_image(V1Image image, std::vector<ZmqMessage>& parts, Bytes pixels, FrameSink& sink);

@@ -30,7 +30,7 @@ class ZmqSenderSession : public ZmqSender {
       : options_(options), address_(options.endpoint), pool_(pool_budget_bytes) {}
 
   Result<void> open() {
-    context_.reset(::zmq_ctx_new());
+    context_ = make_zmq_context();
     if (context_ == nullptr) return zmq_error("ZeroMQ context");
     socket_.reset(::zmq_socket(context_.get(), ZMQ_PUSH));
     if (socket_ == nullptr) return zmq_error("ZeroMQ socket");

@@ -26,6 +26,17 @@ inline Error zmq_error(std::string_view what) {
   return make_error(Errc::io, "{}: {}", what, ::zmq_strerror(::zmq_errno()));
 }
 
+/// A context of its own; null where there is none to be had, as zmq_ctx_new() returns it. From any thread.
+///
+/// libzmq initialises the transports that are compiled into it (PGM) with the first context of a process and shuts
+/// them down with the last one. libpgm counts its users, but initialises and shuts down without a lock: a context that
+/// one thread ends while another thread makes one may destroy what was just initialised. One context, which has no
+/// threads as it has no sockets, therefore lives as long as the process.
+inline ZmqContext make_zmq_context() {
+  [[maybe_unused]] static void* const kept = ::zmq_ctx_new();
+  return ZmqContext(::zmq_ctx_new());
+}
+
 /// A message; moved, never copied.
 class ZmqMessage {
  public:

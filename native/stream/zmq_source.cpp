@@ -10,6 +10,7 @@
 #include "base/threads.hpp"
 #include "stream/delivery.hpp"
 #include "stream/element.hpp"
+#include "stream/late_starts.hpp"
 #include "stream/v1_stream.hpp"
 #include "stream/zmq_socket.hpp"
 #include "stream/zmq_watch.hpp"
@@ -22,6 +23,7 @@ using namespace std::chrono_literals;
 constexpr int receive_timeout_ms = 100;
 constexpr std::uint64_t head_bytes_max = 64 << 10;  ///< of a message besides its pixels
 constexpr std::size_t series_max = 64;              ///< that are remembered
+constexpr std::size_t late_starts_max = 4;          ///< of several senders; of one only the last start can count
 
 /// A received message, counted against the pool as long as a frame points into it.
 struct Held {
@@ -51,11 +53,12 @@ class ZmqSource : public Source {
   explicit ZmqSource(const ZmqSourceOptions& options)
       : options_(options),
         address_(options.endpoint),
+        late_(options.bind ? late_starts_max : 1, options.waiting_bytes_max),
         v1_(options.bind ? std::string() : options.endpoint, options_.limits, stopping_) {}
   ~ZmqSource() override { stop(); }
 
   Result<void> start(FrameSink& sink) override {
-    context_.reset(::zmq_ctx_new());
+    context_ = make_zmq_context();
     if (context_ == nullptr) return zmq_error("ZeroMQ context");
     {
       const InRole receive(Role::receive);  // the library starts its own threads with the first socket
@@ -125,6 +128,7 @@ class ZmqSource : public Source {
       account_for(held->message.bytes(), Fate::damaged, sink);
       sink.reject(address_, outcome.error());
     }
+    while (const auto left = late_.let_go()) reject_without_image(*left, "the recorder stops", sink);
   }
 
   /// A message of Stream V1, or of nobody's.
@@ -190,8 +194,9 @@ class ZmqSource : public Source {
 
   /// An image that is lost goes into the ledger of its series, unless it is of another one that was refused, or that is
   /// closed while another one of its name is open.
-  void account_for(Bytes message, Fate fate, FrameSink& sink) const {
+  void account_for(Bytes message, Fate fate, FrameSink& sink) {
     const auto image = name_of_image(message, options_.limits);
+    if (image && late_.note_lost(image->series_unique_id, FrameNumber{image->image_id}, fate)) return;
     if (image && (is_refused(image->series_unique_id) || is_over(image->series_unique_id, sink))) return;
     account(message, fate, options_.limits, sink,
             [this](const std::string& unique_id) { return element_of(unique_id); });
@@ -205,7 +210,17 @@ class ZmqSource : public Source {
     }
     auto& message = *parsed;
     if (auto* image = std::get_if<ImageMessage>(&message)) return take_image(std::move(*image), held, sink);
-    if (auto* series = std::get_if<Series>(&message)) return take_start(std::move(*series), sink);
+    if (auto* series = std::get_if<Series>(&message)) {
+      const bool is_whole = lacks(*series).empty();
+      if (!options_.bind || !is_whole)
+        if (auto gone = late_.let_go_for(series->unique_id)) reject_without_image(*gone, "another series began", sink);
+      if (is_whole) {
+        (void)late_.take(series->unique_id);
+        return take_start(std::move(*series), sink);
+      }
+      late_.keep(std::move(*series));
+      return {};
+    }
     take_end(std::get<SeriesEnd>(std::move(message)), sink);
     return {};
   }
@@ -223,6 +238,7 @@ class ZmqSource : public Source {
     for (const auto& remark : std::exchange(image.remarks, {}))
       sink.note(address_,
                 remark.with_context(fmt::format("image {} of series \"{}\"", number, image.series_unique_id)));
+    if (auto late = late_.take(image.series_unique_id)) begin_with(*std::move(late), image, sink);
     if (is_refused(image.series_unique_id)) {
       sink.reject(address_,
                   make_error(Errc::refused, "image {} is of series \"{}\", whose start was refused: {}", number,
@@ -239,15 +255,35 @@ class ZmqSource : public Source {
       }
     const auto element = element_of(image.series_unique_id);
     const auto generation = known == streams_.end() ? 0 : known->second.generation;
-    PEN_ASSIGN(auto frames,
+    const auto unique_id = image.series_unique_id;
+    PEN_ASSIGN(auto delivery,
                frames_of(std::move(image), known == streams_.end() ? nullptr : &known->second.channels, held));
+    if (delivery.remark)
+      sink.note(address_, delivery.remark->with_context(fmt::format("image {} of series \"{}\"", number, unique_id)));
     // The sender cannot be told.
-    for (auto& frame : frames) {
+    for (auto& frame : delivery.frames) {
       frame.element = element;
       frame.generation = generation;
       if (auto taken = sink.put(std::move(frame)); !taken.ok()) sink.reject(address_, taken.error());
     }
     return {};
+  }
+
+  /// The first image brings what the start lacks.
+  void begin_with(LateStarts::Late late, const ImageMessage& image, FrameSink& sink) {
+    complete(late.start, image);
+    if (auto begun = take_start(std::move(late.start), sink); !begun.ok()) sink.reject(address_, begun.error());
+    if (is_refused(image.series_unique_id)) return;
+    for (const auto& [number, fate] : late.lost)
+      tell_lost(image.series_unique_id, number, fate, sink, element_of(image.series_unique_id));
+  }
+
+  void reject_without_image(const Series& start, std::string_view what, FrameSink& sink) const {
+    const auto why = make_error(
+        Errc::out_of_order, "series \"{}\": {}, no image of it came, and its start message lacks {}: it has no file",
+        start.unique_id, what, lacks(start));
+    sink.reject(address_, why);
+    sink.refuse_start(start.unique_id, why);
   }
 
   Result<void> take_start(Series series, FrameSink& sink) {
@@ -351,6 +387,9 @@ class ZmqSource : public Source {
   }
 
   void take_end(SeriesEnd end, FrameSink& sink) {
+    // Images of it may have come elsewhere.
+    if (const auto late = late_.take(end.unique_id); late && !sink.channels(end.unique_id) && options_.alone)
+      return reject_without_image(late->start, "it ended", sink);
     end.element = element_of(end.unique_id);
     if (const auto known = streams_.find(end.unique_id); known != streams_.end()) {
       if (known->second.refused) return;  // the end of what was refused
@@ -426,6 +465,7 @@ class ZmqSource : public Source {
   // the thread's own
   std::map<std::string, Stream> streams_;
   std::deque<std::string> order_;  // of their names, the oldest first
+  LateStarts late_;
   V1Stream v1_;
   std::thread thread_;
 };

@@ -17,7 +17,9 @@ namespace penstock::stream {
 
 struct ZmqSourceOptions {
   std::string endpoint = "tcp://127.0.0.1:31001";
-  bool bind = false;     ///< a detector binds and its receivers connect
+  bool bind = false;  ///< a detector binds and its receivers connect
+  /// For start messages that wait for the first image of their series; what comes beyond it goes without tables.
+  std::uint64_t waiting_bytes_max = std::uint64_t{512} << 20;
   int messages_max = 2;  ///< that ZeroMQ may hold besides the pool, each at most frame_bytes_max + 64 KiB
   /// Stream V1 needs one recorder: the name that a series gets there no other one could know.
   bool alone = true;

@@ -43,16 +43,16 @@ class MemoryFile final : public File {
 /// Makes the start of a page a header whose sizes and checksums hold, of what the fuzzer put there.
 void make_plausible(std::byte* to, std::uint64_t address, std::uint64_t bytes_left) {
   const auto choice = [to](std::size_t at, unsigned below) { return std::to_integer<unsigned>(to[at]) % below; };
-  const bool chunks = choice(10, 8) != 0;
-  const auto records = chunks ? choice(48, 8) : 0;
+  const bool chunks = choice(10, 8) > 1, stretches = choice(10, 8) == 1;
+  const auto records = chunks || stretches ? choice(48, 8) : 0;
   std::memcpy(to, "\x89PENSEG\n\x01\x00", 10);
-  store_le<std::uint16_t>(to + 10, chunks ? 2 : 1);
+  store_le<std::uint16_t>(to + 10, chunks ? 2 : (stretches ? 5 : 1));
   const auto header_bytes = page_bytes * (1 + choice(12, 2));
   store_le(to + 12, static_cast<std::uint32_t>(header_bytes));
   std::memset(to + 16, 7, 16);
   store_le(to + 40, header_bytes + page_bytes * choice(40, 4));
   store_le(to + 48, records);
-  store_le(to + 64, chunks ? 40 * records : choice(64, 200));
+  store_le(to + 64, chunks ? 40 * records : (stretches ? 24 * records : choice(64, 200)));
   store_le(to + 72, address);
   const auto body_bytes = std::min<std::uint64_t>(load_le<std::uint32_t>(to + 64), bytes_left - 128);
   store_le(to + 68, crc32c(Bytes(to + 128, body_bytes)));
@@ -87,6 +87,10 @@ void read_back(File& file, const store::format::SegmentHeader& header) {
   if (header.kind == store::format::SegmentKind::description) {
     const auto text = store::read_description(file, header);
     if (text.ok()) (void)store::format::parse_description(*text).ok();
+    return;
+  }
+  if (header.kind != store::format::SegmentKind::chunks) {
+    (void)store::read_stretches(file, header).ok();
     return;
   }
   const auto records = store::read_records(file, header);

@@ -33,6 +33,15 @@ void try_segment(Bytes bytes) {
     if (const auto text = decode_description(*header, region); text.ok() && text->size() > region.size()) std::abort();
     return;
   }
+  if (header->kind != SegmentKind::chunks) {
+    std::uint64_t end = 0;
+    const auto stretches = decode_stretches(*header, region);
+    for (const auto& stretch : stretches.ok() ? *stretches : std::vector<Stretch>()) {
+      if (stretch.address < end || stretch.bytes == 0) std::abort();
+      end = stretch.end();
+    }
+    return;
+  }
   const auto records = decode_records(*header, region);
   if (!records.ok()) return;
   for (const auto& record : *records) {

@@ -20,10 +20,13 @@ Result<Message> parse_again(const Message& message, const MessageLimits& limits)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   MessageLimits limits;
-  limits.frame_bytes_max = 1 << 20;
+  limits.frame_bytes_max = limits.table_bytes_max = 1 << 20;
   const auto bytes = std::as_bytes(std::span(data, size));
   (void)parse_detached(bytes, bytes, limits).ok();
+  (void)name_of_start(bytes, limits);
   const auto message = parse_message(bytes, limits);
+  // What is an image has a name, whatever the order of its fields.
+  if (message.ok() && std::holds_alternative<ImageMessage>(*message) && !name_of_image(bytes, limits)) std::abort();
   if (!message.ok()) return 0;
   // Text that stands for a structure may grow where it is written as text again.
   limits.text_bytes_max *= 16;

@@ -13,7 +13,7 @@ using namespace penstock::stream;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   MessageLimits limits;
-  limits.frame_bytes_max = 1 << 20;
+  limits.frame_bytes_max = limits.table_bytes_max = 1 << 20;
   std::vector<Bytes> parts;
   for (auto left = std::as_bytes(std::span(data, size)); left.size() >= 4 && parts.size() < v1_parts_max;) {
     const auto length = std::min<std::size_t>(load_le<std::uint32_t>(left.data()), left.size() - 4);
@@ -21,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     left = left.subspan(4 + length);
   }
   if (parts.empty()) return 0;
+  const auto count = v1_message_parts(parts);
+  if (count == 0 || count > parts.size()) std::abort();
   const auto named = name_of_v1_image(parts);
   const auto message = parse_v1(parts, limits);
   if (!message.ok()) return 0;

@@ -27,12 +27,18 @@ def end(name: str = "s", number: int = 1) -> dict[str, object]:
 
 
 def pull(
-    record: Record, folder: Path, *endpoints: str, series: int = 1, settings: str = PATIENCE
+    record: Record,
+    folder: Path,
+    *endpoints: str,
+    series: int = 1,
+    settings: str = PATIENCE,
+    pool: str = "256MiB",
 ) -> RecordCommand:
     config = folder / "record.yaml"
     config.write_text(settings, encoding="ascii")
     options = [text for endpoint in endpoints for text in ("--zmq", endpoint)]
-    recorder = record(folder, str(config), *options, "--series", str(series), listen=False)
+    options += ["--series", str(series), "--pool", pool]
+    recorder = record(folder, str(config), *options, listen=False)
     recorder.until(Listening)
     return recorder
 

@@ -184,7 +184,7 @@ def test_a_file_system_without_inodes_ends_the_run_with_what_was_measured(tmp_pa
         workload = metadata_workload(items=60, threads=1, folders=False)
         document = load(plan.model_copy(update={"workload": workload}), ignore)
     finally:
-        subprocess.run(["umount", tmp_path], check=True)
+        subprocess.run(["umount", "--lazy", tmp_path], check=True)
     assert document.problem is not None
     assert "No space left on device" in document.problem
     assert document.metadata is not None

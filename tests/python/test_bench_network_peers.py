@@ -22,10 +22,12 @@ def test_a_token_is_asked_for(run: RunCommand, listen: Listen, tmp_path: Path) -
     assert without.returncode == 1
     assert "a token is required" in without.stderr
     (tmp_path / "wrong").write_text("guess\n")
+    (tmp_path / "wrong").chmod(0o600)
     wrong = run("bench", "network", other.address, "--token-file", str(tmp_path / "wrong"), *SHORT)
     assert wrong.returncode == 1
     assert "wrong token" in wrong.stderr
     (tmp_path / "right").write_text(TOKEN + "\n")
+    (tmp_path / "right").chmod(0o600)
     right = run("bench", "network", other.address, "--token-file", str(tmp_path / "right"), *SHORT)
     assert valid_run(right.stdout).network is not None
     assert TOKEN not in right.stdout + right.stderr

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from penstock.model.configuration import Configuration
+from penstock.model.configuration import Configuration, read_token
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.overrides import RecordOptions, configuration_from, sources_left_out
 from penstock.model.plans import NexusPlan, TcpSourcePlan
@@ -124,11 +124,36 @@ def test_beyond_loopback_a_token_is_required(tmp_path: Path) -> None:
     assert "secret" not in plan.without_tokens().model_dump_json()
     token = tmp_path / "token"
     token.write_text("from-file\n")
+    token.chmod(0o600)
     named = configuration_from(None, RecordOptions(listen=["0.0.0.0:1"], token_file=token)).plan({})
     assert named.sources == [TcpSourcePlan(host="0.0.0.0", port=1, token="from-file")]
     token.write_text("\n")
     with pytest.raises(UsageError, match="empty"):
         configuration_from(None, RecordOptions(listen=["0.0.0.0:1"], token_file=token)).plan({})
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
+def test_a_token_that_others_may_read_or_write_is_refused_with_what_mends_it(
+    tmp_path: Path, mode: int
+) -> None:
+    token = tmp_path / "a token"
+    token.write_text("secret\n")
+    token.chmod(mode)
+    with pytest.raises(UsageError, match=f"{mode:04o}") as refused:
+        read_token(token, {})
+    assert f"chmod 600 '{token}'" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize("mode", ["0400", "0700", "0646x", "777", "8"])
+def test_a_mode_with_which_no_file_can_be_recorded_is_refused(mode: str) -> None:
+    with pytest.raises(ValueError, match="file_mode"):
+        Configuration.model_validate({"file_mode": mode})
+
+
+def test_the_mode_of_files_is_an_option_of_the_program_and_not_in_its_plan() -> None:
+    plan = Configuration.model_validate({"file_mode": "0640"}).plan({})
+    assert plan.file_mode == "0640"
+    assert "file_mode" not in plan.model_dump()
 
 
 def test_sources_that_options_replace_are_told(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_simulated(
     summary = run_demo(options(folder), view)
     check_left_behind(folder, summary)
     assert summary.source.startswith("simulated")
-    assert summary.phases[0].rate_hz == pytest.approx(50, rel=0.2)
+    assert summary.phases[0].asked_hz == 50
     console = Console(width=160, record=True, file=(tmp_path / "text").open("w"))
     console.print(summary_page(summary))
     shown = console.export_text()
@@ -128,9 +128,26 @@ def test_a_demonstration_that_gets_nowhere_ends() -> None:
 def test_quick_is_shorter(tmp_path: Path) -> None:
     usual = demo_options(tmp_path, "d", None, 2, quick=False)
     quick = demo_options(tmp_path, "d", None, 2, quick=True)
-    assert usual.frames_paced == 250
-    assert quick.frames_paced < usual.frames_paced
+    assert quick.seconds < usual.seconds
     assert quick.frames_fast < usual.frames_fast
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "rate_hz", "used_hz", "title"),
+    [
+        (512, 512, 50, 50, "at 50 Hz"),
+        (512, 512, 9000, 500, "at 500 Hz (of 9000 Hz)"),
+        (4000, 4000, 133, 20, "at 20 Hz (of 133 Hz)"),
+        (512, 512, 0, 25, "at 25 Hz"),
+    ],
+)
+def test_paced_phase_has_the_rate_of_the_detector_within_bounds(
+    tmp_path: Path, rows: int, columns: int, rate_hz: float, used_hz: float, title: str
+) -> None:
+    shown = Detector(name="d", rows=rows, columns=columns, type="uint16", rate_hz=rate_hz)
+    options = demo_options(tmp_path, "d", None, 2, quick=True)
+    assert options.rate_of(shown) == pytest.approx(used_hz)
+    assert options.paced_as(shown) == title
 
 
 def test_masks_by_type() -> None:

@@ -54,7 +54,7 @@ def overlay(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode != 0:
         pytest.skip("mounting an overlay needs root, and upper layers that it can work on")
     yield tmp_path / "merged"
-    subprocess.run(["umount", str(tmp_path / "merged")], check=True)
+    subprocess.run(["umount", "--lazy", str(tmp_path / "merged")], check=True)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def xfs(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["mkfs.xfs", "-q", str(image)], check=True)
     subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_the_disk_of_the_tests(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_sender_whose_machine_is_dead_makes_room(record: Record, tmp_path: Pat
         time.sleep(0.5)  # what it was to acknowledge before that
         began = time.monotonic()
         after.start("s", 4, ELEMENT, RESUME, **element(GRID, 0))
-        assert 1 < time.monotonic() - began < 10
+        assert 1 < time.monotonic() - began < 45, "a connection is given up after a minute of silence"
         bring(after, frames, 0, range(4))
         bring(lower, frames, 1, range(4))
         for client in (after, lower):

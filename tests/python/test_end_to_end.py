@@ -214,6 +214,7 @@ def test_series_limit_ends_the_recorder(record: Record, run: Run, tmp_path: Path
 def test_a_token_is_demanded(record: Record, run: Run, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("open sesame\n")
+    token.chmod(0o600)
     recorder = record(tmp_path, "--token-file", str(token))
     assert simulate(run, recorder.address, "--frames", "2", "--series-name", "no").returncode == 1
     sent = simulate(
@@ -360,6 +361,7 @@ def test_a_sender_says_that_somebody_is_there_again(record: Record, tmp_path: Pa
 def test_a_network_interface_stands_for_its_address(record: Record, run: Run, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("open sesame\n")
+    token.chmod(0o600)
     recorder = record(tmp_path, "--listen", "lo:0", "--token-file", str(token), listen=False)
     assert recorder.listening().startswith("127.0.0.1:")
     sent = simulate(run, recorder.address, "--frames", "2", "--token-file", str(token))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fabio
 import h5py
 import hdf5plugin  # noqa: F401
 import nexus_series as sent
@@ -15,6 +16,7 @@ import numpy
 import pytest
 import silx.io.nxdata.parse
 import silx.io.utils
+from area_detector_handlers.eiger import EigerHandler
 from conftest import Record
 from export_readers import DETECTOR, as_neggia_reads, by_hdf5_1_10, check_readers, layout_message
 from nexusformat.nexus import nxload
@@ -75,17 +77,15 @@ def test_a_master_for_xds_shows_the_frames_of_each_layout(series: Callable[[str]
     root = nxload(str(master))
     with root.nxfile:
         assert numpy.array_equal(root.entry.data.images[5], sent.frames_of(0)[5])
-    moved = path.parent.rename(path.parent.with_name("elsewhere"))
-    with h5py.File(moved / "s_master.h5") as file:
+    with h5py.File(path.parent.rename(path.parent.with_name("elsewhere")) / "s_master.h5") as file:
         assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0))
         assert numpy.array_equal(file["/entry/data/data_000001"][0], sent.frames_of(0)[0])
 
 
 def test_a_master_in_another_folder_leads_back(series: Callable[[str], Path], tmp_path: Path) -> None:
-    path = series("split")
     there = tmp_path / "xds" / "run_master.h5"
     there.parent.mkdir()
-    done = export(path, output=there)
+    done = export(series("split"), output=there)
     assert [part.file for part in done.parts] == [f"../split/s_member_{n}.h5" for n in range(3)]
     check_readers(there)
 
@@ -94,8 +94,7 @@ def test_a_master_in_another_folder_leads_back(series: Callable[[str], Path], tm
 def test_the_hdf5_of_durin_reads_chunks_through_the_links(
     series: Callable[[str], Path], reader: str, layout: str
 ) -> None:
-    path = series(layout)
-    done = export(path, reader)
+    done = export(series(layout), reader)
     for part in done.parts:
         frames = by_hdf5_1_10(Path(done.master), f"/entry/data/{part.name}", part.frames)
         wanted = sent.frames_of(0)[part.first_frame : part.first_frame + part.frames]
@@ -144,13 +143,86 @@ def test_a_missing_frame_is_told_of_and_copied_as_the_fill_value(series: Callabl
         lost.resize(sent.FRAMES - 1, axis=0)
         lost.resize(sent.FRAMES, axis=0)
         file["/entry/penstock/frame_state"][-1] = 0
-    linked = plan_export(path, "xds")
-    assert linked.missing == 1
+    assert (linked := plan_export(path, "xds")).missing == 1
     assert any("1 frames are missing" in note for note in linked.notes)
     copied = export(path, copies=True)
     with h5py.File(copied.writes[0]) as file:
         assert (file["/entry/data/data"][-1] == 65535).all()
         assert numpy.array_equal(file["/entry/data/data"][:-1], sent.frames_of(0)[:-1])
+
+
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
+def test_both_masters_have_the_names_of_eiger_files(series: Callable[[str], Path], reader: str) -> None:
+    path = series("one")
+    with h5py.File(export(path, reader).master) as file:
+        detector = file[DETECTOR]
+        assert detector["detector_distance"][()] == detector["distance"][()] == pytest.approx(sent.DISTANCE_M)
+        assert detector["detector_distance"].attrs["units"] == "m"
+        assert detector["detector_number"][()] == b"E-01-0042"
+        assert detector["detectorSpecific/photon_energy"][()] == sent.ENERGY_EV
+        assert detector["detectorSpecific/photon_energy"].attrs["units"] == "eV"
+        assert "eiger_fw_version" not in detector["detectorSpecific"], "DIALS refuses all but EIGER's sizes"
+
+
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
+@pytest.mark.parametrize("files", [1, 3])
+def test_bluesky_reads_the_frames_and_its_metadata(
+    series: Callable[[str], Path], reader: str, files: int
+) -> None:
+    """Its EigerHandler counts files by names that begin with "data", and takes frames from data_000001, …"""
+    path = series("one")
+    done = export(path, reader, output=path.with_name("s_5_master.h5"), copies=True, frames_a_file=8 - files)
+    assert len(done.parts) == (1 if files == 1 else 2)
+    handler = EigerHandler(path.with_name("s"), images_per_file=1)
+    try:
+        assert numpy.array_equal(handler(5).compute(), sent.frames_of(0))
+        assert handler._md["detector_distance"] == pytest.approx(sent.DISTANCE_M)
+        assert numpy.array_equal(handler._md["pixel_mask"], sent.mask())
+        assert handler._md["count_time"] == sent.COUNT_TIME_S
+    finally:
+        handler.close()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_master_with_a_single_dataset_has_each_frame_once(
+    series: Callable[[str], Path], layout: str, copies: bool
+) -> None:
+    path = series(layout)
+    done = export(path, "eiger", single=True, copies=copies, frames_a_file=4)
+    frames = sent.frames_of(0)
+    with h5py.File(done.master) as file:
+        assert list(file["/entry/data"]) == ["data"]
+        assert numpy.array_equal(file["/entry/data/data"][...], frames)
+        assert file[f"{DETECTOR}/detectorSpecific/nimages"][()] == sent.FRAMES
+    with fabio.open(done.master) as images:
+        assert images.nframes == sent.FRAMES
+        assert all(numpy.array_equal(images.get_frame(n).data, frame) for n, frame in enumerate(frames))
+    with open_silx(done.master) as file:
+        shown = find_default(file)
+        assert (shown.is_valid, shown.signal_name) == (True, "data")
+    root = nxload(done.master)
+    with root.nxfile:
+        assert numpy.array_equal(root.entry.data.data[5], frames[5])
+
+
+def test_a_single_dataset_is_not_for_xds(series: Callable[[str], Path]) -> None:
+    told = invoke(series("one"), "--for", "xds", "--single-dataset")
+    assert (told.exit_code, "--for eiger" in " ".join(told.stderr.split())) == (2, True), told.stderr
+
+
+def test_thresholds_that_are_left_out_are_named(series: Callable[[str], Path]) -> None:
+    told = invoke(series("one"), "--for", "eiger", "--dry-run")
+    assert "threshold_2: left out" in " ".join(told.stderr.split())
+
+
+def test_frames_name_the_value_of_pixels_without_data(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    xds = export(path, "xds", copies=True, overwrite=True)
+    for file_path, name in ((path, "data"), (Path(xds.master), "images"), (xds.writes[0], "data")):
+        with h5py.File(file_path) as file:
+            fill = file[f"/entry/data/{name}"].attrs["_FillValue"]
+            assert (fill, fill.dtype) == (65535, numpy.dtype("uint16")), file_path
 
 
 def test_a_master_for_eiger_readers_has_their_names_and_is_hdf5_1_8(series: Callable[[str], Path]) -> None:
@@ -441,10 +513,9 @@ def test_what_a_layout_has_put_in_the_place_of_readers_names(tmp_path: Path) -> 
         with h5py.File(done.master) as file:
             specific = file[f"{DETECTOR}/detectorSpecific"]
             assert (specific["nimages"][()], specific["mine"][()]) == (sent.FRAMES, 4)
-            assert "countrate_correction_count_cutoff" not in specific
-            if reader == "eiger":
-                assert file[f"{DETECTOR}/bit_depth_image"][()] == 16
-                assert file["/entry/sample/goniometer/omega"][0] == sent.OMEGA_START
+            assert specific["countrate_correction_count_cutoff"][()] == sent.SATURATION
+            assert file[f"{DETECTOR}/bit_depth_image"][()] == 16
+            assert file["/entry/sample/goniometer/omega"][0] == sent.OMEGA_START
 
 
 def test_a_file_of_another_layout_says_so(tmp_path: Path) -> None:
@@ -506,13 +577,13 @@ def checked(path: Path) -> Result:
     return CliRunner().invoke(application, ["check", str(path)], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("reader", ["xds", "eiger"])
+@pytest.mark.parametrize(("reader", "single"), [("xds", False), ("eiger", False), ("eiger", True)])
 @pytest.mark.parametrize("copies", [False, True])
 def test_the_check_knows_exports_and_misses_their_frames(
-    series: Callable[[str], Path], reader: str, copies: bool
+    series: Callable[[str], Path], reader: str, single: bool, copies: bool
 ) -> None:
     path = series("one")
-    done = export(path, reader, copies=copies)
+    done = export(path, reader, copies=copies, single=single)
     master = Path(done.master)
     fine = checked(master)
     assert (fine.exit_code, "not written by Penstock" in fine.stdout) == (0, False), fine.stdout
@@ -524,5 +595,6 @@ def test_the_check_knows_exports_and_misses_their_frames(
     frames.rename(frames.with_suffix(".away"))
     broken = checked(master)
     told = " ".join(broken.stdout.split())
-    assert (broken.exit_code, "linked frames are not there" in told) == (1, True), told
+    said = "a link leads to nothing that can be checked" if single else "linked frames are not there"
+    assert (broken.exit_code, said in told) == (1, True), told
     assert f"{done.parts[0].dataset} of {frames.name}" in told

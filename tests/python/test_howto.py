@@ -155,6 +155,7 @@ def test_the_job_for_slurm_records(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text.replace("/shared/run42", str(tmp_path)))
         (tmp_path / name).chmod(0o755)
     (tmp_path / "token.txt").write_text("0123456789abcdef\n")
+    (tmp_path / "token.txt").chmod(0o600)
     small = {"/shared/run42": str(tmp_path), "ib0:9900": f"lo:{free_ports(2)}", "threads: 6": "threads: 1"}
     small |= {"16 GiB": "128 MiB", "resume: true": "resume: true\nseries_limit: 1"}
     for stated, here in small.items():

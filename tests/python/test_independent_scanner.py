@@ -21,7 +21,7 @@ from conftest import Record
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PAGE = 4096
 MAGIC = bytes.fromhex("8950454e5345470a")
-DESCRIPTION, CHUNKS = 1, 2
+DESCRIPTION, CHUNKS, JOURNAL, VALUES, SEAL = 1, 2, 3, 4, 5
 
 
 def _crc_table() -> list[int]:
@@ -82,7 +82,8 @@ def read_segment(content: bytes, address: int) -> Segment | None:
         return None
     fits = 128 + body_bytes <= header_bytes <= segment_bytes
     whole_pages = header_bytes % PAGE == 0 and segment_bytes % PAGE == 0
-    if not fits or not whole_pages or (kind == CHUNKS and body_bytes != 40 * record_count):
+    record_bytes = {DESCRIPTION: 0, CHUNKS: 40, VALUES: 24, SEAL: 24}.get(kind, 0)
+    if not fits or not whole_pages or (record_bytes > 0 and body_bytes != record_bytes * record_count):
         return None
     body = content[address + 128 : address + 128 + body_bytes]
     if crc32c(body) != body_crc:
@@ -98,7 +99,8 @@ def walk(content: bytes) -> list[Segment]:
         if segment is None or (segments and segment.file_id != segments[0].file_id):
             address += PAGE
             continue
-        segments.append(segment)
+        if segment.kind != JOURNAL:
+            segments.append(segment)
         address += segment.segment_bytes
     return segments
 
@@ -124,6 +126,11 @@ def list_chunks(segments: list[Segment]) -> list[Chunk]:
             frames = frames_of(dataset, place, frame)
             chunks.append(Chunk(dataset["path"], index, place, frames, address, size, crc, mask))
     return chunks
+
+
+def stretches(segment: Segment) -> list[tuple[int, int, int]]:
+    """Address, length and checksum of each."""
+    return [struct.unpack_from("<QQI", segment.body, 24 * i) for i in range(segment.record_count)]
 
 
 def place_of(dataset: dict[str, Any], index: int) -> tuple[int, ...]:
@@ -188,7 +195,9 @@ def test_segments_and_index_say_the_same(
     file = record_series(record, run, tmp_path, codec, frames, *options)
     content = file.read_bytes()
     segments = walk(content)
-    assert len({segment.sequence for segment in segments}) == len(segments)
+    sequences = [segment.sequence for segment in segments if segment.kind == CHUNKS]
+    assert len(set(sequences)) == len(sequences)
+    assert 0 not in sequences
     chunks = list_chunks(segments)
     a_frame = {"frame": 1, "20x24": 9, "48x24": 3}[chunk]
     assert sorted(each.index for each in chunks) == list(range(-(-frames // several) * a_frame))
@@ -209,6 +218,43 @@ def test_segments_and_index_say_the_same(
                     at = (frame,) if several > 1 else each.place[:-2]
                     stamp = numpy.ascontiguousarray(data[at][0, :4]).view("uint64")[0]
                     assert stamp == frame
+
+
+def test_the_description_has_the_tree_and_the_seal_guards_it(
+    record: Record, run: Run, tmp_path: Path
+) -> None:
+    file = record_series(record, run, tmp_path, "none", 12)
+    content = file.read_bytes()
+    segments = walk(content)
+    first, again = (segment for segment in segments if segment.kind == DESCRIPTION)
+    assert first.body == again.body
+    description = json.loads(first.body.decode("ascii"))
+    tree = description["tree"]
+    with h5py.File(file) as opened:
+        for group in tree["groups"]:
+            for name, value in group.get("attributes", {}).items():
+                assert opened[group["path"]].attrs[name] == value or not isinstance(value, str)
+        for node in tree["values"]:
+            value, data = node["value"], opened[node["path"]]
+            if isinstance(value, str):
+                assert data.asstr()[()] == value, node["path"]
+            elif isinstance(value, bool):
+                assert bool(data[()]) == value, node["path"]
+            elif "hex" in value:
+                assert data[()].tobytes() == bytes.fromhex(value["hex"]), node["path"]
+            elif "address" in value and "shape" in value:
+                assert data.id.get_offset() == value["address"], node["path"]
+                stored = content[value["address"] : value["address"] + value["bytes"]]
+                assert data[()].tobytes() == stored
+                assert crc32c(stored) == value["crc32c"]
+        for link in tree["links"]:
+            assert opened[link["path"]] == opened[link["target"]]
+    assert description["sealed"]
+    assert segments[-1].kind == SEAL
+    assert segments[-1].address + segments[-1].segment_bytes == len(content)
+    sealed = [segment for segment in segments if segment.kind in (VALUES, SEAL)]
+    for address, size, crc in (stretch for segment in sealed for stretch in stretches(segment)):
+        assert crc32c(content[address : address + size]) == crc, address
 
 
 def test_a_damaged_header_hides_its_own_segment_only(record: Record, run: Run, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import hdf5plugin
 import numpy
 import pytest
 
+from penstock.files.aside import reading_here
 from penstock.files.hdf5 import open_for_reading
 from penstock.files.inspect import inspect_file
 from penstock.files.timing import chunk_bytes, rate_curve, stage_percentiles
@@ -139,7 +140,7 @@ def test_timing_and_rates(tmp_path: Path) -> None:
         timing["written"] = numpy.where(received < 0, -1, received + 5_000_000)
         data = file.create_dataset("entry/data/data", (5, 10, 10), "uint16", chunks=(1, 10, 10))
         data[:4] = 1
-    with open_for_reading(path) as file:
+    with reading_here(), open_for_reading(path) as file:
         stages = {stage.stage: stage for stage in stage_percentiles(file)}
         assert stages["compress"].p50_ms == pytest.approx(2)
         assert stages["write"].max_ms == pytest.approx(3)
@@ -195,3 +196,23 @@ def test_frames_in_other_files_count_where_they_are_stored(tmp_path: Path) -> No
     assert info.data.raw_bytes == 3 * 8 * 12 * 2
     assert info.data.ratio is not None
     assert info.data.ratio > 5
+
+
+def test_a_flipped_bit_in_an_unfinished_file_does_not_hang(tmp_path: Path) -> None:
+    """HDF5's SWMR reader tries a block with a wrong checksum 100 times, with pauses that double."""
+    path = tmp_path / "swmr.h5"
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        left = bytearray(path.read_bytes())
+        writer.communicate("")
+    headers = [at for at in range(len(left)) if left.startswith(b"OHDR", at)]
+    assert len(headers) > 2
+    for at in headers:
+        damaged = tmp_path / f"{at}.h5"
+        damaged.write_bytes(left[: at + 20] + bytes([left[at + 20] ^ 1]) + left[at + 21 :])
+        try:
+            inspect_file(damaged)
+        except PenstockError as error:
+            assert "reported nothing" not in error.message

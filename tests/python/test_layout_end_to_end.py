@@ -390,7 +390,8 @@ def test_a_killed_recorders_file_is_recovered(record: Record, run: Run, tmp_path
     shutil.copy(path, anew)
     for file_path, options in ((path, ()), (anew, ("--rebuild",))):
         recovered = run("recover", str(file_path), *options)
-        assert recovered.returncode == 0, recovered.stdout + recovered.stderr
+        # A rebuild cannot bring the rows of all columns back.
+        assert recovered.returncode == (1 if options else 0), recovered.stdout + recovered.stderr
         checked = run("check", str(file_path))
         assert checked.returncode == 0, checked.stdout
         assert "not finished" not in checked.stdout
@@ -400,11 +401,10 @@ def test_a_killed_recorders_file_is_recovered(record: Record, run: Run, tmp_path
             assert len(received) > 150
             frame = numpy.ascontiguousarray(pictures[received[-1]][0, :4])
             assert frame.view("uint64")[0] == received[-1]
-    with h5py.File(path) as file:
-        assert file["/run/finished"].asstr()[()].startswith("20")
-        assert "end_time" not in file["/entry"]
-    with h5py.File(anew) as file:
-        assert file["/entry/data/data"] == file["/run/plot/pictures"]
+    for file_path in (path, anew):
+        with h5py.File(file_path) as file:
+            assert file["/run/finished"].asstr()[()].startswith("20")
+            assert "end_time" not in file["/entry"]
 
 
 def test_a_series_goes_on_in_its_layout(record: Record, run: Run, tmp_path: Path, free_port: int) -> None:

@@ -95,15 +95,13 @@ def test_a_series_that_waits_for_its_name_is_given_up_when_the_recorder_is_stopp
     record: Record, tmp_path: Path
 ) -> None:
     one, other = endpoints(2)
-    recorder = pull(record, tmp_path, one, other, settings="idle_timeout_s: 60\n")
+    recorder = pull(record, tmp_path, one, other, settings="idle_timeout_s: 600\n")
     with Pusher(one) as first, Pusher(other) as second:
         second.send(start())
         first.send(start(), image(0), start(**armed(1)))
         recorder.until(SeriesStart)
         time.sleep(0.5)
-        began = time.monotonic()
-        code, log = recorder.stop()
-    assert time.monotonic() - began < 10
+        code, log = recorder.stop()  # which fails where the recorder goes on waiting
     assert "another series of the same name begins, which waits until this one is closed" in log
     assert code == 0, log
     assert [path.name for path in tmp_path.glob("*.h5")] == ["s.h5"]

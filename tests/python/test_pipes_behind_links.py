@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from penstock.files.aside import reading_here
 from penstock.files.hdf5 import item_at, may_be_read, open_for_reading, value_of
 from penstock.files.inspect import tree_of
 from penstock.files.links import JOINED
@@ -165,7 +166,7 @@ def test_links_are_followed_as_hdf5_does(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "b.h5", "w") as file:
         file["c/value"] = 5
         file["c/back"] = h5py.ExternalLink("a.h5", "/group/soft")
-    with open_for_reading(tmp_path / "a.h5") as file:
+    with reading_here(), open_for_reading(tmp_path / "a.h5") as file:
         for path in ("group/soft", "/group/./there//value", "group/there/back"):
             assert value_of(file, path) == 5
         assert item_at(file, "group/gone") is None
@@ -211,7 +212,7 @@ def test_a_damaged_file_of_a_pattern_breaks_nothing_down(tmp_path: Path, kept: i
     with h5py.File(tmp_path / "series.h5", "w") as file:
         _numbered(file, "x")
     (tmp_path / "part1.h5").write_bytes(whole[:kept])
-    with open_for_reading(tmp_path / "series.h5") as file:
+    with reading_here(), open_for_reading(tmp_path / "series.h5") as file:
         assert item_at(file, "x") is None
         assert tree_of(file) == []
 

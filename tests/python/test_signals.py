@@ -1,6 +1,7 @@
 """A signal that does not wake this process up is passed on all the same."""
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,3 +77,20 @@ def test_a_second_signal_does_not_wait() -> None:
         make()
     assert made == []
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_simulate_ends_while_it_waits_for_an_answer(free_port: int) -> None:
+    """The receiver accepts the connection and stays silent."""
+    with socket.create_server(("127.0.0.1", free_port)) as silent:
+        command = [sys.executable, "-m", "penstock", "simulate", "custom", "--rows", "16", "--columns", "16"]
+        command += ["--to", f"tcp://127.0.0.1:{free_port}", "--connect-timeout", "600"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                silent.settimeout(60)
+                with silent.accept()[0]:
+                    process.send_signal(signal.SIGINT)
+                    _, log = process.communicate(timeout=60)
+            finally:
+                process.kill()
+    assert process.returncode == 1
+    assert "stopped before the series began" in log

@@ -205,7 +205,7 @@ def striped_xfs(tmp_path: Path) -> Iterator[Path]:
     if mounted.returncode != 0:
         pytest.skip(f"no xfs can be mounted here: {mounted.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def test_an_xfs_tells_its_stripes(striped_xfs: Path) -> None:

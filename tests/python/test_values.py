@@ -1,8 +1,10 @@
 """Values beside the frames: real collectors, journals cut anywhere, the join against a naive one."""
 
+import contextlib
 import re
 import resource
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -207,12 +209,28 @@ def test_a_token_is_asked_for(collect: Collect, tmp_path: Path, run: Any) -> Non
     assert beyond.returncode == 2
     assert "--token-file" in beyond.stderr
     (tmp_path / "token").write_text("secret")
+    (tmp_path / "token").chmod(0o600)
     collector = collect("--token-file", str(tmp_path / "token"))
     with pytest.raises(RefusedError, match="token"):
         Values(collector.address, token="wrong")
     with Values(collector.address, token="secret") as values:
         values.send(a=1, frame=0)
     assert len(batches_of(collector.journal)) == 1
+
+
+def test_strangers_keep_nobody_out_who_has_the_token(
+    collect: Collect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_TOKEN", "secret")
+    collector = collect()
+    host, port = collector.address.rsplit(":", 1)
+    with contextlib.ExitStack() as strangers:
+        for _ in range(300):
+            strangers.enter_context(socket.create_connection((host, int(port)), timeout=20))
+        for _ in range(20):
+            strangers.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            with Values(collector.address, token="secret") as values:
+                values.send(a=1, frame=0)
 
 
 def test_what_was_acknowledged_survives_a_kill_and_comes_once(collect: Collect, tmp_path: Path) -> None:
@@ -451,6 +469,21 @@ def test_errors_say_that_the_other_end_is_a_collector(collect: Collect, free_por
     values.send(a=1, frame=1)
     with pytest.raises(ConnectionLostError, match=r"no collector answered.*; 1 batches"):
         values.close()
+
+
+def test_a_link_is_replaced_and_nothing_is_written_through_it(tmp_path: Path) -> None:
+    series = a_series(tmp_path / "s.h5", 3)
+    precious = tmp_path / "precious.h5"
+    target = tmp_path / "target.h5"
+    attach(series, [GOLDEN], target, How(), dry_run=False)
+    target.rename(precious)
+    kept = precious.read_bytes()
+    target.symlink_to(precious)
+    with pytest.raises(UsageError, match="is there already"):
+        attach(series, [GOLDEN], target, How(), dry_run=False)
+    attach(series, [GOLDEN], target, How(), dry_run=False, overwrite=True)
+    assert not target.is_symlink()
+    assert precious.read_bytes() == kept
 
 
 def test_series_that_cannot_be_joined(tmp_path: Path) -> None:

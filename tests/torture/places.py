@@ -1,9 +1,11 @@
 """File systems that the tests of faults make for themselves: full ones, and one whose device fails."""
 
 import contextlib
+import errno
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 MIB = 1 << 20
+FREE_WITHIN_S = 60.0
 PROJECT = "77"
 ZRAM_BYTES = 6 * MIB  # compressed; three to four times as much of frames that count single photons
 
@@ -28,6 +31,25 @@ def command(*words: str) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"{words[0]} does not work here: {done.stderr.strip()}")
+
+
+def once_free(action: Callable[[], object]) -> None:
+    """Tries again while the kernel says EBUSY: what a process held is free a moment after its end."""
+    give_up = time.monotonic() + FREE_WITHIN_S
+    while True:
+        try:
+            action()
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > give_up:
+                raise
+        time.sleep(0.05)
+
+
+def umount(at: Path) -> None:
+    done = subprocess.run(["umount", str(at)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise OSError(errno.EBUSY if "busy" in done.stderr else errno.EIO, done.stderr.strip())
 
 
 @contextlib.contextmanager
@@ -91,8 +113,8 @@ def zram() -> Iterator[tuple[str, Path]]:
         (settings / "disksize").write_text(str(256 * MIB))
         yield f"/dev/zram{number}", settings
     finally:
-        (settings / "reset").write_text("1")
-        (control / "hot_remove").write_text(number)
+        once_free(lambda: (settings / "reset").write_text("1"))
+        once_free(lambda: (control / "hot_remove").write_text(number))
 
 
 @contextlib.contextmanager
@@ -103,7 +125,7 @@ def failing_device(at: Path, *features: str) -> Iterator[Place]:
         (settings / "mem_limit").write_text(str(ZRAM_BYTES))
 
         def mount_again() -> None:
-            command("umount", str(at))
+            once_free(lambda: umount(at))
             # Of its own metadata that was lost ext4 knows nothing. Codes up to 2: what was wrong is mended.
             found = subprocess.run(["e2fsck", "-fy", device], capture_output=True, text=True, check=False)
             assert found.returncode <= 2, found.stdout

@@ -7,12 +7,11 @@ import fcntl
 import os
 import random
 import struct
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from places import command
+from places import command, once_free, umount
 from rounds import Setup, judge, long_run, recording, rounds, say, seed
 from sender import Frames, sending
 
@@ -58,12 +57,12 @@ def one_round(number: int, image: Path, at: Path) -> str:
             sender.close()
             sent = sender.sent
     finally:
-        subprocess.run(["umount", str(at)], check=True)
+        once_free(lambda: umount(at))
     command("mount", "-o", "loop", str(image), str(at))
     try:
         verdict = judge(at / "power.h5", frames, acknowledged)
     finally:
-        subprocess.run(["umount", str(at)], check=True)
+        once_free(lambda: umount(at))
     when = f"{setup}; power lost after {wait_s:.2f} s"
     return f"{when}: {sent} sent, {len(acknowledged)} acknowledged, {verdict}"
 

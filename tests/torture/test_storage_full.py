@@ -1,6 +1,7 @@
 """A disk, or a quota, that is full in mid-series and has space again later: the series goes on, what was lost
 is in the ledger and may be sent again, and what was acknowledged is there."""
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -53,7 +54,9 @@ def settled(recorder: Recorder) -> bool:
 def send_until_full(recorder: Recorder, sender: Sender) -> int:
     """How many frames were sent."""
     for number in range(FRAMES):
-        sender.put(sender.links[0], number)
+        # The recorder ends the connection when the storage is full, at whatever moment of a message.
+        with contextlib.suppress(ConnectionError):
+            sender.put(sender.links[0], number)
         if settled(recorder):
             return number + 1
     # What was sent may still be on its way to the storage.

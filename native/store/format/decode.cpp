@@ -10,9 +10,22 @@ namespace penstock::store::format {
 namespace {
 
 constexpr std::string_view magic_text = "\x89PENSEG\n";
+/// No file comes near it, and the sum of two of them is still a number.
+constexpr std::uint64_t address_max = std::uint64_t{1} << 62;
 
 Error bad_field(std::uint64_t address, std::string_view field, std::uint64_t value, std::string_view rule) {
   return make_error(Errc::malformed, "segment at {}: {} is {}, but {}", address, field, value, rule);
+}
+
+std::uint64_t bytes_a_record(SegmentKind kind) {
+  switch (kind) {
+    case SegmentKind::description:
+    case SegmentKind::journal: return 0;
+    case SegmentKind::chunks: return 40;
+    case SegmentKind::values:
+    case SegmentKind::seal: return 24;
+  }
+  return 0;
 }
 
 Result<void> check_sizes(const SegmentHeader& header) {
@@ -25,11 +38,13 @@ Result<void> check_sizes(const SegmentHeader& header) {
                      "must be a multiple of 4096, not below header_bytes and not above 2^40");
   if (std::uint64_t{header.body_bytes} + 128 > header.header_bytes)
     return bad_field(at, "body_bytes", header.body_bytes, "must leave room for the header within header_bytes");
-  const std::uint64_t records = header.kind == SegmentKind::chunks ? std::uint64_t{header.record_count} * 40 : 0;
-  if (header.kind == SegmentKind::chunks && header.body_bytes != records)
-    return bad_field(at, "body_bytes", header.body_bytes, "must be 40 times record_count");
+  const std::uint64_t records = std::uint64_t{header.record_count} * bytes_a_record(header.kind);
+  if (bytes_a_record(header.kind) > 0 && header.body_bytes != records)
+    return bad_field(at, "body_bytes", header.body_bytes, "must be record_count times the size of a record");
   if (header.kind == SegmentKind::description && header.record_count != 0)
     return bad_field(at, "record_count", header.record_count, "must be 0 in a description");
+  if (header.kind == SegmentKind::journal && header.body_bytes != 24)
+    return bad_field(at, "body_bytes", header.body_bytes, "must be 24 in a journal");
   return {};
 }
 
@@ -103,7 +118,7 @@ Result<SegmentHeader> decode_header(Bytes bytes, std::uint64_t address) {
                       stored);
   SegmentHeader header;
   const auto kind = load_le<std::uint16_t>(from + 10);
-  if (kind != 1 && kind != 2) return bad_field(address, "kind", kind, "must be 1 or 2");
+  if (kind < 1 || kind > 5) return bad_field(address, "kind", kind, "must be from 1 to 5");
   header.kind = static_cast<SegmentKind>(kind);
   header.header_bytes = load_le<std::uint32_t>(from + 12);
   std::copy_n(from + 16, 16, header.file_id.begin());
@@ -130,6 +145,30 @@ Result<std::vector<ChunkRecord>> decode_records(const SegmentHeader& header, Byt
     records.push_back(record);
   }
   return records;
+}
+
+Result<JournalBody> decode_journal(const SegmentHeader& header, Bytes region) {
+  PEN_ASSIGN(const auto body, body_of(header, SegmentKind::journal, region));
+  return JournalBody{load_le<std::uint64_t>(body.data()), load_le<std::uint64_t>(body.data() + 8),
+                     load_le<std::uint32_t>(body.data() + 16)};
+}
+
+Result<std::vector<Stretch>> decode_stretches(const SegmentHeader& header, Bytes region) {
+  const auto kind = header.kind == SegmentKind::seal ? SegmentKind::seal : SegmentKind::values;
+  PEN_ASSIGN(const auto body, body_of(header, kind, region));
+  std::vector<Stretch> stretches;
+  stretches.reserve(header.record_count);
+  for (std::size_t i = 0; i < header.record_count; ++i) {
+    const auto* from = body.data() + i * 24;
+    const Stretch stretch{load_le<std::uint64_t>(from), load_le<std::uint64_t>(from + 8),
+                          load_le<std::uint32_t>(from + 16)};
+    const auto before = stretches.empty() ? 0 : stretches.back().end();
+    if (stretch.bytes == 0 || stretch.bytes > address_max || stretch.address > address_max || stretch.address < before)
+      return bad_field(header.address, "the address of a stretch", stretch.address,
+                       "stretches must rise, and none may be empty or reach into another");
+    stretches.push_back(stretch);
+  }
+  return stretches;
 }
 
 Result<std::string_view> decode_description(const SegmentHeader& header, Bytes region) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frame/series.hpp"
+#include "store/format/tree_json.hpp"
 
 namespace penstock::store::format {
 namespace {
@@ -46,6 +47,7 @@ json to_json(const ChunkedNode& node) {
   json object = {{"path", node.path},        {"type", name(node.type)},       {"frame_shape", node.frame_shape},
                  {"chunk", chunk},           {"frames_max", node.frames_max}, {"filters", filters},
                  {"fill", hex_of(node.fill)}};
+  put_attributes(object, node.attributes);
   if (!node.scan_shape.empty()) object["scan"] = node.scan_shape;
   if (const auto& assembled = node.assembled)
     object["assembled"] = {
@@ -168,6 +170,7 @@ Result<Node> parse_common(const json& object) {
   if (!known) return bad(fmt::format("type '{}' of {} is unknown", type, node.path));
   node.type = *known;
   PEN_ASSIGN(node.fill, bytes_at(object, "fill"));
+  PEN_ASSIGN(node.attributes, attributes_in(object), "{}", node.path);
   if (!node.fill.empty() && node.fill.size() != size_of(node.type))
     return bad(fmt::format("fill of {} has {} bytes instead of {}", node.path, node.fill.size(), size_of(node.type)));
   return node;
@@ -291,8 +294,10 @@ std::string describe(const FileLayout& layout) {
          {"type", node.text_bytes > 0 ? fmt::format("S{}", node.text_bytes) : std::string(name(node.type))},
          {"fill", hex_of(node.fill)}});
     if (!node.shape.empty()) columns.back()["shape"] = node.shape;
+    put_attributes(columns.back(), node.attributes);
   }
-  json document = {{"format", "penstock"}, {"datasets", datasets}, {"columns", columns}};
+  json document = {{"format", "penstock"}, {"datasets", datasets}, {"columns", columns}, {"sealed", true}};
+  document["tree"] = tree_json(layout);
   if (layout.members)
     document["members"] = {{"stem", layout.members->stem},
                            {"suffix", layout.members->suffix},
@@ -303,7 +308,7 @@ std::string describe(const FileLayout& layout) {
 }
 
 Result<Description> parse_description(std::string_view text) {
-  // Deep nesting would exhaust the stack of the parser's result; a description has four levels.
+  // Deep nesting would exhaust the stack of the parser's result; a description has seven levels.
   bool deep = false;
   const auto document = json::parse(
       text,
@@ -324,6 +329,12 @@ Result<Description> parse_description(std::string_view text) {
   }
   if (const auto member = document.find("member"); member != document.end()) {
     PEN_ASSIGN(description.member, parse_member(*member));
+  }
+  if (const auto sealed = document.find("sealed"); sealed != document.end())
+    description.sealed = sealed->is_boolean() && sealed->get<bool>();
+  if (const auto tree = document.find("tree"); tree != document.end()) {
+    PEN_TRY(parse_tree(*tree, description));
+    description.has_tree = true;
   }
   const auto is_gathered = [](const ChunkedNode& node) { return node.frames_a_chunk() > 1; };
   if ((description.members || description.member) &&

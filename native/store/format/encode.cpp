@@ -53,6 +53,15 @@ static_assert(std::has_unique_object_representations_v<RecordBytes>);
 static_assert(offsetof(RecordBytes, filter_mask) == 28);
 static_assert(offsetof(RecordBytes, dataset) == 32);
 
+struct StretchBytes {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint32_t crc;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(StretchBytes) == stretch_size_bytes);
+static_assert(std::has_unique_object_representations_v<StretchBytes>);
+
 constexpr std::uint8_t magic[8] = {0x89, 'P', 'E', 'N', 'S', 'E', 'G', '\n'};
 
 /// Writes the header in front of a body that is in place already, and clears the padding.
@@ -76,6 +85,9 @@ void seal(SegmentHeader header, std::size_t body_bytes, MutableBytes region) {
   bytes.address = header.address;
   bytes.header_crc = crc32c(std::as_bytes(std::span(&bytes, 1)).first(offsetof(HeaderBytes, header_crc)));
   std::memcpy(region.data(), &bytes, sizeof bytes);
+}
+
+void clear_behind(MutableBytes region, std::size_t body_bytes) {
   const auto padding = region.subspan(header_size_bytes + body_bytes);
   std::fill(padding.begin(), padding.end(), std::byte{0});
 }
@@ -112,6 +124,7 @@ void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records
   header.kind = SegmentKind::chunks;
   header.record_count = static_cast<std::uint32_t>(records.size());
   seal(header, records.size() * record_size_bytes, region);
+  clear_behind(region, records.size() * record_size_bytes);
 }
 
 void encode_description(SegmentHeader header, std::string_view text, MutableBytes region) {
@@ -120,6 +133,30 @@ void encode_description(SegmentHeader header, std::string_view text, MutableByte
   header.record_count = 0;
   header.segment_bytes = region.size();
   seal(header, text.size(), region);
+  clear_behind(region, text.size());
+}
+
+void encode_journal(SegmentHeader header, const JournalBody& body, MutableBytes region) {
+  auto* to = region.data() + header_size_bytes;
+  std::memset(to, 0, journal_body_bytes);
+  store_le(to, body.address);
+  store_le(to + 8, body.bytes);
+  store_le(to + 16, body.crc);
+  header.kind = SegmentKind::journal;
+  header.segment_bytes = region.size();
+  seal(header, journal_body_bytes, region);
+}
+
+void encode_stretches(SegmentHeader header, const std::vector<Stretch>& stretches, MutableBytes region) {
+  assert(region.size() == header_region_bytes(stretches.size() * stretch_size_bytes));
+  auto* to = region.data() + header_size_bytes;
+  for (const auto& stretch : stretches) {
+    const StretchBytes bytes{stretch.address, stretch.bytes, stretch.crc, 0};
+    std::memcpy(to, &bytes, sizeof bytes);
+    to += sizeof bytes;
+  }
+  header.record_count = static_cast<std::uint32_t>(stretches.size());
+  seal(header, stretches.size() * stretch_size_bytes, region);
 }
 
 }  // namespace penstock::store::format

@@ -10,6 +10,7 @@
 ///   128 + body_bytes ≤ header_bytes ≤ segment_bytes
 ///   kind chunks: body_bytes = 40 × record_count, and each record has
 ///     header_bytes ≤ offset, offset a multiple of 8, offset + size ≤ segment_bytes
+///   kinds values and seal: body_bytes = 24 × record_count
 #pragma once
 
 #include <array>
@@ -26,6 +27,7 @@ namespace penstock::store::format {
 constexpr std::uint16_t version = 1;
 constexpr std::size_t header_size_bytes = 128;
 constexpr std::size_t record_size_bytes = 40;
+constexpr std::size_t stretch_size_bytes = 24;
 constexpr std::size_t chunk_alignment_bytes = 8;
 /// A scanner looks for a header at multiples of this where it stands at none.
 constexpr std::uint64_t walk_step_bytes = page_bytes;
@@ -43,6 +45,9 @@ Result<FileId> file_id_of(std::string_view hex);
 enum class SegmentKind : std::uint16_t {
   description = 1,  ///< the body is JSON text (description.hpp); first segment of a file
   chunks = 2,       ///< the body is records; the chunks follow the header region
+  journal = 3,      ///< the body says where changes to HDF5's structures stand; only at the journal's place
+  values = 4,       ///< the body is stretches: large values, which follow the header region
+  seal = 5,         ///< the body is stretches of the whole file, which was closed with these checksums
 };
 
 struct SegmentHeader {
@@ -77,6 +82,26 @@ struct ChunkRecord {
   bool operator==(const ChunkRecord&) const = default;
 };
 
+/// Where the changes of a journal stand. The header's `record_count` is their number.
+struct JournalBody {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc = 0;  ///< CRC-32C of these bytes
+
+  bool operator==(const JournalBody&) const = default;
+};
+constexpr std::size_t journal_body_bytes = 24;
+
+/// Bytes of the file and their checksum.
+struct Stretch {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc = 0;  ///< CRC-32C
+
+  std::uint64_t end() const { return address + bytes; }
+  bool operator==(const Stretch&) const = default;
+};
+
 /// Bytes of the header region that `record_count` records need.
 constexpr std::uint64_t header_region_bytes(std::uint64_t body_bytes) {
   return align_up(header_size_bytes + body_bytes, page_bytes);
@@ -89,6 +114,14 @@ void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records
 /// The same for a description: `text` is the body and there is nothing behind the header region.
 void encode_description(SegmentHeader header, std::string_view text, MutableBytes region);
 
+/// The same for a journal, whose region is one page. `record_count` is the caller's as well. Behind the body the page
+/// may hold the changes: what is there stays.
+void encode_journal(SegmentHeader header, const JournalBody& body, MutableBytes region);
+
+/// The same for values or a seal, as `header.kind` says, in a region of header_region_bytes(24 × stretches). The caller
+/// sets `segment_bytes` too.
+void encode_stretches(SegmentHeader header, const std::vector<Stretch>& stretches, MutableBytes region);
+
 /// Whether the first eight bytes are a segment's: the cheap test while walking.
 bool starts_segment(Bytes bytes);
 
@@ -99,6 +132,12 @@ Result<SegmentHeader> decode_header(Bytes bytes, std::uint64_t address);
 /// Decodes the records from the whole header region (`header.header_bytes` bytes). Checks the body's
 /// checksum first.
 Result<std::vector<ChunkRecord>> decode_records(const SegmentHeader& header, Bytes region);
+
+/// The body of a journal.
+Result<JournalBody> decode_journal(const SegmentHeader& header, Bytes region);
+
+/// The same of a segment of values or a seal: rising, none of them empty, and none reaches into the next.
+Result<std::vector<Stretch>> decode_stretches(const SegmentHeader& header, Bytes region);
 
 /// The JSON text of a description; a view into `region`.
 Result<std::string_view> decode_description(const SegmentHeader& header, Bytes region);

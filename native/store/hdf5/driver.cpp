@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <utility>
 
 namespace penstock::store::hdf5 {
 namespace {
@@ -23,8 +24,14 @@ struct DriverInfo {
 /// Addresses from here on are given out when the file has failed: no file reaches them.
 constexpr haddr_t discarded_address = haddr_t{1} << 60;
 
-/// Of the index's writes that wait for room. An index grows by some ten bytes a chunk: this is hours of them.
-constexpr std::uint64_t waiting_bytes_max = 64 << 20;
+/// Of what is held. On a full disk it is what HDF5 writes at each flush: not only what is new, but also each time that
+/// it writes a block again.
+constexpr std::uint64_t held_bytes_max = 64 << 20;
+/// In new space more than this is not held, and longer writes not at all.
+constexpr std::uint64_t fresh_bytes_max = 4 << 20;
+constexpr std::uint64_t held_write_bytes_max = 64 << 10;
+constexpr std::uint64_t write_bytes_max = 1 << 20;
+constexpr std::uint64_t superblock_bytes = 48;
 
 DriverContext& context_of(const H5FD_t* file) { return *reinterpret_cast<const OpenFile*>(file)->context; }
 
@@ -79,7 +86,13 @@ haddr_t allocate(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
   auto address = context.space.take_metadata(size);
   if (!address.ok() && context.waits_for_room && address.error().code() == Errc::no_space)
     address = context.space.take_metadata_unbacked(size);
-  if (address.ok()) return *address;
+  if (address.ok()) {
+    // The superblock is what refers to everything.
+    const auto from = std::max(*address, superblock_bytes);
+    const auto end = *address + align_up(size, 8);
+    if (from < end) context.fresh.add(from, end - from);
+    return *address;
+  }
   context.failure = std::move(address).error();
   return discard(context, size);
 }
@@ -96,25 +109,6 @@ haddr_t end_of_space(const H5FD_t* file, H5FD_mem_t) {
 /// HDF5 tells what it read from the superblock; the space knows better.
 herr_t keep_end_of_space(H5FD_t*, H5FD_mem_t, haddr_t) { return 0; }
 
-/// What waits is not in the file yet.
-void lay_waiting_over(const DriverContext& context, MutableBytes bytes, std::uint64_t address) {
-  for (const auto& write : context.waiting) {
-    const auto from = std::max(address, write.address);
-    const auto to = std::min(address + bytes.size(), write.address + write.bytes.size());
-    if (from < to) std::memcpy(bytes.data() + (from - address), write.bytes.data() + (from - write.address), to - from);
-  }
-}
-
-void keep_waiting(DriverContext& context, Bytes bytes, std::uint64_t address) {
-  if (context.waiting_bytes + bytes.size() > waiting_bytes_max) {
-    context.failure = make_error(Errc::no_space, "{} bytes of the index wait for room on the storage; no more can",
-                                 context.waiting_bytes);
-    return;
-  }
-  context.waiting.push_back({address, {bytes.begin(), bytes.end()}});
-  context.waiting_bytes += bytes.size();
-}
-
 herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void* into) {
   auto& context = context_of(file);
   if (context.file == nullptr) return -1;
@@ -127,30 +121,14 @@ herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void*
   }
   // What was never written reads as zeros.
   std::memset(bytes.data() + *count, 0, size - *count);
-  lay_waiting_over(context, bytes, address);
+  context.read(bytes, address);
   return 0;
 }
 
 herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, size_t size, const void* from) {
   auto& context = context_of(file);
   if (context.failure || (type == H5FD_MEM_DRAW && context.placement)) return 0;
-  const Bytes bytes(static_cast<const std::byte*>(from), size);
-  context.write_waiting();
-  if (context.failure) return 0;
-  if (!context.waiting.empty()) {
-    keep_waiting(context, bytes, address);
-    return 0;
-  }
-  auto written = write_at(*context.file, bytes, address);
-  if (written.ok()) return 0;
-  if (!context.waits_for_room || written.error().code() != Errc::no_space) {
-    context.failure = std::move(written).error();
-    return 0;
-  }
-  if (const auto more = context.waits_told.tell())
-    spdlog::warn("the index waits for room; until then what it has more is in memory: {}{}", written.error().message(),
-                 *more);
-  keep_waiting(context, bytes, address);
+  context.hold(Bytes(static_cast<const std::byte*>(from), size), address, type == H5FD_MEM_DRAW);
   return 0;
 }
 
@@ -192,24 +170,132 @@ H5FD_class_t make_class() {
 
 }  // namespace
 
-void DriverContext::write_waiting() {
-  if (waiting.empty() || failure || file == nullptr) return;
-  while (!waiting.empty()) {
-    const auto& first = waiting.front();
-    if (auto written = write_at(*file, first.bytes, first.address); !written.ok()) {
-      if (written.error().code() != Errc::no_space) failure = std::move(written).error();
-      return;
+void DriverContext::hold(Bytes bytes, std::uint64_t address, bool raw) {
+  while (!bytes.empty() && !failure) {
+    const auto part = fresh.part_at(address, bytes.size());
+    // The superblock is written as a whole, and stays a write of its own.
+    const bool across = address < superblock_bytes && address + part.size > superblock_bytes;
+    const auto now = bytes.first(across ? superblock_bytes - address : part.size);
+    if (!part.fresh) {
+      changes.add(address, now, address != superblock_bytes);
+    } else if (raw && now.size() > held_write_bytes_max && !in_fresh_space.overlap(address, now.size())) {
+      auto written = write_at(*file, now, address);
+      if (written.ok() || !waits_for_room || written.error().code() != Errc::no_space)
+        take(std::move(written));
+      else
+        in_fresh_space.add(address, now);
+    } else {
+      in_fresh_space.add(address, now);
     }
-    waiting_bytes -= first.bytes.size();
-    waiting.pop_front();
+    bytes = bytes.subspan(now.size());
+    address += now.size();
   }
-  if (const auto more = room_told.tell()) spdlog::info("there is room again: the index goes on{}", *more);
+  if (failure || waits) {
+    if (!failure && changes.bytes() + in_fresh_space.bytes() > held_bytes_max)
+      failure = make_error(Errc::no_space, "{} bytes of the index wait for room on the storage; no more can",
+                           changes.bytes() + in_fresh_space.bytes());
+    return;
+  }
+  if (in_fresh_space.bytes() > fresh_bytes_max) take(write_fresh());
+  if (!failure && !waits && changes.bytes() > held_bytes_max) spill();
 }
 
-Result<void> DriverContext::nothing_waits() const {
-  if (waiting.empty()) return {};
+void DriverContext::read(MutableBytes bytes, std::uint64_t address) const {
+  in_fresh_space.lay_over(bytes, address);
+  changes.lay_over(bytes, address);
+}
+
+/// What came of writing.
+void DriverContext::take(Result<void> written) {
+  if (written.ok()) return;
+  if (!waits_for_room || written.error().code() != Errc::no_space) {
+    failure = std::move(written).error();
+    return;
+  }
+  if (const auto more = waits_told.tell())
+    spdlog::warn("the index waits for room; until then what it has more is in memory: {}{}", written.error().message(),
+                 *more);
+  waits = true;
+}
+
+Result<void> DriverContext::commit(Moment moment) {
+  if (failure || file == nullptr) return outcome({});
+  const bool waited = std::exchange(waits, false);
+  take(write_all(moment));
+  if (waited && !waits && !failure)
+    if (const auto more = room_told.tell()) spdlog::info("there is room again: the index goes on{}", *more);
+  return outcome({});
+}
+
+Result<void> DriverContext::settle() {
+  PEN_TRY(commit(Moment::end));
+  if (!waits && journal) take(journal->clear());
+  PEN_TRY(outcome({}));
+  if (!waits) return {};
   return make_error(Errc::no_space, "{} bytes of the index found no room on the storage; recovery completes the file",
-                    waiting_bytes);
+                    changes.bytes() + in_fresh_space.bytes());
+}
+
+/// Between two commits too much has come: in place it goes in HDF5's order, as if there was no journal.
+void DriverContext::spill() { take(write_all(Moment::between)); }
+
+Result<void> DriverContext::write_all(Moment moment) {
+  PEN_TRY(write_fresh());
+  if (changes.empty()) return {};
+  if (journal) PEN_TRY(enter_in_journal(moment));
+  fresh.clear();
+  return write_changes(moment);
+}
+
+/// What finds no room in the journal and cannot wait for it goes in place without one: that is a risk for as long as it
+/// takes, and not to write it would leave the index incomplete for certain.
+Result<void> DriverContext::enter_in_journal(Moment moment) {
+  if (moment == Moment::between) return journal->clear();
+  auto entered = journal->write(ordered());
+  if (entered.ok()) return entered;
+  const auto code = entered.error().code();
+  const bool cannot_wait = code == Errc::too_large || (code == Errc::no_space && moment == Moment::end);
+  return cannot_wait ? journal->clear() : entered;
+}
+
+Result<void> DriverContext::write_fresh() {
+  std::vector<std::byte> bytes;
+  for (const auto& [address, size] : in_fresh_space.stretches()) {
+    for (std::uint64_t done = 0; done < size; done += bytes.size()) {
+      bytes.resize(std::min(size - done, write_bytes_max));
+      in_fresh_space.lay_over(bytes, address + done);
+      PEN_TRY(write_at(*file, bytes, address + done));
+    }
+  }
+  in_fresh_space.clear();
+  return {};
+}
+
+/// In HDF5's order, but for the superblock, which comes last, and once: it says that a file is closed.
+std::vector<const Change*> DriverContext::ordered() const {
+  std::vector<const Change*> list;
+  const Change* superblock = nullptr;
+  for (const auto& change : changes.in_order()) {
+    if (change.address >= superblock_bytes) list.push_back(&change);
+    if (change.address != 0) continue;
+    superblock = &change;
+  }
+  if (superblock != nullptr) list.push_back(superblock);
+  return list;
+}
+
+/// The superblock waits until the structures are consistent.
+Result<void> DriverContext::write_changes(Moment moment) {
+  std::vector<std::byte> superblock;
+  for (const auto* change : ordered()) {
+    if (change->address == 0 && moment == Moment::between)
+      superblock = change->bytes;
+    else
+      PEN_TRY(write_at(*file, change->bytes, change->address));
+  }
+  changes.clear();
+  if (!superblock.empty()) changes.add(0, superblock);
+  return {};
 }
 
 Result<Handle> register_driver() {

@@ -1,14 +1,18 @@
-/// A virtual file driver that lets HDF5 index chunks which are on storage already.
+/// A virtual file driver that lets HDF5 index chunks which are on storage already, and keeps what HDF5 changes in one
+/// piece.
 ///
 /// While a placement is armed, an allocation of raw data answers with the address that the chunk
-/// has, and writes of raw data are dropped. Everything else HDF5 allocates comes from `Space`, and
-/// goes to the file as it is. What differs between versions of HDF5 is in driver.cpp alone.
+/// has, and writes of raw data are dropped. Everything else HDF5 allocates comes from `Space`.
+///
+/// What HDF5 writes is held in memory until commit(), which is called when HDF5's structures are consistent. Then
+/// what stands in new space goes to the file first: nothing refers to it yet. The rest, changes of what was there, goes
+/// into the journal, and in place after that in HDF5's order, as readers beside it need. The superblock is the
+/// last of it.
 ///
 /// The driver does not lock the file: the store holds the lock from before the file is truncated
 /// until it is closed.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,6 +20,8 @@
 #include "base/env.hpp"
 #include "base/now_and_then.hpp"
 #include "store/hdf5/handles.hpp"
+#include "store/hdf5/held_writes.hpp"
+#include "store/recovery/journal.hpp"
 #include "store/space/space.hpp"
 
 namespace penstock::store::hdf5 {
@@ -42,27 +48,45 @@ struct DriverContext {
   std::uint64_t discarded_bytes = 0;  ///< allocated since
   unsigned open_files = 0;            ///< that HDF5 has, through this driver
 
-  /// Whether a full disk is no failure: what HDF5 writes waits in memory until there is room, and all that it
-  /// writes later waits behind it, so that readers, and a recovery, find the writes in HDF5's order.
+  std::unique_ptr<Journal> journal = {};  ///< null in a file of before: changes are made in place at once
+  HeldWrites in_fresh_space = {};
+  HeldWrites changes = {};
+  FreshSpace fresh = {};  ///< what HDF5 was given since the last commit
+
+  /// Whether a full disk is no failure: what HDF5 writes stays in memory until there is room.
   bool waits_for_room = false;
-  struct WaitingWrite {
-    std::uint64_t address;
-    std::vector<std::byte> bytes;
-  };
-  std::deque<WaitingWrite> waiting = {};
-  std::uint64_t waiting_bytes = 0;
+  bool waits = false;  ///< the last commit found no room
   NowAndThen waits_told = {}, room_told = {};
 
-  /// Writes what waits as far as there is room. An error but `no_space` is the failure.
-  void write_waiting();
-  /// `no_space` while something waits.
-  Result<void> nothing_waits() const;
+  /// Takes what HDF5 writes.
+  void hold(Bytes bytes, std::uint64_t address, bool raw);
+  void read(MutableBytes bytes, std::uint64_t address) const;
+  /// Brings what is held to the file; where it finds no room and may wait, what is held stays. Other errors are the
+  /// failure.
+  Result<void> commit() { return commit(Moment::consistent); }
+  /// Commits, and closes the journal: from here on other programs may change the file.
+  Result<void> settle();
 
   /// The outcome of a call: the failure of a callback goes before what HDF5 says.
   Result<void> outcome(Result<void> of_library) const {
     if (failure) return *failure;
     return of_library;
   }
+
+ private:
+  enum class Moment {
+    between,     ///< HDF5 is in the middle of something
+    consistent,  ///< its structures are
+    end,         ///< they are, and the file is closed: nothing can wait
+  };
+  Result<void> commit(Moment moment);
+  void spill();
+  Result<void> write_all(Moment moment);
+  Result<void> enter_in_journal(Moment moment);
+  Result<void> write_fresh();
+  Result<void> write_changes(Moment moment);
+  std::vector<const Change*> ordered() const;
+  void take(Result<void> written);
 };
 
 /// Registers the driver for one store.

@@ -15,6 +15,7 @@ namespace penstock::store::hdf5 {
 namespace {
 
 constexpr std::uint64_t rows_max = std::uint64_t{1} << 40;
+constexpr std::uint64_t changes_bytes_max = 8 << 20;
 constexpr const char* members_path = "/entry/penstock/members";
 constexpr const char* any_name = "penstock";  // the driver ignores it
 
@@ -96,7 +97,8 @@ class IndexFileOfHdf5 final : public IndexFile {
     LibraryLock lock;
     {
       const WatchedCall watched(file_ ? context_.file->watching() : Watching{}, Call::hdf5_close);
-      (void)close_file();
+      // After an error the file stays as it was: what HDF5 has in memory may be half of a change.
+      if (close_file().ok() && !failed_) (void)context_.settle();
       (void)access_.close();
       (void)driver_.close();
     }
@@ -106,20 +108,21 @@ class IndexFileOfHdf5 final : public IndexFile {
   Result<void> make(const FileLayout& layout, const format::FileId& id) {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_create);
-    return context_.outcome(make_all(layout, id));
+    return note(context_.outcome(make_all(layout, id)));
   }
 
   Result<void> open(const FileLayout& layout) {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_open);
-    return context_.outcome(open_all(layout));
+    return note(context_.outcome(open_all(layout)));
   }
 
   Result<void> start(bool swmr, bool sync_receipts) override {
     LibraryLock lock;
     sync_receipts_ = sync_receipts;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_start);
-    PEN_TRY(context_.outcome(start_all(swmr)));
+    PEN_TRY(note(context_.outcome(start_all(swmr))));
+    PEN_TRY(context_.commit());
     // Whoever makes a file has to be told at once that there is no room for it.
     context_.waits_for_room = true;
     return {};
@@ -129,25 +132,25 @@ class IndexFileOfHdf5 final : public IndexFile {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_write_chunks);
     std::vector<std::size_t> refused;
-    PEN_TRY(context_.outcome(put_all(chunks, refused)));
+    PEN_TRY(note(context_.outcome(put_all(chunks, refused))));
+    PEN_TRY(commit_much());
     return refused;
   }
 
   Result<void> put_rows(ColumnId column, RowRun rows, Bytes data) override {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
-    return context_.outcome(put_all_rows(column, rows, data));
+    PEN_TRY(note(context_.outcome(put_all_rows(column, rows, data))));
+    return commit_much();
   }
 
   Result<void> flush() override {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_flush);
-    auto flushed = done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
-    context_.write_waiting();
-    return context_.outcome(std::move(flushed));
+    return flush_all();
   }
 
-  bool waits() const override { return !context_.waiting.empty(); }
+  bool waits() const override { return context_.waits; }
 
   Result<void> finish(const FinalValues& values) override {
     if (!context_.failure)
@@ -157,13 +160,29 @@ class IndexFileOfHdf5 final : public IndexFile {
     const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
     auto finished = context_.outcome(finish_all(values));
     auto closed = close_file();
-    context_.write_waiting();
+    auto settled = closed.ok() ? context_.settle() : Result<void>{};
     PEN_TRY(finished);
     PEN_TRY(closed);
-    return context_.outcome(context_.nothing_waits());
+    return settled;
   }
 
  private:
+  Result<void> note(Result<void> outcome) {
+    if (!outcome.ok() && outcome.error().code() != Errc::invalid_argument) failed_ = true;
+    return outcome;
+  }
+
+  /// What readers see, and what a recovery finds, is as of the last time that HDF5 had written all it knows.
+  Result<void> flush_all() {
+    PEN_TRY(note(context_.outcome(done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file"))));
+    return context_.commit();
+  }
+
+  /// What is held between two flushes is bounded.
+  Result<void> commit_much() {
+    return context_.changes.bytes() < changes_bytes_max || context_.waits ? Result<void>{} : flush_all();
+  }
+
   /// HDF5 could not close the file. It keeps it, and asks the driver when it looks for others that are open: what the
   /// driver needs for that stays for good, and nothing reaches the file any more.
   void abandon() {
@@ -177,6 +196,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_ASSIGN(access_, access_list(driver_.get(), context_));
     PEN_ASSIGN(const auto creation, creation_list());
     context_.looks_empty = true;
+    PEN_ASSIGN(context_.journal, Journal::attach(*context_.file, context_.space, id));
     PEN_ASSIGN(file_,
                owned(H5Fcreate(any_name, H5F_ACC_TRUNC, creation.get(), access_.get()), H5Fclose, "create the file"));
     PEN_TRY(make_tree(file_.get(), layout, context_));
@@ -210,6 +230,7 @@ class IndexFileOfHdf5 final : public IndexFile {
   Result<void> open_all(const FileLayout& layout) {
     PEN_ASSIGN(driver_, register_driver());
     PEN_ASSIGN(access_, access_list(driver_.get(), context_));
+    PEN_ASSIGN(context_.journal, Journal::attach(*context_.file, context_.space, std::nullopt));
     const hbool_t clear = true;  // what h5clear asks for
     PEN_TRY(done(H5Pset(access_.get(), "clear_status_flags", &clear), "ask to clear the file's marks"));
     // Nobody else writes: what is not whole now never will be, and is an error rather than something to wait for.
@@ -243,7 +264,7 @@ class IndexFileOfHdf5 final : public IndexFile {
       PEN_ASSIGN(node.receipts, read_receipts(*context_.file, node.node));
     }
     for (auto& node : columns_) {
-      PEN_ASSIGN(node.dataset, open_column(file_.get(), node.path));
+      PEN_ASSIGN(node.dataset, open_column(file_.get(), node.path, columns_.size()));
       PEN_TRY(node.measure());
       PEN_ASSIGN(node.type, owned(H5Dget_type(node.dataset.get()), H5Tclose, "get a column's type"));
     }
@@ -374,6 +395,10 @@ class IndexFileOfHdf5 final : public IndexFile {
     for (auto& node : chunked_) PEN_TRY(contiguous ? shorten(node, end) : node.grow(node.length(values.frames)));
     for (auto& node : columns_) PEN_TRY(contiguous ? node.set_rows(end) : node.grow(values.frames));
     PEN_TRY(complete_virtual_datasets(values.frames));
+    for (const auto& group : values.groups) {
+      PEN_TRY(make_group(file_.get(), group.path));
+      PEN_TRY(write_attributes(file_.get(), group.path, group.attributes));
+    }
     for (const auto& node : values.values) PEN_TRY(write_value(file_.get(), node));
     for (const auto& link : values.links) PEN_TRY(replace_link(file_.get(), link));
     for (const auto& [path, attribute] : values.attributes)
@@ -420,6 +445,7 @@ class IndexFileOfHdf5 final : public IndexFile {
   std::vector<LinkNode> links_;
   bool sync_receipts_ = false;
   bool left_ = false;             ///< by another writer
+  bool failed_ = false;           ///< a call that changes the file
   std::optional<MemberMap> map_;  ///< of a master file
   FileLayout layout_;             ///< of a master file
   std::vector<GrowingColumn> columns_;

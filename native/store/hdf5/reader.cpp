@@ -11,6 +11,7 @@
 #include "store/hdf5/read_driver.hpp"
 #include "store/hdf5/read_index.hpp"
 #include "store/hdf5/read_values.hpp"
+#include "store/recovery/journal.hpp"
 
 namespace penstock::store {
 namespace {
@@ -198,6 +199,10 @@ Result<void> read_tree(Env& env, const std::string& path, const ReadTreeOptions&
   LibraryLock library;
   ReadDriverState state;
   PEN_ASSIGN(state.file, env.open(path, {}));
+  if (options.left) {
+    PEN_ASSIGN(auto left, unfinished_changes(*state.file));
+    state.file = with_changes(std::move(state.file), std::move(left.changes));
+  }
   PEN_ASSIGN(state.size, state.file->size());
   PEN_ASSIGN(const auto access_id, make_read_access(state));
   Handle access(access_id, H5Pclose);

@@ -69,6 +69,8 @@ struct ReadTreeOptions {
   /// up. Otherwise HDF5 looks up every one.
   bool index_blocks = false;
   std::uint64_t value_bytes_max = std::uint64_t{1} << 28;
+  /// Its recorder is dead: what its journal has counts as done.
+  bool left = false;
 };
 
 /// Fails where HDF5 does not open the file at all, and, after the rest was told, where the storage failed.

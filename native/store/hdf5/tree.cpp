@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <iterator>
 
+#include "store/hdf5/filter_names.hpp"
 #include "store/hdf5/values.hpp"
 #include "store/hdf5/virtual.hpp"
 
 namespace penstock::store::hdf5 {
 namespace {
 
-/// A filter that this process does not know is declared optional, with its full parameters: readers
-/// find it by its number, and a mandatory one would be refused here. Those that every HDF5 has are
-/// mandatory.
+/// A filter that HDF5 does not bring is declared optional, with its full parameters and its name: readers find it by
+/// its number, and one that has it may still not read what was stored past it. Those that every HDF5 has are mandatory.
 Result<void> declare_filter(hid_t properties, const FilterSpec& filter) {
-  const auto flag = filter.id < 256 ? H5Z_FLAG_MANDATORY : H5Z_FLAG_OPTIONAL;
+  if (filter.id >= H5Z_FILTER_RESERVED) PEN_TRY(name_filter(filter.id));
+  const auto flag = filter.id < H5Z_FILTER_RESERVED ? H5Z_FLAG_MANDATORY : H5Z_FLAG_OPTIONAL;
   return done(
       H5Pset_filter(properties, filter.id, static_cast<unsigned>(flag), filter.values.size(), filter.values.data()),
       fmt::format("declare filter {}", filter.id));
@@ -58,6 +59,18 @@ Result<void> make_at(hid_t file, const std::string& path, hid_t type, const std:
   return {};
 }
 
+/// A large array: its bytes are in the file already.
+Result<void> make_placed(hid_t file, const ValueNode& node, DriverContext& context) {
+  const auto& spec = std::get<ArrayValue>(node.value).spec;
+  const std::vector<hsize_t> dimensions(spec.shape.begin(), spec.shape.end());
+  PEN_TRY(make_parents(file, node.path));
+  if (H5Lexists(file, node.path.c_str(), H5P_DEFAULT) > 0)
+    PEN_TRY(done(H5Ldelete(file, node.path.c_str(), H5P_DEFAULT), "replace a value"));
+  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
+  PEN_TRY(make_at(file, node.path, type_of(spec.type), dimensions, properties.get(), node.place->address, context));
+  return write_attributes(file, node.path, node.attributes);
+}
+
 Result<void> make_contiguous(hid_t file, const ChunkedNode& node, std::uint64_t frames, DriverContext& context) {
   std::vector<hsize_t> dimensions{frames};
   dimensions.insert(dimensions.end(), node.frame_shape.begin(), node.frame_shape.end());
@@ -84,11 +97,11 @@ Result<Handle> type_of_rows(ElementType type, std::size_t text_bytes) {
   return text;
 }
 
-Result<void> make_column(hid_t file, const ColumnNode& node) {
+Result<void> make_column(hid_t file, const ColumnNode& node, std::size_t columns) {
   PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
   if (node.text_bytes == 0) PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   PEN_ASSIGN(const auto type, type_of_rows(node.type, node.text_bytes));
-  const hsize_t rows = std::clamp<hsize_t>(column_chunk_bytes / node.row_bytes(), 1, column_chunk_rows);
+  const hsize_t rows = std::clamp<hsize_t>(column_chunk_bytes(columns) / node.row_bytes(), 1, column_chunk_rows);
   const std::vector<hsize_t> fixed(node.shape.begin(), node.shape.end());
   auto chunk = fixed;
   chunk.insert(chunk.begin(), rows);
@@ -132,7 +145,10 @@ Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& cont
     PEN_TRY(make_group(file, group.path));
     PEN_TRY(write_attributes(file, group.path, group.attributes));
   }
-  for (const auto& node : layout.values) PEN_TRY(write_value(file, node));
+  for (const auto& node : layout.values) {
+    const bool placed = node.place && std::holds_alternative<ArrayValue>(node.value);
+    PEN_TRY(placed ? make_placed(file, node, context) : write_value(file, node), "{}", node.path);
+  }
   for (const auto& node : layout.chunked) {
     if (node.places.placement == Placement::contiguous) {
       PEN_TRY(make_contiguous(file, node, node.frames_max, context), "dataset {}", node.path);
@@ -143,7 +159,8 @@ Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& cont
     }
     if (node.assembled) PEN_TRY(make_assembled(file, node), "dataset {}", node.assembled->path);
   }
-  for (const auto& node : layout.columns) PEN_TRY(make_column(file, node), "column {}", node.path);
+  for (const auto& node : layout.columns)
+    PEN_TRY(make_column(file, node, layout.columns.size()), "column {}", node.path);
   for (const auto& node : layout.links) PEN_TRY(make_link(file, node));
   return {};
 }
@@ -166,8 +183,10 @@ Result<void> shorten_contiguous(hid_t file, const ChunkedNode& node, const std::
 
 Result<Handle> open_chunked(hid_t file, const std::string& path) { return open_with_cache(file, path, 1, 0); }
 
-Result<Handle> open_column(hid_t file, const std::string& path) {
-  return open_with_cache(file, path, 13, 4 * column_chunk_bytes);
+Result<Handle> open_column(hid_t file, const std::string& path, std::size_t columns) {
+  constexpr std::size_t all_bytes = 16 << 20;
+  const auto chunk = column_chunk_bytes(columns);
+  return open_with_cache(file, path, 13, std::clamp(all_bytes / columns, chunk, 4 * chunk));
 }
 
 }  // namespace penstock::store::hdf5

@@ -8,9 +8,12 @@
 
 namespace penstock::store::hdf5 {
 
-/// A chunk of a column has so many rows, fewer of long text.
+/// A chunk of a column has at most so many rows, fewer of long text, and fewer where a file has many columns: the chunk
+/// that each of them is filling is in memory.
 constexpr hsize_t column_chunk_rows = 4096;
-constexpr std::size_t column_chunk_bytes = column_chunk_rows * sizeof(double);
+constexpr std::size_t column_chunk_bytes(std::size_t columns) {
+  return column_chunk_rows * sizeof(double) / (columns > 512 ? 4 : columns > 256 ? 2 : 1);
+}
 
 /// `context` is that of the file's driver: contiguous frames get the address that their node has.
 Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& context);
@@ -25,7 +28,8 @@ Result<void> shorten_contiguous(hid_t file, const ChunkedNode& node, const std::
 
 /// Opens one of the layout's chunked datasets for its index alone: no chunk cache.
 Result<Handle> open_chunked(hid_t file, const std::string& path);
-/// Opens a column with a cache for the chunks that are being filled.
-Result<Handle> open_column(hid_t file, const std::string& path);
+/// Opens one of `columns` columns with a cache for the chunks that are being filled, as far as all of them together may
+/// have one.
+Result<Handle> open_column(hid_t file, const std::string& path, std::size_t columns);
 
 }  // namespace penstock::store::hdf5

@@ -174,7 +174,7 @@ MemberFiles::MemberFiles(Env& env, const std::string& master, const FileLayout& 
         close_retired();
       }) {
   options_.overwrite = false;
-  options_.buffers.emplace(options.buffer_bytes, options.huge_pages);
+  if (!options_.buffers) options_.buffers.emplace(options.buffer_bytes, options.huge_pages);
 }
 
 MemberFiles::~MemberFiles() { stop(false); }
@@ -341,6 +341,33 @@ void MemberFiles::stop(bool closing) {
   }
   changed_.notify_all();
   if (closer_.joinable()) closer_.join();
+}
+
+/// Without mutex_ while the storage is asked: it may hang. Of those that are closed one is looked at each time.
+bool MemberFiles::still_named() {
+  std::vector<Member*> held;
+  std::string closed;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [block, member] : open_) {
+      ++member->holders;
+      held.push_back(member.get());
+    }
+    if (auto next = closed_.lower_bound(looked_at_); !closed_.empty()) {
+      if (next == closed_.end()) next = closed_.begin();
+      looked_at_ = *next + 1;
+      closed = folder_ + "/" + layout_.members->file_name(*next * layout_.members->ranks + rank_);
+    }
+  }
+  bool all = std::all_of(held.begin(), held.end(), [](const auto* member) { return member->store->still_named(); });
+  if (!closed.empty()) {
+    const auto opened = env_.open(closed, {});
+    all = all && (opened.ok() || opened.error().code() != Errc::not_found);
+  }
+  std::lock_guard lock(mutex_);
+  for (auto* member : held) --member->holders;
+  changed_.notify_all();
+  return all;
 }
 
 StoreStats MemberFiles::stats() const {

@@ -36,6 +36,8 @@ class MemberFiles {
   std::unique_ptr<ChunkWriter> make_writer();
   /// After the last writer is gone or flushed: closes all members. Returns the first failure to close one.
   Result<void> finish(std::uint64_t frames);
+  /// Whether the members that are open, and one of those that are closed, are still found under their names.
+  bool still_named();
   /// Of all members; chunks are counted where they are delivered to.
   StoreStats stats() const;
 
@@ -68,6 +70,7 @@ class MemberFiles {
   std::map<std::uint64_t, std::unique_ptr<Member>> open_;  ///< by block of frames; also those that are being closed
   std::set<std::uint64_t> being_made_;                     ///< blocks that are not in open_ yet
   std::set<std::uint64_t> closed_;
+  std::uint64_t looked_at_ = 0;                ///< the next block of closed_ that still_named() looks at
   std::vector<std::unique_ptr<Member>> held_;  ///< closed, while writers still know them
   std::set<std::uint64_t> unmade_;             ///< numbers of which an attempt may have left a file
   std::uint64_t frames_ = 0;                   ///< of the series, once it has ended

@@ -3,8 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "store/format/description.hpp"
-#include "store/recovery/scan.hpp"
+#include "store/recovery/find_description.hpp"
 
 namespace penstock::store {
 namespace {
@@ -26,13 +25,9 @@ struct Place {
 
 /// An error tells why the file is no member.
 Result<MemberMark> mark_in(File& file) {
-  PEN_ASSIGN(auto scanner, SegmentScanner::create(
-                               file, {.begin = 0, .end = looked_through_bytes_max, .file_id = {}, .cancelled = {}}));
-  PEN_ASSIGN(const auto header, scanner.next());
-  if (!header || header->kind != format::SegmentKind::description)
-    return make_error(Errc::not_found, "it does not begin as a file that Penstock recorded");
-  PEN_ASSIGN(const auto text, read_description(file, *header));
-  PEN_ASSIGN(auto description, format::parse_description(text));
+  PEN_ASSIGN(auto found,
+             find_description(file, {.begin = 0, .end = looked_through_bytes_max, .file_id = {}, .cancelled = {}}));
+  auto& description = found.description;
   if (!description.member) return make_error(Errc::not_found, "it is a recording by itself");
   return std::move(*description.member);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/recovery/journal_place.hpp"
+
 namespace penstock::store {
 namespace {
 
@@ -28,10 +30,11 @@ Result<std::vector<std::byte>> read_region(File& file, const format::SegmentHead
 
 }  // namespace
 
-SegmentScanner::SegmentScanner(File& file, ScanOptions options, std::uint64_t end)
+SegmentScanner::SegmentScanner(File& file, ScanOptions options, std::uint64_t end, std::uint64_t file_bytes)
     : file_(&file),
       options_(std::move(options)),
       end_(end),
+      file_bytes_(file_bytes),
       position_(align_up(options_.begin, format::walk_step_bytes)),
       read_size_(read_min_bytes) {}
 
@@ -41,7 +44,7 @@ Result<SegmentScanner> SegmentScanner::create(File& file, ScanOptions options) {
   if (size > std::uint64_t{1} << 62) return make_error(Errc::too_large, "a file of {} bytes", size);
   const auto end = std::min(size, options.end);
   options.begin = std::min(options.begin, end);
-  return SegmentScanner(file, std::move(options), end);
+  return SegmentScanner(file, std::move(options), end, size);
 }
 
 /// The bytes at the position, from the window or read anew; fewer than a header's only at the end. The position
@@ -80,6 +83,7 @@ Result<std::optional<format::SegmentHeader>> SegmentScanner::next() {
     PEN_ASSIGN(const auto bytes, header_bytes());
     const auto address = position_;
     position_ += format::walk_step_bytes;
+    if (is_journal_page(address)) continue;  // one that was being written is no damage
     if (!format::starts_segment(bytes)) continue;
     const auto header = format::decode_header(bytes.first(std::min(bytes.size(), format::header_size_bytes)), address);
     if (!header.ok()) {
@@ -92,7 +96,9 @@ Result<std::optional<format::SegmentHeader>> SegmentScanner::next() {
       ++foreign_count_;
       continue;
     }
-    position_ = address + header->segment_bytes;
+    // The file was cut off within it: what lies there may be of later.
+    const bool whole = header->segment_bytes <= file_bytes_ - std::min(file_bytes_, address);
+    position_ = address + (whole ? header->segment_bytes : header->header_bytes);
     ask_ahead(*header);
     return std::optional(*header);
   }
@@ -111,6 +117,11 @@ Result<std::vector<format::ChunkRecord>> read_records(File& file, const format::
                         before.chunk_index);
   }
   return records;
+}
+
+Result<std::vector<format::Stretch>> read_stretches(File& file, const format::SegmentHeader& header) {
+  PEN_ASSIGN(const auto region, read_region(file, header));
+  return format::decode_stretches(header, region);
 }
 
 Result<std::string> read_description(File& file, const format::SegmentHeader& header) {

@@ -50,13 +50,14 @@ class SegmentScanner {
   std::uint64_t foreign_count() const { return foreign_count_; }
 
  private:
-  SegmentScanner(File& file, ScanOptions options, std::uint64_t end);
+  SegmentScanner(File& file, ScanOptions options, std::uint64_t end, std::uint64_t file_bytes);
   Result<Bytes> header_bytes();
   void ask_ahead(const format::SegmentHeader& last);
 
   File* file_;
   ScanOptions options_;
   std::uint64_t end_;
+  std::uint64_t file_bytes_;
   std::uint64_t position_;
   std::vector<std::byte> window_;
   std::uint64_t window_at_ = 0;
@@ -72,6 +73,9 @@ class SegmentScanner {
 /// Reads and decodes the records of a segment of chunks, by rising offset. `corrupt` where two chunks
 /// overlap.
 Result<std::vector<format::ChunkRecord>> read_records(File& file, const format::SegmentHeader& header);
+
+/// Reads the stretches of a segment of values or a seal.
+Result<std::vector<format::Stretch>> read_stretches(File& file, const format::SegmentHeader& header);
 
 /// Reads the text of a description segment.
 Result<std::string> read_description(File& file, const format::SegmentHeader& header);

@@ -78,7 +78,8 @@ class JoinedStore final : public Store {
 
   StoreStats stats() const override { return stats_of(counters_, shared_->pipeline.get(), members_.get()); }
 
-  bool still_named() const override { return file_->still_named(); }
+  bool still_named() const override { return file_->still_named() && (!members_ || members_->still_named()); }
+  bool was_moved() const override { return file_->was_moved() && (!members_ || members_->still_named()); }
   SharedFile shared_file() const override { return {}; }
 
   Result<void> receive(unsigned from, Bytes bytes) override {

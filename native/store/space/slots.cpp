@@ -16,10 +16,22 @@ constexpr std::uint64_t index_bytes_a_frame = 256;
 /// More than any single structure of HDF5's index can have.
 constexpr std::uint64_t room_bytes_min = 16 << 20;
 
+/// Of what HDF5 gets that is not a number of bytes a frame: text, above all.
+std::uint64_t bytes_of(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return text->size();
+  const auto* texts = std::get_if<std::vector<std::string>>(&value);
+  std::uint64_t bytes = 0;
+  if (texts != nullptr)
+    for (const auto& text : *texts) bytes += text.size() + 64;
+  return bytes;
+}
+
 std::uint64_t room_for(const FileLayout& layout, std::uint64_t frames) {
   std::uint64_t bytes_a_frame = index_bytes_a_frame * layout.chunked.size();
   for (const auto& column : layout.columns) bytes_a_frame += 2 * column.row_bytes();
-  return align_up(room_bytes_min + frames * bytes_a_frame, std::uint64_t{1} << 20);
+  std::uint64_t text_bytes = 0;
+  for (const auto& node : layout.values) text_bytes += 2 * bytes_of(node.value);
+  return align_up(room_bytes_min + text_bytes + frames * bytes_a_frame, std::uint64_t{1} << 20);
 }
 
 }  // namespace

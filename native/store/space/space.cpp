@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <utility>
+
+#include "store/recovery/journal_place.hpp"
 
 namespace penstock::store {
 namespace {
@@ -40,9 +43,11 @@ Space::Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t use
       next_(align_up(used_bytes, page_bytes)),
       reserved_end_(next_),
       extent_end_(next_),
-      metadata_end_(front_bytes),
       metadata_leased_(front_bytes),
-      end_(next_) {}
+      end_(next_),
+      metadata_extents_{{0, front_bytes}} {
+  use_for_metadata({0, front_bytes});
+}
 
 Result<std::uint64_t> Space::take_segment(std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
@@ -70,7 +75,7 @@ void Space::give_back(std::uint64_t address, std::uint64_t bytes) {
 Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
   const auto wanted = align_up(bytes, metadata_alignment_bytes);
-  if (metadata_next_ + wanted + metadata_guard_bytes > metadata_end_) {
+  if (!has_metadata(wanted + metadata_guard_bytes)) {
     const auto usual = std::clamp(metadata_leased_ / 4, metadata_lease_bytes_min, metadata_lease_bytes_max);
     const auto lease = std::max(usual, align_up(wanted + metadata_guard_bytes, page_bytes));
     PEN_TRY(lease_metadata(lease, wanted + metadata_guard_bytes));
@@ -82,13 +87,34 @@ Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
 Result<std::uint64_t> Space::take_metadata_unbacked(std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
   const auto wanted = align_up(bytes, metadata_alignment_bytes);
-  if (metadata_next_ + wanted + metadata_guard_bytes > metadata_end_) {
+  if (!has_metadata(wanted + metadata_guard_bytes)) {
     const auto lease = std::max(metadata_lease_bytes_min, align_up(wanted + metadata_guard_bytes, page_bytes));
     if (align_up(next_, page_bytes) + lease > extent_end_) PEN_TRY(lease_extent(lease, page_bytes));
     metadata_next_ = align_up(next_, page_bytes);
     metadata_end_ = next_ = metadata_next_ + lease;
+    metadata_extents_.push_back({metadata_next_, lease});
   }
   return hand_out_metadata(wanted);
+}
+
+/// Whether so many bytes are left; what stands behind the journal's pages comes when nothing in front of them is.
+bool Space::has_metadata(std::uint64_t bytes) {
+  if (metadata_next_ + bytes <= metadata_end_) return true;
+  if (bytes > rest_.bytes) return false;
+  metadata_next_ = rest_.address;
+  metadata_end_ = rest_.address + rest_.bytes;
+  rest_ = {};
+  return true;
+}
+
+void Space::use_for_metadata(Hole hole) {
+  const auto end = hole.address + hole.bytes;
+  metadata_next_ = hole.address;
+  metadata_end_ = end;
+  if (hole.address >= journal_end || end <= journal_address) return;
+  metadata_end_ = journal_address;
+  if (end > journal_end) rest_ = {journal_end, end - journal_end};
+  end_ = std::max(end_, journal_end);
 }
 
 std::uint64_t Space::hand_out_metadata(std::uint64_t bytes) {
@@ -110,18 +136,17 @@ Result<void> Space::lease_metadata(std::uint64_t bytes, std::uint64_t least) {
     }
   if (!address.ok()) {
     if (address.error().code() != Errc::no_space || kept_.bytes < least) return std::move(address).error();
-    metadata_next_ = kept_.address;
-    metadata_end_ = kept_.address + kept_.bytes;
-    kept_ = {};
+    use_for_metadata(std::exchange(kept_, {}));
     return {};
   }
-  metadata_next_ = *address;
-  metadata_end_ = *address + bytes;
+  use_for_metadata({*address, bytes});
+  metadata_extents_.push_back({*address, bytes});
   metadata_leased_ += bytes;
   if (metadata_leased_ > bytes) return {};
   PEN_ASSIGN(const auto kept, take(metadata_kept_bytes, page_bytes));
   PEN_TRY(back_with_zeros(kept, metadata_kept_bytes));
   kept_ = {kept, metadata_kept_bytes};
+  metadata_extents_.push_back({kept, metadata_kept_bytes});
   return {};
 }
 
@@ -133,10 +158,14 @@ Result<void> Space::back_with_zeros(std::uint64_t address, std::uint64_t bytes) 
   return {};
 }
 
-/// The file's first bytes are HDF5's superblock: its lease goes first.
-Result<std::uint64_t> Space::take_region(std::uint64_t bytes, bool backed) {
+Result<void> Space::lease_front() {
   std::lock_guard lock(mutex_);
-  if (metadata_leased_ == 0) PEN_TRY(lease_metadata(metadata_lease_bytes_min, metadata_guard_bytes));
+  return metadata_leased_ == 0 ? lease_metadata(metadata_lease_bytes_min, metadata_guard_bytes) : Result<void>{};
+}
+
+Result<std::uint64_t> Space::take_region(std::uint64_t bytes, bool backed) {
+  PEN_TRY(lease_front());
+  std::lock_guard lock(mutex_);
   const auto slack = options_.alignment_bytes > page_bytes ? options_.alignment_bytes : 0;
   PEN_ASSIGN(const auto at, end_of_file_->advance(align_up(bytes + slack, page_bytes)));
   const auto address = align_up(at, options_.alignment_bytes);
@@ -153,6 +182,11 @@ Result<std::uint64_t> Space::take_region(std::uint64_t bytes, bool backed) {
 std::uint64_t Space::end() const {
   std::lock_guard lock(mutex_);
   return std::max(end_, covered_.load());
+}
+
+std::vector<Space::Extent> Space::metadata_extents() const {
+  std::lock_guard lock(mutex_);
+  return metadata_extents_;
 }
 
 void Space::cover(std::uint64_t end) {

@@ -54,6 +54,9 @@ class Space {
   /// the file may end before it until they have been done.
   Result<std::uint64_t> take_metadata_unbacked(std::uint64_t bytes);
 
+  /// Keeps the file's first bytes for HDF5's superblock, of a file that is empty: before anything else is taken.
+  Result<void> lease_front();
+
   /// A stretch of any size, aligned as segments are and zero, whose place is never given back. The file grows
   /// over it; with `backed` a write there can not meet a full disk. Before anybody else writes to the file.
   Result<std::uint64_t> take_region(std::uint64_t bytes, bool backed);
@@ -62,6 +65,13 @@ class Space {
   std::uint64_t end() const;
   /// Somebody else wrote up to `end`. Does not wait: a lease that is on its way may need the caller.
   void cover(std::uint64_t end);
+
+  struct Extent {
+    std::uint64_t address;
+    std::uint64_t bytes;
+  };
+  /// All that was leased for HDF5's own structures; what of it lies beyond end() was never handed out.
+  std::vector<Extent> metadata_extents() const;
 
   /// Gives back to the file system what was reserved and not handed out; whether the file ends there is not
   /// looked at. Nothing can be taken from it any more.
@@ -77,6 +87,8 @@ class Space {
   Result<void> lease_extent(std::uint64_t bytes, std::uint64_t alignment);
   Result<void> reserve_to(std::uint64_t end);
   std::uint64_t hand_out_metadata(std::uint64_t bytes);
+  bool has_metadata(std::uint64_t bytes);
+  void use_for_metadata(Hole hole);
   Result<void> lease_metadata(std::uint64_t bytes, std::uint64_t least);
   Result<void> back_with_zeros(std::uint64_t address, std::uint64_t bytes);
 
@@ -95,7 +107,9 @@ class Space {
   std::uint64_t metadata_leased_ = 0;
   std::uint64_t end_ = 0;
   std::vector<Hole> holes_;
+  std::vector<Extent> metadata_extents_;
   Hole kept_{0, 0};  ///< for metadata, once the disk is full
+  Hole rest_{0, 0};  ///< of a lease of metadata, behind the journal's pages
 };
 
 }  // namespace penstock::store

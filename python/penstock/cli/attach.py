@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import fail, out, print_json, reports_errors, warn
+from penstock.cli.common import fail, inspects, out, print_json, warn
 from penstock.files.attach import How, attach, summary, unfitting_words
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import one_short_line
 
 
-@reports_errors
+@inspects
 def attach_command(
     series: Annotated[Path, typer.Argument(help="The file of a series that has ended.")],
     journals: Annotated[list[Path], typer.Argument(help="Journals of `penstock collect`.")],

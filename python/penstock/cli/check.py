@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.common import err, out, print_json, reports_errors, size_option
+from penstock.cli.common import err, inspects, out, print_json, size_option
 from penstock.files.hdf5 import require_file
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.events import CheckReport
@@ -14,7 +14,7 @@ from penstock.report.progress import ProgressView, show
 from penstock.report.tables import conclusion, findings_text, report_line
 
 
-@reports_errors
+@inspects
 def check_command(
     file: Annotated[Path, typer.Argument(help="The file to check.")],
     against: Annotated[
@@ -45,7 +45,11 @@ def check_command(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
 ) -> None:
-    """Check a file: every chunk's checksum, every frame accounted for, the NeXus structure."""
+    """Check a file: every chunk's checksum, every frame accounted for, the NeXus structure.
+
+    Interrupted, it reports how far it came and what it found until then, with exit code 130 (Ctrl-C) or 143
+    (SIGTERM).
+    """
     require_file(file)
     with ProgressView(err()) as view:
 
@@ -60,7 +64,7 @@ def check_command(
             report = run({"recorded": True} if against else None)
         else:
             memory = size_option(replay_memory, "--replay-memory")
-            if not Path(against).exists():
+            if not any(Path(name).exists() for name in (against, against.partition("::")[0])):
                 raise UsageError(
                     f"--against {against} is not there",
                     "name the images, or `recorded` for a simulated series",
@@ -80,5 +84,7 @@ def check_command(
             out().print(findings_text(report.findings), soft_wrap=True, end="")
         out().print(report_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
+    if not report.complete:
+        raise typer.Exit(int(ExitCode.of_signal(report.stopped_by or "SIGINT")))
     if not report.ok or (complete and (report.missing or report.unfinished)):
         raise typer.Exit(int(ExitCode.FAILED))

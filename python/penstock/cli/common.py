@@ -17,7 +17,7 @@ from rich.markup import escape
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
-from penstock.programs.signals import ending_like_ctrl_c
+from penstock.programs.signals import ending_like_ctrl_c, signal_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,12 +38,17 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     return _reporting(command, ExitCode.FAILED)
 
 
+def inspects(command: Callable[P, R]) -> Callable[P, R]:
+    """As `reports_errors`, of a command that reads files. Interrupted, it ends with 130 or 143."""
+    return _reporting(command, ExitCode.FAILED, of_signals=True)
+
+
 def answers(command: Callable[P, R]) -> Callable[P, R]:
     """As `reports_errors`, of a command whose exit code 1 is an answer: it fails with another one."""
     return _reporting(command, ExitCode.UNANSWERED)
 
 
-def _reporting(command: Callable[P, R], failed: ExitCode) -> Callable[P, R]:
+def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = False) -> Callable[P, R]:
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
         try:
@@ -51,8 +56,9 @@ def _reporting(command: Callable[P, R], failed: ExitCode) -> Callable[P, R]:
                 return command(*arguments, **options)
         except PenstockError as error:
             fail(error, failed if error.code == ExitCode.FAILED else error.code)
-        except (KeyboardInterrupt, typer.Abort):
-            fail(PenstockError("interrupted"), failed)
+        except (KeyboardInterrupt, typer.Abort) as stop:
+            code = ExitCode.of_signal(signal_of(stop)) if of_signals else failed
+            fail(PenstockError("interrupted"), code)
         except BrokenPipeError:
             sys.stderr.close()  # whoever read the output is gone; there is nobody to tell
             raise typer.Exit(int(failed)) from None

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, out, print_json, reports_errors, warn
+from penstock.cli.common import err, inspects, out, print_json, warn
 from penstock.files.export import write_export
 from penstock.files.export_plan import FRAMES_A_FILE, Reader, plan_export
 from penstock.model.text import harmless
 from penstock.report.progress import ProgressView
 
 
-@reports_errors
+@inspects
 def export_command(
     file: Annotated[Path, typer.Argument(help="The recorded file.")],
     reader: Annotated[
@@ -37,6 +37,14 @@ def export_command(
     frames_per_file: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="In each file of --copy.")
     ] = FRAMES_A_FILE,
+    single_dataset: Annotated[
+        bool,
+        typer.Option(
+            "--single-dataset",
+            help="With --for eiger: show all frames as the one dataset /entry/data/data instead of"
+            " data_000001, …, for programs that look there. Needs HDF5 1.10.",
+        ),
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an export that is there.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what would be written, and write nothing.")
@@ -44,7 +52,7 @@ def export_command(
     json: Annotated[bool, typer.Option("--json", help="What was written as JSON, for machines.")] = False,
 ) -> None:
     """Write a small master file with the names that other readers look for; frames stay where they are."""
-    plan = plan_export(file, reader, output, copy, frames_per_file)
+    plan = plan_export(file, reader, output, copy, frames_per_file, single_dataset)
     if not dry_run:
         with ProgressView(err()) as view:
             write_export(plan, overwrite, lambda n, of: view.update("copying frames", n, of, f"{n} of {of}"))

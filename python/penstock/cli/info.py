@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import out, print_json, reports_errors
+from penstock.cli.common import inspects, out, print_json
 from penstock.files.inspect import inspect_file
 from penstock.report.tables import info_page
 
 
-@reports_errors
+@inspects
 def info_command(
     file: Annotated[Path, typer.Argument(help="Any HDF5 file; also one that is being written.")],
     json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,

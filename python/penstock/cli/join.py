@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, reports_errors
+from penstock.cli.common import err, inspects
 from penstock.files.join import JointFile
 
 
-@reports_errors
+@inspects
 def join_command(
     together: Annotated[Path, typer.Argument(help="The file to make.")],
     files: Annotated[list[Path], typer.Argument(help="Files of series that have ended, in order.")],

@@ -155,6 +155,12 @@ def record_command(
             " added when it is complete.",
         ),
     ] = None,
+    file_mode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OCTAL", help="Who may read and write the files: 0640, say. [default: as the umask says]"
+        ),
+    ] = None,
     overwrite: Annotated[
         bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
     ] = None,
@@ -227,13 +233,14 @@ def record_command(
     """Record series after series, each into its own NeXus HDF5 file.
 
     Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. SIGUSR2 ends the series that are open
-    and goes on for the next. The exit code is 1 where a series
-    had a problem (the storage failed, say) or was refused. Frames that are missing, damaged or dropped
-    change it with --complete alone: they are counted in each series' line, and in its file.
+    and goes on for the next. The exit code is 1 where a series had a problem (the storage failed, say) or
+    was refused, or where every message was. Frames that are missing, damaged or dropped change it with
+    --complete alone: they are counted in each series' line, and in its file.
     """
     options = RecordOptions(
         folder=folder,
         file_name=file_name,
+        file_mode=file_mode,
         listen=listen or [],
         token_file=token_file,
         zmq=zmq or [],
@@ -405,6 +412,11 @@ def _require_success(recording: Recording, *, complete: bool) -> None:
         raise PenstockError(
             f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
             "`penstock check FILE` tells what a file holds" if recording.failed > recording.refused else "",
+        )
+    if recording.all_refused:
+        raise PenstockError(
+            "every message was refused, and nothing is recorded",
+            "the lines before name what is wrong with them",
         )
     if complete and recording.incomplete:
         lacking = [

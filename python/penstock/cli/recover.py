@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli.common import err, inspects, out, print_json
 from penstock.files.hdf5 import require_file
 from penstock.model.errors import ExitCode
 from penstock.model.findings import is_clean
@@ -14,7 +14,7 @@ from penstock.report.progress import ProgressView, show
 from penstock.report.tables import findings_text, recovery_lines
 
 
-@reports_errors
+@inspects
 def recover_command(
     file: Annotated[Path, typer.Argument(help="The file that a recorder left.")],
     dry_run: Annotated[

@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
-from penstock.model.catalogue import CUSTOM, Detector, replayed_detector
+from penstock.model.catalogue import CUSTOM, Detector, replayed_custom, replayed_detector
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.events import Event
@@ -20,6 +20,7 @@ from penstock.programs.simulate import (
     check_faults,
     check_telling,
     detector_plan,
+    encoding_note,
     parse_element_gap,
     parse_elements,
     parse_rate,
@@ -109,7 +110,11 @@ def simulate_command(
     ] = None,
     replay: Annotated[
         list[Path] | None,
-        typer.Option(help="Send these images (file or folder: CBF, CBF.bz2, TIFF, HDF5, npy); repeatable."),
+        typer.Option(
+            help="Send these images (file or folder: CBF, CBF.bz2, TIFF, EDF, HDF5, npy; FILE::/PATH for"
+            " one dataset of an HDF5 file); repeatable. A custom detector takes rows, columns and type"
+            " from them."
+        ),
     ] = None,
     replay_memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Read no more images than fit.")
@@ -145,7 +150,8 @@ def simulate_command(
     ] = False,
 ) -> None:
     """Simulate a detector, or replay real images as one."""
-    chosen = choose_detector("simulate", detector, rows, columns, type_)
+    of_images = bool(replay) and detector == CUSTOM and (rows, columns, type_) == (None, None, None)
+    chosen = replayed_custom() if of_images else choose_detector("simulate", detector, rows, columns, type_)
     target = parse_target(to, read_token(token_file, os.environ))
     faults = faults_plan(fault or [], fault_seed, None if fault_log is None else str(fault_log.absolute()))
     simulation = simulation_from(
@@ -181,8 +187,10 @@ def simulate_command(
         check_telling(tell_elements, target, simulation.elements, simulation.element_gap)
         check_faults(faults, simulation.elements, target)
         plan = detector_plan(chosen, simulation, target, images)
-        if images is not None and detector != CUSTOM and _differs(images, chosen):
+        if images is not None and not of_images and _differs(images, chosen):
             view.say(_note_on(images, chosen))
+        if note := encoding_note(simulation.encoding, target):
+            view.say(note)
         if not dry_run and isinstance(plan.to, FilesTarget):
             _make_folder(Path(plan.to.folder))
         if dry_run:

@@ -23,6 +23,14 @@ class LostError(Exception):
     """The connection is gone; a new one may be better."""
 
 
+class EndedByPeerError(LostError):
+    """The peer has ended the connection and said why: its storage is full, say."""
+
+
+class StoppedError(LostError):
+    """The peer was stopped on purpose; it will not come back by itself."""
+
+
 Address = tuple[str, int]
 
 

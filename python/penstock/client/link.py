@@ -9,7 +9,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from penstock.client.connection import Connection, LostError, parse_address
+from penstock.client.connection import (
+    Connection,
+    EndedByPeerError,
+    LostError,
+    StoppedError,
+    parse_address,
+)
 from penstock.client.errors import ClientError, ConnectionLostError, RefusedError
 from penstock.client.wire import Kind, Reply, self_described
 
@@ -123,10 +129,10 @@ class Link:
         if reply.kind is Kind.HELLO:
             self._greeted = True
         elif reply.kind is Kind.BYE:
-            raise LostError(f"the {self._peer} stops")
+            raise StoppedError(f"the {self._peer} was stopped")
         elif reply.kind is Kind.ERROR and not self._greeted:
             raise RefusedError(f"{self.where}: the {self._peer} refuses the connection: {reply.why}")
         elif reply.kind is Kind.ERROR and reply.sequence == 0:
-            raise LostError(f"the {self._peer} ends the connection: {reply.why}")
+            raise EndedByPeerError(reply.why)
         else:
             self._on_reply(reply)

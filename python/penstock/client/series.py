@@ -225,6 +225,14 @@ class Series(EndsWithBlock):
         return self._name
 
     @property
+    def state(self) -> str:
+        """What keeps the recorder from taking frames, in its own words; empty if nothing does.
+
+        "storage full: waiting; …", for instance. Errors of calls that time out have it as well.
+        """
+        return self._session.state
+
+    @property
     def sent(self) -> int:
         """Frames that send() took."""
         return self._sent

@@ -6,8 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.client.connection import Connection, LostError
-from penstock.client.errors import ClientError, ClientTimeoutError, RefusedError, SeriesProblemError
+from penstock.client.connection import Connection, EndedByPeerError, LostError, StoppedError
+from penstock.client.errors import (
+    ClientError,
+    ClientTimeoutError,
+    ConnectionLostError,
+    RefusedError,
+    SeriesProblemError,
+)
 from penstock.client.link import FIRST_PAUSE_S, LAST_PAUSE_S, WAIT_S, Link
 from penstock.client.window import Kept, Window
 from penstock.client.wire import RESUME, Kind, Reply, header
@@ -16,6 +22,8 @@ from penstock.client.wire import RESUME, Kind, Reply, header
 _FRUITLESS_MAX = 5
 _REFUSALS_KEPT = 1000
 _REFUSAL_TEXT_MAX = 1000
+# Why the recorder closed a series that is not over, by its word for that.
+_ENDED_BY = {"stop": "the recorder was stopped", "command": "the recorder was told to end it"}
 _RECENT = 4096  # frames whose numbers are known by their messages, whether acknowledged or not
 
 
@@ -63,6 +71,8 @@ class Session:
         self.window = window
         self.safe_below = self.acknowledged = self.resent = self.reconnects = self.refused_count = 0
         self.refused: list[Refusal] = []
+        self.state = ""  # what keeps the recorder from taking frames, in its own words
+        self._stopped = False
         self.over = False
         self._ending = False
         self._closed: Reply | None = None
@@ -121,7 +131,8 @@ class Session:
         self._link.drop()
 
     def _problem(self) -> SeriesProblemError:
-        why = self._closed.text if self._closed is not None and self._closed.text else "it was ended early"
+        closed = self._closed if self._closed is not None else Reply(Kind.CLOSED)
+        why = closed.text or _ENDED_BY.get(closed.ended_by, "it was ended early")
         left = f"; {self.acknowledged} frames were acknowledged"
         left += f", {len(self.window)} were not" if len(self.window) else ""
         return SeriesProblemError(
@@ -135,7 +146,10 @@ class Session:
 
     def _left(self) -> str:
         kept = len(self.window)
-        return f"{kept} frames are not acknowledged" if kept else ""
+        return f"{kept} frames are not acknowledged{self._said()}" if kept else ""
+
+    def _said(self) -> str:
+        return f"; the recorder's last words were: {self.state}" if self.state else ""
 
     def _rewind(self) -> None:
         self._answered = False
@@ -163,8 +177,9 @@ class Session:
         while True:
             try:
                 return step()
-            except LostError:
+            except LostError as problem:
                 self._link.drop()
+                self._note_end(problem)
             except BaseException:
                 # A message may be cut short; the next call begins with a new connection.
                 self._link.drop()
@@ -173,7 +188,18 @@ class Session:
                 if self._ending:
                     return None
                 raise self._problem()
+            if self._stopped:
+                raise ConnectionLostError(
+                    f"{self.where}: the recorder was stopped, and has not closed the series "
+                    f"{self._opening.name!r}; {len(self.window)} frames are not acknowledged"
+                )
             self._reconnect()
+
+    def _note_end(self, problem: LostError) -> None:
+        """Of a connection."""
+        if isinstance(problem, EndedByPeerError):
+            self.state = str(problem)
+        self._stopped = self._stopped or isinstance(problem, StoppedError)
 
     def _reconnect(self) -> None:
         # Connections that bring nothing follow each other slowly.
@@ -230,6 +256,7 @@ class Session:
                 raise ClientTimeoutError(
                     f"{self.where}: series {self._opening.name!r}: {what} after {timeout:g} s; "
                     f"{len(self.window)} frames of {self.window.pixels_bytes} bytes are not acknowledged"
+                    f"{self._said()}"
                 )
 
     # What the recorder says.
@@ -247,7 +274,10 @@ class Session:
             self._answered = True
             self._fruitless = 0
             self.safe_below = max(self.safe_below, reply.safe_below)
-            self.acknowledged += self.window.acknowledge(reply.safe_below)
+            acknowledged = self.window.acknowledge(reply.safe_below)
+            self.acknowledged += acknowledged
+            if acknowledged or reply.kind is Kind.CLOSED:
+                self.state = ""
             if reply.kind is Kind.CLOSED:
                 self._closed = reply
 

@@ -47,6 +47,7 @@ class Reply:
     sequence: int = 0
     code: str = ""
     text: str = ""
+    ended_by: str = ""  # of closed: message, stop, failure, …
 
     @property
     def why(self) -> str:
@@ -122,4 +123,5 @@ def parse_reply(kind: Kind, text: bytes, crc: int) -> Reply:
         sequence=number_of("sequence"),
         code=text_of("code"),
         text=text_of("problem") if kind is Kind.CLOSED else text_of("message"),
+        ended_by=text_of("ended_by"),
     )

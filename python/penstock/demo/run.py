@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.demo.summary import PhaseResult, Summary
+from penstock.files.aside import aside
 from penstock.files.hdf5 import open_for_reading
 from penstock.files.replay import Replay, image_files, replay_file
 from penstock.files.space import require_space
-from penstock.files.timing import rate_curve, stage_percentiles
+from penstock.files.timing import Percentiles, RatePoint, rate_curve, stage_percentiles
 from penstock.model.catalogue import Detector, find_detector, frames_for, read_catalogue, replayed_detector
 from penstock.model.configuration import Configuration, TcpSource
 from penstock.model.errors import PenstockError
@@ -32,6 +33,10 @@ from penstock.report.progress import ProgressView, show
 
 MARKER = "penstock-demo"
 _EXPECTED_RATIO = 4.0
+# It stays a demonstration: what one machine's storage takes, and no more frames than a viewer follows.
+_BYTES_PER_S_MAX = 640e6
+_RATE_MAX_HZ = 500.0
+_RATE_UNKNOWN_HZ = 25.0
 _START_TIMEOUT_S = 20.0
 _STALL_TIMEOUT_S = 60.0
 _LOOK_INTERVAL_S = 1.0
@@ -40,19 +45,31 @@ _REPLAY_MEMORY_BYTES = GIB
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What to demonstrate. `frames_fast` frames go as fast as they can."""
+    """What to demonstrate. `frames_fast` frames go as fast as they can.
+
+    `rate_hz` None: the detector's own, but no more than _RATE_MAX_HZ and _BYTES_PER_S_MAX.
+    """
 
     folder: Path
     detector: str = "pilatus-6m"
     data: Path | None = None
-    rate_hz: float = 25.0
+    rate_hz: float | None = None
     seconds: float = 10.0
     frames_fast: int = 400
     threads: int = 2
 
-    @property
-    def frames_paced(self) -> int:
-        return frames_for(self.seconds, self.rate_hz)
+    def rate_of(self, detector: Detector) -> float:
+        """Frames a second of the paced phase."""
+        if self.rate_hz is not None:
+            return self.rate_hz
+        own = detector.rate_hz or _RATE_UNKNOWN_HZ
+        return min(own, _RATE_MAX_HZ, max(_BYTES_PER_S_MAX / detector.frame_bytes, 1.0))
+
+    def paced_as(self, detector: Detector) -> str:
+        """The paced phase's title."""
+        rate = self.rate_of(detector)
+        least = f" (of {human_hz(detector.rate_hz, 6)})" if rate < detector.rate_hz else ""
+        return f"at {human_hz(rate, 6)}{least}"
 
 
 def demo_options(folder: Path, detector: str, data: Path | None, threads: int, *, quick: bool) -> DemoOptions:
@@ -98,7 +115,8 @@ def run_demo(options: DemoOptions, view: ProgressView) -> Summary:
     base = find_detector(read_catalogue(detectors_folder()), options.detector)
     prepare_folder(options.folder)
     with open_input(options, base, view) as shown:
-        frames = options.frames_paced + options.frames_fast
+        paced = frames_for(options.seconds, options.rate_of(shown.detector))
+        frames = paced + options.frames_fast
         need = int(frames * shown.detector.frame_bytes / _EXPECTED_RATIO) + 256 * MIB
         require_space(options.folder, need, "the demonstration")
         series = _record_phases(options, shown, view)
@@ -138,7 +156,7 @@ def open_input(options: DemoOptions, base: Detector, view: ProgressView) -> Iter
     with replay_file(
         [options.data],
         _REPLAY_MEMORY_BYTES,
-        options.frames_paced,
+        frames_for(options.seconds, options.rate_of(base)),
         lambda n, of: view.update(reading, n, of, f"{n} of {of}"),
     ) as replay:
         view.finish(reading, f"{replay.frames} images of {replay.rows} x {replay.columns} {replay.type}")
@@ -166,9 +184,10 @@ def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> li
     with recorder, forwarding_signals(recorder):
         target = _await_listening(recorder, inbox)
         series = []
+        paced = options.rate_of(shown.detector)
         for number, (title, rate, frames) in enumerate(
             (
-                (f"at {human_hz(options.rate_hz, 6)}", options.rate_hz, options.frames_paced),
+                (options.paced_as(shown.detector), paced, frames_for(options.seconds, paced)),
                 ("as fast as it goes", 0.0, options.frames_fast),
             ),
             start=1,
@@ -252,8 +271,7 @@ def _checked(
     series: RecordedSeries, against: dict[str, Any], threads: int, view: ProgressView
 ) -> PhaseResult:
     report = check(check_plan(series.file, against, threads), lambda event: show(view, event), view.say)
-    with open_for_reading(series.file) as file:
-        timing = stage_percentiles(file)
+    timing = _timing(series.file)
     return PhaseResult(
         title=series.title,
         asked_hz=series.asked_hz,
@@ -264,15 +282,30 @@ def _checked(
     )
 
 
+@aside
+def _timing(path: Path) -> list[Percentiles]:
+    with open_for_reading(path) as file:
+        return stage_percentiles(file)
+
+
+@aside
+def _rates(path: Path) -> list[RatePoint]:
+    with open_for_reading(path) as file:
+        return rate_curve(file)
+
+
+@aside
+def _first_frame(path: Path) -> Any:
+    with open_for_reading(path) as file:
+        return file["/entry/data/data"][0]
+
+
 def _draw(folder: Path, series: list[RecordedSeries]) -> None:
     # Here, because matplotlib takes half a second to load, and every command would wait for it.
     from penstock.report.pictures import Phase, draw_frame, draw_throughput  # noqa: PLC0415
 
     curves = []
     for each in series:
-        with open_for_reading(each.file) as file:
-            curves.append(Phase(each.title, rate_curve(file)))
+        curves.append(Phase(each.title, _rates(each.file)))
     draw_throughput(curves, folder / "throughput.png")
-    with open_for_reading(series[0].file) as file:
-        frame = file["/entry/data/data"][0]
-    draw_frame(frame, f"frame 0 of {series[0].file.name}", folder / "frame.png")
+    draw_frame(_first_frame(series[0].file), f"frame 0 of {series[0].file.name}", folder / "frame.png")

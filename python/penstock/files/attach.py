@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
 
+from penstock.files.aside import aside
 from penstock.files.hdf5 import (
     attribute_of,
     children_of_class,
@@ -119,8 +120,7 @@ def _require_free(target: Path, overwrite: bool) -> None:
             "give --overwrite to replace a file of `penstock attach`, or --output another name",
         )
     try:
-        with open_for_reading(target) as file:
-            is_own = is_attached(file)
+        is_own = _is_attached(target)
     except PenstockError:
         is_own = False
     if not is_own:
@@ -136,6 +136,13 @@ def is_attached(file: h5py.File) -> bool:
     return group is not None and attribute_of(group, "frame_time") is not None
 
 
+@aside
+def _is_attached(path: Path) -> bool:
+    with open_for_reading(path) as file:
+        return is_attached(file)
+
+
+@aside
 def recorded_series(path: Path, how: How) -> Recorded:
     """A UsageError where the series is not complete, or has no frames of Penstock."""
     with open_for_reading(path) as file:

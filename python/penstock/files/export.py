@@ -1,7 +1,8 @@
 """A master file beside a recorded one, for readers that know fixed names and one kind of chunk.
 
-`xds`: all that durin and neggia look for, and for viewers the frames as one virtual dataset. `eiger`: the
-names of the files that DECTRIS' file writer makes for EIGER detectors, for HDF5 1.8 on. Both are NXmx.
+`xds`: all that durin and neggia look for, and for viewers the frames as one virtual dataset. `eiger`: frames
+as in the files that DECTRIS' file writer makes for EIGER detectors, for HDF5 1.8 on, or all in one dataset.
+Both are NXmx and have the names of that file writer beside.
 """
 
 import os
@@ -12,7 +13,8 @@ import h5py
 import numpy
 
 from penstock import __version__
-from penstock.files.export_frames import Progress, copy_part
+from penstock.files.aside import aside, run_aside, tell
+from penstock.files.export_frames import Progress, copy_part, mark_fill
 from penstock.files.export_plan import DETECTOR, Export, explained
 from penstock.files.hdf5 import attribute_of, for_mapping, item_at, lies_elsewhere, open_for_reading, value_of
 from penstock.files.naming import give_name
@@ -37,23 +39,33 @@ def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
     if export.copies:
         # Roughly: frames that are encoded again may need more.
         require_space(Path(export.master).parent, export.recorded_bytes, "the export")
-    folder = Path(export.master).parent
     new = {path: path.with_name(f".{path.name}.{os.getpid()}.new") for path in export.writes}
+    try:
+        run_aside(Path(export.source), lambda: _write_new(export, new), progress)
+        for path in export.writes:
+            _name(new[path], path, overwrite)
+    except OSError as error:
+        raise _not_written(error) from error
+    finally:
+        for written in new.values():
+            written.unlink(missing_ok=True)
+
+
+def _write_new(export: Export, new: dict[Path, Path]) -> None:
+    """The files under their names until they are whole; tells how many frames are copied."""
+    folder = Path(export.master).parent
     try:
         with explained(Path(export.source)):
             if export.copies:
                 for part in export.parts:
-                    copy_part(export, part, new[folder / part.file], progress)
+                    copy_part(export, part, new[folder / part.file], tell)
             _write_master(export, new[Path(export.master)])
-        for path in export.writes:
-            _name(new[path], path, overwrite)
     except OSError as error:
-        raise PenstockError(
-            f"the export cannot be written: {error}", "check the folder and its free space"
-        ) from error
-    finally:
-        for written in new.values():
-            written.unlink(missing_ok=True)
+        raise _not_written(error) from error
+
+
+def _not_written(error: OSError) -> PenstockError:
+    return PenstockError(f"the export cannot be written: {error}", "check the folder and its free space")
 
 
 def _require_free(path: Path, overwrite: bool) -> None:
@@ -64,14 +76,19 @@ def _require_free(path: Path, overwrite: bool) -> None:
             f"{path} is there already", "give --overwrite to replace an export, or another --output"
         )
     try:
-        with open_for_reading(path) as file:
-            is_export = attribute_of(file, "penstock_export") is not None
+        is_export = _is_export(path)
     except PenstockError:
         is_export = False
     if not is_export:
         raise UsageError(
             f"{path} is no export, and is not replaced", "name another --output, or move the file away"
         )
+
+
+@aside
+def _is_export(path: Path) -> bool:
+    with open_for_reading(path) as file:
+        return attribute_of(file, "penstock_export") is not None
 
 
 def _name(new: Path, path: Path, overwrite: bool) -> None:
@@ -85,7 +102,7 @@ def _name(new: Path, path: Path, overwrite: bool) -> None:
 
 
 def _write_master(export: Export, path: Path) -> None:
-    old = export.reader == "eiger"
+    old = export.reader == "eiger" and not export.single  # virtual datasets are of HDF5 1.10
     versions = ("earliest", "v108") if old else ("v110", "v110")
     with open_for_reading(Path(export.source)) as source, h5py.File(path, "x", libver=versions) as master:
         _text(master, "NX_class", "NXroot")
@@ -97,8 +114,7 @@ def _write_master(export: Export, path: Path) -> None:
         _Copy(export).group(source["entry"], master.create_group("entry"), _NOT_COPIED)
         _add_frames(export, master.create_group("/entry/data"), source[export.dataset].fillvalue)
         _add_specific(export, master[DETECTOR])
-        if old:
-            _add_eiger_names(export, master)
+        _add_eiger_names(export, master)
 
 
 class _Copy:
@@ -164,11 +180,15 @@ def _text(item: Any, name: str, value: str) -> None:
 
 
 def _add_frames(export: Export, data: h5py.Group, fill: Any) -> None:
-    """Links data_000001, …; with them, but in files for HDF5 1.8, all frames in one virtual dataset."""
+    """Links data_000001, …; with them, but in files for HDF5 1.8, all frames in one virtual dataset.
+
+    What fabio and bluesky's EigerHandler find here under a name that begins with "data" they take one after
+    the other: so links and a virtual dataset "data" never stand together.
+    """
     _text(data, "NX_class", "NXdata")
-    for part in export.parts:
+    for part in [] if export.single else export.parts:
         data[part.name] = h5py.ExternalLink(part.file, part.dataset)
-    if export.reader == "eiger":
+    if export.reader == "eiger" and not export.single:
         if len(export.parts) == 1:
             _text(data, "signal", export.parts[0].name)
             _text(data.parent, "default", "data")
@@ -180,9 +200,9 @@ def _add_frames(export: Export, data: h5py.Group, fill: Any) -> None:
         layout[stretch] = h5py.VirtualSource(
             for_mapping(part.file), for_mapping(part.dataset), shape=(part.frames, *shape[1:])
         )
-    # Not "data": fabio counts whatever begins so.
-    data.create_virtual_dataset("images", layout, fillvalue=fill)
-    _text(data, "signal", "images")
+    name = "data" if export.single else "images"
+    mark_fill(data.create_virtual_dataset(name, layout, fillvalue=fill))
+    _text(data, "signal", name)
     _text(data.parent, "default", "data")
 
 
@@ -220,7 +240,10 @@ def _put(group: h5py.Group, name: str, value: Any) -> None:
 
 
 def _add_eiger_names(export: Export, master: h5py.File) -> None:
-    """Further names of the same values. Not eiger_fw_version: with it DIALS refuses all but EIGER's sizes."""
+    """Further names of the same values, in whatever order programs look for them.
+
+    Not eiger_fw_version: with it DIALS refuses all but EIGER's sizes.
+    """
     detector = master[DETECTOR]
     specific = detector["detectorSpecific"]
     for name, other in (("distance", "detector_distance"), ("serial_number", "detector_number")):

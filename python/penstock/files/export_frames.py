@@ -40,12 +40,18 @@ def copy_part(export: Export, part: Part, into: Path, progress: Progress) -> Non
             fillvalue=frames.fillvalue,
             **hdf5plugin.Bitshuffle(cname="lz4"),
         )
+        mark_fill(copy)
         copy.attrs["image_nr_low"] = part.first_frame + 1
         copy.attrs["image_nr_high"] = part.first_frame + part.frames
         as_they_are = _has_same_chunks(frames, copy)
         for number in range(part.frames):
             _copy_frame(frames, part.first_frame + number, copy, number, as_they_are)
             progress(part.first_frame + number + 1, export.frames)
+
+
+def mark_fill(frames: h5py.Dataset) -> None:
+    """Names the value of pixels without data as viewers know it: they leave it out of their colour scale."""
+    frames.attrs.create("_FillValue", frames.fillvalue, dtype=frames.dtype)
 
 
 def _has_same_chunks(frames: h5py.Dataset, copy: h5py.Dataset) -> bool:

@@ -15,6 +15,7 @@ import h5py
 import numpy
 from pydantic import BaseModel
 
+from penstock.files.aside import aside
 from penstock.files.hdf5 import (
     FILTER_NAMES,
     attribute_of,
@@ -67,11 +68,13 @@ class Export(BaseModel):
     dataset: str
     master: str
     copies: bool
+    single: bool
     frames: int
     rows: int
     columns: int
     type: str
     missing: int
+    left_out: list[str]
     parts: list[Part]
     recorded_bytes: int
     notes: list[str] = []
@@ -84,14 +87,24 @@ class Export(BaseModel):
         return [*copied, master]
 
 
+@aside
 def plan_export(
     path: Path,
     reader: Reader,
     output: Path | None = None,
     copies: bool = False,
     frames_a_file: int = FRAMES_A_FILE,
+    single: bool = False,
 ) -> Export:
-    """The export of a recorded file. A PenstockError tells which reader could not read it, and what to do."""
+    """The export of a recorded file. A PenstockError tells which reader could not read it, and what to do.
+
+    `single`: for programs that look for all frames in /entry/data/data.
+    """
+    if single and reader != "eiger":
+        raise UsageError(
+            "--single-dataset: durin and neggia find frames in data_000001, …",
+            "use it with --for eiger; a master of --for xds has all frames in /entry/data/images",
+        )
     master = output or path.with_name(f"{path.stem}_master.h5")
     if reader == "xds" and not master.name.endswith(_MASTER):
         raise UsageError(
@@ -111,11 +124,13 @@ def plan_export(
             dataset=frames.name,
             master=str(master),
             copies=copies,
+            single=single,
             frames=count,
             rows=frames.shape[-2],
             columns=frames.shape[-1],
             type=frames.dtype.name,
             missing=_missing(file),
+            left_out=_other_channels(file, frames),
             parts=parts,
             recorded_bytes=sum(file.stat().st_size for file in recorded),
         )
@@ -190,7 +205,7 @@ def _require_end(file: h5py.File, path: Path) -> None:
 
 def _require_closed(file: h5py.File, path: Path) -> None:
     """Opened so, the file is marked as one that is written: what it shows may not be all yet."""
-    if file.swmr_mode:
+    if file.id.get_intent() & h5py.h5f.ACC_SWMR_READ:
         raise PenstockError(f"{path} is still open for writing, or its writer died", _WAIT)
 
 
@@ -203,6 +218,13 @@ def _missing(file: h5py.File) -> int:
         filled = attribute_of(ledger, "filled")  # of a scan: points, which no frame need have been for
         return filled if isinstance(filled, int) else 0
     return int(numpy.count_nonzero(ledger[...] != 1))
+
+
+def _other_channels(file: h5py.File, frames: h5py.Dataset) -> list[str]:
+    """Thresholds of the series beside the one whose frames these are."""
+    channels = value_of(file, f"{KEPT}/channels")
+    mine = attribute_of(frames, "channel")
+    return [str(each) for each in channels if each != mine] if isinstance(channels, list) else []
 
 
 def _copied(master: Path, frames: int, frames_a_file: int) -> list[Part]:
@@ -353,6 +375,11 @@ def _refuse_recorded(export: Export, recorded: list[Path]) -> None:
 
 
 def _notes(export: Export) -> Iterator[str]:
+    if export.left_out:
+        yield (
+            f"{', '.join(export.left_out)}: left out, these readers know one image a frame; {export.source}"
+            " has all channels"
+        )
     if not export.copies and max(part.frames for part in export.parts) > _INDEXED_BY_NEGGIA:
         yield (
             f"neggia reads the first {_INDEXED_BY_NEGGIA} frames of each recorded file only (it does not know"

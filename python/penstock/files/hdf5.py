@@ -1,6 +1,7 @@
 """Small helpers around h5py: foreign files hold anything, so every reading is guarded."""
 
 import contextlib
+import ctypes
 import math
 import os
 import re
@@ -13,6 +14,7 @@ import h5py
 import hdf5plugin
 import numpy
 
+from penstock.files.aside import may_read_here
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.plans import ELEMENTS_MAX
 
@@ -42,8 +44,13 @@ def require_file(path: Path) -> None:
 
 @contextlib.contextmanager
 def open_for_reading(path: Path) -> Iterator[h5py.File]:
-    """The file, also while it is being written. Errors say what is wrong with it and what to do."""
+    """Opens the file, also while it is being written. Errors say what is wrong with it and what to do.
+
+    Only in a child of run_aside(): the file may make HDF5 crash or hang.
+    """
     require_file(path)
+    if not may_read_here():
+        raise RuntimeError(f"{path} is opened outside run_aside()")
     try:
         file = _open(path)
     except OSError as error:
@@ -58,7 +65,14 @@ def _open(path: Path) -> h5py.File:
     except OSError as error:
         if not _is_marked_open(error):
             raise
-    return h5py.File(path, "r", swmr=True, locking=False)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_LATEST)
+    access.set_file_locking(False, True)
+    # HDF5 reads a block with a wrong checksum again, by default 100 times with pauses that double: for ever.
+    # After this many it has waited 17 ms. h5py does not offer the call.
+    ctypes.CDLL(h5py.h5p.__file__).H5Pset_metadata_read_attempts(ctypes.c_int64(access.id), ctypes.c_uint(24))
+    flags = h5py.h5f.ACC_RDONLY | h5py.h5f.ACC_SWMR_READ
+    return h5py.File(h5py.h5f.open(os.fsencode(path), flags, access))
 
 
 def _is_marked_open(error: OSError) -> bool:
@@ -77,10 +91,21 @@ def _explain(path: Path, error: OSError) -> PenstockError:
             f"wait for the writer; if it died, `penstock check {path}` tells what the file holds",
         )
     if "truncated file" in text:
-        return PenstockError(f"{path} is cut off: {text}", "copy it again from where it was written")
+        found = re.search(r"\beof = (\d+).*stored_eof = (\d+)", text)
+        lengths = f": it has {found[1]} of {found[2]} bytes" if found else ""
+        return PenstockError(f"{path} is cut off{lengths}", "copy it again from where it was written")
+    if why := _of_the_system(error):
+        return PenstockError(f"{path} cannot be opened: {why}", "check its permissions, and its storage")
     return PenstockError(
-        f"{path} cannot be opened: {text}", "check its permissions, and that it is a whole HDF5 file"
+        f"{path} cannot be opened: its HDF5 structures are damaged",
+        "copy it again from where it was written; `penstock recover` repairs a file that Penstock recorded",
     )
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the operating system says, which h5py has in its text; "" where it is HDF5 that fails."""
+    found = re.search(r"error message = '([^']+)'", str(error))
+    return found[1] if found else os.strerror(error.errno) if error.errno else ""
 
 
 def value_of(group: h5py.Group, path: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import h5py
 from pydantic import BaseModel
 
+from penstock.files.aside import aside, show_life
 from penstock.files.hdf5 import (
     attribute_of,
     filters_of,
@@ -22,7 +23,19 @@ from penstock.files.members import Members, add_storage, members_of
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 
 PLACES = "/entry/penstock/place"
-LEDGER_COUNTS = ("received", "missing", "filled", "late", "duplicate", "damaged", "dropped", "lost")
+_STATES_MAX = 1 << 28
+_RECEIVED = 1  # of frame_state
+LEDGER_COUNTS = (
+    "received",
+    "missing",
+    "partial",
+    "filled",
+    "late",
+    "duplicate",
+    "damaged",
+    "dropped",
+    "lost",
+)
 _TREE_LINES_MAX = 30
 _ITEMS_MAX = 100_000
 _DEPTH_MAX = 32
@@ -73,12 +86,14 @@ class FileInfo(BaseModel):
     members: Members | None = None
     entries: list[str] = []
     ledger: dict[str, int] = {}
+    never_came: int | None = None  # of the missing frames: those that came in no form
     unfitting: dict[str, int] = {}  # by column: values that are not in it as they were told
     timing: list[Percentiles] = []
     tree: list[str] = []
     missing: list[str] = []
 
 
+@aside
 def inspect_file(path: Path) -> FileInfo:
     """Reads the file's structure and timing, no pixels. Works on any HDF5 file."""
     with open_for_reading(path) as file:
@@ -237,13 +252,16 @@ def _account(file: h5py.File, info: FileInfo) -> None:
             info.ledger[name] = count
     if not info.ledger:
         info.missing.append(_UNFINISHED_LEDGER)
+    elif ledger.ndim == 1 and ledger.size <= _STATES_MAX and "missing" in info.ledger:
+        came = int((ledger[...] > _RECEIVED).sum())  # damaged, dropped, lost or partial
+        info.never_came = max(0, info.ledger["missing"] - came)
     info.unfitting = _unfitting(file)
     info.timing = stage_percentiles(file)
     if not info.timing:
         info.missing.append("timing: no frame has its times yet")
     elif info.end_time is not None and (lost := frames_without_row(file)):
         info.missing.append(
-            f"times and metadata of {lost} frames: their recorder was killed before it wrote them"
+            f"times and metadata of {lost} frames: the file was not closed before they were written"
         )
 
 
@@ -273,6 +291,7 @@ def items_of(file: h5py.File) -> Iterator[tuple[tuple[str, ...], Any]]:
 def _held_by(group: h5py.Group) -> Iterator[tuple[str, Any]]:
     with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError):  # of damaged files
         for name in group:
+            show_life()
             with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError, TypeError):
                 if isinstance(group.get(name, getlink=True), h5py.HardLink):
                     item = item_at(group, name)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import h5py
 
+from penstock.files.aside import aside, run_aside
 from penstock.files.attach import is_attached
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, require_file, value_of
 from penstock.files.inspect import end_time_place
@@ -36,17 +37,7 @@ class JointFile:
         if not add:
             raise UsageError(f"{path} is there already and is not overwritten", "give another name, or --add")
         path = path.resolve()  # of a link the file behind it is meant
-        return cls(path, add, cls._targets_in(path))
-
-    @staticmethod
-    def _targets_in(path: Path) -> list[tuple[str, str]]:
-        with open_for_reading(path) as file:
-            if attribute_of(file, JOINED) is None:
-                raise UsageError(f"{path} was not made by `penstock join`", "give another name")
-            links = [file.get(f"entry_{number + 1}", getlink=True) for number in range(len(file))]
-        if not all(isinstance(link, h5py.ExternalLink) for link in links):
-            raise UsageError(f"{path} has entries that are not links", "give another name")
-        return [(link.filename, link.path) for link in links]
+        return cls(path, add, _targets_in(path))
 
     def add(self, files: list[Path]) -> None:
         """Writes the file anew, with these behind the others, and replaces it in one step.
@@ -57,7 +48,7 @@ class JointFile:
         added = [(self._seen_from_here(path), _entry_of(path)) for path in files]
         with _one_at_a_time(self.path.parent):
             if self.extends and os.path.lexists(self.path):
-                self.targets = self._targets_in(self.path)
+                self.targets = _targets_in(self.path)
             self._replace(list(dict.fromkeys([*self.targets, *added])))
 
     def _replace(self, targets: list[tuple[str, str]]) -> None:
@@ -67,7 +58,8 @@ class JointFile:
             )
         unfinished = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.partial")
         try:
-            _write(unfinished, targets, self.path if self.targets else None)
+            before = self.path if self.targets else None
+            run_aside(before or unfinished, lambda: _write(unfinished, targets, before))
             if self.targets:
                 unfinished.replace(self.path)
             else:
@@ -88,6 +80,18 @@ class JointFile:
         return os.path.relpath(path.resolve(), self.path.parent.resolve())
 
 
+@aside
+def _targets_in(path: Path) -> list[tuple[str, str]]:
+    with open_for_reading(path) as file:
+        if attribute_of(file, JOINED) is None:
+            raise UsageError(f"{path} was not made by `penstock join`", "give another name")
+        links = [file.get(f"entry_{number + 1}", getlink=True) for number in range(len(file))]
+    if not all(isinstance(link, h5py.ExternalLink) for link in links):
+        raise UsageError(f"{path} has entries that are not links", "give another name")
+    return [(link.filename, link.path) for link in links]
+
+
+@aside
 def _entry_of(path: Path) -> str:
     with open_for_reading(path) as file:
         entries = [name for name in file if attribute_of(item_at(file, name), "NX_class") == "NXentry"]
@@ -122,13 +126,23 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 def _write(path: Path, targets: list[tuple[str, str]], before: Path | None) -> None:
     """With the root's attributes of the file `before`, which may be others than Penstock's."""
-    with h5py.File(path, "x", libver=("v110", "v110")) as file:
-        file.attrs["NX_class"] = "NXroot"
-        file.attrs["default"] = "entry_1"
-        if before is not None:
-            with open_for_reading(before) as old:
-                for name, value in old.attrs.items():
-                    file.attrs[name] = value
+    attributes = {}
+    if before is not None:
+        with open_for_reading(before) as old:
+            attributes = dict(old.attrs.items())
+    with _explained(path), h5py.File(path, "x", libver=("v110", "v110")) as file:
+        for name, value in ({"NX_class": "NXroot", "default": "entry_1"} | attributes).items():
+            file.attrs[name] = value
         file.attrs[JOINED] = len(targets)
         for number, (name, entry) in enumerate(targets, 1):
             file[f"entry_{number}"] = h5py.ExternalLink(name, entry)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PenstockError(
+            f"{path} cannot be written: {error}", "is there space, and may the folder be written?"
+        ) from error

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import h5py
 
+from penstock.files.aside import aside
 from penstock.files.hdf5 import attribute_of, file_behind, from_mapping, item_at, open_for_reading
 from penstock.model.errors import PenstockError
 
@@ -47,10 +48,22 @@ def made_by(file: h5py.File) -> Maker | None:
 def maker_of(path: Path) -> Maker | None:
     """As made_by(), of a file that may be no HDF5 file at all."""
     try:
-        with open_for_reading(path) as file:
-            return made_by(file)
+        return _maker_of(path)
     except PenstockError:
         return None
+
+
+@aside
+def _maker_of(path: Path) -> Maker | None:
+    with open_for_reading(path) as file:
+        return made_by(file)
+
+
+@aside
+def leads_in(path: Path) -> tuple[list[Lead], bool]:
+    """As leads_of(), of a file that is not open."""
+    with open_for_reading(path) as file:
+        return leads_of(file, path)
 
 
 def leads_of(file: h5py.File, path: Path) -> tuple[list[Lead], bool]:
@@ -78,11 +91,16 @@ def absent_paths(leads: list[Lead]) -> list[Lead]:
     absent: list[Lead] = []
     for target, those in by_file.items():
         try:
-            with open_for_reading(target) as file:
-                absent += [lead for lead in those if item_at(file, lead.path) is None]
+            absent += _absent_in(target, those)
         except PenstockError:  # it is told elsewhere what is wrong with it
             absent += those
     return absent
+
+
+@aside
+def _absent_in(target: Path, leads: list[Lead]) -> list[Lead]:
+    with open_for_reading(target) as file:
+        return [lead for lead in leads if item_at(file, lead.path) is None]
 
 
 def _resolved(path: Path, name: str) -> tuple[Path | None, str]:

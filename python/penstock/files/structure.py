@@ -7,6 +7,7 @@ from typing import Any
 
 import h5py
 
+from penstock.files.aside import aside
 from penstock.files.hdf5 import (
     attribute_of,
     children_of_class,
@@ -25,7 +26,7 @@ from penstock.model.layout.own_tree import KEPT_METADATA
 
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
 _REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
-_REMEDY_UNFINISHED = "it is being recorded; or its recorder was killed: then `penstock recover` completes it"
+_REMEDY_UNFINISHED = "it is being recorded, or was not closed: then `penstock recover` completes it"
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
 _REMEDY_DEFAULT = "viewers do not know what to show first: set it with h5py (a copied entry has lost it)"
 _ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
@@ -34,6 +35,7 @@ _LINKS_SHOWN = 3
 _VECTOR_ATTRIBUTES = ("transformation_type", "vector", "offset", "depends_on")
 
 
+@aside
 def check_structure(path: Path) -> list[Finding]:
     """All findings about the file's structure; empty where there is nothing to say."""
     with open_for_reading(path) as file:
@@ -74,6 +76,7 @@ def _links_to_frames(entry: h5py.Group) -> Iterator[Finding]:
             )
 
 
+@aside
 def exported_from(path: Path) -> str | None:
     """Of a file of `penstock export`: the file that it was made from, in words where it has no name of it.
 
@@ -89,10 +92,15 @@ def exported_from(path: Path) -> str | None:
 def is_recorded(path: Path) -> bool:
     """Whether a recorder wrote it, as the file with a series' name: its structure counts."""
     try:
-        with open_for_reading(path) as file:
-            return attribute_of(file, "penstock_format") is not None and not is_member(file)
+        return _is_recorded(path)
     except PenstockError:
         return False
+
+
+@aside
+def _is_recorded(path: Path) -> bool:
+    with open_for_reading(path) as file:
+        return attribute_of(file, "penstock_format") is not None and not is_member(file)
 
 
 def _finding(level: Level, what: str, where: str, expected: str, actual: str, remedy: str) -> Finding:
@@ -144,10 +152,28 @@ def _only_child(group: h5py.Group) -> h5py.Group | None:
     return children[0][1] if len(children) == 1 else None
 
 
+def _is_unfinished_master(file: h5py.File) -> bool:
+    """Whether it shows frames of other files, and its series has not ended."""
+    return (
+        attribute_of(file, "penstock_member_files") is not None
+        and item_at(file, end_time_place(file)) is None
+    )
+
+
 def _signal(group: h5py.Group) -> Iterator[Finding]:
     where = group.name
     signal = attribute_of(group, "signal")
     data = item_at(group, signal) if isinstance(signal, str) else None
+    if not isinstance(data, h5py.Dataset) and _is_unfinished_master(group.file):
+        yield _finding(
+            "warning",
+            "the frames of all files are not shown yet",
+            where,
+            "a virtual dataset of all of them",
+            "HDF5 cannot open it: the last file may be only begun",
+            _REMEDY_UNFINISHED,
+        )
+        return
     if not isinstance(data, h5py.Dataset):
         yield _finding(
             "error", "@signal names no dataset", where, "a dataset's name", f"{signal!r}", _REMEDY_WRITER
@@ -368,7 +394,7 @@ def _rows(file: h5py.File) -> Iterator[Finding]:
             "/entry/penstock/timing/written",
             "a time for each frame that is there",
             f"{lost} have none, and fill values in /entry/metadata",
-            "their recorder was killed before it wrote these; the frames themselves are there",
+            "the file was not closed before these were written; the frames themselves are there",
         )
 
 

@@ -7,6 +7,7 @@ import numpy
 import numpy.typing
 from pydantic import BaseModel
 
+from penstock.files.aside import show_life
 from penstock.files.hdf5 import item_at, lies_elsewhere, stored_frames
 
 TIMING = "/entry/penstock/timing"
@@ -71,6 +72,7 @@ def stage_percentiles(file: h5py.File) -> list[Percentiles]:
     """How long frames took from stage to stage."""
     found = []
     for first, last, stage in STAGES:
+        show_life()
         begin, end = times_of(file, first), times_of(file, last)
         if begin is None or end is None:
             continue

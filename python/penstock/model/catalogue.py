@@ -115,6 +115,11 @@ def custom_detector(rows: int | None, columns: int | None, kind: str | None) -> 
     return Detector.model_validate({"name": CUSTOM, "description": "custom detector", **shape})
 
 
+def replayed_custom() -> Detector:
+    """A detector that gets its shape and type from replayed images, by replayed_detector()."""
+    return Detector(name=CUSTOM, description="custom detector", rows=1, columns=1, type="uint16")
+
+
 def replayed_detector(base: Detector, rows: int, columns: int, kind: str) -> Detector:
     """`base` with the shape and type of replayed images; its gaps and limits only where they still hold."""
     changes: dict[str, Any] = {"rows": rows, "columns": columns, "type": kind}

@@ -3,6 +3,8 @@
 import os
 import re
 import secrets
+import shlex
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -249,7 +251,14 @@ class Configuration(Plan):
         "{series_unique_id}.h5",
         description="template: {series_unique_id}, {series_id} and {date} are filled in",
     )
-    overwrite: bool = Field(False, description="replace a file that is there")
+    file_mode: str | None = Field(
+        None,
+        pattern=r"^0?[0-7]{3}$",
+        description="who may read and write the files, in octal and in quotes; otherwise the umask decides",
+    )
+    overwrite: bool = Field(
+        False, description="replace a file that is there; a symbolic link is neither followed nor replaced"
+    )
     resume: bool = Field(
         False,
         description="go on with a series in the file that a killed recorder left; what is in it stays",
@@ -279,7 +288,16 @@ class Configuration(Plan):
     )
     threads: int = Field(2, ge=1, le=1024, description="that compress")
     pool_bytes: Size = Field(
-        GIB, ge=64 * MIB, le=2**44, description="memory for frames and segments together"
+        GIB,
+        ge=64 * MIB,
+        le=2**44,
+        description="memory for frames and segments together; values, tables and the index are beside it",
+    )
+    tables_bytes: Size = Field(
+        512 * MIB,
+        ge=MIB,
+        le=2**40,
+        description="memory for the masks, flat fields and tables of each series, decoded; beside pool_bytes",
     )
     when_full: Literal["hold", "drop"] = Field(
         "hold",
@@ -292,7 +310,10 @@ class Configuration(Plan):
         0, ge=0, le=2**62, description="stop after so many series, refused ones among them; 0 goes on"
     )
     end_timeout_s: float = Field(
-        10.0, ge=0, le=86400, description="wait so long for frames after the end message"
+        10.0,
+        ge=0,
+        le=86400,
+        description="wait this many seconds for frames after the end message, if other senders may have some",
     )
     end_after_s: float = Field(
         0.0,
@@ -304,8 +325,9 @@ class Configuration(Plan):
         60.0,
         ge=0,
         le=86400,
-        description="after so long without a frame a series may be closed when another needs its place, "
-        "and one that only some of its senders have ended",
+        description="after this many seconds without a frame, close a series that only some of its senders "
+        "have ended, or when another series needs its place; close one to which the storage writes nothing "
+        "for as long",
     )
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"
@@ -333,6 +355,15 @@ class Configuration(Plan):
             raise ValueError("known placeholders are " + ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS))
         if "/" in bare or "\0" in bare or bare.startswith(".") or not bare:
             raise ValueError("it must be a plain name without a folder (that is `folder`) and not hidden")
+        return value
+
+    @field_validator("file_mode")
+    @classmethod
+    def _mode(cls, value: str | None) -> str | None:
+        if value is not None and (int(value, 8) & ~0o666 or int(value, 8) & 0o600 != 0o600):
+            raise ValueError(
+                "the owner has to read and write, and nobody may execute: 0600, 0640, 0660, 0664, …"
+            )
         return value
 
     @model_validator(mode="after")
@@ -456,6 +487,7 @@ class Configuration(Plan):
         return RecorderPlan(
             folder=str(self.folder.absolute()),
             file_name=self.file_name,
+            file_mode=self.file_mode,
             overwrite=self.overwrite,
             resume=self.resume,
             files=self.files,
@@ -467,6 +499,7 @@ class Configuration(Plan):
             nexus=self.nexus,
             threads=self.threads,
             pool_bytes=self.pool_bytes,
+            tables_bytes=self.tables_bytes,
             when_full=self.when_full,
             frame_bytes_max=self.frame_bytes_max,
             series_limit=self.series_limit,
@@ -502,11 +535,18 @@ def read_token(token_file: Path | None, environment: Mapping[str, str]) -> str |
     if token_file is None:
         return environment.get(TOKEN_VARIABLE) or None
     try:
-        token = token_file.read_text(encoding="utf-8").strip()
+        with token_file.open(encoding="utf-8") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            token = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"the token file {token_file} cannot be read: {error}", "check its path and permissions"
         ) from error
+    if mode & 0o077:
+        raise UsageError(
+            f"others may read or write the token file {token_file}: its mode is {mode:04o}",
+            f"keep it to yourself: `chmod 600 {shlex.quote(str(token_file))}`",
+        )
     if not token:
         raise UsageError(f"the token file {token_file} is empty", "put the token into it, on one line")
     return token

@@ -14,6 +14,15 @@ class ExitCode(IntEnum):
     UNANSWERED = 5
     """no answer, of commands that answer a question: they failed, where 1 is an answer, or what they measured
     says nothing"""
+    INTERRUPTED = 130
+    """of commands that read files: SIGINT (Ctrl-C) came before their end"""
+    TERMINATED = 143
+    """as INTERRUPTED, of SIGTERM"""
+
+    @classmethod
+    def of_signal(cls, name: str) -> "ExitCode":
+        """Of SIGINT or SIGTERM, as shells expect: 128 and the signal's number."""
+        return cls.TERMINATED if name == "SIGTERM" else cls.INTERRUPTED
 
 
 class PenstockError(Exception):

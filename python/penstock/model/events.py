@@ -120,12 +120,14 @@ class RecorderSeriesEnd(Event):
     frames_received: int = 0
     frames_written: int = 0
     missing: int = 0
+    never_came: int | None = None  # of those that are missing; None: the recorder is older
     filled: int = 0
     duplicate: int = 0
     late: int = 0
     damaged: int = 0
     dropped: int = 0
     lost: int = 0
+    partial: int = 0
     unfiltered: int = 0
     raw_bytes: int = 0
     stored_bytes: int = 0
@@ -162,6 +164,7 @@ class Stopped(Event):
 
     failed_series: int = 0
     refused_series: int = 0
+    all_messages_refused: bool = False  # some came, and nothing was recorded
 
 
 class Waiting(Event):
@@ -252,13 +255,29 @@ class CheckProgress(Event):
     what: str = ""
 
 
+class Reached(BaseModel):
+    """How far something came that was stopped."""
+
+    what: str
+    done: int = 0
+    total: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.what}, {100 * self.done // self.total} %" if self.total else self.what
+
+
 class CheckReport(Event):
     ok: bool
+    complete: bool = True
+    reached: Reached | None = None
+    stopped_by: str | None = None
     unfinished: bool = False
     findings: list[Finding] = []
     chunks: int = 0
     frames: int = 0
     missing: int = 0
+    partial: int = 0
+    damaged_frames: int = 0  # of those
     segments: int = 0
     bytes: int = 0
     compared_frames: int = 0
@@ -296,7 +315,7 @@ class LoadPartial(LoadResult):
 
 
 class RecoverReport(Event):
-    way: Literal["nothing", "repair", "rebuild"]
+    way: Literal["nothing", "seal", "repair", "rebuild"]
     written: bool = False
     findings: list[Finding] = []
     segments: int = 0
@@ -305,6 +324,7 @@ class RecoverReport(Event):
     damaged: int = 0
     frames: int = 0
     missing: int = 0
+    damaged_frames: int = 0  # of those
     seconds: float = 0.0
 
 

@@ -34,6 +34,7 @@ class RecordOptions:
 
     folder: Path | None = None
     file_name: str | None = None
+    file_mode: str | None = None
     listen: list[str] = field(default_factory=list)
     token_file: Path | None = None
     zmq: list[str] = field(default_factory=list)
@@ -63,6 +64,7 @@ class RecordOptions:
         named = {
             "folder": self.folder,
             "file_name": self.file_name,
+            "file_mode": self.file_mode,
             "threads": self.threads,
             "pool_bytes": self.pool,
             "when_full": self.when_full,

@@ -166,6 +166,9 @@ class NexusPlan(Plan):
     source_type: NexusName = Field(
         "", description="as NXsource lists them, for example `Synchrotron X-ray Source`"
     )
+    title: NexusName = Field(
+        "", description="of a series without its own; without one it is `series_unique_id`"
+    )
     sample_name: NexusName = Field("", description="better told with each series, by its source")
     sensor_material: NexusName = Field("", description="for detectors that do not tell it, for example `Si`")
 
@@ -336,6 +339,7 @@ class RecorderPlan(Plan):
 
     folder: str
     file_name: str
+    file_mode: str | None = Field(None, exclude=True)  # an option of the program
     overwrite: bool
     resume: bool
     files: FilesPlan
@@ -347,6 +351,7 @@ class RecorderPlan(Plan):
     nexus: NexusPlan = Field(default_factory=lambda: NexusPlan.model_validate({}))
     threads: int
     pool_bytes: int
+    tables_bytes: int = 512 * MIB
     when_full: Literal["hold", "drop"]
     frame_bytes_max: int
     series_limit: int
@@ -472,6 +477,7 @@ class CheckPlan(Plan):
     threads: int
     plugin_folders: list[str] = []
     plugins: bool = True
+    index_timeout_s: float = 120.0
 
 
 class RecoverPlan(Plan):
@@ -480,3 +486,4 @@ class RecoverPlan(Plan):
     file: str
     dry_run: bool = False
     rebuild: bool = False
+    index_timeout_s: float = 120.0

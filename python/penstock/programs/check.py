@@ -12,6 +12,8 @@ from penstock.model.plans import CheckPlan
 from penstock.programs.follow import follow
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
+_WITH_REPORT = (ExitCode.FINE, ExitCode.FAILED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+
 
 def check_plan(
     file: Path, against: dict[str, Any] | None, threads: int = 2, plugins: bool = True
@@ -44,7 +46,7 @@ def _of_one_file(plan: CheckPlan, on_event: Callable[[Event], None], on_log: Log
             else:
                 on_event(event)
         code = program.wait()
-        if report is None or code not in (ExitCode.FINE, ExitCode.FAILED):
+        if report is None or code not in _WITH_REPORT:
             program.require_success(code)
             raise PenstockError("penstock-check ended without a report", "see its log above")
     return report

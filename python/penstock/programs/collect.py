@@ -6,6 +6,7 @@ import hmac
 import signal
 import struct
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,8 +25,10 @@ from penstock.programs.process import LogLine, Program
 from penstock.programs.pva import require_p4p
 
 _HEAD = struct.Struct("<4sHHIIQQII20xI")
-_HELLO_BYTES_MAX, _HELLO_S, _SILENCE_S = 64 << 10, 5.0, 30.0
+_HELLO_BYTES_MAX, _HELLO_S, _SILENCE_S = 64 << 10, 2.0, 30.0
 _CONNECTIONS_MAX = 256
+# That have not said hello; beyond, the oldest of the address that has most is cut off.
+_STRANGERS_MAX = 128
 _READ_OVER_BYTES_MAX = 16 << 20
 _TICK_S = 1.0
 _SOURCE_S = 10.0  # for what it still holds
@@ -57,6 +60,8 @@ class Collector:
         self._synced = time.monotonic()
         self.counts = Counts()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._strangers: dict[asyncio.Task[None], str] = {}  # with their addresses, the oldest first
+        self._known = 0  # connections that have said hello
 
     async def run(
         self,
@@ -112,31 +117,51 @@ class Collector:
         assert task is not None
         self._tasks.add(task)
         answer = _Answers(writer)
+        self._make_room()
+        self._strangers[task] = str((writer.get_extra_info("peername") or ("",))[0])
         try:
-            if len(self._tasks) > _CONNECTIONS_MAX:
+            await self._hear_hello(reader)
+            del self._strangers[task]
+            if self._known >= _CONNECTIONS_MAX:
                 raise _GoneError(f"there are {_CONNECTIONS_MAX} connections already")
-            self.counts.connections += 1
-            await self._converse(reader, answer)
+            self._known += 1
+            try:
+                self.counts.connections += 1
+                await self._converse(reader, answer)
+            finally:
+                self._known -= 1
         except _GoneError as problem:
             if str(problem):
                 with contextlib.suppress(OSError, TimeoutError):
                     await answer.error(0, "refused", str(problem))
         except asyncio.CancelledError:
+            if task in self._strangers:
+                return
             with contextlib.suppress(OSError, TimeoutError):
                 await answer.send(Kind.BYE, {"type": "bye"})
         except (OSError, EOFError, TimeoutError):
             pass
         finally:
             self._tasks.discard(task)
+            self._strangers.pop(task, None)
             writer.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, answer: "_Answers") -> None:
+    def _make_room(self) -> None:
+        """Connections that say nothing keep nobody out who has the token."""
+        if len(self._strangers) < _STRANGERS_MAX:
+            return
+        most, _ = Counter(self._strangers.values()).most_common(1)[0]
+        next(task for task, address in self._strangers.items() if address == most).cancel()
+
+    async def _hear_hello(self, reader: asyncio.StreamReader) -> None:
         try:
             async with asyncio.timeout(_HELLO_S):
                 kind, _, text = await _message(reader, await reader.readexactly(HEADER_BYTES), hello=True)
         except TimeoutError as problem:
             raise _GoneError(f"no hello within {_HELLO_S:g} s") from problem
         self._greet(kind, text)
+
+    async def _converse(self, reader: asyncio.StreamReader, answer: "_Answers") -> None:
         await answer.send(Kind.HELLO, {"type": "hello", "name": "penstock collect"})
         while True:
             head = await reader.readexactly(HEADER_BYTES)

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from penstock.files.hdf5 import open_for_reading
-from penstock.files.links import LINKS_MAX, Lead, Maker, absent_paths, leads_of, maker_of
+from penstock.files.links import LINKS_MAX, Lead, Maker, absent_paths, leads_in, maker_of
 from penstock.files.structure import check_structure, exported_from, is_recorded
 from penstock.model.errors import PenstockError
-from penstock.model.events import CheckReport
+from penstock.model.events import CheckReport, Reached
 from penstock.model.findings import Finding, Level, is_clean
 from penstock.model.plans import CheckPlan
+from penstock.programs.signals import signal_of
 
 CheckOne = Callable[[CheckPlan], CheckReport]
 
@@ -20,7 +21,10 @@ _PLACES_KEPT = 20  # of each kind of finding, as the native check keeps them
 _ORDER: list[Level] = ["error", "warning", "info"]
 _NO_CHECKSUMS = "no checksums in this file"  # the native check calls each file so that has no segments
 _ELSEWHERE = "a dataset cannot be looked into"
-_SUMS = ("chunks", "frames", "missing", "segments", "bytes", "compared_frames", "different_frames", "seconds")
+_SUMS = (
+    *("chunks", "frames", "missing", "damaged_frames", "partial", "segments", "bytes"),
+    *("compared_frames", "different_frames", "seconds"),
+)
 _REMEDY_GONE = "put it back where the link leads: links are relative to this file"
 _BESIDE: dict[Maker, str] = {
     "join": "it has links alone; the files that it shows have them, and are checked with it",
@@ -35,12 +39,14 @@ def follow(plan: CheckPlan, check_one: CheckOne) -> CheckReport:
 
 def with_structure(report: CheckReport, file: Path) -> CheckReport:
     """The report with the findings about the NeXus structure; a file that h5py cannot open has none."""
+    if any(_is_unreadable(each) for each in report.findings):
+        return report
     try:
         findings = [*_of_export(report.findings, exported_from(file)), *check_structure(file)]
-    except PenstockError:
-        if report.ok:  # the native check opened it, so this is news
-            raise
+    except PenstockError as error:
         findings = list(report.findings)
+        if report.ok:  # the native check opened it, so this is news
+            findings.append(_unread_structure(file, error))
     return _with(report, findings)
 
 
@@ -54,16 +60,24 @@ class _Following:
         path = Path(plan.file)
         maker = maker_of(path)
         if maker is None:
-            return with_structure(self._checked(plan), path)
+            return self._until_stopped(self._checked(plan), lambda report: with_structure(report, path))
         # There are no frames in it to compare.
         report = self._checked(plan.model_copy(update={"against": None}))
         if maker == "export":
-            report = with_structure(report, path)
+            report = self._until_stopped(report, lambda report: with_structure(report, path))
         if self.stopped or any(_is_unreadable(each) for each in report.findings):
             return report
         report = _with(report, _without_own(report.findings, maker))
-        with open_for_reading(path) as file:
-            leads, all_of_them = leads_of(file, path)
+        return self._until_stopped(report, lambda report: self._with_links(report, plan, above, maker))
+
+    def _with_links(
+        self, report: CheckReport, plan: CheckPlan, above: tuple[tuple[int, int], ...], maker: Maker
+    ) -> CheckReport:
+        path = Path(plan.file)
+        try:
+            leads, all_of_them = leads_in(path)
+        except PenstockError as error:
+            return _with(report, [*report.findings, _unread_structure(path, error)])
         findings = [] if all_of_them else [_too_many(path)]
         if is_clean(report.findings):  # otherwise an export's structure tells which are gone
             findings += [_gone(lead) for lead in leads if lead.problem]
@@ -73,9 +87,19 @@ class _Following:
     def _checked(self, plan: CheckPlan) -> CheckReport:
         self.seen.add(_identity(Path(plan.file)))
         report = self.check_one(plan)
-        # Told to stop, it ends without an error.
-        self.stopped = self.stopped or (not report.ok and is_clean(report.findings))
+        self.stopped = self.stopped or not report.complete
         return report
+
+    def _until_stopped(self, report: CheckReport, step: Callable[[CheckReport], CheckReport]) -> CheckReport:
+        """The report after this step too, or that the check was stopped in it."""
+        if self.stopped:
+            return report
+        try:
+            return step(report)
+        except KeyboardInterrupt as stop:
+            self.stopped = True
+            end = {"ok": False, "complete": False, "stopped_by": signal_of(stop)}
+            return report.model_copy(update={**end, "reached": Reached(what="checking the structure")})
 
     def _behind(
         self,
@@ -145,8 +169,11 @@ def _sum(report: CheckReport, other: CheckReport, name: str, path: str) -> Check
         else each.model_copy(update={"where": name if each.where in ("", path) else f"{name}: {each.where}"})
         for each in other.findings
     ]
-    sums = {key: getattr(report, key) + getattr(other, key) for key in _SUMS}
+    sums: dict[str, Any] = {key: getattr(report, key) + getattr(other, key) for key in _SUMS}
     ok = report.ok and other.ok
+    if not other.complete and report.complete:
+        where = Reached(what=f"{name}: {other.reached.what}") if other.reached else None
+        sums |= {"complete": False, "reached": where, "stopped_by": other.stopped_by}
     summed = _with(report.model_copy(update={**sums, "ok": ok}), [*report.findings, *findings])
     return _bounded(summed) if len(summed.findings) > _FINDINGS_MAX else summed
 
@@ -188,6 +215,16 @@ def _where_sums_are(findings: list[Finding], remedy: str) -> list[Finding]:
         each.model_copy(update={"remedy": remedy}) if each.what == _NO_CHECKSUMS else each
         for each in findings
     ]
+
+
+def _unread_structure(file: Path, error: PenstockError) -> Finding:
+    return Finding(
+        level="error",
+        what="the structure cannot be read",
+        where=str(file),
+        actual=error.message,
+        remedy="the frames can be read; copy what is wanted into a new file",
+    )
 
 
 def _gone(lead: Lead) -> Finding:

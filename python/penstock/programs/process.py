@@ -256,11 +256,13 @@ class Program:
             )
         if code in allowed:
             return
-        kind = ExitCode.USAGE if code == ExitCode.USAGE else ExitCode.FAILED
+        own = (ExitCode.USAGE, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+        kind = ExitCode(code) if code in own else ExitCode.FAILED
         if self.failure is not None and code > 0:
             raise PenstockError(self.failure, code=kind)
         log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
         if code in (-signal.SIGINT, -signal.SIGTERM):
+            kind = ExitCode.of_signal(signal.Signals(-code).name)
             raise PenstockError(f"interrupted before {self.name} could begin", code=kind)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         remedy = "out of memory? Look into the system's log" if code < 0 or remedy_of_death else ""

@@ -33,6 +33,7 @@ class Recording:
     ended: list[RecorderSeriesEnd] = field(default_factory=list)
     refused: int = 0
     refusals: list[SeriesRefused] = field(default_factory=list)  # the first of them
+    all_refused: bool = False  # messages came, and every one of them was refused
     source_problems: list[str] = field(default_factory=list)  # of the pvAccess sources
 
     @property
@@ -76,7 +77,9 @@ def record(
     listened = False
     stopped: Stopped | None = None
     with (
-        Program("penstock-recorder", plan, on_log=on_log, ranks=ranks, patience_s=None) as recorder,
+        Program(
+            "penstock-recorder", plan, on_log=on_log, ranks=ranks, options=_options(plan), patience_s=None
+        ) as recorder,
         Beside(recorder, on_log) as beside,
     ):
         for event in beside.events():
@@ -102,11 +105,18 @@ def record(
         recorder.require_success(
             code,
             # The series tell it better than an exit code.
-            allowed=(ExitCode.FINE, ExitCode.FAILED) if stopped and recording.failed else (ExitCode.FINE,),
+            allowed=(ExitCode.FINE, ExitCode.FAILED)
+            if stopped and (recording.failed or stopped.all_messages_refused)
+            else (ExitCode.FINE,),
             remedy_of_death=_how_to_recover(plan, list(open_files)) if died else None,
         )
+        recording.all_refused = stopped is not None and stopped.all_messages_refused
         recording.source_problems = beside.problems()
     return recording
+
+
+def _options(plan: RecorderPlan) -> tuple[str, ...]:
+    return () if plan.file_mode is None else ("--file-mode", plan.file_mode)
 
 
 def _pva_plan(plan: RecorderPlan, channel: PvaSettings, address: str) -> PvaPlan:

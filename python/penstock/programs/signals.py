@@ -10,6 +10,11 @@ def _is_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def signal_of(interrupt: BaseException) -> str:
+    """The name of the signal that a KeyboardInterrupt stands for."""
+    return str(interrupt.args[0]) if interrupt.args else signal.SIGINT.name
+
+
 @contextlib.contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
     """SIGTERM raises KeyboardInterrupt, as SIGINT does: what was begun is tidied up."""
@@ -18,7 +23,7 @@ def ending_like_ctrl_c() -> Iterator[None]:
         return
 
     def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(signal.SIGTERM.name)
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:

@@ -72,6 +72,13 @@ def check_encoding(encoding: SentEncoding, target: Target) -> None:
         )
 
 
+def encoding_note(encoding: SentEncoding, target: Target) -> str:
+    """What a user of other clients than Penstock's should know; "" otherwise."""
+    if encoding == "bszstd" and isinstance(target, ZmqTarget):
+        return "note: DECTRIS' clients of Stream V2 do not read bszstd; for them choose none, bslz4 or lz4"
+    return ""
+
+
 def check_faults(faults: FaultsPlan | None, elements: tuple[int, int] | None, target: Target) -> None:
     """Refuses faults of what is not there."""
     if faults is None:

@@ -65,12 +65,12 @@ class ProgressView:
             self._last[key] = now
             self.say(f"{key}: {text}")
 
-    def finish(self, key: str, text: str) -> None:
-        """The last word on `key`, which stays on the screen."""
+    def finish(self, key: str, text: str, said: str = "") -> None:
+        """The last word on `key`, which stays on the screen; `said` instead of the key."""
         if self._bars is not None and key in self._tasks:
             self._bars.remove_task(self._tasks.pop(key))
         self._last.pop(key, None)
-        self.say(f"{key}: {text}")
+        self.say(f"{said or key}: {text}")
 
     def say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -84,6 +84,10 @@ class ProgressView:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bars is not None:
+            # A bar that was told of its end too seldom would stay short of it.
+            for task in self._tasks.values():
+                self._bars.remove_task(task)
+            self._tasks.clear()
             self._bars.stop()
 
 
@@ -111,7 +115,7 @@ def show(view: ProgressView, event: Event) -> None:
         case DetectorProgress():
             view.update("sending", event.frames_sent, event.frames, detector_line(event))
         case DetectorSeriesEnd():
-            view.finish("sent", detector_summary(event))
+            view.finish("sending", detector_summary(event), said="sent")
         case Prepare():
             view.update(f"preparing {event.what}", event.done, event.total, f"{event.done} of {event.total}")
         case Waiting():
@@ -267,11 +271,15 @@ def recorder_summary(event: RecorderSeriesEnd) -> str:
         frames_seconds = event.frames_seconds or event.seconds
         text += f", {human_seconds(frames_seconds)}, {human_rate(event.raw_bytes / frames_seconds)}"
         text += _closed_after(frames_seconds, event.seconds)
-    amiss = [
-        f"{getattr(event, name)} {name}"
-        for name in ("missing", "duplicate", "late", "damaged", "dropped", "unfiltered")
-        if getattr(event, name)
-    ]
+    # What is damaged or dropped is not counted as missing, too.
+    counts = {"missing": event.missing if event.never_came is None else event.never_came}
+    counts |= {
+        name: getattr(event, name)
+        for name in ("partial", "duplicate", "late", "damaged", "dropped", "unfiltered")
+    }
+    if event.missing:
+        counts["lost"] = event.lost
+    amiss = [f"{count} {name}" for name, count in counts.items() if count]
     if amiss:
         text += "; " + ", ".join(amiss)
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")

@@ -12,7 +12,7 @@ from rich.text import Text
 from penstock.model.catalogue import Detector
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
-from penstock.model.findings import Finding
+from penstock.model.findings import Finding, is_clean
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.text import counted
 from penstock.model.units import format_size, human_bytes, human_hz, human_number, human_rate, human_seconds
@@ -138,7 +138,9 @@ def info_page(info: "FileInfo") -> RenderableType:
     if info.members is not None:
         rows["files"] = info.members.summary
     if info.ledger:
-        rows["ledger"] = ", ".join(f"{count} {name}" for name, count in info.ledger.items())
+        # What is damaged, dropped or lost is not counted as missing, too.
+        counts = info.ledger | ({} if info.never_came is None else {"missing": info.never_came})
+        rows["ledger"] = ", ".join(f"{count} {name}" for name, count in counts.items())
     if info.unfitting:
         columns = [f"{count} of {path}" for path, count in info.unfitting.items()]
         more = f" and of {len(columns) - _COLUMNS_SHOWN} more" if len(columns) > _COLUMNS_SHOWN else ""
@@ -183,6 +185,10 @@ def findings_text(findings: Iterable[Finding]) -> Text:
 
 def conclusion(report: CheckReport) -> Text:
     """The check's last line."""
+    if not report.complete:
+        found = "no damage" if is_clean(report.findings) else "DAMAGE"
+        where = f" ({report.reached})" if report.reached else ""
+        return Text(f"interrupted{where}: {found} found until then", style="bold yellow")
     if not report.ok:
         return Text("damage found", style="bold red")
     if report.missing:
@@ -198,7 +204,8 @@ def conclusion(report: CheckReport) -> Text:
 def report_line(report: CheckReport) -> str:
     """What the check looked at, in one line."""
     text = f"{report.chunks} chunks in {report.segments} segments"
-    text += f", {report.frames} frames, {report.missing} missing"
+    text += f", {report.frames} frames, {_not_there(report)}"
+    text += f" (of {report.partial} a part is there)" if report.partial else ""
     text += f", {human_bytes(report.bytes)}"
     if report.compared_frames:
         text += (
@@ -207,9 +214,17 @@ def report_line(report: CheckReport) -> str:
     return f"{text} ({human_seconds(report.seconds)})"
 
 
+def _not_there(report: CheckReport | RecoverReport) -> str:
+    """A frame that came damaged is not missing as well."""
+    text = f"{report.missing - report.damaged_frames} missing"
+    return text + (f", {report.damaged_frames} damaged" if report.damaged_frames else "")
+
+
 def recovery_lines(report: RecoverReport) -> list[str]:
     """What a recovery found and did."""
     there = f"{report.frames - report.missing} of {report.frames} frames are there"
+    if report.missing:
+        there += f" ({_not_there(report)})"
     looked = (
         f"{report.segments} segments, {report.indexed} chunks in the index ({human_seconds(report.seconds)})"
     )
@@ -218,6 +233,8 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     if report.way == "nothing":
         return [looked, f"nothing to do: {there}", *amiss]
     would = "" if report.written else "would be "
+    if report.way == "seal":
+        return [looked, f"the file {would or 'is '}sealed: {there}", *amiss]
     what = (
         f"{report.recovered} chunks {would}put into HDF5's structures, which are made anew"
         if report.way == "rebuild"

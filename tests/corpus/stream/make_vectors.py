@@ -177,10 +177,9 @@ def bad() -> dict[str, object]:
     vectors: dict[str, object] = {
         f"bad_{name}": image(data={"threshold_1": data}) for name, data in bad_data.items()
     }
-    for key in ("series_id", "series_unique_id", "image_id", "data"):
+    for key in ("series_unique_id", "image_id", "data"):
         vectors[f"bad_image_without_{key}"] = without(image(), key)
-    for key in ("series_id", "series_unique_id", "channels", "image_dtype", "image_size_x"):
-        vectors[f"bad_start_without_{key}"] = without(start(), key)
+    vectors["bad_start_without_series_unique_id"] = without(start(), "series_unique_id")
     mask = matrix(70, struct.pack("<4I", 0, 0, 0, 0), [2, 2])
     vectors |= {
         "bad_no_channel": image(data={}),
@@ -192,7 +191,7 @@ def bad() -> dict[str, object]:
         "bad_time_300_years": image(start_time=[300 * 366 * 86400, 1]),
         "bad_time_three_numbers": image(start_time=[1, 2, 3]),
         "bad_type_unknown": {"type": "calibration", "series_id": 7},
-        "bad_type_not_first": {"series_id": 7, "type": "end", "series_unique_id": "01ABC"},
+        "bad_type_missing": {"series_id": 7, "series_unique_id": "01ABC"},
         "bad_empty_map": {},
         "bad_end_without_unique_id": {"type": "end", "series_id": 7},
         "bad_dtype": start(image_dtype="uint12"),
@@ -223,7 +222,14 @@ def raw() -> dict[str, bytes]:
         + b"oincident_energy\xf9\x3e\x00"
         + b"sincident_wavelength\xfa\x3f\x80\x00\x00"
         + b"jframe_time\x02",
-        "bad_no_self_described_tag": cbor2.dumps(image()),
+        "image_without_tag": cbor2.dumps(image()),
+        "image_type_last": cbor2.dumps(without(image(), "type") | {"type": "image"}),
+        "start_type_last": cbor2.dumps(without(start(), "type") | {"type": "start"}),
+        "end_without_tag": cbor2.dumps({"series_unique_id": "01ABC", "type": "end"}),
+        # of firmware before the autumn of 2023, as it was captured
+        "start_2022": cbor2.dumps(without(full_start(), "image_dtype")),
+        "bad_type_twice": b"\xa3dtypecendpseries_unique_ida1dtypecend",
+        "bad_no_map": cbor2.dumps([image()]),
         "bad_other_tag": cbor2.dumps(CBORTag(1234, image())),
         "bad_empty": b"",
         "bad_truncated_in_pixels": whole[:-1],
@@ -252,6 +258,14 @@ def raw() -> dict[str, bytes]:
 def main() -> None:
     messages = {
         "start_least": start(),
+        "start_name_only": {"type": "start", "series_unique_id": "01ABC"},
+        "start_without_series_id": without(start(), "series_id"),
+        "start_without_image_dtype": without(start(), "image_dtype"),
+        "start_without_image_size_x": without(start(), "image_size_x"),
+        "start_without_channels": without(
+            start(pixel_mask={"threshold_1": matrix(70, struct.pack("<12I", *range(12)))}), "channels"
+        ),
+        "image_without_series_id": without(image(), "series_id"),
         "start_full": full_start(),
         "start_arrays": start(
             pixel_mask={"threshold_1": matrix(66, struct.pack(">12I", *range(12)))},

@@ -19,7 +19,7 @@ class RecordedTest : public CheckTest {
     while (true) {
       const auto header = scanner->next();
       if (!header.ok() || !*header) break;
-      if ((*header)->kind == store::format::SegmentKind::description) continue;
+      if ((*header)->kind != store::format::SegmentKind::chunks) continue;
       segments.emplace_back(**header, *store::read_records(**opened, **header));
     }
     return segments;

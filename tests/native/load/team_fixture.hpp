@@ -49,7 +49,7 @@ class TeamTest : public LoadTest {
   /// For the next job: the inboxes of one are closed for good at its end, and its ranks may have been told to stop.
   void begin_anew() {
     world_ = std::make_unique<testing::ThreadWorld>(ranks);
-    for (auto& stop : stops_) stop = false;
+    for (auto& each : stops_) each = false;
   }
   Json document_by_ranks(const Json& plan) {
     auto outcomes = run_by_ranks(plan, [](auto, auto, const auto&) {});

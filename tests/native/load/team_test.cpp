@@ -162,17 +162,18 @@ TEST_F(TeamTest, AnErrorOfTheRankInTheMiddleInMidRunLeavesTheFiguresOfAll) {
   OneFileFailsEnv env("load-000000001.bin", 21);
   auto longer = stream(1);
   longer["workload"]["thread_bytes"] = 2000 * 65536;
-  const auto begin = std::chrono::steady_clock::now();
   const auto outcomes = run_by_ranks(
       longer, [](auto, auto, const auto&) {}, 60, {}, env);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "10 s without the error";
   ASSERT_TRUE(outcomes[0]) << outcomes[0].error().message();
   const auto& document = outcomes[0]->document;
   EXPECT_EQ(document["problem"], "rank 1: the device of load-000000001.bin is gone");
   EXPECT_FALSE(document["interrupted"]);
   ASSERT_EQ(document["phases"].size(), 1U);
   std::uint64_t bytes = 0;
-  for (const auto& thread : document["phases"][0]["threads"]) bytes += thread["bytes"].get<std::uint64_t>();
+  for (const auto& thread : document["phases"][0]["threads"]) {
+    bytes += thread["bytes"].get<std::uint64_t>();
+    EXPECT_LT(thread["bytes"], 2000 * 65536) << "it ended before it was done";
+  }
   EXPECT_EQ(document["phases"][0]["bytes"], bytes);
   EXPECT_EQ(document["phases"][0]["threads"][1]["bytes"], 20 * 65536);
   EXPECT_EQ(document["job"]["parts"].size(), 3U);

@@ -63,8 +63,9 @@ class Relay {
 
 class ClientsTest : public RecorderFixture {
  protected:
-  void start(Env& env) {
-    recorder_ = std::make_unique<Recorder>(env, small_config(), *events_, team_);
+  void start(Env& env) { start(env, small_config()); }
+  void start(Env& env, const Config& config) {
+    recorder_ = std::make_unique<Recorder>(env, config, *events_, team_);
     ASSERT_TRUE(recorder_->start().ok());
     stream::TcpSourceOptions options;
     options.port = 0;
@@ -100,7 +101,7 @@ TEST_F(ClientsTest, AStorageThatWasFullIsNoProblemOnceAllFramesAreThere) {
   wanted.frames = 20;
   client::Series series(wanted);
   series.send(image(0));
-  series.wait_acknowledged(10'000);
+  series.wait_acknowledged(60'000);
   disk.fill();
   for (std::uint64_t number = 1; number < 20; ++number) series.send(image(number));
   std::thread later([&] {
@@ -117,6 +118,122 @@ TEST_F(ClientsTest, AStorageThatWasFullIsNoProblemOnceAllFramesAreThere) {
   EXPECT_EQ(recorder_->snapshot().complete_series, 1u);
 }
 
+TEST_F(ClientsTest, AClientIsToldThatTheStorageIsFull) {
+  penstock::testing::FullDisk disk(false);
+  start(disk.env());
+  client::Series series(options());
+  series.send(image(0));
+  series.wait_acknowledged(60'000);
+  EXPECT_EQ(series.state(), "");
+  disk.fill();
+  series.send(image(1));
+  for (int i = 0; i < 600 && series.state().empty(); ++i) {
+    std::this_thread::sleep_for(50ms);
+    series.poll();
+  }
+  EXPECT_NE(series.state().find("storage full: waiting"), std::string::npos) << series.state();
+  try {
+    series.wait_acknowledged(1);
+    ADD_FAILURE() << "the storage is full";
+  } catch (const client::Error& error) {
+    EXPECT_EQ(error.status(), PENSTOCK_TIMEOUT);
+    EXPECT_NE(std::string(error.what()).find("storage full: waiting"), std::string::npos) << error.what();
+  }
+  disk.make_room();
+  EXPECT_NO_THROW(series.end());
+  EXPECT_EQ(series.state(), "") << "frames are taken again";
+  stop();
+}
+
+TEST_F(ClientsTest, AStorageThatFailsForGoodClosesTheSeriesWithinBounds) {
+  penstock::testing::FaultEnv device;
+  std::atomic<bool> fails{false};
+  device.faults->on_write = [&](auto, auto) {
+    return fails ? Result<void>(make_error(Errc::io, "the device is gone")) : Result<void>{};
+  };
+  auto config = small_config();
+  config.idle_timeout_s = 2;
+  start(device, config);
+  client::Series series(options());
+  series.send(image(0));
+  series.wait_acknowledged(60'000);
+  fails = true;
+  try {
+    for (std::uint64_t number = 1; number < 2000; ++number) {
+      series.send(image(number));
+      series.poll();
+      std::this_thread::sleep_for(20ms);
+    }
+    ADD_FAILURE() << "the series goes on, though nothing can be written";
+  } catch (const client::Error& error) {
+    EXPECT_EQ(error.status(), PENSTOCK_PROBLEM);
+    EXPECT_NE(std::string(error.what()).find("the device is gone"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(series.acknowledged(), 1u);
+  stop();
+  EXPECT_EQ(recorder_->failed_series(), 1u);
+}
+
+TEST_F(ClientsTest, ARecorderThatIsStoppedIsNotWaitedFor) {
+  start(posix_env());
+  auto wanted = options();
+  wanted.reconnect_timeout_ms = 200'000;
+  client::Series series(wanted);
+  series.send(image(0));
+  series.wait_acknowledged(60'000);
+  stop();
+  source_.reset();
+  const auto began = std::chrono::steady_clock::now();
+  for (int call = 0; call < 2; ++call) try {
+      for (int i = 0; i < 100; ++i) series.send(image(1));
+      ADD_FAILURE() << "nobody takes frames";
+    } catch (const client::Error& error) {
+      EXPECT_NE(std::string(error.what()).find("the recorder was stopped"), std::string::npos) << error.what();
+    }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 100s) << "the recorder is waited for";
+}
+
+/// Nothing that is sent after it was noticed is acknowledged, in the file that shows a series or in one of several.
+TEST_F(ClientsTest, FramesForARemovedFileAreNotAcknowledged) {
+  for (const bool split : {false, true}) {
+    auto config = small_config();
+    if (split) config.files = {Files::split, 1000};
+    start(posix_env(), config);
+    auto wanted = options();
+    wanted.name = split ? "split" : "one";
+    wanted.frames = 100'000;
+    client::Series series(wanted);
+    series.send(image(0));
+    series.wait_acknowledged(60'000);
+    const auto victim = [&]() -> std::filesystem::path {
+      for (const auto& file : std::filesystem::directory_iterator(folder_))
+        if (const auto name = file.path().filename().string();
+            split ? name.starts_with("split") && name != "split.h5" : name == "one.h5")
+          return file.path();
+      return {};
+    }();
+    ASSERT_FALSE(victim.empty());
+    std::filesystem::remove(victim);
+    std::uint64_t number = 1;
+    try {
+      for (; number < 900; ++number) {
+        series.send(image(number));
+        series.poll();
+        std::this_thread::sleep_for(20ms);
+      }
+      ADD_FAILURE() << "frames are taken for a file that is not there: " << series.acknowledged();
+    } catch (const client::Error& error) {
+      EXPECT_EQ(error.status(), PENSTOCK_PROBLEM);
+      EXPECT_NE(std::string(error.what()).find("removed or replaced"), std::string::npos) << error.what();
+    }
+    EXPECT_LT(series.acknowledged(), number);
+    stop();
+    EXPECT_EQ(recorder_->failed_series(), 1u);
+    source_.reset();
+    recorder_.reset();
+  }
+}
+
 /// The recorder has not noticed that the connection before is lost: the client's name tells that it is the same one.
 TEST_F(ClientsTest, ASenderOfAnElementComesBackAndAnotherOneIsRefused) {
   start(posix_env());
@@ -126,7 +243,7 @@ TEST_F(ClientsTest, ASenderOfAnElementComesBackAndAnotherOneIsRefused) {
   upper.element = client::Element{2, 1, 0};
   client::Series series(upper);
   series.send(image(0));
-  series.wait_acknowledged(10'000);
+  series.wait_acknowledged(60'000);
   auto wrong = upper;
   wrong.address = options().address;
   wrong.resume = true;
@@ -140,7 +257,7 @@ TEST_F(ClientsTest, ASenderOfAnElementComesBackAndAnotherOneIsRefused) {
   relay.cut();
   std::this_thread::sleep_for(200ms);
   series.send(image(1));
-  EXPECT_NO_THROW(series.wait_acknowledged(10'000));
+  EXPECT_NO_THROW(series.wait_acknowledged(60'000));
   EXPECT_EQ(series.reconnects(), 1u);
   EXPECT_EQ(relay.passed(), 2);
   EXPECT_EQ(recorder_->refused_series(), 1u);

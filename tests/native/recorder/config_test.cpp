@@ -16,7 +16,7 @@ TEST(Config, DefaultsListenOnLoopbackAndCompress) {
   EXPECT_EQ(config.sources.at(0).host, "127.0.0.1");
   EXPECT_EQ(config.codec.encoding, Encoding::bitshuffle_lz4);
   EXPECT_FALSE(config.store.overwrite);
-  EXPECT_LE(config.frame_pool_bytes() + max_open_series * config.segment_pool_bytes(), config.pool_bytes);
+  EXPECT_LE(config.frame_pool_bytes() + config.shared_segment_bytes(), config.pool_bytes);
 }
 
 TEST(Config, ReadsEveryField) {
@@ -24,6 +24,7 @@ TEST(Config, ReadsEveryField) {
   plan["codec"] = {{"encoding", "bszstd"}, {"level", 3}, {"block_bytes", 65536}};
   plan["store"] = {{"segment_bytes", 1 << 20}, {"durability", "segment"}, {"direct", false}, {"flush_interval_ms", 50}};
   plan["when_full"] = "drop";
+  plan["tables_bytes"] = 1 << 20;
   plan["overwrite"] = true;
   auto config = Config::from_json(plan).value();
   EXPECT_EQ(config.codec.encoding, Encoding::bitshuffle_zstd);
@@ -32,6 +33,7 @@ TEST(Config, ReadsEveryField) {
   EXPECT_FALSE(config.store.direct);
   EXPECT_EQ(config.store.flush_interval.count(), 50);
   EXPECT_EQ(config.when_full, WhenFull::drop);
+  EXPECT_EQ(config.tables_bytes, 1u << 20);
   EXPECT_TRUE(config.store.overwrite);
 }
 

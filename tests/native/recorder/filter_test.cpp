@@ -79,7 +79,7 @@ class FilterTest : public RecorderFixture {
       for (std::uint32_t channel = 0; channel < channels.size(); ++channel)
         EXPECT_TRUE(recorder.put(frame(n, channel)).ok());
     EXPECT_TRUE(recorder.end({1, "s1"}).ok());
-    EXPECT_TRUE(recorder.wait_for_limit(20s));
+    EXPECT_TRUE(recorder.wait_for_limit(60s));
     recorder.stop();
     return series_end();
   }

@@ -33,6 +33,39 @@ TEST(Ledger, CountsReceivedDuplicateAndLate) {
   EXPECT_EQ(ledger.counts(), (LedgerCounts{.received = 3, .duplicate = 1, .late = 1, .end = 3}));
 }
 
+TEST(Ledger, OfAFrameThatLacksAPartTheOthersAreKnown) {
+  Ledger ledger(2);
+  for (const auto n : {0u, 3u, 4u}) {
+    ledger.receive(number(n), 0, nullptr);
+    place(ledger, n, 0);
+  }
+  ledger.receive(number(0), 1, nullptr);
+  place(ledger, 0, 1);
+  ledger.damaged(number(4), 1);  // it is known why that one is not whole
+  ledger.receive(number(6), 1, nullptr);
+  place(ledger, 6, 1);
+  (void)ledger.take_blemishes();
+  const auto lacks = ledger.settle_partial();
+  ASSERT_EQ(lacks.size(), 2u);
+  EXPECT_EQ(lacks[0].frames, 1u);
+  EXPECT_EQ(lacks[0].first, 6u);
+  EXPECT_EQ(lacks[1].frames, 1u);
+  EXPECT_EQ(lacks[1].first, 3u);
+  EXPECT_EQ(ledger.counts().partial, 2u);
+  EXPECT_EQ(ledger.take_blemishes(), (std::vector<std::pair<FrameNumber, FrameState>>{
+                                         {number(3), FrameState::partial}, {number(6), FrameState::partial}}));
+}
+
+TEST(Ledger, WhatCameInSomeFormIsNotCountedAsMissingToo) {
+  Ledger ledger(2);
+  for (const std::uint32_t part : {0u, 1u}) ledger.receive(number(0), part, nullptr);
+  ledger.receive(number(1), 0, nullptr);
+  ledger.damaged(number(2));
+  ledger.damaged(number(2));
+  ledger.dropped(number(3));
+  EXPECT_EQ(ledger.never_came(6), 2u);
+}
+
 TEST(Ledger, AFrameCountsOnceAllItsChannelsAreThere) {
   Ledger ledger(2);
   ledger.receive(number(5), 0, nullptr);
@@ -110,7 +143,19 @@ TEST(Ledger, WhatIsLostIsSoUntilItComesAgain) {
   ledger.placed_elsewhere(std::span(&first, 1));
   ledger.receive(number(1), 0, nullptr);
   EXPECT_EQ(ledger.still_lost(), 0u);
-  EXPECT_EQ(ledger.counts().lost, 4u);
+  EXPECT_EQ(ledger.counts().lost, 2u) << "however often they were tried";
+}
+
+TEST(Ledger, AFrameThatIsSentAgainAfterALossIsNotLate) {
+  Ledger ledger(1);
+  for (const std::uint64_t n : {0, 1, 3, 2}) ledger.receive(number(n), 0, nullptr);
+  EXPECT_EQ(ledger.counts().late, 1u);
+  for (int attempt = 0; attempt < 3; ++attempt)
+    for (const std::uint64_t n : {0, 1, 2}) {
+      lose(ledger, n);
+      ledger.receive(number(n), 0, nullptr);
+    }
+  EXPECT_EQ(ledger.counts(), (LedgerCounts{.received = 4, .late = 1, .lost = 3, .end = 4}));
 }
 
 TEST(Ledger, AFrameThatCanNeverBeWrittenHoldsNoAcknowledgementBack) {

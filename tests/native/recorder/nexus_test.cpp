@@ -21,7 +21,8 @@ Series series() {
 
 class Nodes {
  public:
-  explicit Nodes(const Series& series) : layout_(nexus_layout(series, DatasetFilters(series.channels.size()), {})) {}
+  explicit Nodes(const Series& series, const NexusNames& names = {})
+      : layout_(nexus_layout(series, DatasetFilters(series.channels.size()), {}, {}, names)) {}
 
   const store::ValueNode* find(const std::string& path) const {
     const auto found =
@@ -40,6 +41,9 @@ class Nodes {
   }
   std::vector<double> numbers(const std::string& path) const {
     return has(path) ? numbers_of(find(path)->value) : std::vector<double>{};
+  }
+  std::uint32_t count(const std::string& path) const {
+    return has(path) ? load_le<std::uint32_t>(std::get<store::ArrayValue>(find(path)->value).data.data()) : 0;
   }
   std::vector<double> attribute(const std::string& path, const std::string& name) const {
     if (!has(path)) return {};
@@ -96,6 +100,52 @@ TEST(Nexus, AFullTranslationLeadsToTheFirstPixelAgainstDetectorsZ) {
   EXPECT_EQ(nodes.attribute(detector + "module/module_offset", "offset"), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(nodes.numbers(detector + "distance"), (std::vector<double>{0.4}));
   EXPECT_EQ(nodes.numbers("/entry/penstock/detector_translation"), (std::vector<double>{0.3, 0, -0.4}));
+}
+
+TEST(Nexus, ReadersOfEigerFilesFindTheirOwnNames) {
+  auto told = series();
+  told.detector_translation_m = {0, 0, -0.2};
+  told.incident_energy_ev = 12000;
+  told.saturation_value = std::uint64_t{1} << 40;
+  const Nodes nodes(told);
+  EXPECT_EQ(nodes.numbers(detector + "detector_distance"), (std::vector<double>{0.2}));
+  EXPECT_EQ(nodes.numbers(detector + "distance"), (std::vector<double>{0.2}));
+  EXPECT_EQ(nodes.numbers(detector + "detectorSpecific/photon_energy"), (std::vector<double>{12000}));
+  EXPECT_EQ(nodes.count(detector + "detectorSpecific/x_pixels_in_detector"), 32u);
+  EXPECT_EQ(nodes.count(detector + "detectorSpecific/y_pixels_in_detector"), 16u);
+  EXPECT_EQ(nodes.count(detector + "detectorSpecific/countrate_correction_count_cutoff"), 0xFFFFFFFFu);
+  told.incident_energy_ev.reset();
+  told.incident_wavelength_angstrom = 1;
+  EXPECT_NEAR(Nodes(told).numbers(detector + "detectorSpecific/photon_energy").at(0), 12398.42, 0.01);
+  const Nodes untold(series());
+  EXPECT_FALSE(untold.has(detector + "detector_distance"));
+  EXPECT_FALSE(untold.has(detector + "detectorSpecific/photon_energy"));
+  EXPECT_FALSE(untold.has(detector + "detectorSpecific/countrate_correction_count_cutoff"));
+}
+
+TEST(Nexus, TheTitleIsTheSeriesNameUnlessOneIsTold) {
+  EXPECT_EQ(Nodes(series()).text("/entry/title"), "s");
+  NexusNames names;
+  names.title = "lysozyme, second crystal";
+  EXPECT_EQ(Nodes(series(), names).text("/entry/title"), "lysozyme, second crystal");
+  auto nameless = series();
+  nameless.unique_id.clear();
+  EXPECT_FALSE(Nodes(nameless).has("/entry/title"));
+}
+
+TEST(Nexus, FramesNameTheValueOfPixelsWithoutData) {
+  for (const auto type : {ElementType::u8, ElementType::u16, ElementType::i32, ElementType::f64}) {
+    auto told = series();
+    told.frame.type = type;
+    const auto layout = nexus_layout(told, DatasetFilters(1), {});
+    const auto& attributes = layout.chunked.front().attributes;
+    const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                    [](const auto& attribute) { return attribute.name == "_FillValue"; });
+    ASSERT_NE(found, attributes.end());
+    const auto& value = std::get<store::ArrayValue>(found->value);
+    EXPECT_EQ(value.spec, (ArraySpec{type, {}}));
+    EXPECT_EQ(value.data, layout.chunked.front().fill);
+  }
 }
 
 TEST(Nexus, TheChainHasTheScanAxisAlone) {

@@ -37,6 +37,19 @@ TEST_F(RecorderTest, FramesInAnyOrderLandInTheirPlaces) {
   EXPECT_EQ(event("series_end")["late"], 4);
 }
 
+/// The right to write is there for root, also in file systems that have no files of users.
+TEST_F(RecorderTest, AFolderThatTakesNoFilesIsRefusedAtTheStart) {
+  config_.folder = "/proc";
+  Recorder recorder(posix_env(), config_, *events_, team_);
+  const auto started = recorder.start();
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(started.error().message().find("folder /proc"), std::string::npos) << started.error().message();
+  config_.folder = folder_;
+  Recorder another(posix_env(), config_, *events_, team_);
+  ASSERT_TRUE(another.start().ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing stays of the trial";
+}
+
 TEST_F(RecorderTest, MissingFramesReadAsFillAndStandInTheLedger) {
   auto recorder = start();
   ASSERT_TRUE(recorder->begin(series(4), nullptr).ok());
@@ -231,30 +244,187 @@ TEST_F(RecorderTest, SeveralSeriesAtOnceGoIntoTheirOwnFiles) {
   for (std::uint64_t n = 0; n < 20; ++n)
     for (const auto* id : {"a", "b", "c"}) ASSERT_TRUE(recorder->put(frame(n, id)).ok());
   for (const auto* id : {"a", "b", "c"}) ASSERT_TRUE(recorder->end({1, id}).ok());
-  ASSERT_TRUE(recorder->wait_for_limit(20s));
+  ASSERT_TRUE(recorder->wait_for_limit(60s));
   recorder->stop();
   for (const auto* file : {"a.h5", "b.h5", "c.h5"}) EXPECT_EQ(pixels(file).at(19 * rows * columns), 19000);
 }
 
-TEST_F(RecorderTest, TooManyOpenSeriesAreRefused) {
-  auto recorder = start();
-  for (unsigned i = 0; i < max_open_series; ++i)
-    ASSERT_TRUE(recorder->begin(series(1, "s" + std::to_string(i)), nullptr).ok());
-  auto refused = recorder->begin(series(1, "one-too-many"), nullptr);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code(), Errc::refused);
+/// As many series as there may be files; frames are small, so that they gather in chunks and memory is needed for each.
+class FullHouse : public RecorderTest {
+ protected:
+  void SetUp() override {
+    RecorderTest::SetUp();
+    config_.chunk.frames = 2;
+    config_.series_limit = 0;
+    config_.idle_timeout_s = 3600;
+    places_ = config_.open_files_max();
+  }
+  std::unique_ptr<Recorder> full_house(std::uint64_t frames = 2) {
+    auto recorder = start();
+    for (unsigned i = 0; i < places_; ++i)
+      EXPECT_TRUE(recorder->begin(series(frames, "s" + std::to_string(i)), nullptr).ok());
+    return recorder;
+  }
+  unsigned places_ = 0;
+};
+
+TEST_F(FullHouse, WhatFollowsAStartThatWaitsIsRecordedWhenAFileIsClosed) {
+  auto recorder = full_house();
+  auto acks = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(3, "late"), acks).ok()) << "it waits";
+  recorder->expect("late", acks);
+  for (std::uint64_t number = 0; number < 2; ++number) {
+    auto of_client = frame(number, "late");
+    of_client.session = acks;
+    ASSERT_TRUE(recorder->put(std::move(of_client)).ok());
+  }
+  recorder->damage("late", FrameNumber{2});
+  ASSERT_TRUE(recorder->end({1, "late"}).ok());
+  EXPECT_EQ(recorder->channels("late"), std::vector<std::string>{"1"});
+  for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(recorder->put(frame(number, "s0")).ok()) << "others";
+  EXPECT_EQ(recorder->snapshot().complete_series, 0u);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "late.h5"));
+  EXPECT_EQ(acks->safe, 0u);
+  ASSERT_TRUE(recorder->end({1, "s0"}).ok());
+  for (int i = 0; i < 1200 && !acks->is_closed; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(acks->is_closed);
+  EXPECT_EQ(acks->problem, "");
+  EXPECT_EQ(acks->safe, 2u);
+  recorder->stop();
+  EXPECT_EQ(recorder->refused_series(), 0u);
+  EXPECT_EQ(states("late.h5"), (std::vector<std::uint8_t>{1, 1, 2}));
+  EXPECT_EQ(pixels("late.h5").at(rows * columns), 1000);
+}
+
+/// Its frames are no others' of its name, though it waits: a detector numbers its series anew after each start.
+TEST_F(FullHouse, AnotherSeriesOfTheNameOfOneThatWaitsGoesIntoAFileOfItsOwn) {
+  config_.sources.front().kind = SourceConfig::Kind::zmq;
+  config_.sources.front().endpoint = "tcp://a:1";
+  auto recorder = full_house();
+  auto first = series(2, "late");
+  first.source = first.endpoint = "tcp://a:1";
+  auto second = first;
+  ASSERT_TRUE(recorder->begin(std::move(first), nullptr).ok()) << "it waits";
+  const auto generation = recorder->generation("late");
+  EXPECT_NE(generation, 0u);
+  auto of_first = frame(0, "late");
+  of_first.generation = generation;
+  ASSERT_TRUE(recorder->put(std::move(of_first)).ok());
+  SeriesEnd before;
+  before.unique_id = "late";
+  before.source = "tcp://a:1";
+  before.anew = before.by_start = true;
+  before.generation = generation;
+  std::thread closer([&] {
+    std::this_thread::sleep_for(200ms);
+    EXPECT_TRUE(recorder->end({1, "s0"}).ok());
+  });
+  const auto begun = recorder->begin_anew(std::move(second), before);
+  closer.join();
+  ASSERT_TRUE(begun.ok()) << begun.error().message();
+  EXPECT_NE(recorder->generation("late"), generation);
+  auto late = frame(1, "late");
+  late.generation = generation;
+  EXPECT_FALSE(recorder->put(std::move(late)).ok()) << "it is of the series before";
+  auto of_second = frame(1, "late");
+  of_second.generation = recorder->generation("late");
+  ASSERT_TRUE(recorder->put(std::move(of_second)).ok());
+  recorder->stop();
+  EXPECT_EQ(states("late.h5"), (std::vector<std::uint8_t>{1, 0}));
+  EXPECT_EQ(states("late-2.h5"), (std::vector<std::uint8_t>{0, 1}));
+}
+
+/// Masks of a large detector are larger than what may wait behind its start.
+TEST_F(FullHouse, AStartWithLargeTablesWaitsLikeAnyOther) {
+  config_.pool_bytes = 16 << 20;
+  config_.store.segment_bytes = 256 << 10;
+  auto recorder = full_house();
+  auto with_table = series(1, "late");
+  const auto bytes = config_.waiting_bytes_max() + 1;
+  with_table.user_data_cbor.resize(bytes);
+  EXPECT_TRUE(recorder->begin(std::move(with_table), nullptr).ok());
   recorder->stop();
 }
 
-TEST_F(RecorderTest, ASeriesWhoseSenderDiedGivesItsPlaceToAnother) {
-  config_.idle_timeout_s = 0.05;
-  config_.series_limit = 0;
-  auto recorder = start();
-  for (unsigned i = 0; i < max_open_series; ++i)
-    ASSERT_TRUE(recorder->begin(series(2, "s" + std::to_string(i)), nullptr).ok());
-  std::this_thread::sleep_for(100ms);
-  for (unsigned i = 1; i < max_open_series; ++i) ASSERT_TRUE(recorder->put(frame(0, "s" + std::to_string(i))).ok());
+/// Four series that never end: their place is free once they have been silent for idle_timeout_s.
+TEST_F(FullHouse, SeriesThatNeverEndKeepNoStartWaitingForEver) {
+  config_.idle_timeout_s = 1;
+  auto recorder = full_house();
+  for (unsigned i = 0; i < 2 * places_; ++i) {
+    const auto name = "later-" + std::to_string(i);
+    ASSERT_TRUE(recorder->begin(series(1, name), nullptr).ok());
+    ASSERT_TRUE(recorder->put(frame(0, name)).ok());
+    ASSERT_TRUE(recorder->end({1, name}).ok());
+  }
+  for (int i = 0; i < 600 && recorder->snapshot().complete_series < 3 * places_; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(event("series_refused"), json());
+  recorder->stop();
+  for (unsigned i = 0; i < 2 * places_; ++i)
+    EXPECT_EQ(states("later-" + std::to_string(i) + ".h5"), std::vector<std::uint8_t>{1});
+  EXPECT_EQ(recorder->snapshot().complete_series, 3 * places_);
+}
+
+/// A pusher that is one of many: the others must not wait for it.
+TEST_F(FullHouse, FramesBehindAStartThatWaitsAreBoundedAndTheRestIsInTheLedger) {
+  config_.pool_bytes = 16 << 20;
+  config_.store.segment_bytes = 256 << 10;
+  auto recorder = full_house();
+  const auto bound = config_.waiting_bytes_max();
+  const auto frames = 2 * bound / 1024;
+  ASSERT_TRUE(recorder->begin(series(frames, "late"), nullptr).ok());
+  std::uint64_t refused = 0;
+  std::string why;
+  for (std::uint64_t number = 0; number < frames; ++number)
+    if (const auto put = recorder->put(frame(number, "late")); !put.ok()) {
+      ++refused;
+      why = put.error().message();
+    }
+  EXPECT_GT(refused, frames / 3);
+  EXPECT_LT(refused, frames);
+  EXPECT_NE(why.find("waits for one of"), std::string::npos) << why;
+  ASSERT_TRUE(recorder->end({1, "late"}).ok());
+  recorder->stop();
+  const auto all = states("late.h5");
+  EXPECT_EQ(static_cast<std::uint64_t>(std::count(all.begin(), all.end(), 3)), refused);
+  EXPECT_EQ(static_cast<std::uint64_t>(std::count(all.begin(), all.end(), 1)), frames - refused);
+}
+
+TEST_F(FullHouse, StartsBeyondTheLineAreRefusedAndCounted) {
+  auto recorder = full_house();
+  for (unsigned i = 0; i < 64; ++i)
+    ASSERT_TRUE(recorder->begin(series(1, "line-" + std::to_string(i)), nullptr).ok()) << i;
+  const auto refused = recorder->begin(series(1, "one too many"), nullptr);
+  EXPECT_EQ(refused.error().code(), Errc::refused);
+  EXPECT_NE(refused.error().message().find("files are open already"), std::string::npos);
+  EXPECT_EQ(recorder->refused_series(), 1u);
+  recorder->stop();
+  EXPECT_EQ(recorder->failed_series(), 0u) << "those that waited have a file";
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "line-63.h5"));
+}
+
+TEST_F(FullHouse, AStartThatWaitedInVainIsTold) {
+  std::ofstream(folder_ / "late.h5") << "precious";
+  auto recorder = full_house();
+  auto acks = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(1, "late"), acks).ok());
+  ASSERT_TRUE(recorder->put(frame(0, "late")).ok());
+  for (const auto* name : {"s0", "s1"}) ASSERT_TRUE(recorder->end({1, name}).ok());
+  for (int i = 0; i < 1200 && !acks->is_closed; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_NE(acks->problem.find("late.h5"), std::string::npos) << acks->problem;
+  EXPECT_TRUE(recorder->begin(series(1, "another"), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0, "another")).ok());
+  recorder->stop();
+  EXPECT_EQ(states("another.h5"), std::vector<std::uint8_t>{1});
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "late.h5"), 8u);
+}
+
+TEST_F(FullHouse, ASeriesWhoseSenderDiedGivesItsPlaceToAnother) {
+  config_.idle_timeout_s = 4;
+  auto recorder = full_house();
+  std::this_thread::sleep_for(2s);
+  for (unsigned i = 1; i < places_; ++i) ASSERT_TRUE(recorder->put(frame(0, "s" + std::to_string(i))).ok());
   ASSERT_TRUE(recorder->begin(series(1, "another"), nullptr).ok());
+  for (int i = 0; i < 6000 && recorder->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(recorder->put(frame(0, "s0")).error().code(), Errc::out_of_order) << "the idle one is closed";
   EXPECT_TRUE(recorder->put(frame(1, "s1")).ok()) << "the others go on";
   recorder->stop();
@@ -299,6 +469,30 @@ TEST_F(RecorderTest, ARemovedOrReplacedFileIsAProblemAndItsReplacementIsLeftAlon
     }
 }
 
+TEST_F(RecorderTest, AFileThatSomebodyMovesIsRecordedToItsEnd) {
+  auto recorder = start();
+  auto acks = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder->begin(series(3), acks).ok());
+  const auto put = [&](std::uint64_t number) {
+    auto of_client = frame(number);
+    of_client.session = acks;
+    ASSERT_TRUE(recorder->put(std::move(of_client)).ok());
+    for (int i = 0; i < 400 && acks->safe <= number; ++i) std::this_thread::sleep_for(10ms);
+    ASSERT_GT(acks->safe, number);
+  };
+  recorder->expect("s1", acks);
+  put(0);
+  std::filesystem::rename(folder_ / "s1.h5", folder_ / "moved.h5");
+  std::this_thread::sleep_for(1100ms);  // it is looked for once a second
+  put(1);
+  put(2);
+  finish(*recorder);
+  EXPECT_EQ(acks->problem, "");
+  EXPECT_EQ(recorder->failed_series(), 0u);
+  EXPECT_EQ(states("moved.h5"), (std::vector<std::uint8_t>{1, 1, 1}));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "s1.h5"));
+}
+
 TEST_F(RecorderTest, AFrameIsReceivedWhenEveryChannelIsThere) {
   auto recorder = start();
   auto two = series(3);
@@ -310,7 +504,12 @@ TEST_F(RecorderTest, AFrameIsReceivedWhenEveryChannelIsThere) {
     ASSERT_TRUE(recorder->put(std::move(one)).ok());
   }
   finish(*recorder);
-  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 0, 1}));
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 5, 1}));
+  EXPECT_EQ(event("series_end")["partial"], 1);
+  EXPECT_EQ(event("series_end")["missing"], 1);
+  EXPECT_EQ(event("note")["message"],
+            "series \"s1\": 1 frames lack channel \"high\", the first is frame 1: what else came of them is recorded, "
+            "and their state is 5 (partial)");
 }
 
 TEST_F(RecorderTest, NamesOfMetadataWithNulsAreNotTaken) {
@@ -325,6 +524,7 @@ TEST_F(RecorderTest, NamesOfMetadataWithNulsAreNotTaken) {
 
 TEST_F(RecorderTest, MasksBeyondTheMemoryForThemAndOfOtherChannelsAreLeftOut) {
   config_.pool_bytes = 64 << 20;
+  config_.tables_bytes = 16 << 20;
   config_.frame_bytes_max = 1 << 30;
   auto recorder = start();
   auto masked = series(1);
@@ -341,9 +541,38 @@ TEST_F(RecorderTest, MasksBeyondTheMemoryForThemAndOfOtherChannelsAreLeftOut) {
   ASSERT_TRUE(recorder->begin(std::move(masked), nullptr).ok());
   ASSERT_TRUE(recorder->put(frame(0)).ok());
   finish(*recorder);
-  EXPECT_NE(event("note")["message"].get<std::string>().find("masks and tables"), std::string::npos);
+  EXPECT_NE(
+      event("note")["message"].get<std::string>().find(
+          "pixel_mask of channel \"1\" is left out: shape [4096, 4096] of uint32 exceeds the limit of 16777216 bytes "
+          "decoded, and of tables_bytes, which is 16777216, 16777216 are left; enlarge tables_bytes"),
+      std::string::npos)
+      << event("note");
   EXPECT_EQ(read<std::uint32_t>("s1.h5", "/entry/instrument/detector/pixel_mask", H5T_NATIVE_UINT32).size(),
             rows * columns);
+}
+
+TEST_F(RecorderTest, TablesHaveABudgetBesideThePool) {
+  EXPECT_GE(Config().tables_bytes, std::uint64_t{4} * 4 * 4362 * 4148) << "EIGER2 16M, two thresholds";
+  config_.pool_bytes = 64 << 20;
+  auto recorder = start();
+  auto two = series(1);
+  two.channels = {"low", "high"};
+  two.frame = {ElementType::u16, {1024, 1152}};
+  for (const auto& channel : two.channels) {
+    NamedArray mask{channel, {ElementType::u32, two.frame.shape}, {}};
+    mask.data.assign(std::size_t{4} * 1024 * 1152, std::byte{1});
+    two.flatfield.push_back(mask);
+    two.flatfield.back().spec.type = ElementType::f32;
+    two.pixel_mask.push_back(std::move(mask));
+  }
+  ASSERT_TRUE(recorder->begin(std::move(two), nullptr).ok());
+  finish(*recorder);
+  for (const auto* name : {"pixel_mask", "pixel_mask_high", "flatfield", "flatfield_high"})
+    EXPECT_EQ(
+        read<std::uint32_t>("s1.h5", fmt::format("/entry/instrument/detector/{}", name).c_str(), H5T_NATIVE_UINT32)
+            .size(),
+        std::size_t{1024} * 1152)
+        << name;
 }
 
 TEST_F(RecorderTest, FramesThatThePoolCannotHoldAreRefusedAtTheStart) {

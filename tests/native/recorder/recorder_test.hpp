@@ -60,7 +60,7 @@ class RecorderTest : public RecorderFixture {
 
   void finish(Recorder& recorder, const std::string& unique_id = "s1") {
     EXPECT_TRUE(recorder.end({1, unique_id}).ok());
-    EXPECT_TRUE(recorder.wait_for_limit(20s));
+    EXPECT_TRUE(recorder.wait_for_limit(60s));
     recorder.stop();
   }
 
@@ -98,7 +98,7 @@ class RecorderTest : public RecorderFixture {
 
 struct Acks : AckListener {
   void safe_below(const std::string&, FrameNumber below) override { safe = value(below); }
-  void ask_again(const std::string&) override { ++asked; }
+  void ask_again(const std::string&, const Error&) override { ++asked; }
   void closed(const std::string&, const std::string& text) override {
     problem = text;
     is_closed = true;

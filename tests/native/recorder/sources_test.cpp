@@ -111,7 +111,7 @@ TEST_F(Sources, TheLastEndIsTheEnd) {
   for (std::uint64_t number = 0; number < 42; number += 2) EXPECT_TRUE(recorder->put(frame(number)).ok());
   EXPECT_TRUE(recorder->end(end("tcp://a:1")).ok());
   other.join();
-  EXPECT_TRUE(recorder->wait_for_limit(5s)) << "both have ended, and nobody is waited for";
+  EXPECT_TRUE(recorder->wait_for_limit(60s)) << "both have ended, and nobody is waited for";
   EXPECT_TRUE(recorder->end(end("tcp://b:1")).ok()) << "an end that comes after the close is no error";
   recorder->stop();
   const auto read = pixels("s1.h5");
@@ -125,7 +125,7 @@ TEST_F(Sources, OneThatIsLateWhenAllFramesAreThereMakesNoFile) {
   ASSERT_TRUE(recorder->begin(series("tcp://a:1", 1), nullptr).ok());
   ASSERT_TRUE(recorder->put(frame(0)).ok());
   ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
-  for (int i = 0; i < 100 && recorder->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+  for (int i = 0; i < 1200 && recorder->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
   const auto late = recorder->begin(series("tcp://b:1", 1), nullptr);
   ASSERT_FALSE(late.ok());
   EXPECT_NE(late.error().message().find("is closed already, with all of its frames"), std::string::npos);
@@ -147,7 +147,7 @@ TEST_F(Sources, AnotherSeriesOfASourceIsTheEndOfTheOneBefore) {
   ASSERT_TRUE(recorder->begin(series("tcp://a:1", 3, "after"), nullptr).ok());
   for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(recorder->put(frame(number, "after")).ok());
   ASSERT_TRUE(recorder->end(end("tcp://a:1", "after")).ok());
-  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  EXPECT_TRUE(recorder->wait_for_limit(60s));
   recorder->stop();
   EXPECT_EQ(ended_by("run1.h5"), "new_start");
   EXPECT_EQ(ended_by("run1-2.h5"), "message");
@@ -163,7 +163,7 @@ TEST_F(Sources, AFileInUseIsNotReplacedAndCostsNoSeries) {
     auto recorder = start();
     ASSERT_TRUE(recorder->begin(series("tcp://a:1", 1), nullptr).ok());
     ASSERT_TRUE(recorder->put(frame(0)).ok());
-    EXPECT_TRUE(recorder->wait_for_limit(5s));
+    EXPECT_TRUE(recorder->wait_for_limit(60s));
     recorder->stop();
   }
   const auto viewer = posix_env().open((folder_ / "s1.h5").string(), {.mode = OpenOptions::Mode::read}).value();
@@ -172,7 +172,7 @@ TEST_F(Sources, AFileInUseIsNotReplacedAndCostsNoSeries) {
   auto recorder = start();
   ASSERT_TRUE(recorder->begin(series("tcp://a:1", 2), nullptr).ok());
   for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(recorder->put(frame(number)).ok());
-  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  EXPECT_TRUE(recorder->wait_for_limit(60s));
   recorder->stop();
   EXPECT_EQ(pixels("s1.h5").size(), 32u) << "the viewer's";
   EXPECT_EQ(std::filesystem::file_size(folder_ / "s1-2.h5"), 17u) << "nobody said that this one may be overwritten";
@@ -183,9 +183,8 @@ TEST_F(Sources, AFileInUseIsNotReplacedAndCostsNoSeries) {
 TEST_F(Sources, AnotherSeriesOfTheSameNameGetsAFileAtOnce) {
   config_.sources.pop_back();
   config_.series_limit = 3;
-  config_.end_timeout_s = 20;
+  config_.end_timeout_s = 600;
   auto recorder = start();
-  const auto began = std::chrono::steady_clock::now();
   ASSERT_TRUE(recorder->begin(series("tcp://a:1", 3), nullptr).ok());
   ASSERT_TRUE(recorder->put(frame(0)).ok());
   ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 3), last_word("tcp://a:1", 1, true)).ok());
@@ -196,8 +195,7 @@ TEST_F(Sources, AnotherSeriesOfTheSameNameGetsAFileAtOnce) {
   ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 3), last_word("tcp://a:1", 2, false)).ok());
   for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(recorder->put(frame(number)).ok());
   ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
-  EXPECT_TRUE(recorder->wait_for_limit(5s));
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  EXPECT_TRUE(recorder->wait_for_limit(60s)) << "nothing is waited for";
   recorder->stop();
   EXPECT_EQ(recorder->refused_series(), 0u);
   EXPECT_EQ(ended_by("s1.h5"), "new_start");
@@ -216,7 +214,7 @@ TEST_F(Sources, OverwritingDoesNotTakeTheFileOfTheOneBefore) {
   ASSERT_TRUE(recorder->begin_anew(series("tcp://a:1", 1), last_word("tcp://a:1", 1, true)).ok());
   ASSERT_TRUE(recorder->put(frame(0)).ok());
   ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
-  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  EXPECT_TRUE(recorder->wait_for_limit(60s));
   recorder->stop();
   for (const auto* file : {"s1.h5", "s1-2.h5"}) EXPECT_EQ(pixels(file)[0], 1u);
 }
@@ -246,7 +244,7 @@ TEST_F(Sources, WhenAllPushersStartAnewNoFrameGoesAstray) {
   std::this_thread::sleep_for(500ms);  // longer than end_timeout_s
   for (const std::uint64_t number : {1, 3}) ASSERT_TRUE(recorder->put(frame(number, "s1", 2)).ok());
   ASSERT_TRUE(recorder->end(end("tcp://b:1")).ok());
-  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  EXPECT_TRUE(recorder->wait_for_limit(60s));
   recorder->stop();
   const auto before = pixels("s1.h5"), after = pixels("s1-2.h5");
   EXPECT_EQ((std::vector{before[0], before[32], before[64], before[96]}),
@@ -256,7 +254,7 @@ TEST_F(Sources, WhenAllPushersStartAnewNoFrameGoesAstray) {
 
 TEST_F(Sources, ASeriesWhoseNameIsTakenForTooLongIsRefused) {
   config_.series_limit = 0;
-  config_.idle_timeout_s = 0.5;
+  config_.idle_timeout_s = 2;
   auto recorder = start();
   for (const auto* source : {"tcp://a:1", "tcp://b:1"}) ASSERT_TRUE(recorder->begin(series(source), nullptr).ok());
   std::atomic<bool> goes_on{true};
@@ -284,10 +282,8 @@ TEST_F(Sources, NobodyWaitsForANameWhenTheRecorderStops) {
     std::this_thread::sleep_for(200ms);
     recorder->stop_waiting();
   });
-  const auto began = std::chrono::steady_clock::now();
   const auto begun = recorder->begin_anew(series("tcp://a:1"), last_word("tcp://a:1", 1, true));
-  EXPECT_EQ(begun.error().code(), Errc::cancelled);
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
+  EXPECT_EQ(begun.error().code(), Errc::cancelled) << "and not refused, as after idle_timeout_s";
   EXPECT_EQ(recorder->refused_series(), 0u);
   stops.join();
   recorder->stop();
@@ -309,7 +305,7 @@ TEST_F(Sources, AStartThatHearsNoAnswerWaitsForAFileThatIsBeingClosed) {
   ASSERT_TRUE(recorder.put(frame(0)).ok());
   is_slow = true;
   ASSERT_TRUE(recorder.end(end("tcp://a:1")).ok());
-  for (int i = 0; i < 500 && !closing; ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 6000 && !closing; ++i) std::this_thread::sleep_for(10ms);
   is_slow = false;
   auto other = series("tcp://b:1", 1);
   other.arm_date = "2026-11-20T10:00:00Z";
@@ -317,26 +313,67 @@ TEST_F(Sources, AStartThatHearsNoAnswerWaitsForAFileThatIsBeingClosed) {
   ASSERT_TRUE(begun.ok()) << begun.error().message();
   ASSERT_TRUE(recorder.put(frame(0)).ok());
   ASSERT_TRUE(recorder.end(end("tcp://b:1")).ok());
-  EXPECT_TRUE(recorder.wait_for_limit(5s));
+  EXPECT_TRUE(recorder.wait_for_limit(60s));
   recorder.stop();
   EXPECT_EQ(pixels("s1-2.h5")[0], 1u);
 }
 
-TEST_F(Sources, StartsThatFindNoPlaceAreCountedUntilTheyFindOne) {
-  config_.series_limit = 0;
+/// One endpoint is a single ordered connection: nothing can follow the end, however many frames were announced.
+TEST_F(Sources, EndOnTheOnlyEndpointClosesAnIncompleteSeriesAtOnce) {
+  constexpr int count = 100;
+  config_.sources.pop_back();
+  config_.series_limit = count;
+  config_.end_timeout_s = config_.idle_timeout_s = 3600;
   auto recorder = start();
-  for (unsigned i = 0; i < max_open_series; ++i)
-    ASSERT_TRUE(recorder->begin(series("", 1, fmt::format("open-{}", i)), nullptr).ok());
+  for (int i = 0; i < count; ++i) {
+    const auto name = fmt::format("run-{}", i);
+    const auto begun = recorder->begin(series("tcp://a:1", 1000, name), nullptr);
+    ASSERT_TRUE(begun.ok()) << begun.error().message();
+    for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(recorder->put(frame(number, name)).ok());
+    ASSERT_TRUE(recorder->end(end("tcp://a:1", name)).ok());
+  }
+  EXPECT_TRUE(recorder->wait_for_limit(120s));
+  recorder->stop();
+  EXPECT_EQ(recorder->refused_series(), 0u);
+  EXPECT_EQ(recorder->snapshot().complete_series, static_cast<std::uint64_t>(count));
+  for (const auto* name : {"run-0.h5", "run-99.h5"}) EXPECT_EQ(pixels(name)[32], 2u);
+}
+
+/// Of two endpoints the other one may be late with its start, so each series waits for it. Nothing is refused for that.
+TEST_F(Sources, SeriesThatWaitForAnotherEndpointKeepNobodyOut) {
+  constexpr int count = 80;  // more than there may be files
+  config_.series_limit = count;
+  config_.end_timeout_s = 0.5;
+  auto recorder = start();
+  for (int i = 0; i < count; ++i) {
+    const auto name = fmt::format("run-{}", i);
+    const auto begun = recorder->begin(series("tcp://a:1", 1000, name), nullptr);
+    ASSERT_TRUE(begun.ok()) << begun.error().message();
+    for (std::uint64_t number = 0; number < 2; ++number) {
+      const auto put = recorder->put(frame(number, name));
+      ASSERT_TRUE(put.ok()) << put.error().message();
+    }
+    ASSERT_TRUE(recorder->end(end("tcp://a:1", name)).ok());
+  }
+  EXPECT_TRUE(recorder->wait_for_limit(120s));
+  recorder->stop();
+  EXPECT_EQ(recorder->refused_series(), 0u);
+  for (int i = 0; i < count; ++i) EXPECT_EQ(pixels(fmt::format("run-{}.h5", i))[32], 2u) << i;
+}
+
+TEST_F(Sources, StartsThatAreRefusedAreCountedUntilTheyAreTaken) {
+  config_.series_limit = 0;
+  std::filesystem::create_directory(folder_ / "taken.h5");
+  auto recorder = start();
+  auto again = series("", 1, "taken");
+  again.resumed = true;
   for (int i = 0; i < 2; ++i) {
-    const auto refused = recorder->begin(series("tcp://b:1", 1, "one more"), nullptr);
-    EXPECT_EQ(refused.error().code(), Errc::refused);
+    EXPECT_FALSE(recorder->begin(again, nullptr).ok());
     EXPECT_EQ(recorder->refused_series(), 1u);
     EXPECT_EQ(recorder->snapshot().refused_series, 1u);
   }
-  ASSERT_TRUE(recorder->put(frame(0, "open-0")).ok());
-  ASSERT_TRUE(recorder->end(end("", "open-0")).ok());
-  for (int i = 0; i < 100 && recorder->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
-  EXPECT_TRUE(recorder->begin(series("tcp://b:1", 1, "one more"), nullptr).ok());
+  std::filesystem::remove(folder_ / "taken.h5");
+  EXPECT_TRUE(recorder->begin(series("tcp://b:1", 1, "taken"), nullptr).ok());
   EXPECT_EQ(recorder->refused_series(), 0u);
   EXPECT_EQ(recorder->snapshot().refused_series, 1u) << "what was counted stays counted";
   recorder->stop();
@@ -375,7 +412,7 @@ TEST_F(Sources, ElementsOfEveryOrderAreMadeRightByTheWorkers) {
   ASSERT_TRUE(recorder->put(std::move(swapped)).ok());
   ASSERT_TRUE(recorder->put(frame(1)).ok());
   ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
-  EXPECT_TRUE(recorder->wait_for_limit(5s));
+  EXPECT_TRUE(recorder->wait_for_limit(60s));
   recorder->stop();
   const auto read = pixels("s1.h5");
   EXPECT_EQ(read[0], 256u);

@@ -9,6 +9,9 @@
 
 #include "../check/check_fixture.hpp"
 #include "../support/fault_env.hpp"
+#include "base/crc32c.hpp"
+#include "check/superblock.hpp"
+#include "store/recovery/journal.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::recover {
@@ -88,6 +91,44 @@ class RecoverTest : public CheckTest {
       const auto expected = simulated(frame);
       ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), expected.begin())) << "frame " << frame;
     }
+  }
+
+  static bool has_finding(const RecoverReport& report, std::string_view what) {
+    return std::any_of(report.findings.begin(), report.findings.end(),
+                       [&](const auto& finding) { return finding.what == what; });
+  }
+
+  /// The first page with something in it from `address` on.
+  std::uint64_t structures_after(std::uint64_t address) const {
+    const auto bytes = bytes_of(path());
+    const auto found = std::find_if(bytes.begin() + static_cast<std::ptrdiff_t>(address), bytes.end(),
+                                    [](char byte) { return byte != 0; });
+    return static_cast<std::uint64_t>(found - bytes.begin());
+  }
+
+  /// As the newest batch of a recorder's journal; large ones behind all else.
+  void write_journal(const std::vector<store::Change>& changes, const store::format::FileId& id) const {
+    auto bytes = bytes_of(path());
+    std::vector<std::byte> batch;
+    for (const auto& change : changes) {
+      const auto at = batch.size();
+      batch.resize(at + 16 + align_up(change.bytes.size(), 8));
+      store_le(batch.data() + at, change.address);
+      store_le(batch.data() + at + 8, std::uint64_t{change.bytes.size()});
+      std::copy(change.bytes.begin(), change.bytes.end(), batch.begin() + static_cast<std::ptrdiff_t>(at) + 16);
+    }
+    store::format::SegmentHeader header;
+    header.file_id = id;
+    header.sequence = 1'000'000;
+    header.record_count = static_cast<std::uint32_t>(changes.size());
+    header.address = 4096;
+    std::vector<std::byte> page(page_bytes);
+    const auto address = align_up(bytes.size() + (8 << 20), page_bytes);
+    store::format::encode_journal(header, {address, batch.size(), crc32c(batch)}, page);
+    bytes.resize(address + batch.size());
+    std::memcpy(bytes.data() + address, batch.data(), batch.size());
+    std::memcpy(bytes.data() + 4096, page.data(), page.size());
+    write_bytes(path(), bytes);
   }
 
   void flip(std::uint64_t address, std::size_t count = 1) const {
@@ -197,6 +238,128 @@ TEST_F(RecoverTest, AFileThatWasClosedIsLeftAlone) {
   const auto before = bytes_of(path());
   EXPECT_EQ(recover().value().way, Way::nothing);
   EXPECT_EQ(bytes_of(path()), before);
+}
+
+TEST_F(RecoverTest, AFileThatWasClosedWithoutASealGetsOne) {
+  write_recorded(path(), {.encoding = plain});
+  const auto closed = bytes_of(path());
+  const auto all = segments();
+  ASSERT_EQ(all.back().kind, store::format::SegmentKind::seal);
+  const auto seal = all.back().address;
+  const auto structures = check::read_superblock(*posix_env().open(path(), {}).value()).value()->end_of_file;
+  // Killed before the file was cut, before the seal was written, and while it was.
+  for (const auto& [end, seal_end] :
+       {std::pair(seal + 65536, seal), std::pair(structures, seal), std::pair(seal + 200, seal + 200)}) {
+    SCOPED_TRACE(end);
+    auto bytes = closed;
+    bytes.resize(seal_end);
+    bytes.resize(end);
+    write_bytes(path(), bytes);
+    EXPECT_EQ(recover(true)->written, false);
+    EXPECT_EQ(bytes_of(path()), bytes);
+    const auto report = recover();
+    ASSERT_TRUE(report.ok()) << report.error().message();
+    EXPECT_TRUE(report->written);
+    EXPECT_TRUE(has_finding(*report, "the file has no seal"));
+    const auto checked = check(path());
+    EXPECT_TRUE(checked.ok()) << text(checked);
+    EXPECT_FALSE(has(checked, "the file was changed since it was closed")) << text(checked);
+    expect_frames(40);
+    const auto again = recover();
+    EXPECT_EQ(again->way, Way::nothing);
+    EXPECT_FALSE(again->written);
+  }
+}
+
+/// A segment that the end of the file cuts off reaches over what a recovery writes there.
+TEST_F(RecoverTest, WhatIsWrittenBehindACutSegmentIsSealedAndFound) {
+  for (const bool of_seal : {false, true}) {
+    SCOPED_TRACE(of_seal);
+    std::filesystem::remove(path());
+    write_left({.encoding = plain});
+    auto bytes = bytes_of(path());
+    auto last = segments().back();
+    if (of_seal) {
+      // Of a file with so many structures that its seal has many pages.
+      store::format::SegmentHeader header;
+      header.kind = store::format::SegmentKind::seal;
+      header.file_id = last.file_id;
+      header.address = align_up(bytes.size(), page_bytes);
+      std::vector<store::format::Stretch> stretches;
+      for (std::uint64_t i = 0; i < 20'000; ++i) stretches.push_back({i * 8, 8, 0});
+      std::vector<std::byte> region(
+          store::format::header_region_bytes(stretches.size() * store::format::stretch_size_bytes));
+      header.segment_bytes = region.size();
+      store::format::encode_stretches(header, stretches, region);
+      bytes.resize(header.address);
+      const auto* first = reinterpret_cast<const char*>(region.data());
+      bytes.insert(bytes.end(), first, first + page_bytes);
+    } else {
+      bytes.resize(last.address + page_bytes);
+    }
+    write_bytes(path(), bytes);
+    const auto report = recover();
+    ASSERT_TRUE(report.ok()) << report.error().message();
+    const auto all = segments();
+    ASSERT_EQ(all.back().kind, store::format::SegmentKind::seal);
+    const auto file = posix_env().open(path(), {}).value();
+    const auto stretches = store::read_stretches(*file, all.back()).value();
+    const auto after = bytes_of(path());
+    for (auto page = align_up(bytes.size(), page_bytes); page < all.back().address; page += page_bytes) {
+      const auto* first = after.data() + page;
+      if (std::all_of(first, first + page_bytes, [](char byte) { return byte == 0; })) continue;
+      EXPECT_TRUE(
+          std::any_of(stretches.begin(), stretches.end(),
+                      [&](const auto& stretch) { return stretch.address < page + page_bytes && page < stretch.end(); }))
+          << "page at " << page << " is in no stretch of the seal";
+    }
+    if (!of_seal) {
+      EXPECT_GE(structures_after(bytes.size()), last.address + last.segment_bytes)
+          << "new structures lie in the segment";
+    }
+    const auto checked = check(path());
+    EXPECT_FALSE(has(checked, "a segment's header is damaged")) << text(checked);
+  }
+}
+
+TEST_F(RecoverTest, AJournalThatIsOfNoUseIsReported) {
+  write_left({.encoding = plain});
+  flip(4096 + 30);
+  flip(8192 + 30);
+  const auto report = recover();
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_TRUE(has_finding(*report, "the journal of HDF5's structures cannot be used"));
+  EXPECT_TRUE(check(path()).ok());
+  expect_frames(40);
+}
+
+TEST_F(RecoverTest, TheJournalOfAnotherFileIsNotApplied) {
+  write_left({.encoding = plain});
+  write_journal({{48, std::vector<std::byte>(2000)}}, store::format::make_file_id());
+  const auto report = recover();
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->way, Way::repair);
+  expect_frames(40);
+}
+
+TEST_F(RecoverTest, AJournalOfManyChangesIsAppliedInTime) {
+  write_left({.encoding = plain});
+  std::mt19937_64 random(7);
+  std::vector<store::Change> changes;
+  const auto end = bytes_of(path()).size();
+  for (int i = 0; i < 300'000; ++i)
+    changes.push_back({end + random() % (4 << 20), std::vector<std::byte>(8, std::byte{7})});
+  write_journal(changes, segments().front().file_id);
+  // They are in place, so that each of them has to be looked at.
+  auto bytes = bytes_of(path());
+  for (const auto& change : changes) std::memset(bytes.data() + change.address, 7, change.bytes.size());
+  write_bytes(path(), bytes);
+  const auto start = std::chrono::steady_clock::now();
+  const auto report = recover();
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+  EXPECT_EQ(report->way, Way::repair);
+  expect_frames(40);
 }
 
 TEST_F(RecoverTest, FramesThatNeverCameStayMissing) {

@@ -20,6 +20,11 @@ inline std::set<std::uint64_t> right_frames(const std::string& path) {
   EXPECT_GE(file, 0) << "plain HDF5 does not open it";
   if (file < 0) return right;
   const hid_t dataset = H5Dopen2(file, "/entry/data/data", H5P_DEFAULT), space = H5Dget_space(dataset);
+  EXPECT_GE(dataset, 0) << "plain HDF5 finds no frames";
+  if (dataset < 0) {
+    H5Fclose(file);
+    return right;
+  }
   std::vector<std::byte> pixels(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)) * 2);
   EXPECT_GE(H5Dread(dataset, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data()), 0);
   for (std::uint64_t frame = 0; frame < pixels.size() / frame_bytes; ++frame) {

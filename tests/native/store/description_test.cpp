@@ -130,6 +130,82 @@ TEST(Description, AChunkHasUpTo32FramesInAFileOfItsOwn) {
   EXPECT_FALSE(parsed(2, [](auto& layout) { layout.member = MemberMark{"a.h5", 1}; }));
 }
 
+FileLayout with_tree() {
+  auto layout = example();
+  layout.chunked[0].attributes = {{"offset", vector_of({1.5})}};
+  layout.columns[0].attributes = {{"units", std::string("ns")}};
+  layout.groups = {{"/", {{"n", scalar(std::uint64_t{7})}}}, {"/entry/none", {}}};
+  layout.values.push_back({"/entry/text", std::string("\xc3\x85 and \xe9"), {{"sure", Boolean{true}}}});
+  layout.values.push_back({"/entry/list", std::vector<std::string>{"", "b"}, {}});
+  ArrayValue mask{{ElementType::u16, {5, 4}}, {}};
+  layout.values.push_back({"/entry/mask", mask, {}, ValuePlace{8192, 40, 0xfedcba98}});
+  layout.values.push_back({"/entry/long", std::string(), {}, ValuePlace{12288, 99, 1}});
+  layout.links.push_back({"/entry/b", "/entry/a"});
+  return layout;
+}
+
+TEST(Description, HasTheWholeTree) {
+  const auto back = parse_description(describe(with_tree()));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_TRUE(back->has_tree);
+  EXPECT_TRUE(back->sealed);
+  EXPECT_EQ(std::get<ArrayValue>(back->datasets[0].attributes.at(0).value).data.size(), 8u);
+  EXPECT_EQ(std::get<std::string>(back->columns[0].attributes.at(0).value), "ns");
+  ASSERT_EQ(back->groups.size(), 2u);
+  EXPECT_EQ(back->groups[0].attributes.at(0).name, "n");
+  ASSERT_EQ(back->values.size(), 4u);
+  EXPECT_EQ(std::get<std::string>(back->values[0].value), "\xc3\x85 and \xe9") << "also what is not UTF-8";
+  EXPECT_TRUE(std::get<Boolean>(back->values[0].attributes.at(0).value).value);
+  EXPECT_EQ(std::get<std::vector<std::string>>(back->values[1].value), (std::vector<std::string>{"", "b"}));
+  ASSERT_TRUE(back->values[2].place);
+  EXPECT_EQ(back->values[2].place->crc, 0xfedcba98u);
+  EXPECT_EQ(std::get<ArrayValue>(back->values[2].value).spec, (ArraySpec{ElementType::u16, {5, 4}}));
+  EXPECT_EQ(back->values[3].place->bytes, 99u);
+  EXPECT_EQ(back->links.at(0).target, "/entry/a");
+  EXPECT_EQ(describe({back->groups, back->values, back->datasets, back->columns, back->links, {}}),
+            describe(with_tree()));
+}
+
+/// Files of before stay readable: their descriptions have neither tree nor attributes.
+TEST(Description, AnOldOneHasNoTree) {
+  const auto back = parse_description(
+      R"({"format": "penstock", "datasets": [{"path": "/entry/data/data", "type": "uint16", "frame_shape": [512, 1028],
+          "chunk": [1, 512, 1028], "frames_max": 1000, "filters": [{"id": 32008, "values": [0, 4, 2, 0, 2]}],
+          "fill": "ffff"}], "columns": [{"path": "/entry/received", "type": "int64", "fill": ""}]})");
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_FALSE(back->has_tree);
+  EXPECT_FALSE(back->sealed);
+}
+
+TEST(Description, ATreeThatCannotBeIsAnError) {
+  const auto good = describe(with_tree());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    auto text = good;
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return parse_description(text.replace(at, from.size(), to)).ok();
+  };
+  EXPECT_TRUE(with("\"shape\":[5,4]", "\"shape\":[4,5]"));
+  EXPECT_FALSE(with("\"shape\":[5,4]", "\"shape\":[5,5]")) << "more than its bytes";
+  EXPECT_FALSE(with("\"shape\":[5,4]", "\"shape\":[18446744073709551615,18446744073709551615]"));
+  EXPECT_FALSE(with("\"shape\":[5,4]", "\"shape\":[-5,4]"));
+  EXPECT_FALSE(with("\"address\":8192", "\"address\":18446744073709551615"));
+  EXPECT_FALSE(with("\"bytes\":40", "\"bytes\":-40"));
+  EXPECT_FALSE(with("\"bytes\":99", "\"bytes\":1e30"));
+  EXPECT_FALSE(with("\"crc32c\":1", "\"crc32c\":4294967296"));
+  EXPECT_FALSE(with("\"/entry/mask\"", "\"mask\""));
+  EXPECT_FALSE(with("\"tree\":{", "\"tree\":7,\"x\":{"));
+  EXPECT_FALSE(with("\"hex\":\"", "\"hex\":\"g0"));
+  EXPECT_FALSE(with("\"hex\":\"", "\"hex\":\"0"));
+  EXPECT_FALSE(with("\"sure\":true", "\"sure\":null"));
+  EXPECT_FALSE(with("\"target\":\"/entry/a\"", "\"target\":3"));
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    auto text = good;
+    text[i] = text[i] == '"' ? '9' : '"';
+    (void)parse_description(text);
+  }
+}
+
 TEST(Description, HostileTextIsAnError) {
   const std::string good = describe(example());
   EXPECT_FALSE(parse_description("").ok());

@@ -66,9 +66,15 @@ TEST_F(ResumeTest, WhatIsAddedStandsBesideWhatWasThere) {
     expect_frames(150);
     const auto found = scan(path());
     EXPECT_EQ(found.damaged_segments, 0u);
+    EXPECT_EQ(found.segments.back().kind, format::SegmentKind::seal);
+    EXPECT_EQ(std::count_if(found.segments.begin(), found.segments.end(),
+                            [](const auto& each) { return each.kind == format::SegmentKind::seal; }),
+              1)
+        << "the seal of before is none any more";
     std::set<std::uint64_t> sequences;
     for (const auto& segment : found.segments) {
       EXPECT_EQ(segment.file_id, file.id);
+      if (segment.kind != format::SegmentKind::chunks) continue;
       EXPECT_TRUE(sequences.insert(segment.sequence).second) << segment.sequence;
     }
     for (std::uint64_t i = 0; i < 150; ++i) EXPECT_NE(found.find(i), nullptr) << i;

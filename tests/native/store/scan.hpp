@@ -45,12 +45,16 @@ inline Scan scan(const std::string& path) {
       continue;
     }
     const auto region = file.subspan(at, header->header_bytes);
+    if (header->kind == format::SegmentKind::journal) {
+      at += header->segment_bytes;
+      continue;
+    }
     result.segments.push_back(*header);
     if (header->kind == format::SegmentKind::description) {
       id = header->file_id;
       auto parsed = format::parse_description(format::decode_description(*header, region).value());
       if (parsed.ok()) result.description = std::move(*parsed);
-    } else {
+    } else if (header->kind == format::SegmentKind::chunks) {
       const auto records = format::decode_records(*header, region);
       if (!records.ok()) ++result.damaged_segments;
       for (const auto& record : records.ok() ? *records : std::vector<format::ChunkRecord>{}) {

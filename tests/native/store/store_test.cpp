@@ -1,6 +1,9 @@
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/crc32c.hpp"
@@ -52,6 +55,39 @@ TEST_F(StoreTest, FramesReadBackWithPlainHdf5) {
   EXPECT_EQ(reader.text("/entry/title"), "another");
   EXPECT_EQ(reader.text_attribute("/entry", "NX_class"), "NXentry");
   EXPECT_EQ(reader.text_attribute("/", "penstock_file_id").size(), 32u);
+}
+
+/// Who may make links in the folder does not get to choose which file elsewhere is replaced.
+TEST_F(StoreTest, NoFileIsReplacedThroughASymbolicLink) {
+  const auto elsewhere = path() + ".elsewhere";
+  std::ofstream(elsewhere) << "precious";
+  auto options = small_options();
+  options.overwrite = true;
+  for (const auto& target : {elsewhere, path() + ".nothing"}) {
+    std::filesystem::remove(path());
+    std::filesystem::create_symlink(target, path());
+    const auto store = Store::create(posix_env(), path(), one_dataset(32, 40), options, nullptr);
+    ASSERT_FALSE(store.ok());
+    EXPECT_EQ(store.error().code(), Errc::already_exists);
+    EXPECT_NE(store.error().message().find("is a symbolic link"), std::string::npos) << store.error().message();
+  }
+  std::string kept;
+  std::ifstream(elsewhere) >> kept;
+  EXPECT_EQ(kept, "precious");
+  EXPECT_FALSE(std::filesystem::exists(path() + ".nothing"));
+  std::filesystem::remove(path());
+  std::filesystem::remove(elsewhere);
+}
+
+TEST_F(StoreTest, WhatIsNoRegularFileIsNotReplaced) {
+  auto options = small_options();
+  options.overwrite = true;
+  std::filesystem::remove(path());
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  const auto store = Store::create(posix_env(), path(), one_dataset(32, 40), options, nullptr);
+  ASSERT_FALSE(store.ok());
+  EXPECT_NE(store.error().message().find("is no regular file"), std::string::npos) << store.error().message();
+  std::filesystem::remove(path());
 }
 
 TEST_F(StoreTest, TheListenerIsToldWhereEachChunkIs) {
@@ -192,8 +228,9 @@ TEST_F(StoreTest, SegmentsDescribeTheFile) {
     EXPECT_LE(segment.segment_bytes, small_options().segment_bytes);
     EXPECT_EQ(format::to_hex(segment.file_id), PlainReader(path()).text_attribute("/", "penstock_file_id"));
   }
+  std::erase(sequences, 0);
   std::sort(sequences.begin(), sequences.end());
-  for (std::size_t i = 0; i < sequences.size(); ++i) EXPECT_EQ(sequences[i], i);
+  for (std::size_t i = 0; i < sequences.size(); ++i) EXPECT_EQ(sequences[i], i + 1);
 }
 
 TEST_F(StoreTest, NothingLeasedIsLeftAtTheEndAndNothingIsCut) {

@@ -134,5 +134,45 @@ TEST(Message, AnImagesUserDataThatIsJsonTextBecomesMetadata) {
   EXPECT_EQ(std::get<ImageMessage>(*parsed).metadata, expected);
 }
 
+/// What an image brings along waits in memory, of each channel by itself.
+TEST(Message, ValuesBeyondTheMemoryForThemAreLeftOutWithARemark) {
+  const auto pixels = sample_pixels(1, 24);
+  const auto values_of = [&](std::size_t channels) {
+    auto image = sample_image(sample_series("s", 3, 4), 0, pixels);
+    image.metadata.clear();
+    for (int i = 0; i < 30; ++i) image.metadata.emplace_back(std::to_string(i), std::string(300'000, 'x'));
+    for (std::size_t i = 1; i < channels; ++i) {
+      image.channels.push_back(image.channels[0]);
+      image.channels.back().channel = std::to_string(i);
+    }
+    const auto bytes = encode_image(image);
+    auto parsed = std::get<ImageMessage>(parse_message(bytes, usual_limits).value());
+    EXPECT_FALSE(parsed.remarks.empty());
+    return parsed.metadata.size();
+  };
+  EXPECT_EQ(values_of(1), 13u) << "of 4 MiB";
+  EXPECT_EQ(values_of(4), 3u);
+}
+
+TEST(Message, AStructureTooLongForAColumnIsLeftOutBeforeItsTreeIsBuilt) {
+  const auto pixels = sample_pixels(1, 24);
+  auto image = sample_image(sample_series("s", 3, 4), 0, pixels);
+  image.metadata = {};
+  auto bytes = encode_image(image);
+  std::vector<std::byte> entry;
+  CborWriter writer(entry);
+  writer.text("wide");
+  writer.array(100'000);
+  for (int i = 0; i < 100'000; ++i) writer.array(0);
+  bytes[3] = std::byte(std::to_integer<int>(bytes[3]) + 1);
+  constexpr std::size_t behind_type = 3 + 1 + 5 + 6;
+  bytes.insert(bytes.begin() + behind_type, entry.begin(), entry.end());
+  const auto parsed = std::get<ImageMessage>(parse_message(bytes, usual_limits).value());
+  EXPECT_TRUE(parsed.metadata.empty());
+  ASSERT_EQ(parsed.remarks.size(), 1u);
+  EXPECT_NE(parsed.remarks[0].message().find("exceed the limit of 16384"), std::string::npos)
+      << parsed.remarks[0].message();
+}
+
 }  // namespace
 }  // namespace penstock::stream::test

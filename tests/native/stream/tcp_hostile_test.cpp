@@ -299,7 +299,56 @@ TEST(TcpHostile, ConnectionsAreBounded) {
   first.hello();
   second.hello();
   RawClient third(receiver.port);
+  third.send(encode_control(TcpKind::hello, 0, {}));
   expect_error(third.read_error(), 0, "refused", "2 connections are open");
+}
+
+/// Those who know the token get in, while 200 who say nothing hold connections, and others come again and again.
+TEST(TcpHostile, StrangersKeepNobodyOutWhoHasTheToken) {
+  TcpSourceOptions options;
+  options.token = "secret";
+  options.hello_timeout = 60s;  // or time would let them in
+  Receiver receiver(options);
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 200; ++i) strangers.push_back(connect_to("127.0.0.1", receiver.port, 5s).value());
+  std::atomic<bool> stop = false;
+  std::thread restless([&] {
+    for (int i = 0; i < 20'000 && !stop; ++i) {
+      auto again = connect_to("127.0.0.1", receiver.port, 5s);
+      if (again.ok()) strangers[static_cast<std::size_t>(i) % strangers.size()] = std::move(*again);
+    }
+  });
+  auto sender_options = receiver.sender_options();
+  sender_options.token = "secret";
+  for (int i = 0; i < 30; ++i) {
+    auto sender = TcpSender::open(sender_options);
+    ASSERT_TRUE(sender.ok()) << i << ": " << sender.error().message();
+    const auto series = sample_series("s" + std::to_string(i));
+    ASSERT_TRUE((*sender)->begin(series).ok());
+    ASSERT_TRUE((*sender)->put(sample_frame(series, 0)).ok());
+    ASSERT_TRUE((*sender)->end().ok());
+    EXPECT_TRUE((*sender)->finish(10s).value().confirmed) << i;
+  }
+  stop = true;
+  restless.join();
+}
+
+TEST(TcpHostile, WrongTokensTakeNoPlace) {
+  TcpSourceOptions options;
+  options.token = "secret";
+  options.connections_max = 1;
+  Receiver receiver(options);
+  TcpControl wrong;
+  wrong.token = "guess";
+  std::vector<std::unique_ptr<RawClient>> guessers;
+  for (int i = 0; i < 100; ++i) {
+    guessers.push_back(std::make_unique<RawClient>(receiver.port));
+    guessers.back()->send(encode_control(TcpKind::hello, 0, wrong));
+  }
+  auto sender_options = receiver.sender_options();
+  sender_options.token = "secret";
+  const auto sender = TcpSender::open(sender_options);
+  EXPECT_TRUE(sender.ok()) << sender.error().message();
 }
 
 TEST(TcpHostile, MutationsDoNoHarm) {

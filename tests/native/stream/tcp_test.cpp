@@ -71,6 +71,28 @@ TEST(Tcp, SeveralSeriesGoOverOneConnection) {
   EXPECT_EQ(receiver.sink.ends().size(), 3u);
 }
 
+/// Of two clients that are connected, the other one may have more of a series.
+TEST(Tcp, AnEndIsTheLastWordUnlessAnotherClientIsConnected) {
+  Receiver receiver;
+  auto first = TcpSender::open(receiver.sender_options()).value();
+  const auto is_last = [&](TcpSender& sender, const char* name) {
+    send_series(sender, sample_series(name), 1);
+    EXPECT_TRUE(sender.finish(10s).value().confirmed);
+    return receiver.sink.ends().back().last;
+  };
+  EXPECT_TRUE(is_last(*first, "alone"));
+  auto second = TcpSender::open(receiver.sender_options()).value();
+  EXPECT_FALSE(is_last(*first, "with another"));
+  EXPECT_FALSE(is_last(*second, "the other's"));
+  first.reset();
+  bool alone = false;
+  for (int i = 0; i < 500 && !alone; ++i) {
+    alone = is_last(*second, fmt::format("alone {}", i).c_str());
+    if (!alone) std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_TRUE(alone) << "the other one has gone";
+}
+
 TEST(Tcp, TheProblemOfTheFileReachesTheSender) {
   Receiver receiver;
   receiver.sink.problem = "no space left";

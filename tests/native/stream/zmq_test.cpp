@@ -72,7 +72,7 @@ TEST(Zmq, ARefusedSecondStartIsToldAndChangesNothing) {
 
 /// A peer that sends what it likes.
 struct RawPeer {
-  RawPeer() : context(::zmq_ctx_new()), socket(::zmq_socket(context.get(), ZMQ_PUSH)) {
+  RawPeer() : context(make_zmq_context()), socket(::zmq_socket(context.get(), ZMQ_PUSH)) {
     const int linger = 0;
     EXPECT_EQ(::zmq_setsockopt(socket.get(), ZMQ_LINGER, &linger, sizeof linger), 0);
     EXPECT_EQ(::zmq_bind(socket.get(), "tcp://127.0.0.1:*"), 0);
@@ -111,6 +111,84 @@ TEST(Zmq, AStartThatCannotBeUnderstoodIsARefusedSeries) {
   const auto rejected = peer.sink.rejected();
   EXPECT_EQ(rejected.back().second.message(),
             "image 5 is of series \"01ABC\", whose start was refused: " + rejected.front().second.message());
+}
+
+Series series_without_type(const std::string& unique_id) {
+  auto series = sample_series(unique_id, 3, 4);
+  series.has_type = false;
+  return series;
+}
+
+TEST(Zmq, ASeriesWithoutATypeBeginsWithItsFirstImage) {
+  RawPeer peer;
+  auto series = series_without_type("01ABC");
+  peer.send(encode_start(series));
+  peer.send(read_vector("image_u32"));
+  ASSERT_TRUE(peer.sink.wait_for_frames(1));
+  peer.send(encode_end({series.id, series.unique_id}));
+  ASSERT_TRUE(peer.sink.wait_for_ends(1));
+  const auto begun = peer.sink.series();
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].frame, (ArraySpec{ElementType::u32, {3, 4}}));
+  EXPECT_EQ(begun[0].frames, 100u);
+  EXPECT_TRUE(peer.sink.rejected().empty());
+  EXPECT_TRUE(peer.sink.notes().empty());
+}
+
+TEST(Zmq, ASeriesThatLacksAllButItsNameIsRecorded) {
+  RawPeer peer;
+  peer.send(read_vector("start_name_only"));
+  peer.send(read_vector("image_two_channels"));
+  ASSERT_TRUE(peer.sink.wait_for_frames(2));
+  const auto begun = peer.sink.series();
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].channels.size(), 2u);
+  EXPECT_TRUE(peer.sink.rejected().empty());
+}
+
+TEST(Zmq, ADamagedFirstImageIsNotedOnceTheSeriesHasBegun) {
+  RawPeer peer;
+  peer.send(encode_start(series_without_type("01ABC")));
+  peer.send(read_vector("bad_shape_larger_than_bytes"));
+  ASSERT_TRUE(peer.sink.wait_for_rejected(1));
+  EXPECT_TRUE(peer.sink.damaged().empty());
+  peer.send(read_vector("image_u16"));
+  ASSERT_TRUE(peer.sink.wait_for_frames(1));
+
+  EXPECT_EQ(peer.sink.damaged(), std::vector<std::uint64_t>{5});
+}
+
+TEST(Zmq, ASeriesWithoutATypeAndWithoutImagesIsRejectedByName) {
+  RawPeer peer;
+  for (const auto* name : {"first", "second"}) peer.send(encode_start(series_without_type(name)));
+  ASSERT_TRUE(peer.sink.wait_for_rejected(1));
+  peer.send(encode_end({7, "second"}));
+  ASSERT_TRUE(peer.sink.wait_for_rejected(2));
+  const auto rejected = peer.sink.rejected();
+  EXPECT_EQ(rejected[0].second.message(),
+            "series \"first\": another series began, no image of it came, and its start message lacks image_dtype: "
+            "it has no file");
+  EXPECT_EQ(
+      rejected[1].second.message(),
+      "series \"second\": it ended, no image of it came, and its start message lacks image_dtype: it has no file");
+  EXPECT_TRUE(peer.sink.series().empty());
+}
+
+TEST(Zmq, AnImageKeepsTheChannelsThatWereDeclared) {
+  RawPeer peer;
+  auto series = sample_series("01ABC", 3, 4);
+  series.channels = {"threshold_2"};
+  peer.send(encode_start(series));
+  peer.send(read_vector("image_two_channels"));
+  ASSERT_TRUE(peer.sink.wait_for_frames(1));
+  EXPECT_EQ(peer.sink.frame_count(), 1u);
+  ASSERT_EQ(peer.sink.notes().size(), 1u);
+  EXPECT_NE(peer.sink.notes()[0].second.message().find("channel \"threshold_1\" is none of the series' channels "
+                                                       "[threshold_2]: it is left out"),
+            std::string::npos)
+      << peer.sink.notes()[0].second.message();
+  EXPECT_TRUE(peer.sink.rejected().empty());
+  EXPECT_TRUE(peer.sink.damaged().empty());
 }
 
 TEST(Zmq, NobodyAtTheOtherEndIsToldOnce) {
@@ -206,7 +284,7 @@ TEST(Zmq, WhereManyConnectASecondStartIsNotAnotherSeries) {
   options.bind = true;
   const auto source = make_zmq_source(options).value();
   ASSERT_TRUE(source->start(sink).ok());
-  const ZmqContext context(::zmq_ctx_new());
+  const ZmqContext context(make_zmq_context());
   const auto series = sample_series("one", 30, 51);
   const auto start = encode_start(series);
   const auto end = encode_end({series.id, series.unique_id});
@@ -263,7 +341,7 @@ TEST(Zmq, FramesCountAgainstThePool) {
 /// A detector's end: PUSH, and messages of several parts.
 struct OldDetector {
   explicit OldDetector(std::size_t pool_bytes = std::size_t{64} << 20, bool alone = true) : sink(pool_bytes) {
-    context.reset(::zmq_ctx_new());
+    context = make_zmq_context();
     socket.reset(::zmq_socket(context.get(), ZMQ_PUSH));
     const int linger = 0;
     EXPECT_EQ(::zmq_setsockopt(socket.get(), ZMQ_LINGER, &linger, sizeof linger), 0);
@@ -316,6 +394,28 @@ TEST(ZmqV1, ASeriesArrives) {
   EXPECT_EQ(load_be<std::uint32_t>(frames[1].payload.data() + 8), 10'000u);
   EXPECT_EQ(load_be<std::uint32_t>(frames[1].payload.data() + 12), block.size());
   EXPECT_TRUE(as_text(frames[1].payload).ends_with(block));
+  EXPECT_TRUE(detector.sink.rejected().empty());
+}
+
+TEST(ZmqV1, SeveralMessagesInOneArrive) {
+  OldDetector detector;
+  const auto image = [](int frame, const std::string& pixels) {
+    return std::vector<std::string>{fmt::format(R"({{"htype":"dimage-1.0","series":4,"frame":{}}})", frame),
+                                    R"({"htype":"dimage_d-1.0","shape":[100,50],"type":"uint16","encoding":"<"})",
+                                    pixels, R"({"htype":"dconfig-1.0"})"};
+  };
+  std::vector<std::string> parts{R"({"htype":"dheader-1.0","series":4,"header_detail":"basic"})",
+                                 R"({"sensor_material":"Si"})"};
+  for (const auto& more : {image(0, std::string(10'000, '{')), image(1, std::string(10'000, 'p'))})
+    parts.insert(parts.end(), more.begin(), more.end());
+  parts.push_back(R"({"htype":"dseries_end-1.0","series":4})");
+  detector.send(parts);
+  ASSERT_TRUE(detector.sink.wait_for_ends(1));
+  const auto frames = detector.sink.frames();
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(as_text(frames[0].payload), std::string(10'000, '{'));
+  EXPECT_EQ(as_text(frames[1].payload), std::string(10'000, 'p'));
+  EXPECT_EQ(detector.sink.series().front().sensor_material, "Si");
   EXPECT_TRUE(detector.sink.rejected().empty());
 }
 

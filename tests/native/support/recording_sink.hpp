@@ -116,11 +116,11 @@ class RecordingSink : public FrameSink {
     count(damaged_, number);
   }
 
-  /// Waits until `reached()`, which is called with the lock held; false after ten seconds.
+  /// Waits until `reached()`, which is called with the lock held; false after a minute.
   template <typename Reached>
   bool wait_until(Reached reached) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), reached);
+    return changed_.wait_for(lock, std::chrono::seconds(60), reached);
   }
   bool wait_for_frames(std::size_t count) {
     return wait_until([&] { return frame_count_ >= count; });

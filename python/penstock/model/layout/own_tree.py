@@ -27,6 +27,7 @@ class Item:
 
 # In the order in which they are drawn.
 ITEMS: dict[str, Item] = {
+    "title": Item("/entry/title", "text; the series' unique id where not told"),
     "arm_date": Item("/entry/start_time", "when the detector was armed, ISO 8601"),
     "end_time_estimated": Item("/entry/end_time_estimated", "by frames and frame time; else the start"),
     "end_time": Item("/entry/end_time", "when the last frame came; not there before the file is complete"),
@@ -95,6 +96,12 @@ GROUPS: dict[str, str] = {
 UNNAMED = {
     "/entry/definition": '"NXmx"',
     f"{_DETECTOR}/data": "→ the frames",
+    f"{_DETECTOR}/detector_distance": "→ distance",
+    f"{_DETECTOR}/detectorSpecific": "NXcollection: what programs for EIGER files ask for",
+    f"{_DETECTOR}/detectorSpecific/x_pixels_in_detector": "columns",
+    f"{_DETECTOR}/detectorSpecific/y_pixels_in_detector": "rows",
+    f"{_DETECTOR}/detectorSpecific/photon_energy": "eV",
+    f"{_DETECTOR}/detectorSpecific/countrate_correction_count_cutoff": "counts",
     f"{_DETECTOR}/module/data_origin": "[0, 0]",
     f"{_DETECTOR}/module/data_size": "rows and columns",
     f"{_DETECTOR}/module/module_offset": "from the beam's place to the first pixel",

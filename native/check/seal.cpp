@@ -1,0 +1,158 @@
+#include "check/seal.hpp"
+
+#include <algorithm>
+
+#include "base/crc32c.hpp"
+#include "store/recovery/scan.hpp"
+
+namespace penstock::check {
+namespace {
+
+using store::format::Stretch;
+
+constexpr std::uint64_t read_bytes = 1 << 20;
+/// Of damaged stretches; of more only the offset is told.
+constexpr int named_max = 20;
+
+class OutsideChunks {
+ public:
+  OutsideChunks(const SealedFile& sealed, Findings& findings, Progress& progress,
+                const std::function<bool()>& cancelled)
+      : sealed_(sealed), findings_(findings), progress_(progress), cancelled_(cancelled) {}
+
+  void verify() {
+    const auto stretches = stretches_of_seal();
+    std::uint64_t total = 0;
+    for (const auto& stretch : stretches) total += stretch.bytes;
+    for (const auto& node : sealed_.description.values) total += node.place ? node.place->bytes : 0;
+    if (total == 0) return;
+    progress_.start("verifying what is outside the chunks", total);
+    for (const auto& stretch : stretches) {
+      if (cancelled_()) return;
+      if (const auto crc = checksum(stretch)) judge(stretch, *crc);
+    }
+    for (const auto& node : sealed_.description.values) verify_value(node);
+  }
+
+ private:
+  std::vector<Stretch> stretches_of_seal() {
+    if (sealed_.unfinished || !sealed_.description.sealed) return {};
+    if (!sealed_.seal && sealed_.file_bytes > sealed_.structures_end) {
+      findings_.add(
+          {Level::error, "the file's seal is damaged", sealed_.path, "a seal at its end",
+           fmt::format("{} bytes without one behind HDF5's structures", sealed_.file_bytes - sealed_.structures_end),
+           "damage outside the frames cannot be told; if its recorder was killed while it closed the file, "
+           "`penstock recover` completes it"});
+      return {};
+    }
+    if (!sealed_.seal) {
+      changed_ = true;
+      findings_.add({Level::warning, "the file was changed since it was closed", sealed_.path, "a seal at its end",
+                     "none",
+                     "another program opened it for writing, or its end was cut off: damage outside the frames cannot "
+                     "be told from what was changed on purpose. `penstock recover` seals it as it is now"});
+      return {};
+    }
+    const auto end = sealed_.seal->address + sealed_.seal->segment_bytes;
+    if (end != sealed_.file_bytes) {
+      changed_ = true;
+      findings_.add({Level::warning, "the file was changed since it was closed", sealed_.path,
+                     fmt::format("{} bytes", end), fmt::format("{} bytes", sealed_.file_bytes),
+                     "something was added behind its end"});
+    }
+    auto stretches = store::read_stretches(sealed_.file, *sealed_.seal);
+    if (stretches.ok()) return std::move(*stretches);
+    findings_.add({Level::error,
+                   "the file's seal is damaged",
+                   fmt::format("offset {}", sealed_.seal->address),
+                   {},
+                   stretches.error().message(),
+                   "damage outside the frames cannot be told"});
+    return {};
+  }
+
+  std::optional<std::uint32_t> checksum(const Stretch& stretch) {
+    std::uint32_t crc = 0;
+    for (auto at = stretch.address; at < stretch.end();) {
+      if (cancelled_()) return std::nullopt;
+      window_.resize(std::min(read_bytes, stretch.end() - at));
+      const auto count = sealed_.file.read_at(window_, at);
+      if (!count.ok() || *count < window_.size()) {
+        findings_.add(
+            {Level::error,
+             count.ok() ? "the file ends before what it should hold" : "the storage does not give the data back",
+             fmt::format("offset {}", at),
+             {},
+             count.ok() ? fmt::format("{} bytes", sealed_.file_bytes) : count.error().message(),
+             count.ok() ? "it was cut off: copy it again from its source" : "check the storage"});
+        return std::nullopt;
+      }
+      crc = crc32c(window_, crc);
+      progress_.advance(window_.size());
+      at += window_.size();
+    }
+    return crc;
+  }
+
+  void judge(const Stretch& stretch, std::uint32_t crc) {
+    if (crc == stretch.crc) return;
+    findings_.add({changed_ ? Level::warning : Level::error,
+                   changed_ ? "a part of the file is not as it was when the file was closed"
+                            : "a part of the file outside the frames is damaged",
+                   what_lies_in(stretch), fmt::format("CRC-32C {:08x}", stretch.crc),
+                   fmt::format("CRC-32C {:08x}", crc),
+                   "the stored bytes changed after the file was closed: take the file from a copy, or its structures "
+                   "from its description with `penstock recover --rebuild`"});
+  }
+
+  /// Datasets whose data lie in it; otherwise, or beside them, what describes the file.
+  std::string what_lies_in(const Stretch& stretch) {
+    std::string names;
+    if (named_++ < named_max)
+      for (const auto& dataset : sealed_.tree.datasets)
+        if (has_data_in(dataset, stretch)) names += dataset.info.paths.front() + ", or ";
+    return fmt::format("{}HDF5's structures, or a segment's header, at offset {}", names, stretch.address);
+  }
+
+  static bool has_data_in(const TreeDataset& dataset, const Stretch& stretch) {
+    const auto overlaps = [&](std::uint64_t address, std::uint64_t bytes) {
+      return bytes > 0 && address < stretch.end() && stretch.address - std::min(address, stretch.address) < bytes;
+    };
+    const auto& info = dataset.info;
+    if (info.storage == store::StorageKind::contiguous && info.address > 0) {
+      std::uint64_t bytes = info.element_bytes;
+      for (const auto extent : info.shape) bytes *= extent;
+      return overlaps(info.address, bytes);
+    }
+    return std::any_of(dataset.chunks.begin(), dataset.chunks.end(),
+                       [&](const auto& chunk) { return overlaps(chunk.address, chunk.size); });
+  }
+
+  void verify_value(const store::ValueNode& node) {
+    if (!node.place || cancelled_()) return;
+    const auto crc = checksum({node.place->address, node.place->bytes, node.place->crc});
+    if (!crc || *crc == node.place->crc) return;
+    findings_.add({changed_ ? Level::warning : Level::error,
+                   changed_ ? "a value is not as it was recorded" : "a value's checksum is wrong", node.path,
+                   fmt::format("CRC-32C {:08x}", node.place->crc), fmt::format("CRC-32C {:08x}", *crc),
+                   changed_ ? "it was changed since the file was closed, or is damaged"
+                            : "the stored bytes changed after they were written: take it from a copy"});
+  }
+
+  const SealedFile& sealed_;
+  Findings& findings_;
+  Progress& progress_;
+  const std::function<bool()>& cancelled_;
+  std::vector<std::byte> window_;
+  bool changed_ = false;
+  int named_ = 0;
+};
+
+}  // namespace
+
+void verify_outside_chunks(const SealedFile& sealed, Findings& findings, Progress& progress,
+                           const std::function<bool()>& cancelled) {
+  OutsideChunks(sealed, findings, progress, cancelled).verify();
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,278 @@
+/// Starts that wait for a file to be closed, and what comes behind them, while other series are recorded.
+
+#include <spdlog/spdlog.h>
+
+#include "base/clock.hpp"
+#include "recorder/recorder.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What a frame takes beside its pixels, as far as waiting is concerned.
+constexpr std::uint64_t frame_overhead_bytes = 1024;
+constexpr std::uint64_t event_overhead_bytes = 128;
+/// Between two looks whether a silent series can make room, and two questions to the coordinator.
+constexpr auto retry_interval = 50ms;
+
+std::uint64_t bytes_of(const Series& series) {
+  std::uint64_t bytes = frame_overhead_bytes + series.user_data_cbor.size();
+  for (const auto* arrays : {&series.pixel_mask, &series.flatfield})
+    for (const auto& array : *arrays) bytes += array.data.size();
+  if (series.countrate_correction_table) bytes += series.countrate_correction_table->data.size();
+  for (const auto& [name, item] : series.unknown) bytes += item.size();
+  return bytes;
+}
+
+}  // namespace
+
+/// With mutex_ held: what an event that waits counts against. A start's tables may be as large as those of open files.
+WaitingBytes& Recorder::waiting_bytes_for(const Waiting::Event& event) {
+  return std::holds_alternative<Waiting::Start>(event) ? waiting_starts_bytes_ : waiting_frames_bytes_;
+}
+
+/// With mutex_ held: whether the event waits with its series' start. An error where there is no room for it.
+Result<bool> Recorder::wait_with_start(const std::string& unique_id, Waiting::Event event, std::uint64_t bytes) {
+  const auto found = waiting_.find(unique_id);
+  if (found == waiting_.end()) return false;
+  if (auto& waiting = waiting_bytes_for(event); !waiting.hold(bytes)) {
+    ++found->second.refused;
+    const bool is_start = std::holds_alternative<Waiting::Start>(event);
+    return make_error(Errc::refused,
+                      "series \"{}\" waits for one of {} open files to be closed, and {} bytes of {} wait already; at "
+                      "most {} may: enlarge {}, or reduce end_timeout_s",
+                      unique_id, places_.places(), waiting.held(), is_start ? "such starts" : "what came behind starts",
+                      waiting.max(), is_start ? "tables_bytes" : "pool_bytes");
+  }
+  found->second.events.push_back({std::move(event), bytes});
+  return true;
+}
+
+bool Recorder::is_waiting(const std::string& unique_id) const {
+  std::lock_guard lock(mutex_);
+  return waiting_.contains(unique_id);
+}
+
+/// Another start of a series of which one waits: of another element, source or connection.
+bool Recorder::start_waits_with_start(Series& series, std::shared_ptr<AckListener>& acks, Result<void>& outcome) {
+  std::lock_guard lock(mutex_);
+  if (!waiting_.contains(series.unique_id)) return false;
+  const auto unique_id = series.unique_id;
+  const auto bytes = bytes_of(series);
+  const auto waits = wait_with_start(unique_id, Waiting::Start{std::move(series), std::move(acks)}, bytes);
+  if (!waits.ok()) outcome = waits.error();
+  return true;
+}
+
+Result<void> Recorder::wait_for_place(Series series, std::shared_ptr<AckListener> acks) {
+  const auto unique_id = series.unique_id;
+  const auto bytes = bytes_of(series);
+  auto why = make_error(Errc::no_place, "series \"{}\" waits until one of {} open files is closed", unique_id,
+                        places_.places());
+  {
+    std::unique_lock lock(mutex_);
+    const bool fits = !stopping_ && waits_ && waiting_starts_bytes_.has_room(bytes) && places_.wait(unique_id);
+    if (!fits) {
+      lock.unlock();
+      auto refused = make_error(Errc::refused,
+                                "series \"{}\": {} files are open already, and no more starts may wait; end a series "
+                                "first",
+                                unique_id, places_.places());
+      if (!team_.leads())
+        refuse_start(unique_id, refused);
+      else if (note_refusal(unique_id, refused))
+        spdlog::error("{}", refused.message());
+      return refused;
+    }
+    // From here on it is a series of its own, whose frames are no other's of its name.
+    series.generation = ++generations_;
+    // The series before from there may be what has the place.
+    if (team_.leads()) end_others_of(series.source, unique_id, job::lead);
+    auto& waiting = waiting_[unique_id];
+    waiting.generation = series.generation;
+    waiting.channels = series.channels;
+    waiting.holds_source = holds_back() && (acks != nullptr || !series.source.empty());
+    (void)wait_with_start(unique_id, Waiting::Start{std::move(series), std::move(acks)}, bytes);
+  }
+  changed_.notify_all();
+  note("start", why);
+  return {};
+}
+
+/// A frame of a series whose start waits. A source of which nobody else's messages depend is held back when there is no
+/// more room for them; another one's frame is refused, and in the ledger.
+Result<void> Recorder::wait_with_start(std::unique_lock<std::mutex> lock, Frame frame) {
+  const auto unique_id = frame.series_unique_id;
+  const auto number = frame.number;
+  const auto bytes = frame.payload.size() + memory_bytes(frame.metadata) + frame_overhead_bytes;
+  if (waiting_.at(unique_id).holds_source)
+    changed_.wait(lock, [&] {
+      return stopping_ || !waits_ || !waiting_.contains(unique_id) || waiting_frames_bytes_.has_room(bytes) ||
+             bytes > waiting_frames_bytes_.max();
+    });
+  if (!waiting_.contains(unique_id)) {
+    lock.unlock();
+    return put(std::move(frame));
+  }
+  const auto waits = wait_with_start(unique_id, std::move(frame), bytes);
+  if (waits.ok()) return {};
+  // In its turn, ahead of the end.
+  if (auto& waiting = waiting_.at(unique_id); waiting.refused <= Waiting::dropped_max)
+    waiting.events.push_back({Waiting::Lost{number}, 0});
+  return waits.error().with_context(fmt::format("image {}", value(number)));
+}
+
+/// On a thread of its own: to make a file takes as long as the storage does.
+void Recorder::open_waiting() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (!places_.anyone_waits()) {
+      changed_.wait(lock, [&] { return stopping_ || places_.anyone_waits(); });
+      continue;
+    }
+    if (const auto next = places_.next()) {
+      lock.unlock();
+      const bool done = begin_waiting(*next);
+      lock.lock();
+      if (!done) changed_.wait_for(lock, retry_interval, [&] { return stopping_; });
+      continue;
+    }
+    (void)end_idle_series();
+    changed_.wait_for(lock, retry_interval);
+  }
+}
+
+/// Opens a series that has got its place, and lets in what waited behind its start. False where the coordinator has no
+/// place for it yet.
+bool Recorder::begin_waiting(const std::string& unique_id) {
+  Waiting::Item first;
+  {
+    std::lock_guard lock(mutex_);
+    auto& events = waiting_.at(unique_id).events;
+    first = std::move(events.front());
+    events.pop_front();
+  }
+  auto& start = std::get<Waiting::Start>(first.event);
+  auto begun = begin_now(start.series, start.acks);
+  if (!begun.ok() && begun.error().code() == Errc::no_place) {
+    std::lock_guard lock(mutex_);
+    places_.wait_again(unique_id);
+    waiting_.at(unique_id).events.push_front(std::move(first));
+    return false;
+  }
+  if (!begun.ok()) {
+    std::lock_guard lock(mutex_);
+    if (!open_.contains(unique_id) && !opening_.contains(unique_id)) places_.leave(unique_id);
+    if (start.acks) start.acks->closed(unique_id, begun.error().message());
+  }
+  std::uint64_t refused = 0;
+  for (auto item = next_waiting(unique_id, first); item; item = next_waiting(unique_id, *item)) {
+    if (!begun.ok()) {
+      refused += std::holds_alternative<Frame>(item->event) ? 1 : 0;
+    } else if (auto taken = take_waiting(unique_id, item->event); !taken.ok()) {
+      reject("a start that waited", taken.error());
+    }
+  }
+  if (refused > 0)
+    reject("a start that waited",
+           make_error(Errc::refused, "{} images are of series \"{}\", whose start was refused", refused, unique_id));
+  return true;
+}
+
+/// What waits behind the event that has been taken; nothing more is behind the last one.
+std::optional<Recorder::Waiting::Item> Recorder::next_waiting(const std::string& unique_id,
+                                                              const Waiting::Item& taken) {
+  std::optional<Waiting::Item> next;
+  {
+    std::lock_guard lock(mutex_);
+    waiting_bytes_for(taken.event).release(taken.bytes);
+    auto& waiting = waiting_.at(unique_id);
+    if (!waiting.events.empty()) {
+      next = std::move(waiting.events.front());
+      waiting.events.pop_front();
+    } else {
+      if (waiting.refused > 0)
+        spdlog::warn("series \"{}\": {} messages found no room behind its start, which had to wait", unique_id,
+                     waiting.refused);
+      waiting_.erase(unique_id);
+    }
+  }
+  changed_.notify_all();
+  return next;
+}
+
+Result<void> Recorder::take_waiting(const std::string& unique_id, Waiting::Event& event) {
+  if (auto* start = std::get_if<Waiting::Start>(&event)) return begin_now(start->series, start->acks);
+  if (auto* frame = std::get_if<Frame>(&event)) return put_now(find(unique_id), std::move(*frame));
+  if (auto* end = std::get_if<SeriesEnd>(&event)) return end_now(*end);
+  const auto file = find(unique_id);
+  if (file == nullptr) return {};
+  if (auto* session = std::get_if<Session>(&event)) file->expect(*session);
+  if (auto* lost = std::get_if<Waiting::Lost>(&event)) {
+    if (lost->damaged)
+      file->damage(lost->number, lost->element);
+    else
+      file->drop(lost->number);
+  }
+  return {};
+}
+
+/// The end of a series whose start waits is never refused, and one of each is enough.
+bool Recorder::end_waits_with_start(const SeriesEnd& end) {
+  std::lock_guard lock(mutex_);
+  const auto found = waiting_.find(end.unique_id);
+  if (found == waiting_.end()) return false;
+  // One of its name that was closed before.
+  if (end.generation != 0 && end.generation != found->second.generation) return false;
+  const bool fits = waiting_frames_bytes_.hold(event_overhead_bytes);
+  const auto* last = found->second.events.empty() ? nullptr : &found->second.events.back();
+  const bool repeats = last != nullptr && last->bytes == 0 && std::holds_alternative<SeriesEnd>(last->event);
+  if (fits || !repeats) found->second.events.push_back({end, fits ? event_overhead_bytes : 0});
+  return true;
+}
+
+/// Of a frame that was lost on its way, and of a session that will put some. True where they wait with the start.
+bool Recorder::waits_with_start(const std::string& unique_id, Waiting::Event event) {
+  std::lock_guard lock(mutex_);
+  if (!waiting_.contains(unique_id)) return false;
+  (void)wait_with_start(unique_id, std::move(event), event_overhead_bytes);
+  return true;
+}
+
+/// Another rank's, whose lead opens nothing any more.
+void Recorder::refuse_waiting(const std::string& unique_id) {
+  std::lock_guard lock(mutex_);
+  const auto waiting = waiting_.extract(unique_id);
+  places_.leave(unique_id);
+  ++failed_series_;
+  const auto why =
+      fmt::format("series \"{}\" is not recorded: it waited for a place when the recorder stopped", unique_id);
+  spdlog::error("{}", why);
+  for (auto& item : waiting.mapped().events) {
+    waiting_bytes_for(item.event).release(item.bytes);
+    if (auto* start = std::get_if<Waiting::Start>(&item.event); start != nullptr && start->acks)
+      start->acks->closed(unique_id, why);
+  }
+}
+
+/// When the recorder stops, what waited is recorded all the same, as files are closed.
+void Recorder::finish_waiting() {
+  for (;;) {
+    std::optional<std::string> next;
+    {
+      std::lock_guard lock(mutex_);
+      if (!places_.anyone_waits()) return;
+      next = places_.next();
+    }
+    if (next && team_.leads()) {
+      (void)begin_waiting(*next);
+    } else if (next) {
+      refuse_waiting(*next);
+    }
+    close_ready(monotonic_ns(), true);
+    reap(true);
+  }
+}
+
+}  // namespace penstock::recorder

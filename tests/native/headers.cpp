@@ -1,0 +1,1 @@
+// The headers that all tests share are compiled with this source (CMakeLists.txt).

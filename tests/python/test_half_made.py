@@ -1,0 +1,40 @@
+"""Files that a recorder was making when it was stopped: those without a frame are no damage."""
+
+from pathlib import Path
+
+import pytest
+from damage import make_unfinished, try_info
+
+from penstock.model.findings import is_clean
+from penstock.programs.check import check, check_plan
+from penstock.programs.recover import recover
+
+HALF_MADE = "a file with frames was only begun"
+
+
+@pytest.mark.parametrize("content", ["empty", "cut"])
+def test_half_made_member_is_a_warning_and_the_others_are_recovered(tmp_path: Path, content: str) -> None:
+    file = make_unfinished(tmp_path / "split", "split")
+    members = len(list(file.parent.glob("s_member_*.h5")))
+    half = file.with_name(f"s_member_{members}.h5")
+    if content == "empty":
+        half.write_bytes(b"")
+    else:
+        half.write_bytes(file.with_name("s_member_0.h5").read_bytes()[:100])
+    report = check(check_plan(file, None), lambda _: None)
+    assert HALF_MADE in [each.what for each in report.findings if each.level == "warning"]
+    assert is_clean(report.findings), report.findings
+    try_info(file)
+    done = recover(file, False, lambda _: None)
+    assert HALF_MADE in [each.what for each in done.findings if each.level == "warning"]
+    assert is_clean(done.findings), done.findings
+    assert done.frames - done.missing >= 4
+
+
+def test_member_that_lost_its_frames_is_damage(tmp_path: Path) -> None:
+    file = make_unfinished(tmp_path / "split", "split")
+    member = file.with_name("s_member_0.h5")
+    content = bytearray(member.read_bytes())
+    content[:4096] = bytes(4096)
+    member.write_bytes(content)
+    assert not is_clean(check(check_plan(file, None), lambda _: None).findings)

@@ -1,0 +1,78 @@
+"""How much memory a recorder takes, whatever it is sent, and who may read what it writes."""
+
+import stat
+from pathlib import Path
+
+import cbor2
+import h5py
+from conftest import Record
+from plain_client import CLOSED, END, Client, frames_of, image_fields
+from pusher import Pusher
+
+POOL_MIB = 64
+BESIDE_MIB = 200
+TEXTS, FRAMES = 1000, 3000
+
+
+def peak_mib(pid: int) -> int:
+    (line,) = (
+        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
+    return int(line.split()[1]) // 1024
+
+
+def recorder_of(pid: int) -> int:
+    """The native program that the command has started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    (found,) = (
+        int(child) for child in children if Path(f"/proc/{child}/comm").read_text().startswith("penstock-rec")
+    )
+    return found
+
+
+def test_a_thousand_texts_a_frame_take_no_more_memory_than_is_promised(
+    record: Record, tmp_path: Path, free_port: int
+) -> None:
+    endpoint = f"tcp://127.0.0.1:{free_port}"
+    recorder = record(tmp_path, "--pool", f"{POOL_MIB}MiB", "--zmq", endpoint, listen=False)
+    frame = frames_of(1)[0]
+    pixels = frame.astype("<u2").tobytes()
+    texts = {f"value{number:04}": "x" * 20 for number in range(TEXTS)}
+    image = {
+        "type": "image", "series_id": 1, "series_unique_id": "s", "image_id": 0,
+        "data": {"1": cbor2.CBORTag(40, [list(frame.shape), cbor2.CBORTag(69, pixels)])},
+        "user_data": texts,
+    }  # fmt: skip
+    start = {
+        "type": "start", "series_id": 1, "series_unique_id": "s", "number_of_images": FRAMES,
+        "image_dtype": "uint16", "image_size_x": frame.shape[1], "image_size_y": frame.shape[0],
+        "channels": ["1"],
+    }  # fmt: skip
+    whole = cbor2.dumps(cbor2.CBORTag(55799, image | {"image_id": 70_000}))
+    number = cbor2.dumps(70_000)
+    assert whole.count(number) == 1
+    with Pusher(endpoint) as detector:
+        detector.send(start)
+        for image_id in range(FRAMES):
+            four_bytes = b"\x1a" + image_id.to_bytes(4, "big")
+            detector.socket.send(whole.replace(number, four_bytes))
+        detector.send({"type": "end", "series_id": 1, "series_unique_id": "s"})
+        end = recorder.series_end()
+    assert (end.frames_received, end.missing, end.problem) == (FRAMES, 0, None)
+    assert peak_mib(recorder_of(recorder.process.pid)) < POOL_MIB + BESIDE_MIB
+    with h5py.File(tmp_path / "s.h5") as file:
+        last = file[f"/entry/metadata/value{TEXTS - 1:04}"]
+        assert last.shape == (FRAMES,)
+        assert last[FRAMES - 1] == b"x" * 20
+
+
+def test_files_have_the_mode_that_was_chosen(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path, "--file-mode", "0640")
+    (frame,) = frames_of(1)
+    with Client(recorder.address) as client:
+        client.start("s", 1, frame.shape)
+        data = frame.astype("<u2").tobytes()
+        client.send(3, image_fields(1, "s", 0, list(frame.shape), len(data)), data)
+        client.send(END, {"type": "end", "series_id": 1, "series_unique_id": "s"})
+        assert client.until(CLOSED)["problem"] is None
+    assert stat.S_IMODE((tmp_path / "s.h5").stat().st_mode) == 0o640
