@@ -72,6 +72,8 @@ class FrameSink {
 
   /// Counts and logs a message that could not be understood.
   virtual void reject(std::string_view source, const Error& why) = 0;
+  /// The same of a connection that has sent no message yet, or may send none.
+  virtual void turn_away(std::string_view source, const Error& why) { reject(source, why); }
 
   /// A start message that could not be understood, so that the series has no file; its name where that could be read.
   virtual void refuse_start(const std::string& /*series_unique_id*/, const Error& /*why*/) {}

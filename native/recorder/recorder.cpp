@@ -25,6 +25,7 @@ constexpr std::int64_t tick_ns = 50'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 constexpr std::size_t closed_names_max = 1024;
 constexpr std::size_t waiting_starts_max = 64;
+constexpr std::int64_t place_wanted_ns = 1'000'000'000;  ///< another rank asks again much sooner
 /// So long after its close a series of the same name is taken for the same, if an element begins that it lacked.
 constexpr std::int64_t late_element_ns = 60'000'000'000;
 
@@ -195,11 +196,13 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     refuse_start(unique_id, why);
     return why;
   }
-  Result<void> outcome;
-  if (start_waits_with_start(series, acks, outcome)) return outcome;
-  auto begun = begin_now(series, acks);
-  if (!begun.ok() && begun.error().code() == Errc::no_place) return wait_for_place(std::move(series), std::move(acks));
-  return begun;
+  for (;;) {
+    Result<void> outcome;
+    if (start_waits_with_start(series, acks, outcome)) return outcome;
+    auto begun = begin_now(series, acks);
+    if (begun.ok() || begun.error().code() != Errc::no_place) return begun;
+    if (auto waits = wait_for_place(series, acks)) return *std::move(waits);
+  }
 }
 
 /// Leaves the series as it is where that is `no_place`.
@@ -351,8 +354,12 @@ Result<void> Recorder::claim(const std::string& unique_id, const std::optional<E
                       unique_id, element->number);
   if (open_.contains(unique_id) || opening_.contains(unique_id))
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
-  if (!places_.take(unique_id))
+  if (!places_.take(unique_id)) {
+    // Another rank asks again and again, and the opener makes room for it as for those that wait here.
+    place_wanted_until_ns_ = monotonic_ns() + place_wanted_ns;
+    changed_.notify_all();
     return make_error(Errc::no_place, "series \"{}\": {} files are open already", unique_id, places_.places());
+  }
   opening_.insert(unique_id);
   return {};
 }
@@ -363,6 +370,7 @@ Result<void> Recorder::claim(const std::string& unique_id, const std::optional<E
 Result<ValuesRoom> Recorder::room_for_values(const Frame& frame, const SeriesFile& series) {
   const auto bytes = std::min(memory_bytes(frame.metadata), values_budget_bytes);
   if (bytes == 0) return ValuesRoom{};
+  std::atomic<std::int64_t> here_full_ns{0};
   for (;;) {
     auto held = values_pool_.reserve(bytes, 0ms);
     if (!held.ok() && series.gathers(frame)) held = gathering_values_pool_.reserve(bytes, 0ms);
@@ -371,7 +379,8 @@ Result<ValuesRoom> Recorder::room_for_values(const Frame& frame, const SeriesFil
       values_full_ns_ = 0;
       return ValuesRoom{std::move(*held), bytes};
     }
-    write_chunks_that_hold_values();
+    // One that waits has its own clock: others' small frames may find room all the time.
+    write_chunks_that_hold_values(holds_back() ? here_full_ns : values_full_ns_);
     if (!holds_back())
       return make_error(Errc::refused, "image {} is dropped: values that frames brought along use {} of {} bytes",
                         value(frame.number), values_pool_.used_bytes(), values_budget_bytes);
@@ -383,12 +392,12 @@ Result<ValuesRoom> Recorder::room_for_values(const Frame& frame, const SeriesFil
 
 /// Where no frame has found room for a while, chunks wait for frames that do not come, with the values of those that
 /// they have. They are written as they are.
-void Recorder::write_chunks_that_hold_values() {
+void Recorder::write_chunks_that_hold_values(std::atomic<std::int64_t>& since_ns) {
   const auto now = monotonic_ns();
   std::int64_t full_ns = 0;
-  if (values_full_ns_.compare_exchange_strong(full_ns, now)) return;
+  if (since_ns.compare_exchange_strong(full_ns, now)) return;
   if (now - full_ns < static_cast<std::int64_t>(config_.end_timeout_s * 1e9)) return;
-  if (!values_full_ns_.compare_exchange_strong(full_ns, 0)) return;
+  if (!since_ns.compare_exchange_strong(full_ns, 0)) return;
   std::vector<std::shared_ptr<SeriesFile>> files;
   {
     std::lock_guard lock(mutex_);
@@ -430,6 +439,8 @@ Result<void> Recorder::put(Frame frame) {
     if (const auto found = open_.find(frame.series_unique_id); found != open_.end()) series = found->second.file;
   }
   if (!series) series = adopt(frame.series_unique_id);
+  // Its start may have come meanwhile, and wait.
+  if (!series && is_waiting(frame.series_unique_id)) return put(std::move(frame));
   return put_now(series, std::move(frame));
 }
 

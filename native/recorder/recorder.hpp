@@ -88,6 +88,7 @@ class Recorder final : public FrameSink {
   std::uint64_t window_needed(const std::string& series_unique_id) override;
   std::optional<std::vector<std::string>> channels(const std::string& series_unique_id) override;
   void reject(std::string_view source, const Error& why) override;
+  void turn_away(std::string_view source, const Error& why) override;
   void refuse_start(const std::string& series_unique_id, const Error& why) override;
   void refuse_element(const std::string& series_unique_id, std::string_view source, const Error& why) override;
   void note(std::string_view source, const Error& what) override;
@@ -158,15 +159,16 @@ class Recorder final : public FrameSink {
 
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
   Result<ValuesRoom> room_for_values(const Frame& frame, const SeriesFile& series);
-  void write_chunks_that_hold_values();
+  void write_chunks_that_hold_values(std::atomic<std::int64_t>& since_ns);
   void bound_columns(Frame& frame, const SeriesFile& series);
   Result<void> begin_now(Series& series, const std::shared_ptr<AckListener>& acks);
   Result<void> put_now(const std::shared_ptr<SeriesFile>& series, Frame frame);
   Result<void> end_now(const SeriesEnd& end);
-  Result<void> wait_for_place(Series series, std::shared_ptr<AckListener> acks);
+  std::optional<Result<void>> wait_for_place(Series& series, const std::shared_ptr<AckListener>& acks);
   Result<bool> wait_with_start(const std::string& unique_id, Waiting::Event event, std::uint64_t bytes);
   Result<void> wait_with_start(std::unique_lock<std::mutex> lock, Frame frame);
   bool waits_with_start(const std::string& unique_id, Waiting::Event event);
+  Result<void> refuse_to_wait(const std::string& unique_id);
   bool start_waits_with_start(Series& series, std::shared_ptr<AckListener>& acks, Result<void>& outcome);
   bool end_waits_with_start(const SeriesEnd& end);
   bool is_waiting(const std::string& unique_id) const;
@@ -246,7 +248,8 @@ class Recorder final : public FrameSink {
   // They count memory that lives elsewhere.
   BufferPool values_pool_{values_budget_bytes};
   BufferPool gathering_values_pool_{values_budget_bytes};  ///< for frames whose chunk has others already
-  std::atomic<std::int64_t> values_full_ns_{0};            ///< monotonic, since when none found room; 0: one did
+  /// Monotonic, since when no frame that is dropped otherwise found room; 0: one did.
+  std::atomic<std::int64_t> values_full_ns_{0};
   BoundedQueue<Work> queue_;
   std::vector<std::thread> workers_;
   std::thread timekeeper_;
@@ -254,7 +257,8 @@ class Recorder final : public FrameSink {
   Totals totals_;
   bool joined_team_ = false;
   std::int64_t busy_told_ns_ = 0;  // of the timekeeper
-  std::atomic<std::uint64_t> rejected_{0};
+  std::atomic<std::uint64_t> rejected_{0};          ///< messages and connections
+  std::atomic<std::uint64_t> rejected_messages_{0};
   std::atomic<std::uint64_t> complete_series_{0};
   std::atomic<std::uint64_t> failed_series_{0};
   std::atomic<std::uint64_t> unmade_series_{0};  ///< those that have no file, each time
@@ -292,6 +296,7 @@ class Recorder final : public FrameSink {
   std::set<unsigned> stopped_ranks_;
   bool dismissed_ = false;  ///< by the lead, when every series is closed
   bool stopping_ = false;
+  std::int64_t place_wanted_until_ns_ = 0;  ///< monotonic; by another rank
   bool waits_ = true;  ///< for others' series to close
   std::uint64_t closed_series_ = 0;
   std::uint64_t refused_series_ = 0;

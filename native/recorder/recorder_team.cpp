@@ -139,7 +139,8 @@ std::shared_ptr<SeriesFile> Recorder::adopt(const std::string& unique_id) {
 std::shared_ptr<SeriesFile> Recorder::wait_for_start(const std::string& unique_id, std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   const auto there = [&] { return told_to_stop_ || open_.contains(unique_id); };
-  changed_.wait_for(lock, patience, [&] { return there() || opening_.contains(unique_id); });
+  changed_.wait_for(
+      lock, patience, [&] { return there() || opening_.contains(unique_id) || waiting_.contains(unique_id); });
   changed_.wait_for(lock, answer_patience, [&] { return there() || !opening_.contains(unique_id); });
   const auto found = open_.find(unique_id);
   return found == open_.end() ? nullptr : found->second.file;
@@ -172,14 +173,15 @@ std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_
 }
 
 std::optional<std::vector<std::string>> Recorder::channels(const std::string& series_unique_id) {
-  {
+  const auto of_waiting = [&]() -> std::optional<std::vector<std::string>> {
     std::lock_guard lock(mutex_);
-    if (const auto waiting = waiting_.find(series_unique_id); waiting != waiting_.end())
-      return waiting->second.channels;
-  }
+    const auto waiting = waiting_.find(series_unique_id);
+    return waiting == waiting_.end() ? std::nullopt : std::optional(waiting->second.channels);
+  };
+  if (auto found = of_waiting()) return found;
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
-  if (!series) return std::nullopt;
+  if (!series) return of_waiting();
   return series->series().channels;
 }
 

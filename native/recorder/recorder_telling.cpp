@@ -30,9 +30,14 @@ bool Recorder::may_tell(unsigned most) {
   return ++rejects_in_window_ <= most;
 }
 
-bool Recorder::refused_everything() const { return rejected_ > 0 && !any_begun_; }
+bool Recorder::refused_everything() const { return rejected_messages_ > 0 && !any_begun_; }
 
 void Recorder::reject(std::string_view source, const Error& why) {
+  ++rejected_messages_;
+  turn_away(source, why);
+}
+
+void Recorder::turn_away(std::string_view source, const Error& why) {
   ++rejected_;
   tell("rejected", source, why);
 }

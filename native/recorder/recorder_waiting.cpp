@@ -25,6 +25,18 @@ std::uint64_t bytes_of(const Series& series) {
   return bytes;
 }
 
+/// Frames matter more than masks.
+Error leave_tables_out(Series& series, const WaitingBytes& room) {
+  const auto before = bytes_of(series);
+  series.pixel_mask.clear();
+  series.flatfield.clear();
+  series.countrate_correction_table.reset();
+  return make_error(Errc::too_large,
+                    "series \"{}\" is recorded without its masks, flat fields and tables ({} bytes): starts that wait "
+                    "hold {} of the {} bytes of tables_bytes; enlarge it",
+                    series.unique_id, before - bytes_of(series), room.held(), room.max());
+}
+
 }  // namespace
 
 /// With mutex_ held: what an event that waits counts against. A start's tables may be as large as those of open files.
@@ -65,25 +77,23 @@ bool Recorder::start_waits_with_start(Series& series, std::shared_ptr<AckListene
   return true;
 }
 
-Result<void> Recorder::wait_for_place(Series series, std::shared_ptr<AckListener> acks) {
+/// Takes the series, unless another start of its name waits or is being opened since: nothing then, and it is to be
+/// begun again.
+std::optional<Result<void>> Recorder::wait_for_place(Series& series, const std::shared_ptr<AckListener>& acks) {
   const auto unique_id = series.unique_id;
-  const auto bytes = bytes_of(series);
   auto why = make_error(Errc::no_place, "series \"{}\" waits until one of {} open files is closed", unique_id,
                         places_.places());
+  std::optional<Error> without_tables;
   {
     std::unique_lock lock(mutex_);
-    const bool fits = !stopping_ && waits_ && waiting_starts_bytes_.has_room(bytes) && places_.wait(unique_id);
-    if (!fits) {
+    if (waiting_.contains(unique_id) || open_.contains(unique_id) || opening_.contains(unique_id)) return std::nullopt;
+    const bool may_wait = !stopping_ && waits_;
+    if (may_wait && !waiting_starts_bytes_.has_room(bytes_of(series)))
+      without_tables = leave_tables_out(series, waiting_starts_bytes_);
+    const auto bytes = bytes_of(series);
+    if (!may_wait || !waiting_starts_bytes_.has_room(bytes) || !places_.wait(unique_id)) {
       lock.unlock();
-      auto refused = make_error(Errc::refused,
-                                "series \"{}\": {} files are open already, and no more starts may wait; end a series "
-                                "first",
-                                unique_id, places_.places());
-      if (!team_.leads())
-        refuse_start(unique_id, refused);
-      else if (note_refusal(unique_id, refused))
-        spdlog::error("{}", refused.message());
-      return refused;
+      return refuse_to_wait(unique_id);
     }
     // From here on it is a series of its own, whose frames are no other's of its name.
     series.generation = ++generations_;
@@ -93,11 +103,23 @@ Result<void> Recorder::wait_for_place(Series series, std::shared_ptr<AckListener
     waiting.generation = series.generation;
     waiting.channels = series.channels;
     waiting.holds_source = holds_back() && (acks != nullptr || !series.source.empty());
-    (void)wait_with_start(unique_id, Waiting::Start{std::move(series), std::move(acks)}, bytes);
+    (void)wait_with_start(unique_id, Waiting::Start{std::move(series), acks}, bytes);
   }
   changed_.notify_all();
   note("start", why);
-  return {};
+  if (without_tables) note("start", *without_tables);
+  return Result<void>{};
+}
+
+Result<void> Recorder::refuse_to_wait(const std::string& unique_id) {
+  auto refused =
+      make_error(Errc::refused, "series \"{}\": {} files are open already, and no more starts may wait; end a series first",
+                 unique_id, places_.places());
+  if (!team_.leads())
+    refuse_start(unique_id, refused);
+  else if (note_refusal(unique_id, refused))
+    spdlog::error("{}", refused.message());
+  return refused;
 }
 
 /// A frame of a series whose start waits. A source of which nobody else's messages depend is held back when there is no
@@ -108,8 +130,7 @@ Result<void> Recorder::wait_with_start(std::unique_lock<std::mutex> lock, Frame 
   const auto bytes = frame.payload.size() + memory_bytes(frame.metadata) + frame_overhead_bytes;
   if (waiting_.at(unique_id).holds_source)
     changed_.wait(lock, [&] {
-      return stopping_ || !waits_ || !waiting_.contains(unique_id) || waiting_frames_bytes_.has_room(bytes) ||
-             bytes > waiting_frames_bytes_.max();
+      return stopping_ || !waits_ || !waiting_.contains(unique_id) || waiting_frames_bytes_.has_room(bytes);
     });
   if (!waiting_.contains(unique_id)) {
     lock.unlock();
@@ -127,8 +148,9 @@ Result<void> Recorder::wait_with_start(std::unique_lock<std::mutex> lock, Frame 
 void Recorder::open_waiting() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (!places_.anyone_waits()) {
-      changed_.wait(lock, [&] { return stopping_ || places_.anyone_waits(); });
+    const auto is_wanted = [&] { return places_.anyone_waits() || monotonic_ns() < place_wanted_until_ns_; };
+    if (!is_wanted()) {
+      changed_.wait(lock, [&] { return stopping_ || is_wanted(); });
       continue;
     }
     if (const auto next = places_.next()) {
@@ -236,7 +258,9 @@ bool Recorder::end_waits_with_start(const SeriesEnd& end) {
 bool Recorder::waits_with_start(const std::string& unique_id, Waiting::Event event) {
   std::lock_guard lock(mutex_);
   if (!waiting_.contains(unique_id)) return false;
-  (void)wait_with_start(unique_id, std::move(event), event_overhead_bytes);
+  // There are no more sessions than connections, and none may be forgotten.
+  const bool is_session = std::holds_alternative<Session>(event);
+  (void)wait_with_start(unique_id, std::move(event), is_session ? 0 : event_overhead_bytes);
   return true;
 }
 

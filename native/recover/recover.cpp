@@ -22,6 +22,7 @@
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
 #include "recover/structure.hpp"
+#include "recover/completion.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/journal_place.hpp"
 #include "store/recovery/own_superblock.hpp"
@@ -45,8 +46,6 @@ using check::Level;
 using check::state_path;
 using store::PlacedChunk;
 
-constexpr const char* end_time_path = "/entry/end_time";
-constexpr const char* end_time_place_path = "/entry/penstock/layout/end_time";
 constexpr const char* series_path = "/entry/penstock/series_unique_id";
 constexpr std::size_t chunks_a_batch = 4096;
 /// Of the end of a file; more is taken for a damaged superblock.
@@ -68,7 +67,7 @@ class Recovery {
     PEN_TRY(read_index());
     if (master_ != nullptr) PEN_TRY(check_member());
     if (plan_.series) PEN_TRY(check_series());
-    chunk_frames_.learn(segments_, tree_, indexed_, states());
+    chunk_frames_.learn(segments_, tree_, indexed_, states_of(tree_));
     PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
     if (report_.way == Way::nothing && (states_are_behind() || !changes_.empty())) report_.way = Way::repair;
@@ -94,14 +93,12 @@ class Recovery {
   Result<void> check_member() const;
   Result<void> check_series() const;
   Result<void> describe_contents();
-  bool was_completed() const;
   void note_receipts();
   Result<void> choose_chunks();
   Result<std::vector<Proof>> prove_what_lacks();
   void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
   void judge_frames();
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
-  Bytes states() const;
   bool states_are_behind() const;
   void begin_anew(const std::string& why);
   Result<void> write_or_begin_anew();
@@ -111,10 +108,7 @@ class Recovery {
   Result<void> take_structures_away(std::uint64_t front);
   Result<void> write();
   Result<void> write_seal_alone();
-  Result<void> seal(std::uint64_t end);
   Result<std::unique_ptr<store::hdf5::IndexFile>> open_index(store::Space& space);
-  std::string end_time_place() const;
-  void add_end_time(store::FinalValues& values) const;
 
   Env& env_;
   const RecoverPlan& plan_;
@@ -304,7 +298,7 @@ Result<void> Recovery::check_series() const {
 Result<void> Recovery::describe_contents() {
   if (report_.way == Way::nothing && !plan_.series->finished)
     return make_error(Errc::already_exists, "{} holds this series, and is finished", plan_.file);
-  auto contents = contents_of(frames_.whole, states());
+  auto contents = contents_of(frames_.whole, states_of(tree_));
   for (std::size_t i = 0; i < segments_.description.datasets.size(); ++i)
     contents.datasets.push_back(runs_of(frames_of(static_cast<std::uint16_t>(i)).whole));
   for (const auto& table : indexed_)
@@ -314,15 +308,6 @@ Result<void> Recovery::describe_contents() {
   contents.last_received_ns = last_received_ns(tree_, times_);
   report_.contents = std::move(contents);
   return {};
-}
-
-/// Closing a file takes several steps, of which the last writes how many frames are in which state. A recorder that
-/// died between them leaves a file that is not marked as open.
-bool Recovery::was_completed() const {
-  const auto* column = tree_.find(state_path);
-  if (column == nullptr) return true;
-  const auto& attributes = column->info.attributes;
-  return std::any_of(attributes.begin(), attributes.end(), [](const auto& each) { return each.name == "received"; });
 }
 
 Result<std::vector<Proof>> Recovery::prove_what_lacks() {
@@ -351,7 +336,7 @@ Result<void> Recovery::choose_chunks() {
   }
   report_.recovered = chosen_.size();
   for (const auto& table : indexed_) report_.indexed += table->chunks().size();
-  const bool behind = !chosen_.empty() || marked_open_ || !was_completed();
+  const bool behind = !chosen_.empty() || marked_open_ || !was_completed(tree_);
   if (report_.way == Way::nothing && behind) report_.way = Way::repair;
   return {};
 }
@@ -415,7 +400,7 @@ Result<void> Recovery::choose_members() {
   frames_.damaged = std::move(all.damaged);
   // What somebody took away from a complete one may come back: then it must still be named.
   const bool all_there = !findings_.any(check::member_is_gone);
-  const bool behind = marked_open_ || !was_completed() || (all.written && all_there);
+  const bool behind = marked_open_ || !was_completed(tree_) || (all.written && all_there);
   if (report_.way == Way::nothing && behind) report_.way = Way::repair;
   return {};
 }
@@ -476,35 +461,11 @@ void Recovery::judge_frames() {
 
 /// A loss of power while the file was closed may have spared what says that it is complete, and not the states.
 bool Recovery::states_are_behind() const {
-  const auto there = states();
+  const auto there = states_of(tree_);
   if (tree_.find(state_path) == nullptr) return false;
   return std::any_of(frames_.whole.begin(), frames_.whole.end(), [&](auto frame) {
     return frame >= there.size() || there[frame] == std::byte{0} || there[frame] == std::byte{5};
   });
-}
-
-Bytes Recovery::states() const {
-  const auto* column = tree_.find(state_path);
-  const auto* array = column != nullptr && column->value ? std::get_if<store::ArrayValue>(&*column->value) : nullptr;
-  return array != nullptr && array->spec.type == ElementType::u8 ? Bytes(array->data) : Bytes();
-}
-
-/// Where the time goes that tells a complete file: a file whose layout is a user's names the place.
-std::string Recovery::end_time_place() const {
-  const auto* node = tree_.find(end_time_place_path);
-  const auto* place = node != nullptr && node->value ? std::get_if<std::string>(&*node->value)
-                                                     : described_text(segments_.description, end_time_place_path);
-  return place != nullptr && place->starts_with("/") ? *place : end_time_path;
-}
-
-/// When the last frame came. A file that somebody went on with when it was finished has the end of before.
-void Recovery::add_end_time(store::FinalValues& values) const {
-  const auto path = end_time_place();
-  const auto last_ns = last_received_ns(tree_, times_);
-  const auto end = iso_time(last_ns > 0 ? last_ns : segments_.last_ns);
-  const auto* node = tree_.find(path);
-  const auto* before = node != nullptr && node->value ? std::get_if<std::string>(&*node->value) : nullptr;
-  if (node == nullptr || (last_ns > 0 && before != nullptr && *before < end)) values.values.push_back({path, end, {}});
 }
 
 Result<std::unique_ptr<store::hdf5::IndexFile>> Recovery::open_index(store::Space& space) {
@@ -526,7 +487,7 @@ Result<void> Recovery::write_or_begin_anew() {
   frames_ = {};
   frames_end_ = 0;
   report_.frames = report_.indexed = report_.recovered = report_.damaged = 0;
-  chunk_frames_.learn(segments_, tree_, indexed_, states());
+  chunk_frames_.learn(segments_, tree_, indexed_, states_of(tree_));
   PEN_TRY(choose_chunks());
   judge_frames();
   return write();
@@ -536,18 +497,6 @@ Result<void> Recovery::write_or_begin_anew() {
 Result<void> Recovery::note_damage(const Error& why) {
   index_is_damaged_ = why.code() == Errc::hdf5;
   return why;
-}
-
-/// All that no segment guards, and no frame with a receipt. What a killed recorder had leased may be among it.
-Result<void> Recovery::seal(std::uint64_t end) {
-  const auto& datasets = segments_.description.datasets;
-  auto guarded = store::fixed_extents(*file_, datasets, end);
-  guarded.insert(guarded.end(), segments_.guarded.begin(), segments_.guarded.end());
-  PEN_ASSIGN(const auto file_bytes, file_->size());
-  auto extents = store::outside(*file_, std::move(guarded), std::min(end, file_bytes));
-  PEN_ASSIGN(const auto beside, store::beside_receipts(*file_, datasets));
-  extents.insert(extents.end(), beside.begin(), beside.end());
-  return store::write_seal(*file_, segments_.file_id, std::move(extents), end);
 }
 
 /// A recorder that goes on in the file writes the seal itself.
@@ -584,7 +533,7 @@ Result<void> Recovery::take_structures_away(std::uint64_t front) {
 
 Result<void> Recovery::write_seal_alone() {
   PEN_TRY(begin_writing());
-  PEN_TRY(seal(std::max(used_bytes_, segments_.end)));
+  PEN_TRY(seal(*file_, segments_, std::max(used_bytes_, segments_.end)));
   PEN_TRY(file_->sync());
   report_.written = true;
   return file_->unlock();
@@ -611,22 +560,22 @@ Result<void> Recovery::write() {
     progress_.advance(batch.size());
   }
   store::FinalValues values;
-  if (report_.way == Way::repair && (marked_open_ || !was_completed()))
+  if (report_.way == Way::repair && (marked_open_ || !was_completed(tree_)))
     add_missing_parts(*file_, tree_, segments_, findings_, values);
   values.frames = plan_.series ? frames_end_ : report_.frames;
-  PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, states(), times_, report_.frames));
+  PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, states_of(tree_), times_, report_.frames));
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   if (!plan_.series) {
     values.attributes = std::move(counts);
-    add_end_time(values);
+    add_end_time(tree_, segments_, times_, values);
   }
   PEN_TRY(index->flush());
   PEN_TRY(index->finish(values));
   PEN_ASSIGN(const auto superblock, store::read_own_superblock(*file_));
   const auto end = superblock ? superblock->end_of_file : space.end();
   PEN_TRY(file_->truncate(end));
-  if (const auto sealed = seal(end); !sealed.ok()) {
+  if (const auto sealed = seal(*file_, segments_, end); !sealed.ok()) {
     findings_.add(
         {Level::warning, "the file gets no checksums of its structures", plan_.file, {}, sealed.error().message(), {}});
     PEN_TRY(file_->truncate(end));

@@ -114,7 +114,10 @@ void TcpConnection::run() {
 
 void TcpConnection::serve() {
   if (auto greeted = greet(); !greeted.ok()) {
-    if (!stopping_) reject(0, greeted.error().with_context("hello"));
+    if (stopping_) return;
+    const auto why = greeted.error().with_context("hello");
+    sink_.turn_away(fmt::format("tcp {}", peer_), why);
+    replies_->error(0, why);
     return;
   }
   const auto is_cut = [this] { return session_ != nullptr && session_->is_cut(); };

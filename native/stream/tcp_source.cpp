@@ -88,7 +88,7 @@ class TcpSource : public Source {
   }
 
   void turn_away(Socket& client, FrameSink& sink, const Error& why) {
-    sink.reject(fmt::format("tcp {}", peer_name(client)), why);
+    sink.turn_away(fmt::format("tcp {}", peer_name(client)), why);
     TcpControl control;
     control.code = name(why.code());
     control.text = why.message();

@@ -1,5 +1,5 @@
-"""SIGKILL at the n-th write or sync of a real process while it makes a file, fills it, closes it, recovers it or goes on
-with it: no acknowledged frame is lost, and nothing of the tree is."""
+"""SIGKILL at the n-th write or sync of a real process while it makes a file, fills it, closes it, recovers
+it or goes on with it: no acknowledged frame is lost, and nothing of the tree is."""
 
 import contextlib
 import random
@@ -17,7 +17,7 @@ import pytest
 import sender as senders
 from detector_stream import multi_dimensional
 from rounds import WAIT_S, Recorder, Setup, judge, recording, rounds, say, seed
-from sender import RESUME, Frames, sending
+from sender import Frames, sending
 
 from penstock.model.plans import RecoverPlan
 from penstock.programs.locate import find_program
@@ -40,14 +40,14 @@ KINDS = [(name, ranks) for name in STORES for ranks in (1, 2)]
 
 @contextlib.contextmanager
 def killer(pid: int, change: int) -> Iterator[None]:
-    """Ends the process with SIGKILL as one of its threads begins its `change`-th write or sync from now on."""
+    """Ends the process with SIGKILL as a thread of its begins the `change`-th write or sync from now on."""
     inject = f"inject={CHANGES}:signal=KILL:when={change}"
     tracer = subprocess.Popen(
         ["strace", "-f", "-o", "/dev/null", "-e", f"trace={CHANGES}", "-e", inject, "-p", str(pid)],
         stderr=subprocess.PIPE,
     )
+    assert tracer.stderr is not None
     try:
-        assert tracer.stderr is not None
         assert b"attached" in tracer.stderr.readline()
         yield
     finally:
@@ -167,7 +167,8 @@ def test_killed_at_a_write(number: int, tmp_path: Path) -> None:
     folder.mkdir()
     file = folder / f"{SERIES}.h5"
     began, acknowledged, was_killed = record_killed(folder, setup, frames, moment, change, victim)
-    words = f"{kind}, {setup}; rank {victim} {'killed' if was_killed else 'not killed'} at change {change} after the {moment}"
+    end = "killed" if was_killed else "not killed"
+    words = f"{kind}, {setup}; rank {victim} {end} at change {change} after the {moment}"
     if file.exists() and (began or acknowledged):
         kept = tmp_path / "kept"
         shutil.copytree(folder, kept)
@@ -184,4 +185,5 @@ def test_killed_at_a_write(number: int, tmp_path: Path) -> None:
             assert_tables(kept / file.name)
     else:
         assert not acknowledged
-    say(f"write {number + 1}/{rounds(len(KINDS))}, seed {seed() + number}: {words}; {time.monotonic() - started:.1f} s")
+    which = f"write {number + 1}/{rounds(len(KINDS))}, seed {seed() + number}"
+    say(f"{which}: {words}; {time.monotonic() - started:.1f} s")

@@ -35,6 +35,7 @@ _VALUE, _ERROR, _TOLD = b"v", b"e", b"t"
 _MESSAGE_BYTES_MAX = 8 << 30
 _LOOKS_EVERY_S = 0.25
 _SHOWS_LIFE_EVERY_S = 1.0
+_ENDS_WITHIN_S = 1.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -101,8 +102,7 @@ def run_aside(
             os._exit(1)
         os.close(receiving)
         if child > 0 and status is None:
-            os.kill(child, signal.SIGKILL)
-            _reaped(child)
+            _end(child)
     if outcome is None:
         raise PenstockError(f"{path} cannot be read: {_how_it_ended(status)}", _remedy(path))
     kind, value = outcome
@@ -229,6 +229,14 @@ def _remedy(path: Path) -> str:
 
 def _reaped(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _end(child: int) -> None:
+    """One that a stalled storage holds inside the kernel ends later; nobody waits for that."""
+    os.kill(child, signal.SIGKILL)
+    until = time.monotonic() + _ENDS_WITHIN_S
+    while os.waitpid(child, os.WNOHANG)[0] == 0 and time.monotonic() < until:
+        time.sleep(0.005)
 
 
 def _how_it_ended(code: int | None) -> str:

@@ -122,7 +122,6 @@ def _read(paths: list[Path], target: Path, memory_bytes: int, frames_max: int) -
             )
         frames[number] = image
         tell(number + 1, count)
-    frames.flush()
     rows, columns = first.shape
     return Replay(target, count, rows, columns, first.dtype.name)
 

@@ -212,7 +212,6 @@ TEST_F(RecordedTest, EachFlippedBitIsFoundOrDidNoHarm) {
     EXPECT_EQ(compared.different_frames, 0) << "byte " << at;
   }
   EXPECT_GT(found, 0);
-  EXPECT_GT(harmless, 0);
   RecordProperty("found", found);
   RecordProperty("harmless", harmless);
 }

@@ -45,6 +45,9 @@ TEST(WaitingBytes, AreBounded) {
   waiting.release(60);
   EXPECT_EQ(waiting.held(), 40u);
   EXPECT_TRUE(waiting.hold(60));
+  waiting.release(100);
+  EXPECT_TRUE(waiting.hold(1000)) << "a large one fits alone";
+  EXPECT_FALSE(waiting.hold(1));
 }
 
 /// Whatever comes in whichever order: no more places than there are, nobody overtakes, and everybody gets one.

@@ -1,0 +1,63 @@
+#include "recover/completion.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "check/names.hpp"
+#include "store/seal.hpp"
+
+namespace penstock::recover {
+namespace {
+
+constexpr const char* end_time_path = "/entry/end_time";
+constexpr const char* end_time_place_path = "/entry/penstock/layout/end_time";
+
+const std::string* text_of(const check::Tree& tree, const std::string& path) {
+  const auto* node = tree.find(path);
+  return node != nullptr && node->value ? std::get_if<std::string>(&*node->value) : nullptr;
+}
+
+/// Where the time goes that tells a complete file: a file whose layout is a user's names the place.
+std::string end_time_place(const check::Tree& tree, const Segments& segments) {
+  const auto* place = text_of(tree, end_time_place_path);
+  if (place == nullptr) place = described_text(segments.description, end_time_place_path);
+  return place != nullptr && place->starts_with("/") ? *place : end_time_path;
+}
+
+}  // namespace
+
+bool was_completed(const check::Tree& tree) {
+  const auto* column = tree.find(check::state_path);
+  if (column == nullptr) return true;
+  const auto& attributes = column->info.attributes;
+  return std::any_of(attributes.begin(), attributes.end(), [](const auto& each) { return each.name == "received"; });
+}
+
+Bytes states_of(const check::Tree& tree) {
+  const auto* column = tree.find(check::state_path);
+  const auto* array = column != nullptr && column->value ? std::get_if<store::ArrayValue>(&*column->value) : nullptr;
+  return array != nullptr && array->spec.type == ElementType::u8 ? Bytes(array->data) : Bytes();
+}
+
+void add_end_time(const check::Tree& tree, const Segments& segments, const std::vector<ReceivedTime>& times,
+                  store::FinalValues& values) {
+  const auto path = end_time_place(tree, segments);
+  const auto last_ns = last_received_ns(tree, times);
+  const auto end = iso_time(last_ns > 0 ? last_ns : segments.last_ns);
+  const auto* before = text_of(tree, path);
+  if (tree.find(path) == nullptr || (last_ns > 0 && before != nullptr && *before < end))
+    values.values.push_back({path, end, {}});
+}
+
+Result<void> seal(File& file, const Segments& segments, std::uint64_t end) {
+  const auto& datasets = segments.description.datasets;
+  auto guarded = store::fixed_extents(file, datasets, end);
+  guarded.insert(guarded.end(), segments.guarded.begin(), segments.guarded.end());
+  PEN_ASSIGN(const auto file_bytes, file.size());
+  auto extents = store::outside(file, std::move(guarded), std::min(end, file_bytes));
+  PEN_ASSIGN(const auto beside, store::beside_receipts(file, datasets));
+  extents.insert(extents.end(), beside.begin(), beside.end());
+  return store::write_seal(file, segments.file_id, std::move(extents), end);
+}
+
+}  // namespace penstock::recover

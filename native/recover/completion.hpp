@@ -1,0 +1,31 @@
+/// What a closed file has that one whose recorder died lacks: the counts of frames, the time of its end, and its seal.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/env.hpp"
+#include "check/index_process.hpp"
+#include "recover/candidates.hpp"
+#include "recover/ledger_rows.hpp"
+#include "store/store.hpp"
+
+namespace penstock::recover {
+
+/// Closing a file takes several steps, of which the last writes how many frames are in which state. A recorder that
+/// died between them leaves a file that is not marked as open.
+bool was_completed(const check::Tree& tree);
+
+/// One a frame; empty where the file has none. Lives as long as the tree.
+Bytes states_of(const check::Tree& tree);
+
+/// When the last frame came. A file that somebody went on with when it was finished has the end of before.
+void add_end_time(const check::Tree& tree, const Segments& segments, const std::vector<ReceivedTime>& times,
+                  store::FinalValues& values);
+
+/// Over all that no segment guards, and no frame with a receipt, up to `end`. What a killed recorder had leased may be
+/// among it.
+Result<void> seal(File& file, const Segments& segments, std::uint64_t end);
+
+}  // namespace penstock::recover
