@@ -256,8 +256,8 @@ class Recorder final : public FrameSink {
   std::thread opener_;  ///< of files whose start had to wait
   Totals totals_;
   bool joined_team_ = false;
-  std::int64_t busy_told_ns_ = 0;  // of the timekeeper
-  std::atomic<std::uint64_t> rejected_{0};          ///< messages and connections
+  std::int64_t busy_told_ns_ = 0;           // of the timekeeper
+  std::atomic<std::uint64_t> rejected_{0};  ///< messages and connections
   std::atomic<std::uint64_t> rejected_messages_{0};
   std::atomic<std::uint64_t> complete_series_{0};
   std::atomic<std::uint64_t> failed_series_{0};
@@ -297,7 +297,7 @@ class Recorder final : public FrameSink {
   bool dismissed_ = false;  ///< by the lead, when every series is closed
   bool stopping_ = false;
   std::int64_t place_wanted_until_ns_ = 0;  ///< monotonic; by another rank
-  bool waits_ = true;  ///< for others' series to close
+  bool waits_ = true;                       ///< for others' series to close
   std::uint64_t closed_series_ = 0;
   std::uint64_t refused_series_ = 0;
   std::set<std::string> refused_names_;                         ///< the last of them

@@ -139,8 +139,8 @@ std::shared_ptr<SeriesFile> Recorder::adopt(const std::string& unique_id) {
 std::shared_ptr<SeriesFile> Recorder::wait_for_start(const std::string& unique_id, std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   const auto there = [&] { return told_to_stop_ || open_.contains(unique_id); };
-  changed_.wait_for(
-      lock, patience, [&] { return there() || opening_.contains(unique_id) || waiting_.contains(unique_id); });
+  changed_.wait_for(lock, patience,
+                    [&] { return there() || opening_.contains(unique_id) || waiting_.contains(unique_id); });
   changed_.wait_for(lock, answer_patience, [&] { return there() || !opening_.contains(unique_id); });
   const auto found = open_.find(unique_id);
   return found == open_.end() ? nullptr : found->second.file;

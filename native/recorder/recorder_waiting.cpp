@@ -112,9 +112,9 @@ std::optional<Result<void>> Recorder::wait_for_place(Series& series, const std::
 }
 
 Result<void> Recorder::refuse_to_wait(const std::string& unique_id) {
-  auto refused =
-      make_error(Errc::refused, "series \"{}\": {} files are open already, and no more starts may wait; end a series first",
-                 unique_id, places_.places());
+  auto refused = make_error(Errc::refused,
+                            "series \"{}\": {} files are open already, and no more starts may wait; end a series first",
+                            unique_id, places_.places());
   if (!team_.leads())
     refuse_start(unique_id, refused);
   else if (note_refusal(unique_id, refused))

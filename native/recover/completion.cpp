@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "check/names.hpp"
+#include "recover/layout.hpp"
 #include "store/seal.hpp"
 
 namespace penstock::recover {

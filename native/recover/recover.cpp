@@ -16,13 +16,13 @@
 #include "check/superblock.hpp"
 #include "recover/candidates.hpp"
 #include "recover/chunk_frames.hpp"
+#include "recover/completion.hpp"
 #include "recover/contents.hpp"
 #include "recover/layout.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
 #include "recover/structure.hpp"
-#include "recover/completion.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/journal_place.hpp"
 #include "store/recovery/own_superblock.hpp"
@@ -563,7 +563,8 @@ Result<void> Recovery::write() {
   if (report_.way == Way::repair && (marked_open_ || !was_completed(tree_)))
     add_missing_parts(*file_, tree_, segments_, findings_, values);
   values.frames = plan_.series ? frames_end_ : report_.frames;
-  PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, states_of(tree_), times_, report_.frames));
+  PEN_ASSIGN(auto counts,
+             write_rows(*index, segments_.description.columns, frames_, states_of(tree_), times_, report_.frames));
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   if (!plan_.series) {

@@ -126,8 +126,8 @@ class Eiger:
         for name, value in (
             ("nimages", frames),
             ("trigger_mode", "ints"),
-            ("frame_time", 0.05),
-            ("count_time", 0.05),
+            ("frame_time", 0.5),
+            ("count_time", 0.5),
         ):
             self._put(f"/detector/api/1.8.0/config/{name}", value=value)
         for name, text in (("mode", "enabled"), ("format", stream), ("header_detail", detail)):

@@ -16,6 +16,7 @@ import numpy
 import pytest
 import sender as senders
 from detector_stream import multi_dimensional
+from plain_client import RESUME
 from rounds import WAIT_S, Recorder, Setup, judge, recording, rounds, say, seed
 from sender import Frames, sending
 
@@ -74,7 +75,11 @@ def setup_of(kind: str, ranks: int, dice: random.Random) -> Setup:
     store = {"extent_bytes": 1 << 20, "segment_bytes": 64 << 10, "flush_interval_ms": 10}
     options: dict[str, Any] = {**STORES[kind]}
     encoding = options.pop("codec", {}).get("encoding", drawn.encoding)
-    store |= {"durability": drawn.store["durability"], "direct": drawn.store["direct"], **options.pop("store", {})}
+    store |= {
+        "durability": drawn.store["durability"],
+        "direct": drawn.store["direct"],
+        **options.pop("store", {}),
+    }
     return replace(drawn, transport="tcp", store=store, encoding=encoding, options=options)
 
 
