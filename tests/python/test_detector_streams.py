@@ -1,6 +1,7 @@
 """Detectors' own streams as they go wrong: several pushers, detectors that start anew, old formats."""
 
 import json
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -500,6 +501,15 @@ def test_a_recording_whose_messages_are_all_refused_is_no_success(record: Record
         code, log = recorder.stop()
     assert code == 1
     assert "every message was refused, and nothing is recorded" in log
+
+
+def test_a_connection_that_says_nothing_is_no_refused_message(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    host, _, port = recorder.address.rpartition(":")
+    with socket.create_connection((host, int(port))):
+        recorder.until(Rejected)
+        code, _ = recorder.stop()
+    assert code == 0
 
 
 def test_a_damaged_frame_is_not_counted_as_missing_too() -> None:
