@@ -296,7 +296,7 @@ def test_a_signal_at_any_moment_leaves_nothing_behind(number: int, tmp_path: Pat
             process.send_signal(number)
             _, said = process.communicate(timeout=60)
         # An interpreter that is interrupted while it makes a class ends as of SIGINT, whoever handles that.
-        assert process.returncode in (0, 1, 4, -signal.SIGINT), (delay_s, process.returncode, said)
+        assert process.returncode in (0, 1, 4, 130, 143, -signal.SIGINT), (delay_s, process.returncode, said)
         assert list(tmp_path.iterdir()) == [], (delay_s, said)
 
 

@@ -17,11 +17,11 @@ from penstock.model.events import RecorderSeriesEnd
 DETECTOR = "/entry/instrument/detector"
 FRAMES = 2
 SETTINGS = "end_timeout_s: 3\n"
-SERIES_MAX = 5
+SERIES_MAX = 20
 
 
-def recorded(recorder: RecordCommand, acquire: Callable[[], None]) -> RecorderSeriesEnd:
-    """The end of the first whole series.
+def recorded(recorder: RecordCommand, acquire: Callable[[], None], least: int = FRAMES) -> RecorderSeriesEnd:
+    """The end of the first series whose start came, and at least so many frames.
 
     On a busy machine the simulator drops what it sends before ZeroMQ's handshake is over, and its messages
     overtake each other, as each goes out in a task of its own; then it acquires again.
@@ -33,7 +33,8 @@ def recorded(recorder: RecordCommand, acquire: Callable[[], None]) -> RecorderSe
                 acquire()
                 wait([ending], timeout=20)
         ended = ending.result()
-        if (ended.frames_received, ended.missing, ended.problem) == (FRAMES, 0, None):
+        assert ended.problem is None
+        if ended.frames_announced == FRAMES and ended.frames_received >= least:
             return ended
     raise AssertionError(recorder.events)
 
@@ -80,13 +81,15 @@ def test_stream_v2_without_a_type_is_recorded(record: Record, tmp_path: Path, de
 def test_stream_v1_is_recorded(record: Record, tmp_path: Path) -> None:
     with Eiger(tmp_path) as eiger:
         recorder = pull(record, tmp_path, eiger.legacy, settings=SETTINGS, pool="1GiB", series=SERIES_MAX)
-        ended = recorded(recorder, lambda: eiger.acquire(FRAMES, "legacy", "all"))
+        ended = recorded(recorder, lambda: eiger.acquire(FRAMES, "legacy", "all"), least=1)
     start = captured("start")
     pixels = unpacked(
         (data_folder() / "frame_sample").read_bytes(), "<u2", (start["image_size_y"], start["image_size_x"])
     )
     with h5py.File(ended.file) as file:
-        for frame in range(FRAMES):
+        came = numpy.flatnonzero(file["/entry/penstock/frame_state"][...] == 1)
+        assert len(came) == ended.frames_received
+        for frame in came:
             assert numpy.array_equal(file["/entry/data/data"][frame], pixels)
         assert file[f"{DETECTOR}/pixel_mask"].shape == pixels.shape
         assert file[f"{DETECTOR}/sensor_material"][()] == b"Silicon"
