@@ -86,7 +86,7 @@ class Eiger:
 
     def _request(self, path: str, **more: Any) -> bytes:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", **more)
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(request, timeout=20) as answer:
             text: bytes = answer.read()
         return text
 
