@@ -11,7 +11,7 @@ namespace {
 using store::format::Stretch;
 
 constexpr std::uint64_t read_bytes = 1 << 20;
-/// Of damaged stretches; of more only the offset is told.
+/// Damaged stretches reported in full; further ones are reported by offset only.
 constexpr int named_max = 20;
 
 class OutsideChunks {

@@ -109,7 +109,7 @@ Result<std::shared_ptr<File>> open_no_link(Env& env, const std::string& path) {
                       path);
   struct stat info {};
   if (file.ok() && (*file)->descriptor() >= 0 && ::fstat((*file)->descriptor(), &info) == 0 && !S_ISREG(info.st_mode))
-    return make_error(Errc::already_exists, "{} is no regular file: remove it, or choose another name", path);
+    return make_error(Errc::already_exists, "{} is not a regular file: remove it, or choose another name", path);
   return file;
 }
 

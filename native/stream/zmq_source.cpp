@@ -118,7 +118,8 @@ class ZmqSource : public Source {
         std::this_thread::sleep_for(std::chrono::milliseconds(receive_timeout_ms));
         continue;
       }
-      if (held->message.more() || is_v1(held->message.bytes())) {
+      // A simulator that sends several messages of Stream V2 at once sends them as parts of one: each is taken alone.
+      if (is_v1(held->message.bytes())) {
         take_parts(std::move(held->message), sink);
         continue;
       }
@@ -131,7 +132,7 @@ class ZmqSource : public Source {
     while (const auto left = late_.let_go()) reject_without_image(*left, "the recorder stops", sink);
   }
 
-  /// A message of Stream V1, or of nobody's.
+  /// A message of Stream V1.
   void take_parts(ZmqMessage first, FrameSink& sink) {
     std::vector<ZmqMessage> parts;
     std::size_t count = 1;
@@ -148,21 +149,15 @@ class ZmqSource : public Source {
       if (count < v1_parts_max && bytes <= bytes_max) parts.push_back(std::move(part));
     }
     if (more) return;  // stopping
-    const bool known = is_v1(parts.front().bytes());
     const bool whole = parts.size() == count;
-    if (known && options_.element && options_.element->count() > 1)
+    if (options_.element && options_.element->count() > 1)
       return sink.reject(address_, make_error(Errc::unsupported,
                                               "Stream V1 (format: legacy), and the source is {} of a detector: its "
                                               "series have no name that the other elements would know; set the "
                                               "detector's stream format to cbor",
                                               shown(*options_.element)));
-    if (known && options_.alone && whole) return v1_.take(std::move(parts), sink, address_);
-    if (!known)
-      sink.reject(address_, make_error(Errc::unsupported,
-                                       "a message of {} parts, of which the first is no JSON: neither Stream V2 nor "
-                                       "Stream V1; set the detector's stream format to cbor",
-                                       count));
-    else if (!whole)
+    if (options_.alone && whole) return v1_.take(std::move(parts), sink, address_);
+    if (!whole)
       sink.reject(address_, make_error(Errc::too_large,
                                        "a message of {} parts and {} bytes; at most {} parts of together {} bytes are "
                                        "possible",

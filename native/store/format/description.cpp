@@ -12,7 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t nodes_max = 65536;
 constexpr std::size_t dimensions_max = 31;  // of a frame; HDF5 has 32 with the first
 constexpr std::size_t filters_max = 32;
 constexpr std::size_t filter_values_max = 256;
@@ -267,19 +266,6 @@ Result<MemberMark> parse_member(const json& object) {
   PEN_ASSIGN(mark.master, text_at(object, "master"));
   PEN_ASSIGN(mark.number, number_at(object, "number", ~std::uint64_t{0}));
   return mark;
-}
-
-template <typename Node, typename Parse>
-Result<std::vector<Node>> parse_list(const json& document, const char* key, Parse parse) {
-  const auto found = document.find(key);
-  if (found == document.end() || !found->is_array() || found->size() > nodes_max)
-    return bad(fmt::format("'{}' is missing or no list of up to {}", key, nodes_max));
-  std::vector<Node> nodes;
-  for (const auto& item : *found) {
-    PEN_ASSIGN(auto node, parse(item), "{} {}", key, nodes.size());
-    nodes.push_back(std::move(node));
-  }
-  return nodes;
 }
 
 }  // namespace

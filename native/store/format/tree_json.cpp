@@ -7,7 +7,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t nodes_max = 65536;
 constexpr std::size_t attributes_max = 4096;
 constexpr std::size_t dimensions_max = 32;
 constexpr std::size_t path_bytes_max = 4096;
@@ -199,19 +198,6 @@ Result<LinkNode> parse_link(const json& object) {
   PEN_ASSIGN(node.path, path_in(object, "path"));
   PEN_ASSIGN(node.target, path_in(object, "target"));
   return node;
-}
-
-template <typename Node, typename Parse>
-Result<std::vector<Node>> parse_list(const json& tree, const char* key, Parse parse) {
-  const auto found = tree.find(key);
-  if (found == tree.end() || !found->is_array() || found->size() > nodes_max)
-    return bad(fmt::format("'{}' is missing or not a list of up to {}", key, nodes_max));
-  std::vector<Node> nodes;
-  for (const auto& item : *found) {
-    PEN_ASSIGN(auto node, parse(item), "{} {}", key, nodes.size());
-    nodes.push_back(std::move(node));
-  }
-  return nodes;
 }
 
 }  // namespace

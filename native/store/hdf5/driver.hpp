@@ -53,7 +53,7 @@ struct DriverContext {
   HeldWrites changes = {};
   FreshSpace fresh = {};  ///< what HDF5 was given since the last commit
 
-  /// Whether a full disk is no failure: what HDF5 writes stays in memory until there is room.
+  /// If true, a full disk is not an error: HDF5's writes stay in memory until there is room.
   bool waits_for_room = false;
   bool waits = false;  ///< the last commit found no room
   NowAndThen waits_told = {}, room_told = {};

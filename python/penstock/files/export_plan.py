@@ -96,7 +96,7 @@ def plan_export(
     frames_a_file: int = FRAMES_A_FILE,
     single: bool = False,
 ) -> Export:
-    """The export of a recorded file. A PenstockError tells which reader could not read it, and what to do.
+    """Returns the export of a recorded file. Raises a PenstockError that names the reader and the remedy.
 
     `single`: for programs that look for all frames in /entry/data/data.
     """

@@ -85,7 +85,7 @@ def _opened(path: Path) -> Iterator[tifffile.TiffFile]:
             _ = file.series  # all that its headers say
         except Exception as error:  # tifffile raises whatever a damaged header leads to
             raise PenstockError(
-                f"{path} is no TIFF file, or damaged",
+                f"{path} is not a TIFF file, or it is damaged",
                 "copy it again, remove it, or name the files one by one",
             ) from error
         yield file

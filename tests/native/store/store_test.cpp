@@ -86,7 +86,7 @@ TEST_F(StoreTest, WhatIsNoRegularFileIsNotReplaced) {
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
   const auto store = Store::create(posix_env(), path(), one_dataset(32, 40), options, nullptr);
   ASSERT_FALSE(store.ok());
-  EXPECT_NE(store.error().message().find("is no regular file"), std::string::npos) << store.error().message();
+  EXPECT_NE(store.error().message().find("is not a regular file"), std::string::npos) << store.error().message();
   std::filesystem::remove(path());
 }
 
