@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup peers build debug tsan test test-quick test-long test-readers lint format check-headers demo bench client-windows fuzz torture wheel clean distclean
+.PHONY: help setup peers build debug tsan test test-quick test-long test-readers lint format check-headers demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -58,6 +58,9 @@ demo: build ## The main job on real input: detector to NeXus file, checked, with
 bench: setup ## Measure Penstock beside its peers; results go into docs/benchmarks.md
 	@scripts/build release
 	@scripts/bench
+
+bench-before: setup ## Measure this checkout beside an earlier commit, interleaved (BEFORE=COMMIT)
+	@scripts/bench-before "$${BEFORE:?set BEFORE to the commit to compare with}"
 
 client-windows: ## Cross-compile the C client for Windows, where MinGW is installed (gcc-mingw-w64-x86-64)
 	@tests/native/client/cross_compile.sh "$(CURDIR)" build/client-windows

@@ -28,6 +28,7 @@ from measure.report import markdown
 from measure.results import Result
 from rows import (
     attributes,
+    before,
     client,
     codec,
     compare,
@@ -87,7 +88,12 @@ ROWS: dict[str, Row] = {
     "network": network.over_loopback,
     "network-link": network.over_a_link,
     "values": values.join,
+    "before-store": before.of_store,
+    "before-path": before.of_path,
+    "before-recovery": before.of_recovery,
+    "before-ranks": before.of_ranks,
 }
+BEFORE = [name for name in ROWS if name.startswith("before-")]
 
 
 def parse() -> argparse.Namespace:
@@ -96,7 +102,7 @@ def parse() -> argparse.Namespace:
         epilog=f"Rows: {', '.join(ROWS)}. PENSTOCK_DATA may name a folder of real images (CBF or TIFF).",
     )
     parser.add_argument(
-        "--only", nargs="+", metavar="ROW", choices=ROWS, default=list(ROWS), help="these rows"
+        "--only", nargs="+", metavar="ROW", choices=ROWS, help="these rows (default: all but before-*)"
     )
     parser.add_argument("--repetitions", type=int, default=7, metavar="N", help="blocks that are kept (7)")
     parser.add_argument("--quick", action="store_true", help="little data, 2 repetitions; shows that it runs")
@@ -105,6 +111,13 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--tmpfs", type=Path, default=Path("/dev/shm"), help="a tmpfs (/dev/shm)")
     parser.add_argument("--build", type=Path, default=CHECKOUT / "build" / "release", help="the native build")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="BUILD",
+        help="build folder of an earlier commit: measures the rows before-* beside it",
+    )
+    parser.add_argument("--before-name", default="before", help="what the page calls that commit (before)")
     parser.add_argument("--no-publish", action="store_true", help="leave docs/ as it is")
     parser.add_argument(
         "--page-only", action="store_true", help="write docs/benchmarks.md again from its JSON"
@@ -112,6 +125,8 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     if options.repetitions < 1:
         parser.error("--repetitions: at least 1")
+    if options.only is None:
+        options.only = BEFORE if options.before else [name for name in ROWS if name not in BEFORE]
     return options
 
 
@@ -206,6 +221,8 @@ def main() -> int:
             repetitions=min(options.repetitions, 2) if options.quick else options.repetitions,
             quick=options.quick,
             images=Path(images) if images else None,
+            before=options.before,
+            before_name=options.before_name,
         )
         rows: dict[str, Any] = {}
         for name in options.only:

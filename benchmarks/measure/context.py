@@ -23,6 +23,8 @@ class Context:
     repetitions: int
     quick: bool
     images: Path | None  # folder of real images
+    before: Path | None = None  # the build folder of an earlier commit
+    before_name: str = "before"
 
     def program(self, name: str) -> str:
         places = (

@@ -23,14 +23,14 @@ PROTOCOLS = ("zmq", "tcp")
 PROTOCOL_NAMES = {"zmq": "ZeroMQ", "tcp": "TCP"}
 
 
-def _large(raw_bytes: int, *, encoding: str = "none", replay: Path | None = None) -> Series:
+def large(raw_bytes: int, *, encoding: str = "none", replay: Path | None = None) -> Series:
     """As a PILATUS 6M counts: 2527 × 2463 pixels of 32 bit."""
     frames = max(8, raw_bytes // (2527 * 2463 * 4))
     name = "real 25 MB frames" if replay else "simulated 25 MB frames"
     return Series(name, 2527, 2463, "int32", frames, encoding, replay)
 
 
-def _small(raw_bytes: int) -> Series:
+def small(raw_bytes: int) -> Series:
     """As one module of a pixel detector counts: 512 × 1024 pixels of 16 bit."""
     return Series(
         "simulated 1 MiB frames", 512, 1024, "uint16", max(8, raw_bytes // MIB), distinct_frames=256
@@ -95,12 +95,12 @@ def _raw_on_tmpfs(context: Context, series: Series) -> list[Result]:
 
 
 def raw(context: Context) -> list[Result]:
-    series = _large(context.bytes_of(RAW_BYTES))
+    series = large(context.bytes_of(RAW_BYTES))
     return _raw_on_disk(context, series) + _raw_on_tmpfs(context, series)
 
 
 def raw_small(context: Context) -> list[Result]:
-    series = _small(context.bytes_of(RAW_BYTES))
+    series = small(context.bytes_of(RAW_BYTES))
     return _raw_on_disk(context, series) + _raw_on_tmpfs(context, series)
 
 
@@ -159,7 +159,7 @@ def compress(context: Context) -> list[Result]:
     results = []
     replay = _replay_file(context)
     size = context.bytes_of(COMPRESS_RAW_BYTES)
-    for series in [_large(size)] + ([_large(size, replay=replay)] if replay else []):
+    for series in [large(size)] + ([large(size, replay=replay)] if replay else []):
         context.need(context.tmpfs, series.raw_bytes // 2 + 3 * GIB)
         subjects: dict[str, Subject] = {
             COMPRESSING_RECEIVER: partial(python_receiver, context, context.tmpfs, series, "compress")
@@ -184,9 +184,9 @@ def pass_through(context: Context) -> list[Result]:
     results = []
     replay = _replay_file(context)
     size = context.bytes_of(PASSED_RAW_BYTES)
-    all_series = [_large(size, encoding="bslz4")]
+    all_series = [large(size, encoding="bslz4")]
     if replay:
-        all_series.append(_large(size, encoding="bslz4", replay=replay))
+        all_series.append(large(size, encoding="bslz4", replay=replay))
     for series in all_series:
         context.need(context.tmpfs, series.raw_bytes // 4 + 3 * GIB)
         subjects: dict[str, Subject] = {

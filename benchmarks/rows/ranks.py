@@ -42,7 +42,7 @@ def _run(
     return {"bytes_per_s": document["raw_bytes"] / document["seconds"], "seconds": document["seconds"]}
 
 
-def _ours(context: Context, ranks: int, frames: FrameSet, encoding: str, *options: str) -> Sample:
+def ours(context: Context, ranks: int, frames: FrameSet, encoding: str, *options: str) -> Sample:
     return _run(context, "bench_ranks", ranks, frames, encoding, *options)
 
 
@@ -70,8 +70,8 @@ def _only(samples: dict[str, list[Sample]], prefix: str) -> dict[str, list[Sampl
 
 def _bitshuffle(context: Context, frames: FrameSet) -> list[Result]:
     subjects: dict[str, Subject] = {
-        "one rank": partial(_ours, context, 1, frames, "bslz4"),
-        "ours": partial(_ours, context, RANKS, frames, "bslz4"),
+        "one rank": partial(ours, context, 1, frames, "bslz4"),
+        "ours": partial(ours, context, RANKS, frames, "bslz4"),
         **_collectives(context, frames, "bslz4"),
     }
     samples = interleaved(f"ranks bslz4 {frames.name}", subjects, context.repetitions)
@@ -88,8 +88,8 @@ def _bitshuffle(context: Context, frames: FrameSet) -> list[Result]:
 
 def _deflate(context: Context, frames: FrameSet) -> list[Result]:
     subjects: dict[str, Subject] = {
-        "ours": partial(_ours, context, RANKS, frames, "deflate"),
-        "a file for each process": partial(_ours, context, RANKS, frames, "deflate", "--own-files"),
+        "ours": partial(ours, context, RANKS, frames, "deflate"),
+        "a file for each process": partial(ours, context, RANKS, frames, "deflate", "--own-files"),
         **_collectives(context, frames, "deflate"),
     }
     samples = interleaved(f"ranks deflate {frames.name}", subjects, context.repetitions)
@@ -112,7 +112,7 @@ def _deflate(context: Context, frames: FrameSet) -> list[Result]:
 def _plain(context: Context, frames: FrameSet) -> Result:
     total = context.bytes_of(BYTES["none"])
     subjects: dict[str, Subject] = {
-        "ours": partial(_ours, context, RANKS, frames, "none"),
+        "ours": partial(ours, context, RANKS, frames, "none"),
         "fio, 2 jobs, direct": partial(_fio, context.disk / "fio.data", total, True),
         "fio, 2 jobs, buffered": partial(_fio, context.disk / "fio.data", total, False),
     }

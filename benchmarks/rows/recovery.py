@@ -36,7 +36,7 @@ DEATHS = {
 }
 
 
-def _abandoned(context: Context, path: Path, death: Death) -> None:
+def abandon(context: Context, path: Path, death: Death) -> None:
     """The file of a writer that was killed when every segment was on storage."""
     command = [context.program("bench_store"), "--path", str(path), "--chunk-bytes", str(CHUNK_BYTES)]
     command += ["--total-bytes", str(context.bytes_of(CHUNKS) * CHUNK_BYTES)]
@@ -64,7 +64,7 @@ def _headers(context: Context, path: Path) -> Sample:
     return {"seconds": document["seconds"]}
 
 
-def _recover(context: Context, path: Path) -> Sample:
+def recover(context: Context, path: Path) -> Sample:
     copy = path.with_name("copy.h5")
     shutil.copyfile(path, copy)
     plan = path.with_name("plan.json")
@@ -83,10 +83,10 @@ def million(context: Context) -> list[Result]:
     results = []
     for case, death in DEATHS.items():
         path = context.disk / "abandoned.h5"
-        _abandoned(context, path, death)
+        abandon(context, path, death)
         subjects: dict[str, Subject] = {
             "headers": partial(_headers, context, path),
-            "recover": partial(_recover, context, path),
+            "recover": partial(recover, context, path),
         }
         samples = interleaved(f"recovery {case}", subjects, context.repetitions)
         path.unlink()

@@ -34,7 +34,7 @@ def _figures(document: dict[str, float], total: int, cpu_seconds: float) -> Samp
     }
 
 
-def _penstock(context: Context, path: Path, chunk: int, total: int, *options: str) -> Sample:
+def penstock(context: Context, path: Path, chunk: int, total: int, *options: str) -> Sample:
     command = [context.program("bench_store"), "--path", str(path), "--chunk-bytes", str(chunk)]
     command += ["--total-bytes", str(total), "--ring-bytes", str(RING_BYTES), "--gate", *options]
     document, finished = run_json(command, at_gate=partial(warm, path.parent, total + BESIDE_BYTES))
@@ -77,7 +77,7 @@ def on_disk(context: Context) -> list[Result]:
         subjects: dict[str, Subject] = {}
         for mode, direct in (("direct", True), ("buffered", False)):
             subjects[f"fio {mode}, depth 1"] = partial(_fio, path, total, "psync", 1, direct)
-            subjects[f"penstock {mode}"] = partial(_penstock, context, path, chunk, total, f"--{mode}")
+            subjects[f"penstock {mode}"] = partial(penstock, context, path, chunk, total, f"--{mode}")
             subjects[f"fio {mode}, depth 4"] = partial(_fio, path, total, "io_uring", 4, direct)
         subjects["h5py direct chunks"] = partial(_h5py, context, path, chunk, total)
         samples = interleaved(f"store-disk {size_name(chunk)}", subjects, context.repetitions)
@@ -107,7 +107,7 @@ def on_tmpfs(context: Context) -> list[Result]:
                 subjects[f"fio {engine}, {RING_BLOCKS} buffers in turn, {when}"] = partial(
                     _fio, path, total, engine, RING_BLOCKS, False, RING_BLOCKS, laid_out
                 )
-        subjects["penstock"] = partial(_penstock, context, path, chunk, total, "--buffered")
+        subjects["penstock"] = partial(penstock, context, path, chunk, total, "--buffered")
         subjects["h5py direct chunks"] = partial(_h5py, context, path, chunk, total)
         samples = interleaved(f"store-tmpfs {size_name(chunk)}", subjects, context.repetitions)
         results.append(
