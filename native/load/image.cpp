@@ -4,16 +4,12 @@
 #include <cerrno>
 #include <fstream>
 
-#include "load/packed_pixels.hpp"
-
 namespace penstock::load {
 namespace {
 
 constexpr std::size_t suffix_bytes_max = 10;
 constexpr std::uint64_t images_max = 100'000;
 constexpr auto escape = std::byte{0x80};
-constexpr std::uint64_t bytes_after_max = 1 << 20;
-constexpr std::uint64_t gzip_end_bytes = 8;  // the checksum, and the size of the unpacked file
 
 /// "cbf", or "cbf.gz".
 bool is_suffix(const std::string& text) {
@@ -39,10 +35,6 @@ Result<ImagePlan> ImagePlan::read(Fields& fields, std::uint64_t frame_bytes) {
   PEN_TRY(fields.require("pixels_bytes"));
   PEN_ASSIGN(plan.pixels_bytes, fields.whole("pixels_bytes", 0, 0, frame_bytes - plan.pixels_at));
   PEN_ASSIGN(plan.differences, fields.flag("differences", false));
-  PEN_ASSIGN(plan.packed, fields.flag("packed", false));
-  PEN_ASSIGN(plan.bytes_after, fields.whole("bytes_after", 0, 0, bytes_after_max));
-  if (plan.packed && (plan.differences || frame_bytes - plan.pixels_at - plan.pixels_bytes < gzip_end_bytes))
-    return fields.wrong("packed", "false where there are differences, or no 8 bytes behind the pixels");
   PEN_ASSIGN(plan.images, fields.whole("images", 1, 1, plan.is_whole() ? images_max : 1));
   PEN_TRY(fields.refuse_others());
   return plan;
@@ -54,9 +46,7 @@ Json ImagePlan::to_json() const {
           {"suffix", suffix},
           {"pixels_at", pixels_at},
           {"pixels_bytes", pixels_bytes},
-          {"differences", differences},
-          {"packed", packed},
-          {"bytes_after", bytes_after}};
+          {"differences", differences}};
 }
 
 Result<Image> Image::open(const ImagePlan& plan, std::uint64_t frame_bytes, std::uint64_t stored_bytes) {
@@ -82,30 +72,20 @@ void Image::lay(const Content& content, MutableBytes block) const {
   std::copy(file.begin(), file.end(), block.begin());
   std::fill(block.begin() + static_cast<std::ptrdiff_t>(file.size()), block.end(), std::byte{0});
   const auto own = pixels(block);
-  const auto before = plan_.packed ? crc_of_codes(own, plan_.bytes_after) : 0;
   content.lay(own);
   admit(own);
-  if (plan_.packed) change_checksum(block, before ^ crc_of_codes(own, plan_.bytes_after));
 }
 
 void Image::stamp(const Content& content, MutableBytes block, std::uint64_t frame) const {
   const auto own = pixels(block);
-  const auto before = plan_.packed ? crc_of_stamps(own, plan_.bytes_after) : 0;
   content.stamp(own, frame, 0);
-  if (!plan_.differences && !plan_.packed) return;
+  if (!plan_.differences) return;
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= own.size(); at += sector_bytes)
     admit(own.subspan(at, sizeof(std::uint64_t)));
-  if (plan_.packed) change_checksum(block, before ^ crc_of_stamps(own, plan_.bytes_after));
 }
 
 void Image::admit(MutableBytes random) const {
   if (plan_.differences) std::replace(random.begin(), random.end(), escape, std::byte{0x7F});
-  if (plan_.packed) make_codes(random);
-}
-
-void Image::change_checksum(MutableBytes block, std::uint32_t by) const {
-  auto* const checksum = block.subspan(frame_bytes_ - gzip_end_bytes).data();
-  store_le(checksum, load_le<std::uint32_t>(checksum) ^ by);
 }
 
 }  // namespace penstock::load

@@ -34,7 +34,6 @@ class Image {
   MutableBytes pixels(MutableBytes block) const { return block.subspan(plan_.pixels_at, plan_.pixels_bytes); }
   /// Makes possible pixels of random ones.
   void admit(MutableBytes random) const;
-  void change_checksum(MutableBytes block, std::uint32_t by) const;
 
   ImagePlan plan_;
   Memory images_;

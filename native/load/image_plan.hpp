@@ -18,9 +18,6 @@ struct ImagePlan {
   /// Each byte of the pixels is a difference to the one before, as CBF has it: any value but 0x80, which announces a
   /// larger difference.
   bool differences = false;
-  /// Two pixels in each byte, as load/packed_pixels.hpp has them; the file ends with the checksum of gzip.
-  bool packed = false;
-  std::uint64_t bytes_after = 0;  ///< that follow the pixels in the unpacked file
 
   bool is_whole() const { return pixels_bytes == 0; }
 

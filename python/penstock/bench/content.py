@@ -43,16 +43,21 @@ def chosen_content(
     return {"content": content, "content_ratio": smaller, "content_file": str(file.resolve())}
 
 
+def images_in_turn(plan: LoadPlan) -> int:
+    """Returns how many different images are written in turn; 0 if each frame has other pixels."""
+    image = plan.workload.image if isinstance(plan.workload, FramesWorkload) else None
+    return image.images if image is not None and image.pixels_bytes == 0 else 0
+
+
 def content_text(plan: LoadPlan) -> str:
     """ "compressible 4:1", "file images.raw, 2.3:1 by deflate", "3 in turn of the images of DATA, …"."""
+    images = images_in_turn(plan)
     if plan.content == "compressible":
         return f"compressible {plan.content_ratio:g}:1"
     if plan.content == "file":
-        load = plan.workload
-        image = load.image if isinstance(load, FramesWorkload) else None
-        what = "file" if image is None else f"{image.images} in turn of the images of"
+        what = f"{images} in turn of the images of" if images else "file"
         return f"{what} {plan.content_file}, {human_number(plan.content_ratio)}:1 by deflate"
-    return plan.content
+    return f"{images} images in turn, made up" if images else plan.content
 
 
 def _ratio_of(file: Path) -> float:

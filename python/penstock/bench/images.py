@@ -4,13 +4,13 @@ A whole file is made once, by the libraries that read such files, as a template;
 frame pixels of its own in it. Which of its bytes are the pixels is looked up in the file that was made.
 
 Of the user's images whole files are made, a few of them, and frames are these as they are, in turn: pixels
-with noise in them would compress otherwise.
+with noise in them would compress otherwise. Files that gzip compressed are written in turn as well.
 """
 
 import gzip
 import io
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,6 @@ import numpy.typing
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.bench.own_images import Pixels, read_images, shape_of_images
-from penstock.bench.packed_pixels import gzip_of_differences
 from penstock.model.errors import UsageError
 from penstock.model.load import FrameImage
 
@@ -29,6 +28,7 @@ ImageFormat = Literal["cbf", "cbf.gz", "tiff", "hdf5"]
 PixelType = Literal["uint8", "uint16", "uint32", "int16", "int32"]
 _SUFFIXES: dict[ImageFormat, str] = {"cbf": "cbf", "cbf.gz": "cbf.gz", "tiff": "tif", "hdf5": "h5"}
 _FRAME_BYTES_MAX = 4 << 30
+_COMPRESSED_IMAGES = 4  # of made-up pixels; gzip takes most of a second for 6 million
 _CBF_HEADER = (
     "# Detector: Penstock load generator\r\n# Pixel_size 172e-6 m x 172e-6 m\r\n"
     "# Silicon sensor, thickness 0.000320 m\r\n"
@@ -56,7 +56,6 @@ class Template(BaseModel):
     data: bytes
     pixels_at: int
     pixels_bytes: int
-    bytes_after: int = 0  # of the unpacked file, where that is another one
     images: int = 1
 
     @property
@@ -78,49 +77,49 @@ def make_template(image: ImageRequest) -> Template:
     if image.rows * image.columns * numpy.dtype(image.type).itemsize > _FRAME_BYTES_MAX:
         raise UsageError(f"frames of {image.rows} x {image.columns} are too large", "4 GiB at most")
     if image.source:
-        return _whole_files(image)
+        return _whole_files(image.format, read_images(Path(image.source)))
     random = numpy.random.default_rng(1)
     if image.format == "cbf":
-        return _cbf(image, random.integers(-127, 128, image.rows * image.columns, dtype=numpy.int8))
+        return _cbf(image, _steps(image, random, 127))
     if image.format == "cbf.gz":
-        return _packed_cbf(image, random)
+        images = (_pixels(image, _steps(image, random, 5)) for _ in range(_COMPRESSED_IMAGES))
+        return _whole_files(image.format, images)
     # Random, so that they are found in the file.
     pixels = random.integers(0, 2**7, (image.rows, image.columns), dtype=image.type)
     data = _tiff(pixels) if image.format == "tiff" else _hdf5(pixels)
     return _found(data, pixels.tobytes(), image.format)
 
 
-def _whole_files(image: ImageRequest) -> Template:
+def _whole_files(format_: ImageFormat, images: Iterable[Pixels]) -> Template:
     """Of one size, that of the largest: readers of CBF do not look behind its end, nor do those of gzip."""
-    write = {"cbf": _cbf_file, "cbf.gz": _gzip_of_cbf, "tiff": _tiff, "hdf5": _hdf5}[image.format]
-    files = [write(pixels) for pixels in read_images(Path(image.source))]
+    write = {"cbf": _cbf_file, "cbf.gz": _gzip_of_cbf, "tiff": _tiff, "hdf5": _hdf5}[format_]
+    files = [write(pixels) for pixels in images]
     size = max(map(len, files))
     data = b"".join(file.ljust(size, b"\0") for file in files)
     return Template(data=data, pixels_at=0, pixels_bytes=0, images=len(files))
 
 
-def _cbf(image: ImageRequest, steps: numpy.typing.NDArray[numpy.int8]) -> Template:
-    """Pixels whose differences take a byte each, as those of weak diffraction do: a byte a pixel."""
+def _steps(
+    image: ImageRequest, random: numpy.random.Generator, largest: int
+) -> numpy.typing.NDArray[numpy.int8]:
+    """Returns each pixel's difference to the one before. Up to 5 they take half a byte in a gzip file."""
+    return random.integers(-largest, largest + 1, image.rows * image.columns, dtype=numpy.int8)
+
+
+def _pixels(image: ImageRequest, steps: numpy.typing.NDArray[numpy.int8]) -> Pixels:
     if image.type != "int32":
         raise UsageError(f"CBF files of {image.type} are not made", "--type int32 is what PILATUS writes")
-    pixels = numpy.cumsum(steps, dtype=numpy.int64).astype(numpy.int32).reshape(image.rows, image.columns)
-    data = _cbf_file(pixels)
+    return numpy.cumsum(steps, dtype=numpy.int64).astype(numpy.int32).reshape(image.rows, image.columns)
+
+
+def _cbf(image: ImageRequest, steps: numpy.typing.NDArray[numpy.int8]) -> Template:
+    """Pixels whose differences take a byte each, as those of weak diffraction do: a byte a pixel."""
+    data = _cbf_file(_pixels(image, steps))
     # The digest is of the template's pixels: no reader asks for one, and a wrong one is worse than none.
     start = data.find(b"Content-MD5:")
     if start >= 0:
         data = data[:start] + data[data.index(b"\r\n", start) + 2 :]
     return _found(data, steps.tobytes(), "cbf")
-
-
-def _packed_cbf(image: ImageRequest, random: numpy.random.Generator) -> Template:
-    """Pixels whose differences are from -7 to 7, in a gzip file: half a byte a pixel."""
-    steps = random.integers(-7, 8, image.rows * image.columns, dtype=numpy.int8)
-    plain = _cbf(image, steps)
-    head, tail = plain.data[: plain.pixels_at], plain.data[plain.pixels_at + plain.pixels_bytes :]
-    data, pixels_at = gzip_of_differences(head, steps, tail)
-    pairs = len(steps) // 2
-    after = len(plain.data) - len(head) - 2 * pairs
-    return Template(data=data, pixels_at=pixels_at, pixels_bytes=pairs, bytes_after=after)
 
 
 def _gzip_of_cbf(pixels: Pixels) -> bytes:
@@ -186,8 +185,6 @@ def template_file(image: ImageRequest) -> Iterator[FrameImage]:
             pixels_at=template.pixels_at,
             pixels_bytes=template.pixels_bytes,
             differences=image.format == "cbf" and not image.source,
-            packed=image.format == "cbf.gz" and not image.source,
-            bytes_after=template.bytes_after,
             images=template.images,
         )
 

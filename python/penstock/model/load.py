@@ -59,13 +59,6 @@ class FrameImage(Plan):
     differences: bool = Field(
         False, description="each byte is a difference of pixels, as in CBF: any value but 0x80"
     )
-    packed: bool = Field(
-        False,
-        description="two differences in each byte, as codes of gzip: any but 0xF; a CRC-32 ends the file",
-    )
-    bytes_after: int = Field(
-        0, ge=0, le=1 << 20, description="with `packed`: that follow the pixels in the unpacked file"
-    )
 
 
 class MpiioAccess(Plan):

@@ -37,7 +37,7 @@ Json image_plan() {
   plan["workload"].update(Json::parse(R"({
     "layout": "file_a_frame", "rename": true,
     "image": {"template": "/tmp/one.cbf", "images": 1, "suffix": "cbf", "pixels_at": 800,
-              "pixels_bytes": 1000000, "differences": true, "packed": false, "bytes_after": 0}})"));
+              "pixels_bytes": 1000000, "differences": true}})"));
   return plan;
 }
 
@@ -199,8 +199,6 @@ TEST(LoadPlan, NamesWhatIsWrongWithImages) {
       {"/workload/image/suffix", "cbf.",
        "workload.image.suffix is \"cbf.\", expected 1 to 10 small letters and digits"},
       {"/workload/image/suffix", ".gz", "workload.image.suffix is \".gz\", expected 1 to 10 small letters and digits"},
-      {"/workload/image/packed", true,
-       "workload.image.packed is true, expected false where there are differences, or no 8 bytes behind the pixels"},
       {"/workload/image/images", 2, "workload.image.images is 2, expected a whole number from 1 to 1"},
       {"/workload/image/colour", "red", "workload.image.colour is not a field that is known here"},
   };
