@@ -32,8 +32,8 @@ METHOD = """## What is measured
   from 1 GiB of memory in turn, because one block that stays in the cache is no stream of frames; fio
   then hands over 128 blocks at a time. The h5py peer writes with `write_direct_chunk` into a dataset
   that has its final extent from the start, and syncs at the end.
-- **placements**: the store writes the same chunks as a log, into slots with room for eight times as much,
-  and as contiguous frames; then h5py reads the file once, frame by frame, its pages dropped from the cache.
+- **placements**: the store writes the same chunks as a log, and into slots with room for eight times as
+  much; then h5py reads the file once, frame by frame, its pages dropped from the cache.
   Sizes are in bytes a byte of chunks.
 - **index**: chunks that are not written pass through the indexer into HDF5's own index.
 - **bitshuffle-LZ4**: whole frames in memory, one pinned core, beside the better of the `bitshuffle`

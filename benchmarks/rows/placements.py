@@ -1,4 +1,4 @@
-"""Where chunks go in a file: a log, slots with holes, contiguous frames. Speed, sizes, and reading back."""
+"""Where chunks go in a file: a log, or slots with holes. Speed, sizes, and reading back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ RING_BYTES = 512 << 20
 BESIDE_BYTES = 256 << 20
 # A slot has room for a frame that does not compress; real ones shrink about so much.
 SLOT_FACTOR = 8
-PLACEMENTS = ("log", "slots", "contiguous")
+PLACEMENTS = ("log", "slots")
 # Bytes that a file may take on the device, a byte of chunks: a slot has a page for its header.
-ALLOCATED_AT_MOST = {"log": 1.05, "slots": 1.15, "contiguous": 1.05}
+ALLOCATED_AT_MOST = {"log": 1.05, "slots": 1.15}
 
 
 def _write_and_read(context: Context, path: Path, placement: str, chunk: int, total: int) -> Sample:

@@ -67,7 +67,6 @@ FileLayout layout_of(const Job& job) {
   node.places.placement = job.placement;
   if (job.placement != Placement::log) node.frames_max = job.total_bytes / job.chunk_bytes;
   node.chunk_bytes_max = job.slot_bytes;
-  node.receipts_path = "/crc32c";
   return layout;
 }
 
@@ -193,8 +192,7 @@ int run(int argc, char** argv) {
   std::int64_t flush_ms = job.options.flush_interval.count();
   app.add_option("--flush-ms", flush_ms, "How often readers see new chunks");
   app.add_option("--index-chunks", job.index_chunks, "With --index-only: how many");
-  const std::map<std::string, Placement> placements{
-      {"log", Placement::log}, {"slots", Placement::slots}, {"contiguous", Placement::contiguous}};
+  const std::map<std::string, Placement> placements{{"log", Placement::log}, {"slots", Placement::slots}};
   app.add_option("--placement", job.placement)->transform(CLI::CheckedTransformer(placements));
   app.add_option("--slot-bytes", job.slot_bytes, "With slots: room for a chunk");
   app.add_flag("--direct", direct, "Past the page cache (the default)");

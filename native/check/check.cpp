@@ -16,7 +16,6 @@
 #include "check/superblock.hpp"
 #include "check/verifier.hpp"
 #include "store/format/description.hpp"
-#include "store/receipts.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/scan.hpp"
 
@@ -65,7 +64,6 @@ class Check {
   bool has_no_rows(const std::string& path) const;
   void check_assembled(const store::ChunkedNode& node);
   static void take_records_of(Subject& subject);
-  void take_receipts(const store::ChunkedNode& node, Subject* subject);
   void judge_scan(const store::SegmentScanner& scanner);
   void verify_members();
   CheckPlan plan_of(const MemberFile& member);
@@ -93,7 +91,6 @@ class Check {
   std::optional<FileId> file_id_;
   std::vector<std::unique_ptr<Subject>> subjects_;
   std::vector<Subject*> by_record_;
-  std::vector<ChunkTask> unknown_frames_;  ///< contiguous ones that HDF5 tells nothing of
   std::unique_ptr<Reference> reference_;
   bool unfinished_ = false;
   bool described_ = false;
@@ -381,10 +378,7 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
       add(Level::warning, "its frames are not compared", node.path, "2 dimensions",
           fmt::format("{} dimensions", found->frame_dimensions));
     }
-    if (node.places.placement == store::Placement::contiguous)
-      take_receipts(node, found);
-    else if (found != nullptr)
-      take_records_of(*found);
+    if (found != nullptr) take_records_of(*found);
     if (found == nullptr && !members_ && has_no_rows(node.path)) channel_without_rows_ = node.path;
     if (found == nullptr && tree_.failure.empty() && tree_.find(node.path) == nullptr)
       add(Level::error, "a dataset that the description names is not in the file", node.path);
@@ -418,25 +412,6 @@ void Check::take_records_of(Subject& subject) {
   subject.has_records = true;
   if (subject.frames_a_chunk() > 1)
     subject.frames_there = std::make_unique<std::atomic<std::uint32_t>[]>(subject.index->chunks().size());
-}
-
-/// Where HDF5 does not tell of the frames, their receipts do.
-void Check::take_receipts(const store::ChunkedNode& node, Subject* subject) {
-  const auto receipts = store::read_receipts(*file_, node);
-  if (!receipts.ok())
-    return add(Level::error, "the receipts of contiguous frames can not be read", node.path, {},
-               receipts.error().message(), "their checksums are lost: nothing tells which frames were written");
-  if (subject != nullptr) {
-    const auto laid_out = lay_out_receipts(*subject, node, *receipts);
-    if (!laid_out.ok())
-      add(Level::error, "a dataset is not what the description says", node.path, {}, laid_out.error().message());
-    return;
-  }
-  for (std::uint64_t frame = 0; frame < receipts->size(); ++frame)
-    if (store::is_receipt((*receipts)[frame]))
-      unknown_frames_.push_back({nullptr, frame, node.places.address_of(frame),
-                                 static_cast<std::uint32_t>(node.places.step_bytes), 0,
-                                 store::crc_in((*receipts)[frame]), false});
 }
 
 void Check::judge_scan(const store::SegmentScanner& scanner) {
@@ -498,15 +473,13 @@ void Check::take_over(const MemberFile& member, const Check& check, const Report
 }
 
 std::vector<ChunkTask> Check::tasks_without_records() {
-  auto tasks = std::move(unknown_frames_);
+  std::vector<ChunkTask> tasks;
   for (const auto& subject : subjects_) {
     const auto& chunks = subject->index->chunks();
-    const auto& crcs = subject->receipt_crcs;
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       if (subject->index->vouched(i)) continue;
       const auto& chunk = chunks[i];
-      tasks.push_back({subject.get(), chunk.number, chunk.address, chunk.size, chunk.filter_mask,
-                       crcs.empty() ? std::optional<std::uint32_t>() : crcs[i], true});
+      tasks.push_back({subject.get(), chunk.number, chunk.address, chunk.size, chunk.filter_mask, std::nullopt, true});
       if (subject->has_records)
         add(Level::error, "an indexed chunk is in no segment", subject->where(chunk.number, chunk.address),
             "a record in a segment", "none", "its checksum is lost with the record");

@@ -56,9 +56,6 @@ bool holds_no_frames(Env& env, const std::string& path) {
     const auto description =
         text.ok() ? store::format::parse_description(*text) : Result<store::format::Description>(text.error());
     if (!description.ok()) return false;
-    // Frames without segments.
-    for (const auto& node : description->datasets)
-      if (node.places.placement == store::Placement::contiguous) return false;
   }
   return false;
 }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "store/receipts.hpp"
-
 namespace penstock::check {
 namespace {
 
@@ -106,32 +104,6 @@ std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const Plugins&
   else
     why_not = pipeline.error().message();
   return subject;
-}
-
-Result<void> lay_out_receipts(Subject& subject, const store::ChunkedNode& node,
-                              const std::vector<std::uint64_t>& receipts) {
-  const auto& info = subject.info();
-  const auto same_frames = info.shape.size() == node.frame_shape.size() + 1 &&
-                           std::equal(node.frame_shape.begin(), node.frame_shape.end(), info.shape.begin() + 1);
-  if (info.storage != store::StorageKind::contiguous || info.address != node.places.address || info.type != node.type ||
-      !same_frames)
-    return make_error(Errc::mismatch, "it is not contiguous frames at offset {}, but something else at {}",
-                      node.places.address, info.address);
-  subject.chunk_shape = info.shape;
-  subject.chunk_shape.front() = 1;
-  subject.grid.assign(info.shape.size(), 1);
-  subject.grid.front() = info.shape.front();
-  subject.chunk_raw_bytes = node.places.step_bytes;
-  subject.made_chunks.clear();
-  const auto end = std::min<std::uint64_t>(info.shape.front(), receipts.size());
-  for (std::uint64_t frame = 0; frame < end; ++frame) {
-    if (!store::is_receipt(receipts[frame])) continue;
-    subject.made_chunks.push_back(
-        {frame, node.places.address_of(frame), static_cast<std::uint32_t>(node.places.step_bytes), 0});
-    subject.receipt_crcs.push_back(store::crc_in(receipts[frame]));
-  }
-  subject.index = std::make_unique<IndexTable>(subject.made_chunks);
-  return {};
 }
 
 Result<void> prepare_comparison(Subject& subject) {

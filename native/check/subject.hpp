@@ -23,7 +23,6 @@ struct Subject {
   std::uint64_t chunk_raw_bytes = 0;
   std::unique_ptr<IndexTable> index;
   std::vector<store::IndexedChunk> made_chunks;  ///< what `index` speaks of, for contiguous data
-  std::vector<std::uint32_t> receipt_crcs;       ///< one of each of them, where receipts vouch for them
   std::optional<Pipeline> pipeline;              ///< nothing where chunks cannot be expanded here
   bool has_records = false;                      ///< its chunks lie in segments
   std::size_t frame_dimensions = 2;
@@ -60,11 +59,6 @@ struct Subject {
 /// Nothing for a dataset without data of its own in the file, or too small to have chunks. A note in
 /// `why_not` where the data cannot be looked at.
 std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const Plugins& plugins, std::string& why_not);
-
-/// Of a dataset that the file's description calls contiguous: only frames with a receipt count as chunks.
-/// `mismatch` where HDF5 knows it otherwise.
-Result<void> lay_out_receipts(Subject& subject, const store::ChunkedNode& node,
-                              const std::vector<std::uint64_t>& receipts);
 
 /// Prepares the subject for comparing its frames; an error where its shape is not that of frames.
 Result<void> prepare_comparison(Subject& subject);

@@ -294,10 +294,7 @@ Result<ChunkConfig> chunk_from(const json& object) {
 Result<store::StoreOptions> store_from(const json& object, store::Placement& placement) {
   store::StoreOptions options;
   PEN_ASSIGN(auto fields, Fields::of(object, "store"));
-  PEN_TRY(fields.choice("placement", placement,
-                        {{"log", store::Placement::log},
-                         {"slots", store::Placement::slots},
-                         {"contiguous", store::Placement::contiguous}}));
+  PEN_TRY(fields.choice("placement", placement, {{"log", store::Placement::log}, {"slots", store::Placement::slots}}));
   PEN_TRY(fields.integer("segment_bytes", options.segment_bytes, 64 << 10, 1 << 30));
   PEN_TRY(fields.integer("extent_bytes", options.extent_bytes, mebibyte, std::uint64_t{1} << 40));
   PEN_TRY(fields.integer("alignment_bytes", options.alignment_bytes, 4096, 1 << 30));
@@ -325,15 +322,6 @@ Result<store::StoreOptions> store_from(const json& object, store::Placement& pla
 }
 
 Result<void> check_placement(const Config& config) {
-  if (config.placement == store::Placement::contiguous && !config.filters.empty())
-    return make_error(Errc::invalid_argument,
-                      "store.placement is \"contiguous\" and codec.filters is not empty; contiguous frames have no "
-                      "codec: leave out the filter, or set store.placement to \"log\" or \"slots\"");
-  if (config.placement == store::Placement::contiguous && config.codec.encoding != Encoding::none)
-    return make_error(Errc::invalid_argument,
-                      "store.placement is \"contiguous\" and codec.encoding is \"{}\"; contiguous frames have no "
-                      "codec: set codec.encoding to \"none\", or store.placement to \"log\" or \"slots\"",
-                      name(config.codec.encoding));
   if (config.placement != store::Placement::log && config.files.layout != Files::one)
     return make_error(Errc::invalid_argument,
                       "store.placement is not \"log\" and files.layout is not \"one\"; fixed places are for a single "

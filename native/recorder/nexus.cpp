@@ -174,7 +174,6 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
   tree.group("/entry/data", "NXdata", add_scan(tree, series, arrangement.scan));
   for (std::size_t channel = 0; channel < series.channels.size(); ++channel) {
     const auto path = dataset_path(series, channel);
-    const auto leaf = path.substr(std::string("/entry/data/").size());
     // Viewers that know it by this name leave it out of their colour scale: else gaps of 65535 make all the rest black.
     std::vector<Attribute> attributes{
         {"channel", series.channels[channel]},
@@ -184,17 +183,15 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
         attributes.push_back(
             {"lossy_filter",
              fmt::format("HDF5 filter {} may have changed values, as its parameters tell it", filter.id)});
-    layout.chunked.push_back(
-        {.path = path,
-         .type = series.frame.type,
-         .frame_shape = series.frame.shape,
-         .frames_max = series.frames,
-         .filters = filters[channel],
-         .fill = fill_value(series.frame.type),
-         .attributes = std::move(attributes),
-         .receipts_path = channel == 0 ? "/entry/penstock/crc32c" : "/entry/penstock/crc32c_" + leaf,
-         .chunk_shape = chunk_shape(series, arrangement),
-         .scan_shape = arrangement.scan.shape()});
+    layout.chunked.push_back({.path = path,
+                              .type = series.frame.type,
+                              .frame_shape = series.frame.shape,
+                              .frames_max = series.frames,
+                              .filters = filters[channel],
+                              .fill = fill_value(series.frame.type),
+                              .attributes = std::move(attributes),
+                              .chunk_shape = chunk_shape(series, arrangement),
+                              .scan_shape = arrangement.scan.shape()});
     layout.links.push_back({std::string(detector_path) + path.substr(std::string("/entry/data").size()), path});
   }
 }

@@ -156,7 +156,7 @@ store::StoreOptions SeriesFile::store_options() const {
   return options;
 }
 
-/// Rather than lose a series that can not have its frames contiguous, its file is written as a log.
+/// Rather than lose a series whose frames cannot be in slots, its file is written as a log.
 store::Placement SeriesFile::placement() const {
   const auto instead = [&](const std::string& why) {
     spdlog::warn("{}: store.placement is not \"log\", but {}; the file is written as with \"log\"", path_, why);
@@ -167,18 +167,7 @@ store::Placement SeriesFile::placement() const {
     return instead("nobody can tell that a filter plug-in makes the same bytes of a frame on two ranks");
   if (config_.placement != store::Placement::log && (scan_ || mosaic_.tiles_a_frame() > 1 || blocks_))
     return instead("fixed places are for whole frames one behind the other");
-  if (config_.placement != store::Placement::contiguous) return config_.placement;
-  if (series_.frames == 0) return instead("the series does not say how many frames it has");
-  if (series_.frames > store::contiguous_frames_max)
-    return instead(fmt::format("the series has {} frames; contiguous are at most {}", series_.frames,
-                               store::contiguous_frames_max));
-  if (codec_.encoding != Encoding::none || filtered_) return instead("its frames come compressed");
-  const double megabytes = 1e-6 * static_cast<double>(series_.frames) * static_cast<double>(series_.channels.size()) *
-                           static_cast<double>(raw_bytes_a_part_);
-  if (const auto free = env_.free_bytes(config_.folder); free.ok() && 1e-6 * static_cast<double>(*free) < megabytes)
-    return instead(
-        fmt::format("its {} frames need {:.0f} MB, and {} MB are free", series_.frames, megabytes, *free / 1'000'000));
-  return store::Placement::contiguous;
+  return config_.placement;
 }
 
 void SeriesFile::use(Encoding encoding, const std::vector<MetaColumn>& columns) {
@@ -229,9 +218,8 @@ Result<void> SeriesFile::create_store(Encoding encoding, const std::vector<MetaC
   options.overwrite = may_overwrite() || replace;
   PEN_ASSIGN(const auto number, team_.new_file());
   std::tie(file_, file_base_) = number;
-  const auto placed = placement();
-  contiguous_ = placed == store::Placement::contiguous;
-  PEN_ASSIGN(store_, store::Store::create(env_, path_, layout(placed), options, this, team_.share(file_, file_base_)));
+  PEN_ASSIGN(store_,
+             store::Store::create(env_, path_, layout(placement()), options, this, team_.share(file_, file_base_)));
   team_.enter(file_, store_.get());
   entered_ = true;
   make_writers();

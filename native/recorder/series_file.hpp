@@ -331,8 +331,7 @@ class SeriesFile final : private store::Listener {
 
   // Settled by the first frame, before any task exists.
   CodecSpec codec_;
-  bool contiguous_ = false;  ///< so lie its frames, whatever was asked for
-  bool filtered_ = false;    ///< frames go through filters_; codec_ has no encoding then
+  bool filtered_ = false;  ///< frames go through filters_; codec_ has no encoding then
   std::vector<std::unique_ptr<WriterSlot>> writers_;
   std::vector<MetaColumn> columns_;
   mutable std::mutex edges_mutex_;

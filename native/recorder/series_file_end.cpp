@@ -312,8 +312,7 @@ std::uint64_t SeriesFile::missing() const {
 std::uint64_t SeriesFile::filled() const {
   const auto counts = ledger_.counts();
   auto places = std::max(series_.frames, counts.end);
-  // Contiguous frames end with the last that came; a scan has its grid, and grows by whole steps of its first axis.
-  if (contiguous_) places = counts.end;
+  // A scan has its grid, and grows by whole steps of its first axis.
   if (scan_) {
     const auto a_step = scan_.points() / scan_.axes.front().points;
     places = scan_.points();

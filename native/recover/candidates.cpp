@@ -4,7 +4,6 @@
 #include <bit>
 #include <tuple>
 
-#include "store/receipts.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::recover {
@@ -61,35 +60,7 @@ void take_records(File& file, const SegmentHeader& header, Segments& segments, c
   }
 }
 
-/// Frames at fixed places have receipts in place of records.
-void take_receipts(File& file, std::uint16_t position, Segments& segments, check::Findings& findings) {
-  const auto& node = segments.description.datasets[position];
-  const auto receipts = store::read_receipts(file, node);
-  if (!receipts.ok()) {
-    findings.add({check::Level::error,
-                  "the receipts of contiguous frames can not be read",
-                  node.path,
-                  {},
-                  receipts.error().message(),
-                  "the frames are there as far as the file goes, but nothing tells which of them were written"});
-    return;
-  }
-  const auto file_bytes = file.size();
-  const auto end = file_bytes.ok() ? *file_bytes : 0;
-  for (std::uint64_t frame = 0; frame < receipts->size(); ++frame) {
-    if (!store::is_receipt((*receipts)[frame])) continue;
-    if (node.places.address_of(frame) + node.places.step_bytes > end) break;  // the file was cut off
-    Candidate candidate{.dataset = position, .index = frame};
-    candidate.address = node.places.address_of(frame);
-    candidate.size = static_cast<std::uint32_t>(node.places.step_bytes);
-    candidate.crc = store::crc_in((*receipts)[frame]);
-    segments.candidates.push_back(candidate);
-  }
-}
-
 }  // namespace
-
-bool is_contiguous(const store::ChunkedNode& node) { return node.places.placement == store::Placement::contiguous; }
 
 Result<void> mend_descriptions(File& file, const Segments& segments) {
   if (segments.damaged_descriptions.empty()) return {};
@@ -175,12 +146,6 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
   // New structures go in front of all this, also where a header that led to it is lost.
   for (const auto& node : segments.description.values)
     if (node.place) segments.first_address = std::min(segments.first_address, node.place->address);
-  for (std::size_t i = 0; i < segments.description.datasets.size(); ++i) {
-    const auto& node = segments.description.datasets[i];
-    if (!is_contiguous(node)) continue;
-    take_receipts(file, static_cast<std::uint16_t>(i), segments, findings);
-    segments.first_address = std::min({segments.first_address, node.places.address, node.receipts_address});
-  }
   std::sort(segments.candidates.begin(), segments.candidates.end(), [](const Candidate& a, const Candidate& b) {
     return std::tie(a.dataset, a.index, a.sequence) < std::tie(b.dataset, b.index, b.sequence);
   });

@@ -14,7 +14,7 @@
 
 namespace penstock::recover {
 
-/// A chunk that a record or a receipt names. Its bytes are not looked at yet.
+/// A chunk that a record names. Its bytes are not looked at yet.
 struct Candidate {
   std::uint16_t dataset = 0;
   std::uint64_t index = 0;     ///< the chunk's number in the dataset's grid
@@ -38,12 +38,10 @@ struct Segments {
   std::vector<store::format::SegmentHeader> seals;
   store::format::SegmentHeader described_by;                       ///< the description that is whole
   std::vector<store::format::SegmentHeader> damaged_descriptions;  ///< copies of it
-  std::uint64_t first_address = 0;  ///< of any header, also a damaged one, and of contiguous frames
-  std::uint64_t last_sequence = 0;  ///< the highest
-  std::int64_t last_ns = 0;         ///< realtime, when the newest was sealed
+  std::uint64_t first_address = 0;                                 ///< of any header, also a damaged one
+  std::uint64_t last_sequence = 0;                                 ///< the highest
+  std::int64_t last_ns = 0;                                        ///< realtime, when the newest was sealed
 };
-
-bool is_contiguous(const store::ChunkedNode& node);
 
 /// Writes the copies of the description that a kill tore once more.
 Result<void> mend_descriptions(File& file, const Segments& segments);

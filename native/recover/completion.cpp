@@ -51,13 +51,10 @@ void add_end_time(const check::Tree& tree, const Segments& segments, const std::
 }
 
 Result<void> seal(File& file, const Segments& segments, std::uint64_t end) {
-  const auto& datasets = segments.description.datasets;
-  auto guarded = store::fixed_extents(file, datasets, end);
+  auto guarded = store::fixed_extents(file, segments.description.datasets, end);
   guarded.insert(guarded.end(), segments.guarded.begin(), segments.guarded.end());
   PEN_ASSIGN(const auto file_bytes, file.size());
   auto extents = store::outside(file, std::move(guarded), std::min(end, file_bytes));
-  PEN_ASSIGN(const auto beside, store::beside_receipts(file, datasets));
-  extents.insert(extents.end(), beside.begin(), beside.end());
   return store::write_seal(file, segments.file_id, std::move(extents), end);
 }
 

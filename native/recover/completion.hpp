@@ -24,8 +24,7 @@ Bytes states_of(const check::Tree& tree);
 void add_end_time(const check::Tree& tree, const Segments& segments, const std::vector<ReceivedTime>& times,
                   store::FinalValues& values);
 
-/// Over all that no segment guards, and no frame with a receipt, up to `end`. What a killed recorder had leased may be
-/// among it.
+/// Over all that no segment guards, up to `end`. What a killed recorder had leased may be among it.
 Result<void> seal(File& file, const Segments& segments, std::uint64_t end);
 
 }  // namespace penstock::recover

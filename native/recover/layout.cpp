@@ -103,14 +103,11 @@ void add_least_tree(const Description& description, const Segments* master, stor
   layout.values.push_back({"/entry/penstock/frames_announced", store::scalar(layout.chunked.front().frames_max), {}});
 }
 
-/// Rows that no segment has. States follow from the frames; of contiguous ones nothing tells when they came.
+/// Rows that no segment has. States and times of arrival follow from the frames.
 void report_lost_rows(const Segments& segments, check::Findings& findings) {
   if (segments.candidates.empty()) return;
-  const auto& datasets = segments.description.datasets;
-  const bool dated = !is_contiguous(datasets.front());
   for (const auto& column : segments.description.columns) {
-    if (column.path == check::state_path || column.path == check::places_path) continue;
-    if (column.path == received_path && dated) continue;
+    if (column.path == check::state_path || column.path == check::places_path || column.path == received_path) continue;
     findings.add({Level::error,
                   "the rows of a column cannot be brought back",
                   column.path,
@@ -133,7 +130,6 @@ std::vector<store::LinkNode> possible_links(const std::vector<store::LinkNode>& 
   for (const auto& node : layout.columns) add(node.path);
   for (const auto& node : layout.chunked) {
     add(node.path);
-    if (!node.receipts_path.empty()) add(node.receipts_path);
     if (node.assembled) add(node.assembled->path);
   }
   std::vector<store::LinkNode> possible;

@@ -93,7 +93,6 @@ class Recovery {
   Result<void> check_member() const;
   Result<void> check_series() const;
   Result<void> describe_contents();
-  void note_receipts();
   Result<void> choose_chunks();
   Result<std::vector<Proof>> prove_what_lacks();
   void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
@@ -212,7 +211,6 @@ Result<void> Recovery::read_index() {
   // HDF5 wants as many bytes as its superblock says, though nothing that it needs is in those that are gone.
   if (used_bytes_ - file_bytes_ <= lost_bytes_max && is_usable(tree_, segments_)) {
     if (segments_.description.members) return {};
-    note_receipts();
     for (const auto& node : segments_.description.datasets)
       indexed_.push_back(std::make_unique<check::IndexTable>(tree_.find(node.path)->chunks));
     return {};
@@ -233,21 +231,6 @@ void Recovery::begin_anew(const std::string& why) {
                  "they are made anew from the description and the segments"});
   tree_ = {};
   layout_ = rebuilt_layout(*file_, segments_, master_ == nullptr ? nullptr : &master_->segments_, findings_);
-}
-
-/// What an index is for chunks, receipts are for contiguous frames.
-void Recovery::note_receipts() {
-  const auto& datasets = segments_.description.datasets;
-  for (const auto& candidate : segments_.candidates) {
-    const auto& node = datasets[candidate.dataset];
-    if (!is_contiguous(node)) continue;
-    const auto same_path = [&](const auto& dataset) {
-      const auto& paths = dataset.info.paths;
-      return std::find(paths.begin(), paths.end(), node.path) != paths.end();
-    };
-    auto found = std::find_if(tree_.datasets.begin(), tree_.datasets.end(), same_path);
-    found->chunks.push_back({candidate.index, candidate.address, candidate.size, 0});
-  }
 }
 
 /// A file may only have the name of a member. Before anything is written.

@@ -12,16 +12,9 @@ bool is_usable(const check::Tree& tree, const Segments& segments) {
     return there(node.path) && (tree.find(node.path)->info.storage == store::StorageKind::chunked ||
                                 tree.find(node.path)->info.storage == store::StorageKind::virtual_sources);
   };
-  const auto is_as_described = [&](const auto& node) {
-    if (!is_contiguous(node)) return is_chunked(node);
-    if (!there(node.path) || !there(node.receipts_path)) return false;
-    const auto& info = tree.find(node.path)->info;
-    return info.storage == store::StorageKind::contiguous && info.address == node.places.address &&
-           info.type == node.type && info.shape.size() == node.frame_shape.size() + 1;
-  };
   for (std::size_t i = 0; i < description.datasets.size(); ++i) {
     const auto& node = description.datasets[i];
-    if (!is_as_described(node)) return false;
+    if (!is_chunked(node)) return false;
     const auto& info = tree.find(node.path)->info;
     if (info.storage == store::StorageKind::chunked && info.chunk_shape != segments.grids[i].chunk()) return false;
   }

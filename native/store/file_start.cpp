@@ -79,7 +79,7 @@ Result<std::uint64_t> region_bytes_of(std::size_t text_bytes) {
 }  // namespace
 
 Result<FileStart> write_start(File& file, Space& space, const format::FileId& id, FileLayout& layout,
-                              const std::function<Result<void>(FileLayout&)>& lay_out) {
+                              const std::function<void(FileLayout&)>& lay_out) {
   PEN_TRY(space.lease_front());
   // The description comes first, and has the places of all that follows it.
   std::size_t count = 0;
@@ -88,7 +88,7 @@ Result<FileStart> write_start(File& file, Space& space, const format::FileId& id
   PEN_ASSIGN(const auto region_bytes, region_bytes_of(format::describe(layout).size() + unknown));
   PEN_ASSIGN(const auto address, space.take_segment(region_bytes));
   PEN_ASSIGN(const auto values, write_values(file, space, id, layout));
-  PEN_TRY(lay_out(layout));
+  lay_out(layout);
   PEN_TRY(write_description(file, id, format::describe(layout), address, region_bytes));
   return FileStart{address, {{address, region_bytes}, values}};
 }

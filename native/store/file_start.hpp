@@ -19,7 +19,7 @@ struct FileStart {
 /// Writes the segment of large values and the description, in front of everything but HDF5's first structures.
 /// Between the two `lay_out` gives frames their fixed places. The values that lie outside get their place in `layout`.
 Result<FileStart> write_start(File& file, Space& space, const format::FileId& id, FileLayout& layout,
-                              const std::function<Result<void>(FileLayout&)>& lay_out);
+                              const std::function<void(FileLayout&)>& lay_out);
 
 /// Writes the description once more, so that one that is damaged costs nothing. Returns where it is.
 Result<Extent> write_description_again(File& file, Space& space, const format::FileId& id, const FileLayout& layout);

@@ -86,8 +86,7 @@ struct Assembled {
   std::vector<std::uint64_t> frame_shape(std::vector<std::uint64_t> shape) const;
 };
 
-/// A dataset whose chunks come through the store's segments. Its first dimension grows, but where the frames
-/// are contiguous: then it has frames_max of them from the start.
+/// A dataset whose chunks come through the store's segments. Its first dimension grows.
 struct ChunkedNode {
   std::string path;
   ElementType type = ElementType::u16;
@@ -100,10 +99,6 @@ struct ChunkedNode {
   std::uint64_t chunk_bytes_max = 0;
   /// Its placement is the caller's to set, and the same for all datasets of a file; the rest is the store's.
   Places places = {};
-  /// Of contiguous frames: a dataset of receipts (receipts.hpp), and where it lies, which is the store's to set.
-  std::string receipts_path = {};
-  std::uint64_t receipts_address = 0;
-
   std::vector<std::uint64_t> chunk_shape = {};  ///< in all dimensions; empty is one whole frame
   /// Positions along each axis of a scan, which are the dimensions in front of the frame's; the first may still
   /// grow. Empty: one frame behind the other.

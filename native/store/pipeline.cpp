@@ -74,12 +74,6 @@ std::vector<Places> fixed_places(const FileLayout& layout) {
   return places;
 }
 
-bool may_be_direct(const FileLayout& layout) {
-  return std::all_of(layout.chunked.begin(), layout.chunked.end(), [](const auto& node) {
-    return node.places.placement != Placement::contiguous || node.raw_bytes() % page_bytes == 0;
-  });
-}
-
 StoreStats stats_of(const Counters& counters) {
   StoreStats stats;
   stats.chunks = counters.chunks;
@@ -135,9 +129,6 @@ void Pipeline::write_loop() {
 Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuffer& buffer) {
   for (const auto& [record, data] : segment.unsummed)
     segment.records[record].crc = crc32c({data, segment.records[record].size});
-  if (!places_.empty())
-    if (const auto& places = places_[segment.records.front().dataset]; places.placement == Placement::contiguous)
-      return write_frame(segment, places);
   const auto header_bytes = format::header_region_bytes(segment.records.size() * format::record_size_bytes);
   const auto data_bytes = align_up(segment.data_bytes, page_bytes);
   for (auto& record : segment.records) record.offset += static_cast<std::uint32_t>(header_bytes);
@@ -181,28 +172,6 @@ Result<std::uint64_t> Pipeline::take_place(const FilledSegment& segment, std::ui
     return make_error(Errc::too_large, "chunk {} takes {} bytes; its slot has {}", record.chunk_index, bytes,
                       places.place_bytes);
   return places.address_of(record.chunk_index);
-}
-
-/// A contiguous frame goes to its place, with nothing before or behind it.
-Result<std::uint64_t> Pipeline::write_frame(FilledSegment& segment, const Places& places) {
-  auto& record = segment.records.front();
-  record.offset = 0;
-  const auto address = places.address_of(record.chunk_index);
-  std::vector<iovec> pieces;
-  std::size_t left = record.size;  // the segment may be padded
-  for (const auto& piece : segment.pieces) {
-    if (left == 0) break;
-    pieces.push_back({piece.iov_base, std::min(left, piece.iov_len)});
-    left -= pieces.back().iov_len;
-  }
-  {
-    const auto lock = turn();
-    PEN_TRY(file_->write_at(pieces, address));
-  }
-  file_->start_writeback(address, record.size);
-  counters_.written_bytes += record.size;
-  ++counters_.segments;
-  return address;
 }
 
 /// Writes through the page cache to one file follow one another in the kernel, and those who wait

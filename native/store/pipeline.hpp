@@ -38,8 +38,6 @@ StoreStats stats_of(const Counters& counters);
 
 /// By dataset; empty where segments follow one another.
 std::vector<Places> fixed_places(const FileLayout& layout);
-/// Whether every write of chunks covers whole pages. Contiguous frames of other sizes share pages.
-bool may_be_direct(const FileLayout& layout);
 
 /// The numbers that segments get: first, first + step, … Different ranks of a file have none in common.
 struct Sequences {
@@ -79,7 +77,6 @@ class Pipeline {
   void write_loop();
   void sync_loop();
   Result<std::uint64_t> write_segment(FilledSegment& segment, HeaderBuffer& header);
-  Result<std::uint64_t> write_frame(FilledSegment& segment, const Places& places);
   Result<std::uint64_t> take_place(const FilledSegment& segment, std::uint64_t bytes);
   std::unique_lock<std::mutex> turn();
   WrittenSegment written(const FilledSegment& segment, std::uint64_t address, std::optional<Error> failure) const;

@@ -6,13 +6,9 @@
 namespace penstock::store {
 
 enum class Placement {
-  log,         ///< gathered into segments, which follow one another
-  slots,       ///< each at a place of its own that follows from its number, as a segment of one chunk; holes between
-  contiguous,  ///< one frame right behind the other, as one piece that HDF5 knows as contiguous
+  log,    ///< gathered into segments, which follow one another
+  slots,  ///< each at a place of its own that follows from its number, as a segment of one chunk; holes between
 };
-
-/// Contiguous frames have a receipt each, and whoever opens the file holds all of them in memory.
-constexpr std::uint64_t contiguous_frames_max = std::uint64_t{1} << 24;
 
 /// Fixed places: `run` chunks are `step_bytes` apart, then the next run begins. Of Placement::log nothing counts.
 struct Places {

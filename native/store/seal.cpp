@@ -5,7 +5,6 @@
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
-#include "store/receipts.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::store {
@@ -101,28 +100,6 @@ std::vector<Extent> fixed_extents(File& file, const std::vector<ChunkedNode>& da
       extents.push_back({at, std::min(bytes, end)});
       if (once) break;
     }
-  }
-  return extents;
-}
-
-Result<std::vector<Extent>> beside_receipts(File& file, const std::vector<ChunkedNode>& datasets) {
-  std::vector<Extent> extents;
-  std::vector<std::vector<std::uint64_t>> all;
-  std::uint64_t end = 0;
-  for (const auto& node : datasets) {
-    if (node.places.placement != Placement::contiguous) continue;
-    PEN_ASSIGN(auto receipts, read_receipts(file, node));
-    extents.push_back({node.receipts_address, receipts.size() * receipt_bytes});
-    const auto last = std::find_if(receipts.rbegin(), receipts.rend(), is_receipt);
-    end = std::max(end, static_cast<std::uint64_t>(std::distance(last, receipts.rend())));
-    all.push_back(std::move(receipts));
-  }
-  for (std::size_t i = 0, contiguous = 0; i < datasets.size(); ++i) {
-    if (datasets[i].places.placement != Placement::contiguous) continue;
-    const auto& receipts = all[contiguous++];
-    const auto& places = datasets[i].places;
-    for (std::uint64_t frame = 0; frame < std::min<std::uint64_t>(end, receipts.size()); ++frame)
-      if (!is_receipt(receipts[frame])) extents.push_back({places.address_of(frame), places.step_bytes});
   }
   return extents;
 }

@@ -1,4 +1,4 @@
-/// The seal of a closed file: checksums of everything in it that neither a segment's own checksums nor receipts guard.
+/// The seal of a closed file: checksums of everything in it that no segment's own checksums guard.
 /// HDF5's structures, that is, with all texts, columns and small values.
 ///
 /// It is the file's last segment, behind the end that HDF5 knows: a program that opens the file for writing through
@@ -24,9 +24,7 @@ struct Extent {
 /// What of [0, end) is in none of `guarded`, which may overlap. Holes of the file, which read as zeros, are left out.
 std::vector<Extent> outside(File& file, std::vector<Extent> guarded, std::uint64_t end);
 
-/// The frames that no receipt guards, and the receipts; of contiguous datasets.
-Result<std::vector<Extent>> beside_receipts(File& file, const std::vector<ChunkedNode>& datasets);
-/// All frames of the contiguous datasets, and the places of slots where any may be written.
+/// The places of slots where any may be written.
 std::vector<Extent> fixed_extents(File& file, const std::vector<ChunkedNode>& datasets, std::uint64_t end);
 
 /// What of a segment needs no seal. Whoever looks for segments passes over one whose header is damaged: of chunks the

@@ -13,7 +13,6 @@
 #include "store/hdf5/indexer.hpp"
 #include "store/members/member_files.hpp"
 #include "store/members/member_names.hpp"
-#include "store/receipts.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/own_superblock.hpp"
 #include "store/recovery/scan.hpp"
@@ -58,15 +57,6 @@ Result<void> check_places(const ChunkedNode& node, std::uint64_t frame_bytes) {
   const auto most = std::max(node.chunk_bytes_max, frame_bytes);
   if (most > chunk_bytes_max || node.frames_max > places_bytes_max / (2 * align_up(most, segment_bytes_limit)))
     return make_error(Errc::too_large, "{} frames of up to {} bytes at fixed places in {}", node.frames_max, most,
-                      node.path);
-  if (node.places.placement == Placement::slots) return {};
-  if (node.frames_max > contiguous_frames_max)
-    return make_error(Errc::too_large, "{} contiguous frames in {}; at most {} are possible", node.frames_max,
-                      node.path, contiguous_frames_max);
-  if (node.frames_max == 0 || !node.filters.empty() || node.receipts_path.empty())
-    return make_error(Errc::invalid_argument,
-                      "{} can not be contiguous: that takes an announced number of frames, no filter, and a path for "
-                      "receipts",
                       node.path);
   return {};
 }
@@ -143,17 +133,6 @@ SpaceOptions space_options(const StoreOptions& options, Placement placement) {
   return {extent, options.alignment_bytes};
 }
 
-/// Gives contiguous frames their place, and their receipts, whose space is put by: a full disk must not make
-/// frames that are there look missing.
-Result<void> place_contiguous(Space& space, FileLayout& layout) {
-  for (auto& node : layout.chunked) {
-    node.places.step_bytes = node.places.place_bytes = node.raw_bytes();
-    PEN_ASSIGN(node.receipts_address, space.take_region(node.frames_max * receipt_bytes, true));
-    PEN_ASSIGN(node.places.address, space.take_region(node.frames_max * node.places.step_bytes, false));
-  }
-  return {};
-}
-
 class OwnStore final : public Store {
  public:
   OwnStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> locked, Share share,
@@ -176,9 +155,8 @@ class OwnStore final : public Store {
 
   Result<void> start(Env& env, const std::string& path, FileLayout layout, Listener* listener) {
     shared_file_.id = format::make_file_id();
-    const auto lay_out = [&](FileLayout& laid_out) -> Result<void> {
+    const auto lay_out = [&](FileLayout& laid_out) {
       if (beside_slots_) beside_slots_->lay_out(laid_out, options_.alignment_bytes);
-      return placement_ == Placement::contiguous ? place_contiguous(space_, laid_out) : Result<void>{};
     };
     PEN_ASSIGN(auto begun, write_start(*file_, space_, shared_file_.id, layout, lay_out));
     shared_file_.description_address = begun.description_address;
@@ -186,7 +164,6 @@ class OwnStore final : public Store {
     PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, shared_file_.id));
     PEN_ASSIGN(const auto again, write_description_again(*file_, space_, shared_file_.id, layout));
     sealed_.push_back(again);
-    if (placement_ == Placement::contiguous) contiguous_ = layout.chunked;
     return run(env, path, layout, std::move(index), listener);
   }
 
@@ -202,7 +179,7 @@ class OwnStore final : public Store {
 
   Result<void> run(Env& env, const std::string& path, const FileLayout& layout, std::unique_ptr<hdf5::IndexFile> index,
                    Listener* listener) {
-    PEN_TRY(index->start(options_.swmr, options_.durability != Durability::none));
+    PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
     if (options_.durability != Durability::none) {
@@ -217,7 +194,7 @@ class OwnStore final : public Store {
     }
     // HDF5's small writes go through the page cache, the segments past it: they never share a page.
     auto data = file_;
-    if (options_.direct && may_be_direct(layout)) {
+    if (options_.direct) {
       PEN_ASSIGN(data, open_direct(env, *file_, path));
     }
     shared_->pipeline =
@@ -300,12 +277,7 @@ class OwnStore final : public Store {
   Result<void> seal(std::uint64_t end) {
     auto extents = std::move(sealed_);
     for (const auto& extent : space_.metadata_extents()) extents.push_back({extent.address, extent.bytes});
-    auto sealed = Result<void>{};
-    if (auto beside = beside_receipts(*file_, contiguous_); beside.ok())
-      extents.insert(extents.end(), beside->begin(), beside->end());
-    else
-      sealed = beside.error();
-    if (sealed.ok()) sealed = write_seal(*file_, shared_file_.id, std::move(extents), end);
+    const auto sealed = write_seal(*file_, shared_file_.id, std::move(extents), end);
     if (sealed.ok()) return {};
     spdlog::warn("the file gets no checksums of its structures: {}", sealed.error().message());
     return file_->truncate(end);
@@ -320,8 +292,7 @@ class OwnStore final : public Store {
   const std::size_t datasets_;
   const std::size_t columns_;
   SharedFile shared_file_;
-  std::vector<ChunkedNode> contiguous_;  ///< its datasets, where their frames are
-  std::vector<Extent> sealed_;           ///< what the seal covers beside HDF5's structures that are still to come
+  std::vector<Extent> sealed_;  ///< what the seal covers beside HDF5's structures that are still to come
   Counters counters_;
   const std::shared_ptr<WriterShared> shared_;
   std::unique_ptr<hdf5::Indexer> indexer_;

@@ -205,16 +205,3 @@ def test_a_slot_holds_what_a_plug_in_makes_and_what_it_cannot_make_smaller(
     end = recorder.series_end()
     assert (end.frames_written, end.problem, end.unfiltered) == (len(frames), None, 1)
     expect_equal(run, tmp_path / "s.h5", frames)
-
-
-def test_contiguous_frames_have_no_filter(run: Run, tmp_path: Path) -> None:
-    done = run(
-        "record",
-        configure(tmp_path, "{filter: blosc}"),
-        "--folder",
-        str(tmp_path),
-        "--placement",
-        "contiguous",
-    )
-    assert done.returncode == 2
-    assert "codec.filter is blosc" in done.stderr, done.stderr

@@ -19,8 +19,7 @@ SHAPE = ("custom", "--rows", "48", "--columns", "64", "--type", "uint16")
 
 
 def options(placement: str) -> list[str]:
-    codec = "none" if placement == "contiguous" else "bslz4"
-    return ["--placement", placement, "--codec", codec]
+    return ["--placement", placement, "--codec", "bslz4"]
 
 
 def errors_of(run: Run, file: Path) -> tuple[dict[str, object], list[dict[str, str]]]:
@@ -51,7 +50,7 @@ def record_series(
     return folder / f"{name}.h5", log
 
 
-@pytest.mark.parametrize("placement", ["log", "slots", "contiguous"])
+@pytest.mark.parametrize("placement", ["log", "slots"])
 def test_a_series(record: Record, run: Run, tmp_path: Path, placement: str) -> None:
     file, _ = record_series(record, run, tmp_path, placement, "--frames", "60")
     report, errors = errors_of(run, file)
@@ -62,7 +61,7 @@ def test_a_series(record: Record, run: Run, tmp_path: Path, placement: str) -> N
         data = content["/entry/data/data"]
         assert data.shape == (60, 48, 64)
         assert data == content["/entry/instrument/detector/data"]
-        assert (data.chunks is None) == (placement == "contiguous")
+        assert data.chunks == (1, 48, 64)
 
 
 def test_a_stranger_finds_the_slots(record: Record, run: Run, tmp_path: Path) -> None:
@@ -77,76 +76,27 @@ def test_a_stranger_finds_the_slots(record: Record, run: Run, tmp_path: Path) ->
         assert crc32c(content[chunk.address : chunk.address + chunk.size]) == chunk.crc
 
 
-def test_a_stranger_verifies_contiguous_frames(record: Record, run: Run, tmp_path: Path) -> None:
-    file, _ = record_series(record, run, tmp_path, "contiguous", "--frames", "25")
-    content = file.read_bytes()
-    described = json.loads(walk(content)[0].body)["datasets"][0]
-    with h5py.File(file) as opened:
-        assert opened["/entry/data/data"].id.get_offset() == described["places"]["address"]
-        assert opened[described["receipts"]["path"]].id.get_offset() == described["receipts"]["address"]
-        receipts = opened["/entry/penstock/crc32c"][...]
-    for number in (0, 7, 24):
-        place = described["places"]["address"] + number * described["places"]["step"]
-        assert int(receipts[number]) == 2**32 + crc32c(content[place : place + 48 * 64 * 2])
-
-
-def test_check_finds_a_flipped_bit_in_a_contiguous_frame(record: Record, run: Run, tmp_path: Path) -> None:
-    file, _ = record_series(record, run, tmp_path, "contiguous", "--frames", "5")
-    with h5py.File(file) as opened:
-        place = opened["/entry/data/data"].id.get_offset() + 3 * 48 * 64 * 2 + 1234
-    with file.open("r+b") as damaged:
-        damaged.seek(place)
-        byte = damaged.read(1)[0]
-        damaged.seek(place)
-        damaged.write(bytes([byte ^ 0x10]))
-    report = json.loads(run("check", str(file), "--json").stdout)
-    wrong = [finding for finding in report["findings"] if "checksum" in finding["what"]]
-    assert len(wrong) == 1, report
-    assert "frame 3" in wrong[0]["where"]
-
-
-def test_what_can_not_be_contiguous_is_kept_as_a_log(record: Record, run: Run, tmp_path: Path) -> None:
-    file, log = record_series(record, run, tmp_path, "contiguous", "--frames", "20", "--encoding", "bslz4")
-    assert "its frames come compressed" in log
-    report, errors = errors_of(run, file)
-    assert not errors, report
-    with h5py.File(file) as content:
-        assert content["/entry/data/data"].chunks == (1, 48, 64)
-
-
-def test_contiguous_frames_have_no_codec(run: Run, tmp_path: Path) -> None:
+def test_unknown_placement_is_refused_by_its_name(run: Run, tmp_path: Path) -> None:
     refused = run("record", "--folder", str(tmp_path), "--placement", "contiguous")
     assert refused.returncode == 2
-    assert "store.placement is contiguous and codec.encoding is bslz4" in refused.stderr
-    unknown = run("record", "--folder", str(tmp_path), "--placement", "scattered")
-    assert unknown.returncode == 2
-    assert "--placement" in unknown.stderr
+    assert "--placement: it must be 'log' or 'slots' (given: 'contiguous')" in refused.stderr
 
 
-def ended(record: Record, folder: Path, placement: str, end: Callable[[RecordCommand], None]) -> Path:
+def ended(record: Record, folder: Path, end: Callable[[RecordCommand], None]) -> Path:
     detector = [*SHAPE, "--frames", "5000", "--rate", "400"]
-    return ended_in_mid_series(record, folder, options(placement), detector, 250, end)
+    return ended_in_mid_series(record, folder, options("slots"), detector, 250, end)
 
 
-@pytest.mark.parametrize("placement", ["slots", "contiguous"])
-def test_a_series_that_ends_early(record: Record, run: Run, tmp_path: Path, placement: str) -> None:
-    file = ended(record, tmp_path, placement, stop)
+def test_a_series_that_ends_early(record: Record, run: Run, tmp_path: Path) -> None:
+    file = ended(record, tmp_path, stop)
     report, errors = errors_of(run, file)
     assert not errors, report
     received = 5000 - int(str(report["missing"]))
     assert stamps_are_right(file) == received > 250
-    if placement == "contiguous":
-        with h5py.File(file) as content:
-            assert {content[name].shape[0] for name in ("entry/data/data", "entry/penstock/frame_state")} == {
-                received
-            }, "frames that never came take no space"
 
 
-@pytest.mark.parametrize("placement", ["slots", "contiguous"])
-def test_a_killed_recorders_frames_are_recovered(
-    record: Record, run: Run, tmp_path: Path, placement: str
-) -> None:
-    file = ended(record, tmp_path, placement, kill)
+def test_a_killed_recorders_frames_are_recovered(record: Record, run: Run, tmp_path: Path) -> None:
+    file = ended(record, tmp_path, kill)
     done = run("recover", str(file))
     assert done.returncode == 0, done.stderr
     report, errors = errors_of(run, file)
@@ -157,11 +107,8 @@ def test_a_killed_recorders_frames_are_recovered(
     assert (again["way"], again["written"]) == ("nothing", False)
 
 
-@pytest.mark.parametrize("placement", ["slots", "contiguous"])
-def test_a_file_whose_structures_are_gone_is_made_anew(
-    record: Record, run: Run, tmp_path: Path, placement: str
-) -> None:
-    file, _ = record_series(record, run, tmp_path, placement, "--frames", "30")
+def test_a_file_whose_structures_are_gone_is_made_anew(record: Record, run: Run, tmp_path: Path) -> None:
+    file, _ = record_series(record, run, tmp_path, "slots", "--frames", "30")
     with h5py.File(file) as content:
         before = content["/entry/data/data"][...]
     with file.open("r+b") as damaged:
@@ -176,9 +123,8 @@ def test_a_file_whose_structures_are_gone_is_made_anew(
     ]
 
 
-@pytest.mark.parametrize("placement", ["slots", "contiguous"])
-def test_ranks(run: Run, tmp_path: Path, placement: str) -> None:
-    job = Job(tmp_path, 2, "--threads", "1", *options(placement))
+def test_ranks(run: Run, tmp_path: Path) -> None:
+    job = Job(tmp_path, 2, "--threads", "1", *options("slots"))
     try:
         sent = run(
             "simulate",

@@ -44,7 +44,6 @@ VARIANTS: dict[str, tuple[tuple[str, ...], dict[str, Any], Callable[[], numpy.nd
     "per_writer": (("--files", "per_writer"), {}, lambda: sent.frames_of(0)),
     "several frames a chunk": (("--chunk-frames", "4"), {}, lambda: sent.frames_of(0)),
     "tiles": (("--chunk", "24x40"), {}, lambda: sent.frames_of(0)),
-    "contiguous": (("--placement", "contiguous", "--codec", "none"), {}, lambda: sent.frames_of(0)),
     "elements": ((), {"elements": 2}, lambda: sent.frames_of(0)),
     "scan": (("scan.yaml",), {}, scanned),
 }

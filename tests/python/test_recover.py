@@ -56,12 +56,9 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
     assert (again["way"], again["written"]) == ("nothing", False)
 
 
-@pytest.mark.parametrize("placement", ["log", "contiguous"])
-def test_the_end_is_when_the_last_frame_came(
-    record: Record, run: Run, tmp_path: Path, placement: str
-) -> None:
-    """The newest segment was sealed later; of contiguous frames there is none but the file's first bytes."""
-    recorder = record(tmp_path, "--placement", placement, "--codec", "none")
+def test_the_end_is_when_the_last_frame_came(record: Record, run: Run, tmp_path: Path) -> None:
+    """The newest segment was sealed later."""
+    recorder = record(tmp_path, "--codec", "none")
     frames = frames_of(4)
     with Client(recorder.address) as client:
         client.start("s", 8, (30, 40))

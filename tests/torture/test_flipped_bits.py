@@ -26,7 +26,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "log": {"codec": {"encoding": "bslz4"}},
     "chunks of frames": {"codec": {"encoding": "zstd"}, "chunk": {"frames": 4}},
     "slots": {"store": {"placement": "slots"}},
-    "contiguous": {"codec": {"encoding": "none"}, "store": {"placement": "contiguous"}},
     "split": {"files": {"layout": "split", "frames": 10}},
 }
 

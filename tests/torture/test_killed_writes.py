@@ -33,7 +33,6 @@ FLATFIELD = numpy.linspace(0.5, 1.5, SHAPE[0] * SHAPE[1], dtype="<f4").reshape(S
 STORES: dict[str, dict[str, Any]] = {
     "log": {},
     "slots": {"store": {"placement": "slots"}},
-    "contiguous": {"codec": {"encoding": "none"}, "store": {"placement": "contiguous"}},
     "split": {"files": {"layout": "split", "frames": 15}},
 }
 KINDS = [(name, ranks) for name in STORES for ranks in (1, 2)]

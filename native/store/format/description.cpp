@@ -26,9 +26,8 @@ std::string hex_of(const std::vector<std::byte>& bytes) {
 }
 
 constexpr std::uint64_t frames_in_place_max = (std::uint64_t{1} << 32) - 2;
+constexpr const char* slots_name = "slots";
 constexpr std::uint64_t address_max = std::uint64_t{1} << 62;
-
-const char* name_of(Placement placement) { return placement == Placement::slots ? "slots" : "contiguous"; }
 
 json to_json(const Places& places) {
   return {{"address", places.address},
@@ -52,10 +51,8 @@ json to_json(const ChunkedNode& node) {
     object["assembled"] = {
         {"path", assembled->path}, {"row_gaps", assembled->row_gaps}, {"column_gaps", assembled->column_gaps}};
   if (node.places.placement == Placement::log) return object;
-  object["placement"] = name_of(node.places.placement);
+  object["placement"] = slots_name;
   object["places"] = to_json(node.places);
-  if (node.places.placement == Placement::contiguous)
-    object["receipts"] = {{"path", node.receipts_path}, {"address", node.receipts_address}};
   return object;
 }
 
@@ -98,18 +95,6 @@ Result<std::uint64_t> number_at(const json& object, const char* key, std::uint64
   return found->get<std::uint64_t>();
 }
 
-/// Frames that are contiguous must be so in earnest: readers go by HDF5's own word for it.
-Result<void> check_contiguous(const ChunkedNode& node) {
-  const auto bytes = ArraySpec{node.type, node.frame_shape}.bytes((std::uint64_t{1} << 32) - 1);
-  if (!bytes.ok()) return bytes.error();
-  const auto& places = node.places;
-  if (places.run != 0 || places.step_bytes != *bytes || *bytes == 0 || node.frames_max == 0 ||
-      node.frames_max > contiguous_frames_max || node.frames_max > address_max / *bytes)
-    return bad(fmt::format("{} is contiguous, with {} frames and steps of {} bytes instead of {}", node.path,
-                           node.frames_max, places.step_bytes, *bytes));
-  return {};
-}
-
 /// Of a dataset whose frames are shown with gaps as well.
 Result<void> parse_assembled(const json& object, ChunkedNode& node) {
   const auto found = object.find("assembled");
@@ -137,24 +122,17 @@ Result<void> parse_assembled(const json& object, ChunkedNode& node) {
 Result<void> parse_places(const json& object, ChunkedNode& node) {
   if (!object.contains("placement")) return {};
   PEN_ASSIGN(const auto placement, text_at(object, "placement"));
-  const bool contiguous = placement == name_of(Placement::contiguous);
-  if (!contiguous && placement != name_of(Placement::slots)) return bad(fmt::format("'placement' is '{}'", placement));
+  if (placement != slots_name) return bad(fmt::format("'placement' is '{}'; it must be '{}'", placement, slots_name));
   const auto found = object.find("places");
   if (found == object.end() || !found->is_object()) return bad("'places' is missing or no object");
   auto& places = node.places;
-  places.placement = contiguous ? Placement::contiguous : Placement::slots;
+  places.placement = Placement::slots;
   PEN_ASSIGN(places.address, number_at(*found, "address", address_max));
   PEN_ASSIGN(places.step_bytes, number_at(*found, "step", address_max));
   PEN_ASSIGN(places.run, number_at(*found, "run", frames_in_place_max));
   PEN_ASSIGN(places.run_step_bytes, number_at(*found, "run_step", address_max));
   PEN_ASSIGN(places.place_bytes, number_at(*found, "bytes", address_max));
-  if (!contiguous) return {};
-  const auto receipts = object.find("receipts");
-  if (receipts == object.end() || !receipts->is_object()) return bad("'receipts' is missing or no object");
-  PEN_ASSIGN(node.receipts_path, text_at(*receipts, "path"));
-  PEN_ASSIGN(node.receipts_address, number_at(*receipts, "address", address_max));
-  if (node.receipts_path.empty() || node.receipts_path.front() != '/') return bad("'receipts' has no absolute path");
-  return check_contiguous(node);
+  return {};
 }
 
 /// What datasets and columns have in common.

@@ -1,7 +1,5 @@
 #include "store/hdf5/index_file.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -9,7 +7,6 @@
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
 #include "store/hdf5/virtual.hpp"
-#include "store/receipts.hpp"
 
 namespace penstock::store::hdf5 {
 namespace {
@@ -34,9 +31,8 @@ struct Growing {
     return {};
   }
 
-  Result<void> grow(std::uint64_t rows) { return rows > dimensions[0] ? set_rows(rows) : Result<void>{}; }
-
-  Result<void> set_rows(std::uint64_t rows) {
+  Result<void> grow(std::uint64_t rows) {
+    if (rows <= dimensions[0]) return {};
     auto wanted = dimensions;
     wanted[0] = rows;
     PEN_TRY(done(H5Dset_extent(dataset.get(), wanted.data()), fmt::format("give {} {} rows", path, rows)));
@@ -45,18 +41,11 @@ struct Growing {
   }
 };
 
-/// A dataset of frames. A contiguous one neither grows nor has an index: its receipts say which frames are there.
+/// A dataset of frames.
 struct FrameDataset : Growing {
   ChunkedNode node;
   ChunkGrid grid = {};
-  std::vector<std::uint64_t> receipts = {};
 
-  bool contiguous() const { return node.places.placement == Placement::contiguous; }
-  /// One past the last frame that is there.
-  std::uint64_t end() const {
-    const auto last = std::find_if(receipts.rbegin(), receipts.rend(), is_receipt);
-    return static_cast<std::uint64_t>(std::distance(last, receipts.rend()));
-  }
   /// How long the first dimension is so that it has all frames of the chunk.
   std::uint64_t length_for(const ChunkHead& head) const {
     return node.frames_a_chunk() > 1 ? grid.length_for(head.index, head.frame) : grid.length_for(head.index);
@@ -117,9 +106,8 @@ class IndexFileOfHdf5 final : public IndexFile {
     return note(context_.outcome(open_all(layout)));
   }
 
-  Result<void> start(bool swmr, bool sync_receipts) override {
+  Result<void> start(bool swmr) override {
     LibraryLock lock;
-    sync_receipts_ = sync_receipts;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_start);
     PEN_TRY(note(context_.outcome(start_all(swmr))));
     PEN_TRY(context_.commit());
@@ -153,9 +141,6 @@ class IndexFileOfHdf5 final : public IndexFile {
   bool waits() const override { return context_.waits; }
 
   Result<void> finish(const FinalValues& values) override {
-    if (!context_.failure)
-      if (const auto filled = fill_missing(); !filled.ok())
-        spdlog::warn("missing frames have no fill value: {}", filled.error().message());
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
     auto finished = context_.outcome(finish_all(values));
@@ -221,7 +206,6 @@ class IndexFileOfHdf5 final : public IndexFile {
         PEN_ASSIGN(auto grid, node.grid());
         chunked_.push_back({{node.path, {}}, node, std::move(grid)});
       }
-      links_ = layout.links;
     }
     for (const auto& node : layout.columns) columns_.push_back({{node.path, {}}, {}, node.row_bytes()});
     return {};
@@ -260,8 +244,6 @@ class IndexFileOfHdf5 final : public IndexFile {
       if (node.dimensions.size() != node.grid.chunk().size())
         return make_error(Errc::mismatch, "{} has {} dimensions; its description says {}", node.path,
                           node.dimensions.size(), node.grid.chunk().size());
-      if (!node.contiguous()) continue;
-      PEN_ASSIGN(node.receipts, read_receipts(*context_.file, node.node));
     }
     for (auto& node : columns_) {
       PEN_ASSIGN(node.dataset, open_column(file_.get(), node.path, columns_.size()));
@@ -287,9 +269,7 @@ class IndexFileOfHdf5 final : public IndexFile {
   /// The extents first, once for all chunks.
   Result<void> put_all(std::span<const PlacedChunk> chunks, std::vector<std::size_t>& refused) {
     if (map_) return note_all(chunks, refused);
-    bool unsynced = false;
     for (std::size_t i = 0; i < chunked_.size(); ++i) {
-      if (chunked_[i].contiguous()) continue;
       std::uint64_t rows = 0;
       for (const auto& chunk : chunks)
         if (static_cast<std::size_t>(chunk.head.dataset) == i)
@@ -297,23 +277,10 @@ class IndexFileOfHdf5 final : public IndexFile {
       PEN_TRY(chunked_[i].grow(rows));
     }
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      auto& dataset = chunked_[static_cast<std::size_t>(chunks[i].head.dataset)];
-      PEN_ASSIGN(const bool entered, dataset.contiguous() ? put_receipt(dataset, chunks[i]) : put_chunk(chunks[i]));
+      PEN_ASSIGN(const bool entered, put_chunk(chunks[i]));
       if (!entered) refused.push_back(i);
-      unsynced = unsynced || dataset.contiguous();
     }
-    return unsynced && sync_receipts_ ? context_.file->sync() : Result<void>{};
-  }
-
-  Result<bool> put_receipt(FrameDataset& dataset, const PlacedChunk& chunk) {
-    if (chunk.head.index >= dataset.receipts.size())
-      return make_error(Errc::invalid_argument, "frame {} of {} in {}", chunk.head.index, dataset.receipts.size(),
-                        dataset.path);
-    auto& receipt = dataset.receipts[chunk.head.index];
-    if (is_receipt(receipt)) return false;
-    PEN_TRY(write_receipt(*context_.file, dataset.node, chunk.head.index, chunk.crc));
-    receipt = receipt_of(chunk.crc);
-    return true;
+    return {};
   }
 
   /// Of a master file: which member has them.
@@ -389,11 +356,8 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_TRY(close_file());
     PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file again"));
     PEN_TRY(open_datasets());
-    // Contiguous frames end with the last one, and the columns with them.
-    const bool contiguous = !chunked_.empty() && chunked_.front().contiguous();
-    const auto end = contiguous_end();
-    for (auto& node : chunked_) PEN_TRY(contiguous ? shorten(node, end) : node.grow(node.length(values.frames)));
-    for (auto& node : columns_) PEN_TRY(contiguous ? node.set_rows(end) : node.grow(values.frames));
+    for (auto& node : chunked_) PEN_TRY(node.grow(node.length(values.frames)));
+    for (auto& node : columns_) PEN_TRY(node.grow(values.frames));
     PEN_TRY(complete_virtual_datasets(values.frames));
     for (const auto& group : values.groups) {
       PEN_TRY(make_group(file_.get(), group.path));
@@ -409,45 +373,16 @@ class IndexFileOfHdf5 final : public IndexFile {
     return {};
   }
 
-  /// One past the last contiguous frame of any dataset.
-  std::uint64_t contiguous_end() const {
-    std::uint64_t end = 0;
-    for (const auto& node : chunked_) end = std::max(end, node.end());
-    return end;
-  }
-
-  /// There may be many missing frames: nobody who needs HDF5 is to wait for them. Until it is closed the file is marked
-  /// as incomplete. A disk that is full keeps no file from being closed: its missing frames read as what lies there.
-  Result<void> fill_missing() {
-    // What was reported as lost may be there all the same.
-    for (auto& frames : chunked_)
-      if (frames.contiguous()) {
-        PEN_ASSIGN(frames.receipts, read_receipts(*context_.file, frames.node));
-      }
-    const auto end = contiguous_end();
-    for (const auto& frames : chunked_)
-      if (frames.contiguous()) PEN_TRY(fill_gaps(*context_.file, frames.node, frames.receipts, end), "{}", frames.path);
-    return {};
-  }
-
-  Result<void> shorten(FrameDataset& frames, std::uint64_t end) {
-    if (end >= frames.dimensions[0]) return {};
-    (void)frames.dataset.close();
-    return shorten_contiguous(file_.get(), frames.node, links_, end, context_);
-  }
-
   std::unique_ptr<DriverContext> owned_context_;
   DriverContext& context_;
   Handle driver_;
   Handle access_;
   Handle file_;
   std::vector<FrameDataset> chunked_;  ///< none in a master file
-  std::vector<LinkNode> links_;
-  bool sync_receipts_ = false;
-  bool left_ = false;             ///< by another writer
-  bool failed_ = false;           ///< a call that changes the file
-  std::optional<MemberMap> map_;  ///< of a master file
-  FileLayout layout_;             ///< of a master file
+  bool left_ = false;                  ///< by another writer
+  bool failed_ = false;                ///< a call that changes the file
+  std::optional<MemberMap> map_;       ///< of a master file
+  FileLayout layout_;                  ///< of a master file
   std::vector<GrowingColumn> columns_;
 };
 

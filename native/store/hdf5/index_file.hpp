@@ -28,21 +28,18 @@ class IndexFile {
   static Result<std::unique_ptr<IndexFile>> open(std::shared_ptr<File> file, Space& space, const FileLayout& layout);
 
   /// Ends the making of objects: from here on chunks and rows can be put. With `swmr` readers may
-  /// open the file from now on. With `sync_receipts` chunks of contiguous datasets count as put when their
-  /// receipts are safe from a loss of power.
-  virtual Result<void> start(bool swmr, bool sync_receipts = false) = 0;
+  /// open the file from now on.
+  virtual Result<void> start(bool swmr) = 0;
 
-  /// Grows the datasets and enters the chunks into their index; of contiguous ones it writes the receipts.
-  /// Returns the positions of those that were refused, because a chunk with their index (and, in an index, their
-  /// size) is there already.
+  /// Grows the datasets and enters the chunks into their index. Returns the positions of those that were refused,
+  /// because a chunk with their index and their size is there already.
   virtual Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) = 0;
   virtual Result<void> put_rows(ColumnId column, RowRun rows, Bytes data) = 0;
   /// Readers see what was put, unless the storage is full.
   virtual Result<void> flush() = 0;
   /// Whether a part of the index is in memory until the storage has room; flush() looks for it.
   virtual bool waits() const = 0;
-  /// Ends SWMR, writes the values and closes. Nothing can be put after it. A contiguous dataset ends with the
-  /// last frame that came to any; frames that are missing before it get the fill value.
+  /// Ends SWMR, writes the values and closes. Nothing can be put after it.
   /// `no_space` where the index found no room to the end: a recovery completes the file.
   virtual Result<void> finish(const FinalValues& values) = 0;
 };

@@ -1,7 +1,6 @@
 #include "store/hdf5/tree.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include "store/hdf5/filter_names.hpp"
 #include "store/hdf5/values.hpp"
@@ -38,28 +37,8 @@ Result<void> make_growing(hid_t file, const std::string& path, hid_t type, const
   return {};
 }
 
-/// Makes a contiguous dataset at an address. Nothing is written there, also no fill value.
-Result<void> make_at(hid_t file, const std::string& path, hid_t type, const std::vector<hsize_t>& dimensions,
-                     hid_t properties, std::uint64_t address, DriverContext& context) {
-  PEN_TRY(make_parents(file, path));
-  PEN_TRY(done(H5Pset_layout(properties, H5D_CONTIGUOUS), "set the layout"));
-  PEN_TRY(done(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY), "set the time of allocation"));
-  PEN_TRY(done(H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER), "set the time of filling"));
-  std::uint64_t bytes = H5Tget_size(type);
-  for (const auto extent : dimensions) bytes *= extent;
-  PEN_ASSIGN(const auto space, owned(H5Screate_simple(static_cast<int>(dimensions.size()), dimensions.data(), nullptr),
-                                     H5Sclose, "make a dataspace"));
-  context.placement = DriverContext::Placement{address, bytes, false};
-  auto dataset = owned(H5Dcreate2(file, path.c_str(), type, space.get(), H5P_DEFAULT, properties, H5P_DEFAULT),
-                       H5Dclose, "create the dataset");
-  const bool placed = context.placement->taken || bytes == 0;
-  context.placement.reset();
-  PEN_TRY(context.outcome(dataset.ok() ? Result<void>{} : Result<void>(dataset.error())));
-  if (!placed) return make_error(Errc::internal, "HDF5 did not ask where {} lies", path);
-  return {};
-}
-
-/// A large array: its bytes are in the file already.
+/// Makes the contiguous dataset of a large array, whose bytes are in the file already. Nothing is written there, also
+/// no fill value.
 Result<void> make_placed(hid_t file, const ValueNode& node, DriverContext& context) {
   const auto& spec = std::get<ArrayValue>(node.value).spec;
   const std::vector<hsize_t> dimensions(spec.shape.begin(), spec.shape.end());
@@ -67,25 +46,22 @@ Result<void> make_placed(hid_t file, const ValueNode& node, DriverContext& conte
   if (H5Lexists(file, node.path.c_str(), H5P_DEFAULT) > 0)
     PEN_TRY(done(H5Ldelete(file, node.path.c_str(), H5P_DEFAULT), "replace a value"));
   PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
-  PEN_TRY(make_at(file, node.path, type_of(spec.type), dimensions, properties.get(), node.place->address, context));
+  PEN_TRY(done(H5Pset_layout(properties.get(), H5D_CONTIGUOUS), "set the layout"));
+  PEN_TRY(done(H5Pset_alloc_time(properties.get(), H5D_ALLOC_TIME_EARLY), "set the time of allocation"));
+  PEN_TRY(done(H5Pset_fill_time(properties.get(), H5D_FILL_TIME_NEVER), "set the time of filling"));
+  std::uint64_t bytes = size_of(spec.type);
+  for (const auto extent : dimensions) bytes *= extent;
+  PEN_ASSIGN(const auto space, owned(H5Screate_simple(static_cast<int>(dimensions.size()), dimensions.data(), nullptr),
+                                     H5Sclose, "make a dataspace"));
+  context.placement = DriverContext::Placement{node.place->address, bytes, false};
+  auto dataset = owned(
+      H5Dcreate2(file, node.path.c_str(), type_of(spec.type), space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+      H5Dclose, "create the dataset");
+  const bool placed = context.placement->taken || bytes == 0;
+  context.placement.reset();
+  PEN_TRY(context.outcome(dataset.ok() ? Result<void>{} : Result<void>(dataset.error())));
+  if (!placed) return make_error(Errc::internal, "HDF5 did not ask where {} lies", node.path);
   return write_attributes(file, node.path, node.attributes);
-}
-
-Result<void> make_contiguous(hid_t file, const ChunkedNode& node, std::uint64_t frames, DriverContext& context) {
-  std::vector<hsize_t> dimensions{frames};
-  dimensions.insert(dimensions.end(), node.frame_shape.begin(), node.frame_shape.end());
-  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
-  PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
-  PEN_TRY(make_at(file, node.path, type_of(node.type), dimensions, properties.get(), node.places.address, context));
-  return write_attributes(file, node.path, node.attributes);
-}
-
-Result<void> make_receipts(hid_t file, const ChunkedNode& node, DriverContext& context) {
-  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
-  PEN_TRY(make_at(file, node.receipts_path, type_of(ElementType::u64), {node.frames_max}, properties.get(),
-                  node.receipts_address, context));
-  const Attribute meaning{"meaning", std::string("0 no frame, else 2^32 + CRC-32C of the frame's bytes")};
-  return write_attributes(file, node.receipts_path, std::span(&meaning, 1));
 }
 
 Result<Handle> type_of_rows(ElementType type, std::size_t text_bytes) {
@@ -150,34 +126,13 @@ Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& cont
     PEN_TRY(placed ? make_placed(file, node, context) : write_value(file, node), "{}", node.path);
   }
   for (const auto& node : layout.chunked) {
-    if (node.places.placement == Placement::contiguous) {
-      PEN_TRY(make_contiguous(file, node, node.frames_max, context), "dataset {}", node.path);
-      PEN_TRY(make_receipts(file, node, context), "receipts of {}", node.path);
-    } else {
-      PEN_TRY(layout.members ? make_virtual(file, node, *layout.members) : make_chunked(file, node), "dataset {}",
-              node.path);
-    }
+    PEN_TRY(layout.members ? make_virtual(file, node, *layout.members) : make_chunked(file, node), "dataset {}",
+            node.path);
     if (node.assembled) PEN_TRY(make_assembled(file, node), "dataset {}", node.assembled->path);
   }
   for (const auto& node : layout.columns)
     PEN_TRY(make_column(file, node, layout.columns.size()), "column {}", node.path);
   for (const auto& node : layout.links) PEN_TRY(make_link(file, node));
-  return {};
-}
-
-/// HDF5 can not make it shorter: it gets a new header at its old place.
-Result<void> shorten_contiguous(hid_t file, const ChunkedNode& node, const std::vector<LinkNode>& links,
-                                std::uint64_t frames, DriverContext& context) {
-  const auto unlink = [&](const std::string& path) {
-    return done(H5Ldelete(file, path.c_str(), H5P_DEFAULT), fmt::format("replace {}", path));
-  };
-  std::vector<LinkNode> again;
-  std::copy_if(links.begin(), links.end(), std::back_inserter(again),
-               [&](const auto& link) { return link.target == node.path; });
-  for (const auto& link : again) PEN_TRY(unlink(link.path));
-  PEN_TRY(unlink(node.path));
-  PEN_TRY(make_contiguous(file, node, frames, context));
-  for (const auto& link : again) PEN_TRY(make_link(file, link));
   return {};
 }
 

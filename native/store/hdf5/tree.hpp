@@ -15,16 +15,11 @@ constexpr std::size_t column_chunk_bytes(std::size_t columns) {
   return column_chunk_rows * sizeof(double) / (columns > 512 ? 4 : columns > 256 ? 2 : 1);
 }
 
-/// `context` is that of the file's driver: contiguous frames get the address that their node has.
+/// `context` is that of the file's driver: large values lie at the address that their node has.
 Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& context);
 Result<void> make_chunked(hid_t file, const ChunkedNode& node);
 /// Sets the fill value of a dataset to be made; an empty one is 0.
 Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<std::byte>& fill);
-
-/// Leaves `frames` of a contiguous dataset's frames in it, under all its names: `links` leads to it too. The
-/// bytes stay as they are.
-Result<void> shorten_contiguous(hid_t file, const ChunkedNode& node, const std::vector<LinkNode>& links,
-                                std::uint64_t frames, DriverContext& context);
 
 /// Opens one of the layout's chunked datasets for its index alone: no chunk cache.
 Result<Handle> open_chunked(hid_t file, const std::string& path);

@@ -129,7 +129,7 @@ Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const Fil
   PEN_ASSIGN(const auto header, recognise(*file, path, share, expected));
   PEN_ASSIGN(const auto layout, with_places(*file, header, planned));
   auto data = file;
-  if (options.direct && !layout.members && may_be_direct(layout)) {
+  if (options.direct && !layout.members) {
     PEN_ASSIGN(data, open_direct(env, *file, path));
   }
   auto store = std::make_unique<JoinedStore>(options, layout, std::move(file), std::move(share), listener);

@@ -163,22 +163,6 @@ Result<void> Space::lease_front() {
   return metadata_leased_ == 0 ? lease_metadata(metadata_lease_bytes_min, metadata_guard_bytes) : Result<void>{};
 }
 
-Result<std::uint64_t> Space::take_region(std::uint64_t bytes, bool backed) {
-  PEN_TRY(lease_front());
-  std::lock_guard lock(mutex_);
-  const auto slack = options_.alignment_bytes > page_bytes ? options_.alignment_bytes : 0;
-  PEN_ASSIGN(const auto at, end_of_file_->advance(align_up(bytes + slack, page_bytes)));
-  const auto address = align_up(at, options_.alignment_bytes);
-  PEN_ASSIGN(const auto file_bytes, file_->size());
-  if (file_bytes < address + bytes) PEN_TRY(file_->truncate(address + bytes));
-  if (backed) {
-    PEN_TRY(file_->reserve(address, bytes));
-    PEN_TRY(back_with_zeros(address, align_up(bytes, page_bytes)));
-  }
-  end_ = std::max(end_, address + bytes);
-  return address;
-}
-
 std::uint64_t Space::end() const {
   std::lock_guard lock(mutex_);
   return std::max(end_, covered_.load());

@@ -57,10 +57,6 @@ class Space {
   /// Keeps the file's first bytes for HDF5's superblock, of a file that is empty: before anything else is taken.
   Result<void> lease_front();
 
-  /// A stretch of any size, aligned as segments are and zero, whose place is never given back. The file grows
-  /// over it; with `backed` a write there can not meet a full disk. Before anybody else writes to the file.
-  Result<std::uint64_t> take_region(std::uint64_t bytes, bool backed);
-
   /// The end of everything handed out, and of what was covered.
   std::uint64_t end() const;
   /// Somebody else wrote up to `end`. Does not wait: a lease that is on its way may need the caller.

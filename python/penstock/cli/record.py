@@ -131,7 +131,7 @@ def record_command(
     ] = None,
     placement: Annotated[
         str | None,
-        typer.Option(help="Where chunks go in the file: log, slots or contiguous. [default: log]"),
+        typer.Option(help="Where chunks go in the file: log or slots. [default: log]"),
     ] = None,
     series: Annotated[
         int | None,

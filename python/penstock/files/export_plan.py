@@ -324,7 +324,7 @@ def _require_readable(held: h5py.Dataset, file: Path) -> None:
     where = f"{file}: {held.name}"
     if held.chunks is None:
         raise _not_so(
-            f"{where} has no chunks, without which neggia stops", "or record with `store.placement: log`"
+            f"{where} has no chunks, without which neggia stops", "or take the file as Penstock recorded it"
         )
     if held.chunks != (1, *held.shape[1:]):
         raise _not_so(

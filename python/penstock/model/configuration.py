@@ -419,21 +419,11 @@ class Configuration(Plan):
 
     @model_validator(mode="after")
     def _placeable(self) -> Self:
-        placement, encoding = self.store.placement, self.codec.encoding
+        placement = self.store.placement
         if placement != "log" and self.files.layout != "one":
             raise ValueError(
                 f'store.placement is "{placement}" and files.layout is "{self.files.layout}"; fixed places'
                 " are for a single file: leave out one of them"
-            )
-        if placement == "contiguous" and self.codec.filter is not None:
-            raise ValueError(
-                f"store.placement is contiguous and codec.filter is {self.codec.filter}; contiguous frames"
-                " have no codec: leave out the filter, or set store.placement to log or slots"
-            )
-        if placement == "contiguous" and encoding != "none":
-            raise ValueError(
-                f"store.placement is contiguous and codec.encoding is {encoding}; contiguous frames"
-                " have no codec: set codec.encoding to none, or store.placement to log or slots"
             )
         return self
 

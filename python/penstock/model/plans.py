@@ -176,10 +176,10 @@ class NexusPlan(Plan):
 class StorePlan(Plan):
     """How the file is written. Sizes that are not set follow the storage: `--dry-run` says how and why."""
 
-    placement: Literal["log", "slots", "contiguous"] = Field(
+    placement: Literal["log", "slots"] = Field(
         "log",
-        description="where chunks go: gathered one behind another; each at a fixed place in a file with"
-        " holes; or uncompressed frames as one contiguous piece (needs codec.encoding: none)",
+        description="where chunks go: gathered one behind another, or each at a fixed place in a file with"
+        " holes",
     )
     segment_bytes: Size = Field(8 * MIB, ge=64 * KIB, le=GIB, description="one large write to storage")
     extent_bytes: Size = Field(128 * MIB, ge=MIB, le=TIB, description="file space leased at a time")

@@ -17,8 +17,8 @@ using namespace testing;
 using penstock::testing::Content;
 using penstock::testing::content_of_file;
 
-enum class Kind { log, gathered, scan, slots, contiguous, assembled, split };
-constexpr const char* kind_names[] = {"log", "gathered", "scan", "slots", "contiguous", "assembled", "split"};
+enum class Kind { log, gathered, scan, slots, assembled, split };
+constexpr const char* kind_names[] = {"log", "gathered", "scan", "slots", "assembled", "split"};
 
 unsigned long from_environment(const char* name, unsigned long otherwise) {
   const char* text = std::getenv(name);
@@ -42,10 +42,6 @@ store::FileLayout layout_of(Kind kind) {
   if (kind == Kind::gathered) data.chunk_shape = {4, 16, 32};
   if (kind == Kind::scan) data.scan_shape = {4, 3};
   if (kind == Kind::slots) data.places.placement = store::Placement::slots;
-  if (kind == Kind::contiguous) {
-    data.places.placement = store::Placement::contiguous;
-    data.receipts_path = "/entry/penstock/crc32c";
-  }
   if (kind == Kind::assembled) {
     data.path = "/entry/data/parts";
     data.assembled = store::Assembled{"/entry/data/data", {3}, {}};
@@ -144,8 +140,8 @@ std::vector<std::pair<std::string, std::uint64_t>> pages_of(const std::vector<st
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, BitFlipTest,
-                         ::testing::Values(Kind::log, Kind::gathered, Kind::scan, Kind::slots, Kind::contiguous,
-                                           Kind::assembled, Kind::split),
+                         ::testing::Values(Kind::log, Kind::gathered, Kind::scan, Kind::slots, Kind::assembled,
+                                           Kind::split),
                          [](const auto& parameter) { return kind_names[static_cast<int>(parameter.param)]; });
 
 /// TORTURE_ROUNDS has more of them, and TORTURE_SEED repeats a run.

@@ -122,7 +122,7 @@ TEST(Config, MistakesAreNamed) {
       {"/store", {{"durability", "always"}}, "durability is \"always\""},
       {"/store", {{"alignment_bytes", 5000}}, "alignment_bytes is 5000"},
       {"/store", {{"placement", "scattered"}}, "placement is \"scattered\""},
-      {"/store", {{"placement", "contiguous"}}, "store.placement is \"contiguous\" and codec.encoding is \"bslz4\""},
+      {"/store", {{"placement", "contiguous"}}, "placement is \"contiguous\""},
       {"/sources", json::array(), "sources is empty"},
       {"/sources", json::array({{{"kind", "udp"}}}), "kind is \"udp\""},
       {"/sources", json::array({{{"kind", "tcp"}, {"port", 70000}}}), "port is 70000"},

@@ -140,7 +140,6 @@ TEST(UserLayout, WhatIsInTheWayMakesNothingGoLost) {
   EXPECT_TRUE(has(layout.values, "/entry/penstock/series/instrument/detector/module/data_size"));
   EXPECT_TRUE(has(layout.values, "/d/bit_depth_readout"));
   EXPECT_FALSE(has(layout.values, "/entry/penstock/series/definition"));
-  EXPECT_EQ(layout.chunked.front().receipts_path, "/entry/penstock/crc32c");
 }
 
 TEST(UserLayout, GroupsThatAreTakenOverIntoEachOtherKeepTheirObjectsApart) {

@@ -76,7 +76,6 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
     auto& data = layout.chunked.front();
     data.places.placement = kind.placement;
     data.attributes = {{"units", std::string("counts")}};
-    if (kind.placement == store::Placement::contiguous) data.receipts_path = "/entry/penstock/crc32c";
     if (kind.elements) data.assembled = {.path = "/entry/data/assembled", .row_gaps = {3}, .column_gaps = {5}};
     if (kind.scan) data.scan_shape = {3, 4};
     if (kind.frames_a_member > 0) layout.members = {.stem = "killed_", .suffix = ".h5", .frames = kind.frames_a_member};
@@ -387,7 +386,6 @@ TEST_P(Killed, WhileItRebuilds) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Killed,
                          ::testing::Values(Kind{.name = "plain"}, Kind{.name = "members", .frames_a_member = 5},
                                            Kind{.name = "slots", .placement = store::Placement::slots},
-                                           Kind{.name = "contiguous", .placement = store::Placement::contiguous},
                                            Kind{.name = "elements", .elements = true},
                                            Kind{.name = "scan", .scan = true}),
                          [](const auto& kind) { return std::string(kind.param.name); });

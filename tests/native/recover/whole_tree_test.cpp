@@ -52,7 +52,6 @@ store::FileLayout rich_layout(Placement placement) {
   data.frames_max = frame_count;
   data.attributes = {{"signal_of", std::string("a detector")}, {"offset", store::vector_of({1.5, 2.5})}};
   data.places.placement = placement;
-  if (placement == Placement::contiguous) data.receipts_path = "/entry/penstock/crc32c";
   layout.chunked.push_back(data);
   layout.columns.push_back({"/entry/penstock/frame_state", ElementType::u8, {}, {{"meaning", std::string("0, 1")}}});
   layout.links.push_back({"/entry/instrument/detector/data", "/entry/data/data"});
@@ -150,8 +149,7 @@ class WholeTree : public check::testing::CheckTest {
 };
 
 class WholeTreeOf : public WholeTree, public ::testing::WithParamInterface<Placement> {};
-INSTANTIATE_TEST_SUITE_P(Placements, WholeTreeOf,
-                         ::testing::Values(Placement::log, Placement::slots, Placement::contiguous));
+INSTANTIATE_TEST_SUITE_P(Placements, WholeTreeOf, ::testing::Values(Placement::log, Placement::slots));
 
 TEST_P(WholeTreeOf, ComesBackWhenHdf5sStructuresAreLost) {
   record(rich_layout(GetParam()), true);
