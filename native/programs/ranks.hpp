@@ -28,8 +28,9 @@ inline Result<std::unique_ptr<job::Job>> make_job(int&, char**& argv, job::Calls
   const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
   const auto other = self + (openmpi ? "-openmpi" : "-mpich");
   ::execv(other.c_str(), argv);
-  return errno_error(errno, fmt::format("start {}, which runs as a rank of this MPI; build it with {} installed", other,
-                                        openmpi ? "libopenmpi-dev" : "libmpich-dev"));
+  return errno_error(errno, fmt::format("start {}, which runs as a rank of this MPI; {}", other,
+                                        openmpi ? "install libopenmpi-dev and build again"
+                                                : "install libmpich-dev and build with PENSTOCK_MPI=both"));
 }
 #endif
 

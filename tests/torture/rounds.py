@@ -21,8 +21,10 @@ from ports import free_ports
 from sender import Frames
 
 from penstock.model.configuration import Configuration
+from penstock.model.errors import PenstockError
 from penstock.model.events import Event, Listening, RecorderProgress, RecoverReport
 from penstock.programs.check import check, check_plan
+from penstock.programs.locate import find_program
 from penstock.programs.process import Message, Program, wait_for
 from penstock.programs.ranks import Mpi, Ranks
 from penstock.programs.recover import recover
@@ -44,6 +46,15 @@ def rounds(short: int) -> int:
 
 def is_long() -> bool:
     return bool(os.environ.get("TORTURE_ROUNDS"))
+
+
+def built(mpi: Mpi) -> Mpi:
+    """The MPI, or Open MPI if the programs for it are not built."""
+    try:
+        find_program(f"penstock-recorder-{mpi}")
+    except PenstockError:
+        return "openmpi"
+    return mpi
 
 
 long_run = pytest.mark.skipif(not is_long(), reason="part of make torture")
@@ -80,7 +91,7 @@ class Setup:
         ranks = ranks or dice.choice([1, 1, 2, 2, 3, 4])
         return Setup(
             ranks=ranks,
-            mpi=dice.choice(["openmpi", "mpich"]),
+            mpi=built(dice.choice(["openmpi", "mpich"])),
             transport=dice.choice(["tcp", "tcp", "tcp", "zmq"]),
             store=store,
             encoding=dice.choice(["bslz4", "bslz4", "none", "zstd"]),

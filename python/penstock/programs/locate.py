@@ -32,9 +32,10 @@ def find_program(name: str, environment: Mapping[str, str] = os.environ) -> Path
         if (folder / name).is_file() and os.access(folder / name, os.X_OK):
             return (folder / name).absolute()
     looked = ", ".join(str(folder) for folder in folders)
+    make = "PENSTOCK_MPI=both make build" if name.endswith("-mpich") else "make build"
     raise PenstockError(
         f"the program {name} is not there (looked in {looked})",
-        f"in a checkout build it with `make build`; elsewhere set {BIN_VARIABLE} to the folder that has it",
+        f"in a checkout build it with `{make}`; elsewhere set {BIN_VARIABLE} to the folder that has it",
     )
 
 
