@@ -3,6 +3,8 @@ recorder runs here, to try plans out."""
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +246,25 @@ def test_absent_programs_are_told_with_the_remedy(tmp_path: Path, monkeypatch: p
     assert result.exit_code == 1
     assert "penstock-recorder is not there" in result.stderr
     assert "make build" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--help"], {"pydantic", "rich", "numpy", "h5py", "yaml"}),
+        (["recover", "--help"], {"numpy", "h5py", "hdf5plugin"}),
+        (["record", "--help"], {"numpy", "h5py", "hdf5plugin"}),
+        (["check", "--help"], {"fabio", "tifffile", "matplotlib", "scipy"}),
+        (["plan", "--help"], {"h5py", "hdf5plugin", "fabio", "matplotlib", "scipy"}),
+        (["bench", "frames", "--help"], {"h5py", "hdf5plugin", "fabio", "matplotlib", "scipy"}),
+    ],
+)
+def test_command_loads_only_the_libraries_that_it_needs(arguments: list[str], absent: set[str]) -> None:
+    program = (
+        "import sys\nfrom penstock.cli import application\n"
+        f"application({arguments!r}, prog_name='penstock', standalone_mode=False)\n"
+        f"print(sorted({absent!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "Usage: penstock" in ended.stdout
+    assert ended.stderr.strip() == "[]"

@@ -5,10 +5,9 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.bench.checks import OTHERS_SHARE
-from penstock.files.replay import Replay, replay_file
 from penstock.files.sheet.machine import processor_name
 from penstock.files.sheet.system import System
 from penstock.files.space import require_space
@@ -24,6 +23,9 @@ from penstock.programs.process import LogLine
 from penstock.programs.record import record
 from penstock.programs.simulate import Simulation, detector_plan, simulate
 
+if TYPE_CHECKING:  # it loads HDF5
+    from penstock.files.replay import Replay
+
 _RAW_BYTES = 600 * MIB
 _FRAMES_MIN, _FRAMES_MAX = 4, 2000
 # Slow enough that sender, receiver and the thread that compresses do not fight for two cores.
@@ -32,17 +34,19 @@ _IMAGES_MAX = 16
 
 
 @contextlib.contextmanager
-def example_images(paths: list[Path]) -> Iterator[Replay | None]:
+def example_images(paths: list[Path]) -> Iterator["Replay | None"]:
     """Real images for `measure_codec`; None where no path is named."""
     if not paths:
         yield None
         return
+    from penstock.files.replay import replay_file  # noqa: PLC0415  (it loads fabio and HDF5)
+
     with replay_file(paths, GIB, _IMAGES_MAX, lambda _n, _of: None) as replay:
         yield replay
 
 
 def measure_codec(
-    detector: Detector, encoding: Encoding, images: Replay | None, processor: str, log: LogLine
+    detector: Detector, encoding: Encoding, images: "Replay | None", processor: str, log: LogLine
 ) -> CodecMeasurement:
     """Records about 600 MB of `images`, or of simulated frames of `detector`, in a temporary folder.
 

@@ -7,7 +7,6 @@ import typer
 
 from penstock.cli.common import err, out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
-from penstock.files.compressibility import measure_ratios
 from penstock.files.storage import storage_facts
 from penstock.model.access import PATTERNS, Geometry, Pattern
 from penstock.model.advice import Ratios, advise
@@ -78,7 +77,9 @@ def advise_command(
 def _measured(paths: list[Path]) -> Ratios:
     with ProgressView(err()) as view:
         reading = "reading images"
-        from penstock.files.replay import replay_file  # noqa: PLC0415  (it loads fabio)
+        # They load fabio and HDF5.
+        from penstock.files.compressibility import measure_ratios  # noqa: PLC0415
+        from penstock.files.replay import replay_file  # noqa: PLC0415
 
         with replay_file(
             paths, GIB, _IMAGES_MAX, lambda n, of: view.update(reading, n, of, f"{n} of {of}")

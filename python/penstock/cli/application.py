@@ -1,4 +1,4 @@
-"""The command tree. What a command needs is loaded when it is called."""
+"""The command tree. A command's modules are loaded when it is called (lazy.py)."""
 
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from penstock.cli.words import (
 COMMANDS = {
     "record": Later(
         "penstock.cli.record:record_command",
+        short_help="Record series after series, each into its own NeXus HDF5 file.",
         examples=[
             "penstock record --folder data",
             "penstock record beamline.yaml --dry-run",
@@ -35,6 +36,7 @@ COMMANDS = {
     ),
     "simulate": Later(
         "penstock.cli.simulate:simulate_command",
+        short_help="Simulate a detector, or replay real images as one.",
         examples=[
             "penstock simulate pilatus-6m --frames 250",
             "penstock simulate eiger2-16m --rate max --encoding bslz4 --to tcp://127.0.0.1:9900",
@@ -45,6 +47,7 @@ COMMANDS = {
     ),
     "detectors": Later(
         "penstock.cli.detectors:detectors_command",
+        short_help="The catalogue of detectors that can be simulated.",
         examples=[
             "penstock detectors",
             "penstock detectors pilatus-6m",
@@ -53,6 +56,7 @@ COMMANDS = {
     ),
     "layout": Later(
         "penstock.cli.layout:layout_application",
+        short_help="Layouts of what is in a file: ready, your own, areaDetector's.",
     ),
     "filters": Later(
         "penstock.cli.filters:filters_command",
@@ -73,6 +77,7 @@ COMMANDS = {
     ),
     "info": Later(
         "penstock.cli.info:info_command",
+        short_help="What is in a file: frames, codec, ledger, times, tree.",
         examples=[
             "penstock info series.h5",
             "penstock info series.h5 --json",
@@ -170,6 +175,7 @@ COMMANDS = {
     ),
     "bench": Later(
         "penstock.cli.bench_group:bench_application",
+        short_help="Measure a storage with one workload.",
     ),
     "compare": Later(
         "penstock.cli.compare:compare_command",
@@ -195,6 +201,7 @@ COMMANDS = {
     ),
     "runs": Later(
         "penstock.cli.runs:runs_application",
+        short_help="The catalogue of runs: where documents of measurements lie.",
     ),
     "demo": Later(
         "penstock.cli.demo:demo_command",

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.common import err, inspects, out, print_json, size_option
-from penstock.files.hdf5 import require_file
+from penstock.files.aside import require_file
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.events import CheckReport
 from penstock.programs.check import check, check_plan

@@ -1,4 +1,7 @@
-"""Commands whose modules are loaded when they are called: all of them take most of a second."""
+"""Commands whose modules are loaded when a command is called or asked for its own help.
+
+The list of commands shows their short helps without loading a module: loading all takes most of a second.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +16,13 @@ from penstock.cli.words import EXIT_CODES, examples
 
 @dataclass(frozen=True)
 class Later:
-    """A command, or a group of commands, where it is found: "module:name"."""
+    """A command, or a group of commands, where it is found: "module:name".
+
+    `short_help` is its line in the list of commands: at most 65 characters, which 80 columns show.
+    """
 
     where: str
-    short_help: str | None = None
+    short_help: str
     examples: Sequence[str] = ()
     exit_codes: str = EXIT_CODES
 
@@ -26,7 +32,7 @@ class Later:
         found = getattr(import_module(module), function)
         if isinstance(found, typer.Typer):
             group = typer.main.get_group(found)
-            group.name = name
+            group.name, group.short_help = name, self.short_help
             return group
         alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
         alone.command(
@@ -60,5 +66,9 @@ def lazy_group(later: Mapping[str, Later]) -> type[TyperGroup]:
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
             self.commands = _Commands(later)  # type: ignore[assignment]
+
+        def format_commands(self, _ctx: Any, formatter: Any) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, each.short_help) for name, each in later.items()])
 
     return LazyGroup

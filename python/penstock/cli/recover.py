@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import err, inspects, out, print_json
-from penstock.files.hdf5 import require_file
+from penstock.files.aside import require_file
 from penstock.model.errors import ExitCode
 from penstock.model.findings import is_clean
 from penstock.programs.recover import recover

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import one_short_line
 
 P = ParamSpec("P")
@@ -45,6 +45,16 @@ class _Here:
     may_read = False
     pipe: int | None = None
     wrote_at = 0.0
+
+
+def require_file(path: Path) -> None:
+    """A UsageError unless `path` is a file."""
+    if not path.exists():
+        raise UsageError(f"{path} is not there", "check the path")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", "name one file")
+    if not path.is_file():  # of a pipe HDF5 would wait for somebody who writes
+        raise UsageError(f"{path} is no regular file", "name one")
 
 
 def may_read_here() -> bool:

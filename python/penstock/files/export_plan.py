@@ -15,7 +15,7 @@ import h5py
 import numpy
 from pydantic import BaseModel
 
-from penstock.files.aside import aside
+from penstock.files.aside import aside, require_file
 from penstock.files.hdf5 import (
     FILTER_NAMES,
     attribute_of,
@@ -24,7 +24,6 @@ from penstock.files.hdf5 import (
     lies_elsewhere,
     may_be_read,
     open_for_reading,
-    require_file,
     stored_frames,
     value_of,
 )

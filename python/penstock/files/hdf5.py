@@ -14,8 +14,8 @@ import h5py
 import hdf5plugin
 import numpy
 
-from penstock.files.aside import may_read_here
-from penstock.model.errors import PenstockError, UsageError
+from penstock.files.aside import may_read_here, require_file
+from penstock.model.errors import PenstockError
 from penstock.model.plans import ELEMENTS_MAX
 
 FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"} | {
@@ -30,16 +30,6 @@ def use_no_plugins() -> None:
     for number in hdf5plugin.FILTERS.values():
         with contextlib.suppress(ValueError, RuntimeError):  # not registered
             h5py.h5z.unregister_filter(number)
-
-
-def require_file(path: Path) -> None:
-    """A UsageError unless `path` is a file."""
-    if not path.exists():
-        raise UsageError(f"{path} is not there", "check the path")
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder", "name one file")
-    if not path.is_file():  # of a pipe HDF5 would wait for somebody who writes
-        raise UsageError(f"{path} is no regular file", "name one")
 
 
 @contextlib.contextmanager

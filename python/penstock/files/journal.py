@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from penstock.files.hdf5 import require_file
+from penstock.files.aside import require_file
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.values import MESSAGE_BYTES_MAX, Batch, BatchError, parse_batch
 

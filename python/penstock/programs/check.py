@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penstock.files.hdf5 import use_no_plugins
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import CheckReport, Event
 from penstock.model.filters import plugin_folder
@@ -33,6 +32,8 @@ def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | 
     Of a file of links that Penstock made, the files behind its links too.
     """
     if not plan.plugins:
+        from penstock.files.hdf5 import use_no_plugins  # noqa: PLC0415  (it loads HDF5)
+
         use_no_plugins()
     return follow(plan, lambda each: _of_one_file(each, on_event, on_log))
 
