@@ -28,8 +28,8 @@ def recorded(
 ) -> RecorderSeriesEnd:
     """The end of the first series of which enough came.
 
-    The simulator drops what it sends before ZeroMQ's handshake is over, and sends Stream V1's header and first
-    image as parts of one message if both are ready; then it acquires again.
+    The simulator drops what it sends before ZeroMQ's handshake is over, and sends Stream V1's header and
+    first image as parts of one message if both are ready; then it acquires again.
     """
     ends: queue.Queue[RecorderSeriesEnd] = queue.Queue()
 
