@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup peers build debug tsan test test-quick test-long test-readers lint format check-headers demo bench bench-before client-windows fuzz torture wheel clean distclean
+.PHONY: help setup peers build debug tsan test test-all test-quick test-long test-readers lint format check-headers demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -30,20 +30,23 @@ tsan: setup ## Build with the thread sanitizer (build/tsan)
 peers: setup
 	@$(python) requirements/peers.py
 
-test: peers ## Everything that continuous integration checks; a table of results at the end
+test: peers ## Run the gate that continuous integration runs (18 minutes on 2 cores)
 	@$(python) tools/run_tests.py
 
-test-quick: peers ## The release build's native tests and the Python tests
-	@$(python) tools/run_tests.py --only release --only python
+test-all: peers ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
+	@$(python) tools/run_tests.py --all
 
-test-long: build ## The Python tests that take long: the largest layouts, thousands of channels
+test-quick: peers ## Run the Python tests and the native tests of the release build's codec and store
+	@$(python) tools/run_tests.py --only python --only release
+
+test-long: build ## Run the long Python tests: the largest layouts, thousands of channels
 	@$(python) -m pytest -q -m long tests/python
 
 test-readers: build ## Recorded files in h5wasm, the engine of H5Web (needs Node.js 18 and npm)
 	@scripts/test-readers
 
-lint: setup ## Formatting, tidy rules, ruff, mypy, clang-tidy
-	@$(python) tools/run_tests.py --only lint
+lint: setup ## Check formatting, tidy rules, ruff, mypy, layers, headers and clang-tidy
+	@$(python) tools/run_tests.py --all --only lint
 
 format: setup ## Format C++ and Python in place
 	@scripts/format

@@ -1,0 +1,131 @@
+"""Runs steps one after the other, and prepares later steps beside them.
+
+A step has two parts. `prepare` (builds, linters) needs only the processors: it runs beside the tests of
+earlier steps, and only when these leave a processor free. `tests` of different steps run one after the other.
+A step that fails does not keep later steps from running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from test_results import Outcome
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "build" / "test-results"
+LIMIT_S = 3600  # a command that takes longer hangs; it is killed
+
+
+@dataclass(frozen=True)
+class Command:
+    """One line of the table. `junit`: the file with the test cases that it counts."""
+
+    what: str
+    arguments: tuple[str, ...]
+    junit: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    prepare: tuple[Command, ...]
+    tests: tuple[Command, ...] = ()
+
+
+# Ahead of a command that runs beside the tests: it gets a processor only when nothing else wants one, even if
+# the kernel shares the processors between sessions first.
+GIVING_WAY = ("sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec chrt --idle 0 "$@"', "sh")
+
+
+class Runner:
+    """Runs the steps. Only one thread runs tests, and one other prepares later steps beside them."""
+
+    def __init__(self, steps: Mapping[str, Step]) -> None:
+        self.steps = steps
+        self.outcomes = {name: Outcome() for name in steps}
+        self._ready = {name: threading.Event() for name in steps}
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._stopped = False
+
+    def run(self) -> None:
+        first, *others = self.steps
+        try:
+            self._commands(first, self.steps[first].prepare)
+            self._ready[first].set()
+            threading.Thread(target=self._prepare, args=(others,), daemon=True).start()
+            for name, step in self.steps.items():
+                if step.prepare:
+                    self._ready[name].wait()
+                if self.outcomes[name].ok:
+                    self._commands(name, step.tests)
+                if not self.outcomes[name].ok and self.outcomes[name].failed == 0:
+                    self.outcomes[name].failed = 1  # a build or a linter, which has no test cases
+        finally:
+            self._stopped = True
+            for process in list(self._running):
+                kill(process)
+
+    def _prepare(self, names: list[str]) -> None:
+        for name in names:
+            try:
+                self._commands(name, self.steps[name].prepare, beside=True)
+            except OSError as problem:  # the disk is full, or there are too many processes
+                print(f"run_tests: {name}: {problem}", flush=True)
+                self.outcomes[name].parts.append(("start", 0.0, 0.0, False))
+            self._ready[name].set()
+
+    def _commands(self, name: str, commands: tuple[Command, ...], beside: bool = False) -> None:
+        for command in commands:
+            if not self._stopped:
+                self._one(name, command, beside)
+            if command.junit is not None:
+                self.outcomes[name].count(command.junit)
+
+    def _one(self, name: str, command: Command, beside: bool) -> None:
+        """Output goes into the step's log, and on to the terminal unless others' tests print there."""
+        print(f"\n== {name}: {command.what}{' (beside the tests)' if beside else ''}", flush=True)
+        log = RESULTS / f"{name}.log"
+        started, begun_at = time.monotonic(), log.stat().st_size if log.exists() else 0
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                (*GIVING_WAY, *command.arguments) if beside else command.arguments,
+                cwd=ROOT,
+                env={**os.environ, **command.environment},
+                stdout=output if beside else subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that it is killed with everything that it started
+            )
+            self._running.add(process)
+            limit = threading.Timer(LIMIT_S, kill, (process,))
+            limit.start()
+            while process.stdout is not None and (piece := os.read(process.stdout.fileno(), 1 << 16)):
+                output.write(piece)
+                sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
+        _, status, used = os.wait4(process.pid, 0)
+        limit.cancel()
+        self._running.discard(process)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds, ok = time.monotonic() - started, process.returncode == 0
+        self.outcomes[name].parts.append((command.what, seconds, used.ru_utime + used.ru_stime, ok))
+        if not ok:
+            if beside:
+                print(log.read_bytes()[begun_at:].decode(errors="replace"))
+            why = f"killed after {LIMIT_S} s" if seconds >= LIMIT_S else f"exit code {process.returncode}"
+            print(
+                f"run_tests: {name}: {command.what} failed ({why}): {' '.join(command.arguments)}", flush=True
+            )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
