@@ -2,10 +2,11 @@
 
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
+
+from warm_command import popen
 
 from penstock.files.journal import JournalState, read_journal
 
@@ -14,10 +15,7 @@ class Collector:
     """`penstock collect` as a process."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "collect", "--folder", str(folder), *options],
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        self.process = popen("collect", "--folder", str(folder), *options, stdout=subprocess.DEVNULL)
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
         assert line.startswith("listening on "), line

@@ -5,7 +5,6 @@ import gc
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import psutil
 import pytest
 from detector_stream import send
 from network_ends import Listen, OtherEnd
-from warm_command import WarmCommand
+from warm_command import close, penstock, popen
 
 from penstock.model.events import Event, Listening, RecorderSeriesEnd, parse_event
 from penstock.programs.locate import find_program
@@ -44,13 +43,7 @@ class RecordCommand:
     """`penstock record --json` as a process; events are read as they come."""
 
     def __init__(self, arguments: list[str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "record", "--json", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        self.process = popen("record", "--json", *arguments)
         self.events: list[Event] = []
         self.address = ""
 
@@ -135,19 +128,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-_warm: list[WarmCommand] = []
-
-
-def penstock(*arguments: str, timeout_s: float = 120) -> "subprocess.CompletedProcess[str]":
-    """Runs the command as a user does, but for the time in which it loads its libraries."""
-    if not _warm:
-        _warm.append(WarmCommand())
-    return _warm[0].run(*arguments, timeout_s=timeout_s)
-
-
 def pytest_sessionfinish() -> None:
-    for warm in _warm:
-        warm.close()
+    close()
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 from conftest import Record, RecordCommand
+from warm_command import popen
 
 from penstock.model.events import RecorderProgress, SeriesStart
 
@@ -37,9 +37,8 @@ def ended_in_mid_series(
 ) -> Path:
     """The file of a recorder that came to its end after some more than `frames` frames."""
     recorder = record(folder, *options)
-    command = [sys.executable, "-m", "penstock", "simulate", *detector, "--series-name", "left"]
-    command += ["--connect-timeout", "1", "--to", f"tcp://{recorder.address}"]
-    sender = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    options = ("--series-name", "left", "--connect-timeout", "1", "--to", f"tcp://{recorder.address}")
+    sender = popen("simulate", *detector, *options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         recorder.until(SeriesStart)
         while True:

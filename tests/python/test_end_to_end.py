@@ -15,6 +15,7 @@ import numpy
 import pytest
 from conftest import Record
 from mid_series import kill
+from warm_command import popen
 
 from penstock.files.inspect import inspect_file
 from penstock.model.events import RecorderProgress, SeriesStart
@@ -307,13 +308,8 @@ def test_a_series_that_was_refused_once_may_come_again(record: Record, run: Run,
 def test_a_series_with_a_problem_is_told_by_name(record: Record, run: Run, tmp_path: Path) -> None:
     recorder = record(tmp_path)
     options = ("--rate", "200", "--frames", "400", "--series-name", "gone")
-    sender = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "penstock", "simulate", *SMALL, "--to", f"tcp://{recorder.address}"),
-            *options,
-        ],
-        stderr=subprocess.DEVNULL,
-    )
+    to = ("--to", f"tcp://{recorder.address}")
+    sender = popen("simulate", *SMALL, *to, *options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     recorder.until(RecorderProgress)
     (tmp_path / "gone.h5").unlink()
     assert sender.wait(60) == 1
@@ -324,12 +320,9 @@ def test_a_series_with_a_problem_is_told_by_name(record: Record, run: Run, tmp_p
 
 def test_a_sender_says_that_it_waits_for_a_lost_recorder(record: Record, tmp_path: Path) -> None:
     recorder = record(tmp_path)
-    command = [sys.executable, "-m", "penstock", "simulate", *SMALL, "--rate", "100", "--frames", "100000"]
+    command = ["simulate", *SMALL, "--rate", "100", "--frames", "100000"]
     command += ["--to", f"tcp://{recorder.address}", "--reconnect-timeout", "1.8"]
-    senders = [
-        subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for more in (("--json",), ())
-    ]
+    senders = [popen(*command, *more) for more in (("--json",), ())]
     for _ in senders:
         recorder.until(SeriesStart)
     kill(recorder)
@@ -344,9 +337,9 @@ def test_a_sender_says_that_it_waits_for_a_lost_recorder(record: Record, tmp_pat
 
 def test_a_sender_says_that_somebody_is_there_again(record: Record, tmp_path: Path) -> None:
     recorder = record(tmp_path, "--resume")
-    command = [sys.executable, "-m", "penstock", "simulate", *SMALL, "--rate", "100", "--frames", "200"]
+    command = ["simulate", *SMALL, "--rate", "100", "--frames", "200"]
     command += ["--to", f"tcp://{recorder.address}", "--reconnect-timeout", "60"]
-    sender = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    sender = popen(*command, stdout=subprocess.DEVNULL)
     recorder.until(RecorderProgress)
     kill(recorder)
     assert sender.stderr is not None

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from conftest import Record, RecordCommand, Run, end_with_family
 from mid_series import native_recorder
 from ports import free_ports
+from warm_command import popen
 
 from penstock.model.events import RecorderSeriesEnd, SeriesStart
 
@@ -29,13 +29,7 @@ def detector(log: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
     """With faults, some of which are held back long; it goes on beside the test."""
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
     own = ["--fault-log", str(log), "--elements", "2x1", "--series-name", "s"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "simulate", *SCENE, "--json", *own, *faults, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = popen("simulate", *SCENE, "--json", *own, *faults, *options)
     try:
         yield process
     finally:

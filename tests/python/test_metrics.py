@@ -5,7 +5,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Record, RecordCommand
+from warm_command import popen
 
 from penstock.model.events import MetricsAddress, RecorderProgress, Stall
 from penstock.report.progress import stall_line
@@ -59,8 +59,7 @@ def metrics_of(recorder: RecordCommand) -> str:
 
 
 def detector(address: str, *arguments: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "penstock", "simulate", *SMALL, "--to", f"tcp://{address}", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return popen("simulate", *SMALL, "--to", f"tcp://{address}", *arguments, stdout=subprocess.DEVNULL)
 
 
 def test_metrics_tell_what_the_series_end_tells(record: Record, run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy
-from conftest import Record, penstock
+from conftest import Record
+from warm_command import penstock
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "record-from-your-own-program.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -6,9 +6,9 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +20,7 @@ import pytest
 from conftest import Record, RecordCommand
 from mid_series import native_recorder
 from plain_client import ERROR, RESUME, START, Client, Pixels, frames_of, start_fields
+from warm_command import popen
 
 from penstock.client import Series
 from penstock.model.events import RecorderProgress, SeriesStart
@@ -54,9 +55,9 @@ class Recorders:
 
 @contextlib.contextmanager
 def simulator(address: str, *options: str) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-m", "penstock", "simulate", "custom", "--rows", "64", "--columns", "96"]
-    command += ["--to", f"tcp://{address}", "--reconnect-timeout", "60", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    to = ("--to", f"tcp://{address}", "--reconnect-timeout", "60")
+    command = ("simulate", "custom", "--rows", "64", "--columns", "96", *to, *options)
+    process = popen(*command, stdout=subprocess.DEVNULL)
     try:
         yield process
     finally:
@@ -155,7 +156,7 @@ def test_killed_while_it_looks_at_the_file(
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("penstock-recorder", "penstock-check", "penstock-detector"):
-        os.link(find_program(name), programs / name)
+        shutil.copy(find_program(name), programs)  # not a link: the folder may be on another file system
     began, go_on = tmp_path / "began", tmp_path / "go on"
     slow = programs / "penstock-recover"
     slow.write_text(

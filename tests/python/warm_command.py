@@ -4,12 +4,14 @@ A start of the command costs a third of a second of processor time, nearly all o
 about starting itself (signals, environments, what an installed command loads) starts a process of its own.
 
 One process (the starter) waits for requests on a socket; for each it forks a minder, which forks the run,
-waits for it and tells how it ended. So runs can overlap, and the starter never waits.
+waits for it and tells how it ended. So runs can overlap, and the starter never waits. The minder of a run
+that stays (`popen`) does not wait but ends: the run then is a child of the process that asked for it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import json
 import os
@@ -20,11 +22,13 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 _PID = struct.Struct("=i")
 _REQUEST_BYTES_MAX = 1 << 20
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class WarmCommand:
@@ -45,13 +49,11 @@ class WarmCommand:
 
     def run(self, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
         """As `penstock ARGUMENTS`, in this folder and environment; TimeoutExpired after the time."""
-        here = {"folder": str(Path.cwd()), "environment": dict(os.environ)}
-        request = json.dumps({"arguments": arguments, **here})
-        answers, theirs = socket.socketpair()
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, answers:
-            with theirs:
-                files = [theirs.fileno(), out.fileno(), err.fileno()]
-                socket.send_fds(self._near, [request.encode()], files)
+        with (
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+            self._asked(arguments, out.fileno(), err.fileno(), stays=False) as answers,
+        ):
             pid = _PID.unpack(_exactly(answers))[0]
             answers.settimeout(timeout_s)
             try:
@@ -62,6 +64,78 @@ class WarmCommand:
                 raise subprocess.TimeoutExpired(["penstock", *arguments], timeout_s) from None
             said, problem = (_whole(file) for file in (out, err))
         return subprocess.CompletedProcess(["penstock", *arguments], code, said, problem)
+
+    def popen(
+        self, *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
+        """`penstock ARGUMENTS`, in this folder and environment and a session of its own."""
+        return _Staying(self, arguments, stdout, stderr)
+
+    def start_child(self, arguments: tuple[str, ...], out: int, err: int) -> int:
+        """Starts a run as a child of this process; returns its process ID."""
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        try:
+            with self._asked(arguments, out, err, stays=True) as answers:
+                pid = int(_PID.unpack(_exactly(answers))[0])
+            while True:  # until its minder has ended
+                with contextlib.suppress(ChildProcessError):
+                    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                    return pid
+                time.sleep(0.001)
+        finally:
+            libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+    def _asked(self, arguments: tuple[str, ...], out: int, err: int, stays: bool) -> socket.socket:
+        here = {"folder": str(Path.cwd()), "environment": dict(os.environ)}
+        request = json.dumps({"stays": stays, "run": {"arguments": arguments, **here}})
+        answers, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._near, [request.encode()], [theirs.fileno(), out, err])
+        return answers
+
+
+class _Staying(subprocess.Popen[str]):
+    """Everything of Popen but how the process comes about."""
+
+    def __init__(self, warm: WarmCommand, arguments: tuple[str, ...], stdout: int, stderr: int) -> None:
+        self._warm, self._arguments = warm, arguments
+        nothing, command = subprocess.DEVNULL, ["penstock", *arguments]
+        super().__init__(command, stdin=nothing, stdout=stdout, stderr=stderr, text=True)
+
+    def _execute_child(self, *given: Any) -> None:
+        """The last but few arguments are both ends of the pipes: input, output, errors."""
+        pipes = given[10:16]
+        self.pid = self._warm.start_child(self._arguments, pipes[3], pipes[5])
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+_of_this_session: list[WarmCommand] = []
+
+
+def _warm() -> WarmCommand:
+    if not _of_this_session:
+        _of_this_session.append(WarmCommand())
+    return _of_this_session[0]
+
+
+def close() -> None:
+    """Ends the starter of this session."""
+    while _of_this_session:
+        _of_this_session.pop().close()
+
+
+def penstock(*arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+    """Runs the command as a user does, but for the time in which it loads its libraries."""
+    return _warm().run(*arguments, timeout_s=timeout_s)
+
+
+def popen(
+    *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+) -> subprocess.Popen[str]:
+    """Starts the command as a user does, but for the time in which it loads its libraries."""
+    return _warm().popen(*arguments, stdout=stdout, stderr=stderr)
 
 
 def _whole(file: IO[bytes]) -> str:
@@ -111,15 +185,20 @@ def _command(arguments: list[str], folder: str, environment: dict[str, str]) -> 
 
 
 def _mind(request: bytes, answers: int, out: int, err: int) -> None:
-    """Forks the run, tells its process and how it ended."""
+    """Forks the run, tells its process and, unless it stays, how it ended."""
+    asked = json.loads(request)
     pid = os.fork()
     if pid == 0:
+        if asked["stays"]:
+            os.setsid()
         os.dup2(out, 1)
         os.dup2(err, 2)
         for descriptor in (answers, out, err):
             os.close(descriptor)
-        os._exit(_ended(_command(**json.loads(request))))
+        os._exit(_ended(_command(**asked["run"])))
     os.write(answers, _PID.pack(pid))
+    if asked["stays"]:
+        return
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(BrokenPipeError):
         os.write(answers, _PID.pack(code))
