@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from results import table, total_of
 from steps import RESULTS, ROOT, Command, Runner, Step
-from test_results import table, total_of
 
 JOBS = int(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
 # Tests wait for programs and for moments; those in Python for half of their time.
