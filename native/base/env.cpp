@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <filesystem>
 #include <limits>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,40 @@ int open_what_was_made(int folder, const char* name, int flags) {
   errno = EEXIST;
   return -1;
 }
+
+struct Stretch {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
+/// The stretches of a file that were written last, oldest first. Safe from several threads.
+class RecentlyWritten {
+ public:
+  /// Returns the stretches with `cached_behind_bytes` or more behind them, and forgets those.
+  std::vector<Stretch> add(Stretch written) {
+    std::lock_guard lock(mutex_);
+    bytes_ += written.size;
+    const bool adjoins = !stretches_.empty() && stretches_.back().offset + stretches_.back().size == written.offset;
+    if (adjoins && stretches_.back().size < joined_bytes_max)
+      stretches_.back().size += written.size;
+    else
+      stretches_.push_back(written);
+    std::vector<Stretch> behind;
+    while (bytes_ - stretches_.front().size >= cached_behind_bytes) {
+      behind.push_back(stretches_.front());
+      bytes_ -= stretches_.front().size;
+      stretches_.pop_front();
+    }
+    return behind;
+  }
+
+ private:
+  static constexpr std::uint64_t joined_bytes_max = 4 << 20;
+
+  std::mutex mutex_;
+  std::deque<Stretch> stretches_;
+  std::uint64_t bytes_ = 0;  ///< of all stretches
+};
 
 class PosixFile final : public File {
  public:
@@ -83,8 +119,12 @@ class PosixFile final : public File {
   }
 
   void start_writeback(std::uint64_t offset, std::uint64_t size) override {
-    if (!direct_)
-      (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+    if (direct_) return;
+    (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+    // Takes only pages that the device has. It leaves an error of writing for sync() to report, as waiting would not.
+    for (const auto& behind : recent_.add({offset, size}))
+      (void)::posix_fadvise(fd_, static_cast<off_t>(behind.offset), static_cast<off_t>(behind.size),
+                            POSIX_FADV_DONTNEED);
   }
 
   Result<void> sync() override {
@@ -233,6 +273,7 @@ class PosixFile final : public File {
   const std::string path_;
   const bool direct_;
   const bool reserves_;
+  RecentlyWritten recent_;
 };
 
 class PosixEnv final : public Env {

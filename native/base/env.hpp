@@ -35,6 +35,10 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
+/// What stays in the page cache of the bytes that start_writeback() was called for: enough for readers that follow a
+/// growing file closely, and for a device to have the bytes before they are released.
+constexpr std::uint64_t cached_behind_bytes = 128 << 20;
+
 /// An open file. All calls are safe from several threads at once.
 class File {
  public:
@@ -50,8 +54,9 @@ class File {
   /// Writes all of `pieces`, whatever the kernel does in one call. At most IOV_MAX pieces. On a
   /// direct file, `offset`, each piece's address and each piece's size are multiples of 4096.
   virtual Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) = 0;
-  /// A hint that these bytes stay as they are: the kernel may begin to move them to the device. Does
-  /// not wait for that, and promises nothing.
+  /// A hint that these bytes stay as they are and are not read again soon: the kernel may begin to move them to the
+  /// device, and the page cache releases them once this was called for `cached_behind_bytes` more. Does not wait for
+  /// any of that, and promises nothing.
   virtual void start_writeback(std::uint64_t offset, std::uint64_t size) {
     (void)offset;
     (void)size;

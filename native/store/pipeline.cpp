@@ -157,7 +157,8 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
   }
   if (!places_.empty()) space_.cover(address + segment_bytes);
   if (lock) lock.unlock();
-  // The disk works from now on, and not only when the kernel finds that too much is waiting.
+  // The disk works from now on, and not only when the kernel finds that too much is waiting. What it has leaves the
+  // page cache: the next segments get pages that the machine has at hand.
   file_->start_writeback(address, segment_bytes);
   counters_.written_bytes += segment_bytes;
   ++counters_.segments;

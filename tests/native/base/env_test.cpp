@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../support/asked_calls.hpp"
+#include "../support/page_cache.hpp"
 
 namespace penstock {
 namespace {
@@ -120,6 +121,26 @@ TEST_F(EnvTest, AShortWritePastThePageCacheGoesOnAtAPage) {
   EXPECT_EQ(direct, (std::vector<std::uint64_t>{0, 8192, 12288, 12388, 24576}));
   EXPECT_EQ(offsets_of_a_write(path("plain"), false, sizes),
             (std::vector<std::uint64_t>{0, 8292, 12388, 12488, 24776}));
+}
+
+TEST_F(EnvTest, WrittenBytesLeaveThePageCacheWhenEnoughFollow) {
+  if (testing::is_in_memory(folder_)) GTEST_SKIP() << "what lies in memory stays there";
+  constexpr std::uint64_t step = 8 << 20;
+  constexpr std::uint64_t steps = cached_behind_bytes / step + 4;
+  const auto file = posix_env().open(path("a"), {.mode = OpenOptions::Mode::create_new}).value();
+  const std::vector<std::byte> data(step, std::byte{7});
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    ASSERT_TRUE(write_at(*file, data, i * step).ok());
+    ASSERT_TRUE(file->sync().ok());
+    file->start_writeback(i * step, step);
+  }
+  const auto cached = testing::cached_pages(path("a"));
+  std::vector<bool> expected(steps * step / page_bytes, true);
+  std::fill(expected.begin(), expected.begin() + 4 * step / page_bytes, false);
+  EXPECT_TRUE(cached == expected) << std::count(cached.begin(), cached.end(), true) << " pages are in the page cache";
+  std::vector<std::byte> back(step);
+  ASSERT_EQ(file->read_at(back, 0).value(), back.size());
+  EXPECT_TRUE(back == data);
 }
 
 }  // namespace

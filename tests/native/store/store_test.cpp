@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "../support/page_cache.hpp"
 #include "base/crc32c.hpp"
 #include "scan.hpp"
 #include "store_fixture.hpp"
@@ -206,6 +207,31 @@ TEST_F(StoreTest, AChunkOfEachWayInOneSegment) {
     ASSERT_EQ(found.chunks.size(), frames);
     for (const auto& chunk : found.chunks) ASSERT_TRUE(chunk.intact) << chunk.record.chunk_index;
   }
+}
+
+TEST_F(StoreTest, SegmentsThroughThePageCacheDoNotFillIt) {
+  if (penstock::testing::is_in_memory(folder_)) GTEST_SKIP() << "what lies in memory stays there";
+  constexpr std::uint64_t bytes = 1024 * 1024 * 2;
+  constexpr std::uint64_t frames = 2 * cached_behind_bytes / bytes;
+  StoreOptions options;
+  options.direct = false;
+  options.durability = Durability::segment;
+  Recorder recorder;
+  auto store = Store::create(posix_env(), path(), one_dataset(1024, 1024), options, &recorder).value();
+  const auto data = content_of(0, bytes);
+  {
+    auto writer = store->make_writer();
+    for (std::uint64_t i = 0; i < frames; ++i) ASSERT_TRUE(writer->put(head_of(i), data, nullptr, bytes).ok());
+  }
+  ASSERT_TRUE(store->finish({}).ok());
+  const auto cached = penstock::testing::cached_pages(path());
+  std::size_t pages = 0;
+  for (const auto& chunk : recorder.placed_chunks)
+    for (std::uint64_t at = 0; at < bytes; at += page_bytes) pages += cached[(chunk.address + at) / page_bytes];
+  // Of pages that the device did not have in time some may stay.
+  EXPECT_LT(pages, frames * bytes / page_bytes * 3 / 4);
+  const PlainReader reader(path());
+  for (std::uint64_t i = 0; i < frames; i += 16) ASSERT_EQ(reader.frame("/entry/data/data", i), data);
 }
 
 TEST_F(StoreTest, SegmentsDescribeTheFile) {
