@@ -28,6 +28,14 @@ class AckListener {
   virtual void ended(const std::string& /*series_unique_id*/, std::string_view /*ended_by*/) {}
   /// The series' file is complete and closed, or failed with `problem` (empty if not).
   virtual void closed(const std::string& series_unique_id, const std::string& problem) = 0;
+  /// A start that was taken, and had to wait for a place, is refused after all, for the reason `why`: the one of
+  /// `element`, or, without one, the one that was given with this listener. Others of the series go on.
+  virtual void refused(const std::string& series_unique_id, const std::optional<ElementPlace>& /*element*/,
+                       const std::string& why) {
+    closed(series_unique_id, why);
+  }
+  /// refused() has concerned it: frames of it are of no series.
+  virtual bool is_refused() const { return false; }
 };
 
 /// What the recorder offers to each source. An error concerns that message only: the source reports

@@ -24,7 +24,6 @@ constexpr std::size_t queue_frames = 4096;
 constexpr std::int64_t tick_ns = 50'000'000;
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 constexpr std::size_t closed_names_max = 1024;
-constexpr std::size_t waiting_starts_max = 64;
 constexpr std::int64_t place_wanted_ns = 1'000'000'000;  ///< another rank asks again much sooner
 /// So long after its close a series of the same name is taken for the same, if an element begins that it lacked.
 constexpr std::int64_t late_element_ns = 60'000'000'000;
@@ -70,7 +69,7 @@ Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
       team_(team),
       pool_(config_.frame_pool_bytes(), config_.store.huge_pages),
       queue_(queue_frames),
-      places_(config_.open_files_max(), waiting_starts_max),
+      places_(config_.open_files_max(), Waiting::starts_max),
       waiting_starts_bytes_(config_.tables_bytes),
       waiting_frames_bytes_(config_.waiting_bytes_max()) {
   config_.store.buffers.emplace(config_.shared_segment_bytes(), config_.store.huge_pages);
@@ -124,6 +123,8 @@ void Recorder::stop() {
   changed_.notify_all();
   if (timekeeper_.joinable()) timekeeper_.join();
   if (opener_.joinable()) opener_.join();
+  reap_let_in(true);
+  if (team_.leads()) wait_for_frames_elsewhere({});
   close_ready(monotonic_ns(), true);
   reap(true);
   finish_waiting();
@@ -286,6 +287,7 @@ Result<void> Recorder::settle(const std::string& unique_id, Result<std::shared_p
   if (!file.ok() && team_.leads()) note_refusal(unique_id, file.error());
   std::lock_guard lock(mutex_);
   opening_.erase(unique_id);
+  waits_elsewhere_.erase(unique_id);
   changed_.notify_all();
   if (!file.ok()) {
     places_.leave(unique_id);
@@ -410,14 +412,20 @@ void Recorder::drop(const std::string& series_unique_id, FrameNumber number) {
   if (waits_with_start(series_unique_id, Waiting::Lost{number})) return;
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
-  if (series) series->drop(number);
+  if (series)
+    series->drop(number);
+  else
+    (void)waits_with_start(series_unique_id, Waiting::Lost{number});
 }
 
 void Recorder::damage(const std::string& series_unique_id, FrameNumber number, std::optional<std::uint32_t> element) {
   if (waits_with_start(series_unique_id, Waiting::Lost{number, true, element})) return;
   auto series = find(series_unique_id);
   if (!series) series = adopt(series_unique_id);
-  if (series) series->damage(number, element);
+  if (series)
+    series->damage(number, element);
+  else
+    (void)waits_with_start(series_unique_id, Waiting::Lost{number, true, element});
 }
 
 void Recorder::expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) {
@@ -475,10 +483,18 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
     std::lock_guard lock(mutex_);
     for (auto it = open_.begin(); it != open_.end();) {
       const auto& open = it->second;
+      // What waited for it is still let in, or has yet to come from another rank.
+      const bool more_waits = waiting_.contains(it->first) ||
+                              (frames_elsewhere_.contains(it->first) && now_ns - open.started_ns < join_patience_ns);
+      if (!all && more_waits) {
+        ++it;
+        continue;
+      }
       if (!all && !(team_.leads() ? open.file->ready_to_close(now_ns) : open.asked_to_close)) {
         ++it;
         continue;
       }
+      frames_elsewhere_.erase(it->first);
       if (team_.leads() && !open.joined.empty()) partings_[it->first] = {open.file, open.joined, {}};
       if (closed_names_.size() >= closed_names_max) {
         closed_names_.clear();

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -133,6 +134,12 @@ class Recorder final : public FrameSink {
     std::vector<nlohmann::json> parts;
   };
 
+  /// Opens a series whose start waited, and lets in what waited behind it.
+  struct LettingIn {
+    std::atomic<bool> done{false};
+    std::thread thread;
+  };
+
   /// A start that waits for a place, and what came behind it.
   struct Waiting {
     struct Start {
@@ -150,11 +157,13 @@ class Recorder final : public FrameSink {
       std::uint64_t bytes = 0;  ///< that count for it in waiting_bytes_for()
     };
     static constexpr std::size_t dropped_max = 65536;
-    std::deque<Item> events;  ///< the first one is its start
+    static constexpr std::size_t starts_max = 64;
+    std::deque<Item> events;  ///< the first one is its start, unless that waits on another rank
     std::vector<std::string> channels;
     std::uint64_t generation = 0;
-    bool holds_source = false;  ///< rather than refuse a frame
-    std::uint64_t refused = 0;  ///< events; the first dropped_max frames of them are told to the ledger
+    std::set<std::string> sources;  ///< of its starts, of those that send one series after the other
+    bool holds_source = false;      ///< rather than refuse a frame
+    std::uint64_t refused = 0;      ///< events; the first dropped_max frames of them are told to the ledger
   };
 
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
@@ -171,10 +180,23 @@ class Recorder final : public FrameSink {
   Result<void> refuse_to_wait(const std::string& unique_id);
   bool start_waits_with_start(Series& series, std::shared_ptr<AckListener>& acks, Result<void>& outcome);
   bool end_waits_with_start(const SeriesEnd& end);
+  bool end_waits(const SeriesEnd& end);
+  void wait_for_frames_elsewhere(const std::string& unique_id);
+  bool has_sources_of_one_sender() const;
+  void wait_for_turn(const std::string& unique_id, const std::string& source);
   bool is_waiting(const std::string& unique_id) const;
   void open_waiting();
-  bool begin_waiting(const std::string& unique_id);
-  std::optional<Waiting::Item> next_waiting(const std::string& unique_id, const Waiting::Item& taken);
+  std::optional<Result<void>> begin_waiting(const std::string& unique_id);
+  bool begin_next(const std::string& unique_id);
+  void let_in_beside(std::function<void()> work);
+  void let_in(const std::string& unique_id, const Result<void>& begun);
+  void reap_let_in(bool all);
+  void wait_with_frames(const std::string& unique_id, std::vector<std::string> channels);
+  void let_in_when_open(const std::string& unique_id);
+  Result<void> wait_until_open(const std::string& unique_id);
+  std::shared_ptr<SeriesFile> settle_found(const std::string& unique_id, const nlohmann::json& found);
+  Result<std::shared_ptr<SeriesFile>> join_found(const std::string& unique_id, const nlohmann::json& found);
+  std::optional<Waiting::Item> next_waiting(const std::string& unique_id);
   Result<void> take_waiting(const std::string& unique_id, Waiting::Event& event);
   void refuse_waiting(const std::string& unique_id);
   WaitingBytes& waiting_bytes_for(const Waiting::Event& event);
@@ -239,6 +261,9 @@ class Recorder final : public FrameSink {
   void report_end(const Open& open, const std::string& problem);
   void reap(bool all);
 
+  /// For another rank with frames of a series that is open at last to hear of that.
+  static constexpr std::int64_t join_patience_ns = 2'000'000'000;
+
   Env& env_;
   Config config_;             // constant once start() has loaded its filters
   const std::size_t pulled_;  ///< sources that send one series after the other
@@ -274,6 +299,11 @@ class Recorder final : public FrameSink {
   WaitingBytes waiting_starts_bytes_;
   WaitingBytes waiting_frames_bytes_;
   std::map<std::string, Waiting> waiting_;
+  std::vector<std::unique_ptr<LettingIn>> letting_in_;
+  /// The lead's: series whose start waits on another rank, with their channels; and ranks with frames that wait for a
+  /// series to be opened.
+  std::map<std::string, std::vector<std::string>> waits_elsewhere_;
+  std::map<std::string, std::set<unsigned>> frames_elsewhere_;
   std::map<std::string, Open> open_;
   std::set<std::string> opening_;  ///< whose file is being made
   std::set<std::string> close_when_open_;

@@ -86,6 +86,12 @@ bool Recorder::listens_to_tcp_alone() const {
                                            [](const auto& source) { return source.kind == SourceConfig::Kind::tcp; });
 }
 
+/// Each connection has one sender, whom it concerns alone if it is held back.
+bool Recorder::has_sources_of_one_sender() const {
+  return std::all_of(config_.sources.begin(), config_.sources.end(),
+                     [](const auto& source) { return source.kind == SourceConfig::Kind::tcp || !source.bind; });
+}
+
 /// With mutex_ held, of an end that all who take part have sent: whether each connection over which frames of the
 /// series could come is ordered and has brought its end. Then nothing is behind it, complete or not.
 bool Recorder::nothing_can_follow(const Open& open, const SeriesEnd& end) const {

@@ -130,10 +130,13 @@ void Recorder::end_others_of(const std::string& source, const std::string& uniqu
   for (auto& [id, open] : open_) {
     const auto began = open.sources_began.find(source);
     if (id == unique_id || began == open.sources_began.end() || open.sources_ended.contains(source)) continue;
+    const SeriesEnd end{
+        .id = 0, .unique_id = id, .by_all = true, .element = began->second, .source = source, .by_start = true};
+    // Behind what waited for the place of that one, and is still let in.
+    if (rank == job::lead && end_waits(end)) continue;
     spdlog::warn("{}: {} begins series \"{}\" and has not ended this one, which is taken for ended", open.file->path(),
                  source, unique_id);
-    end_open(open, rank,
-             {.id = 0, .unique_id = id, .by_all = true, .element = began->second, .source = source, .by_start = true});
+    end_open(open, rank, end);
   }
 }
 

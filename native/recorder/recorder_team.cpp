@@ -128,7 +128,7 @@ std::shared_ptr<SeriesFile> Recorder::adopt(const std::string& unique_id) {
   auto found = team_.leads() ? wait_for_start(unique_id, patience) : adopt_from_lead(unique_id, patience);
   std::lock_guard lock(mutex_);
   if (unknown_.size() >= remembered_max) unknown_.clear();
-  if (found)
+  if (found || waiting_.contains(unique_id))
     unknown_.erase(unique_id);
   else
     unknown_[unique_id] = monotonic_ns();
@@ -139,9 +139,17 @@ std::shared_ptr<SeriesFile> Recorder::adopt(const std::string& unique_id) {
 std::shared_ptr<SeriesFile> Recorder::wait_for_start(const std::string& unique_id, std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   const auto there = [&] { return told_to_stop_ || open_.contains(unique_id); };
-  changed_.wait_for(lock, patience,
-                    [&] { return there() || opening_.contains(unique_id) || waiting_.contains(unique_id); });
+  changed_.wait_for(lock, patience, [&] {
+    return there() || opening_.contains(unique_id) || waiting_.contains(unique_id) ||
+           waits_elsewhere_.contains(unique_id);
+  });
   changed_.wait_for(lock, answer_patience, [&] { return there() || !opening_.contains(unique_id); });
+  if (const auto waits = waits_elsewhere_.find(unique_id); waits != waits_elsewhere_.end() && !there()) {
+    auto channels = waits->second;
+    lock.unlock();
+    wait_with_frames(unique_id, std::move(channels));
+    return nullptr;
+  }
   const auto found = open_.find(unique_id);
   return found == open_.end() ? nullptr : found->second.file;
 }
@@ -163,13 +171,33 @@ std::shared_ptr<SeriesFile> Recorder::adopt_from_lead(const std::string& unique_
     std::this_thread::sleep_for(find_step);
     found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, answer_patience);
   }
-  if (found.ok())
-    if (auto series = series_in(*found, config_); series.ok()) {
-      auto file = SeriesFile::join(env_, config_, team_, std::move(*series), found->value("path", std::string()));
-      return settle(unique_id, file).ok() ? *file : nullptr;
-    }
+  if (found.ok() && found->value("waits", false)) {
+    release(unique_id);
+    wait_with_frames(unique_id, found->value("channels", std::vector<std::string>()));
+    return nullptr;
+  }
+  if (found.ok()) return settle_found(unique_id, *found);
   release(unique_id);
   return nullptr;
+}
+
+/// Joins a claimed series that the lead has open; null where that fails.
+std::shared_ptr<SeriesFile> Recorder::settle_found(const std::string& unique_id, const json& found) {
+  auto series = series_in(found, config_);
+  if (!series.ok()) {
+    release(unique_id);
+    return nullptr;
+  }
+  auto file = SeriesFile::join(env_, config_, team_, std::move(*series), found.value("path", std::string()));
+  return settle(unique_id, file).ok() ? *file : nullptr;
+}
+
+/// The same of one that frames waited for. `no_place` where none is free here yet.
+Result<std::shared_ptr<SeriesFile>> Recorder::join_found(const std::string& unique_id, const json& found) {
+  PEN_TRY(claim(unique_id, std::nullopt));
+  auto file = settle_found(unique_id, found);
+  if (file == nullptr) return make_error(Errc::refused, "this rank could not open its file");
+  return file;
 }
 
 std::optional<std::vector<std::string>> Recorder::channels(const std::string& series_unique_id) {
@@ -249,12 +277,24 @@ Result<json> Recorder::answer_find(unsigned from, const json& question) {
   std::shared_ptr<SeriesFile> file;
   {
     std::lock_guard lock(mutex_);
-    if (opening_.contains(unique_id) || waiting_.contains(unique_id))
-      return make_error(Errc::locked, "the file of series \"{}\" is being made", unique_id);
     const auto found = open_.find(unique_id);
+    const auto elsewhere = waits_elsewhere_.find(unique_id);
+    const auto waiting = waiting_.find(unique_id);
+    if (found == open_.end() && (waiting != waiting_.end() || elsewhere != waits_elsewhere_.end())) {
+      frames_elsewhere_[unique_id].insert(from);
+      return json{{"waits", true},
+                  {"channels", elsewhere != waits_elsewhere_.end() ? elsewhere->second : waiting->second.channels}};
+    }
+    if (opening_.contains(unique_id))
+      return make_error(Errc::locked, "the file of series \"{}\" is being made", unique_id);
     if (found == open_.end()) return make_error(Errc::not_found, "series \"{}\" has not started", unique_id);
     found->second.joined.insert(from);
     file = found->second.file;
+    if (const auto others = frames_elsewhere_.find(unique_id); others != frames_elsewhere_.end()) {
+      others->second.erase(from);
+      if (others->second.empty()) frames_elsewhere_.erase(others);
+      changed_.notify_all();
+    }
   }
   auto answer_to = question_begin(file->series(), false);
   answer_to["path"] = file->path();
@@ -262,8 +302,14 @@ Result<json> Recorder::answer_find(unsigned from, const json& question) {
 }
 
 Result<json> Recorder::answer_terms(const json& question) {
-  auto file = find_when_open(name_in(question));
-  if (!file) return make_error(Errc::out_of_order, "series \"{}\" is closed already", name_in(question));
+  const auto unique_id = name_in(question);
+  auto file = find_when_open(unique_id);
+  if (!file) {
+    // A rank that has just joined still hands over what it has.
+    std::lock_guard lock(mutex_);
+    if (const auto parting = partings_.find(unique_id); parting != partings_.end()) file = parting->second.file;
+  }
+  if (!file) return make_error(Errc::out_of_order, "series \"{}\" is closed already", unique_id);
   const auto encoding = encoding_of(question.value("encoding", std::string()));
   if (!encoding) return make_error(Errc::malformed, "a message between ranks has no encoding");
   PEN_ASSIGN(const auto columns, columns_from(question.value("columns", json::array())));
@@ -296,6 +342,12 @@ void Recorder::hear(unsigned from, const json& notice) {
     std::lock_guard lock(mutex_);
     if (what == "stopped") stopped_ranks_.insert(from);
     if (what == "dismissed") dismissed_ = true;
+    if (what == "waits" && !open_.contains(unique_id) && !opening_.contains(unique_id))
+      waits_elsewhere_[unique_id] = notice.value("channels", std::vector<std::string>());
+    if (what == "waits_no_more") {
+      waits_elsewhere_.erase(unique_id);
+      frames_elsewhere_.erase(unique_id);
+    }
     if (what == "close") hear_close(unique_id);
     if (what == "part") hear_part(from, unique_id, notice);
     if (what == "closed")

@@ -2,7 +2,10 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "base/clock.hpp"
+#include "base/threads.hpp"
 #include "recorder/recorder.hpp"
 
 namespace penstock::recorder {
@@ -57,6 +60,8 @@ Result<bool> Recorder::wait_with_start(const std::string& unique_id, Waiting::Ev
                       unique_id, places_.places(), waiting.held(), is_start ? "such starts" : "what came behind starts",
                       waiting.max(), is_start ? "tables_bytes" : "pool_bytes");
   }
+  if (const auto* start = std::get_if<Waiting::Start>(&event); start != nullptr && !start->series.source.empty())
+    found->second.sources.insert(start->series.source);
   found->second.events.push_back({std::move(event), bytes});
   return true;
 }
@@ -84,6 +89,7 @@ std::optional<Result<void>> Recorder::wait_for_place(Series& series, const std::
   auto why = make_error(Errc::no_place, "series \"{}\" waits until one of {} open files is closed", unique_id,
                         places_.places());
   std::optional<Error> without_tables;
+  const auto channels = series.channels;
   {
     std::unique_lock lock(mutex_);
     if (waiting_.contains(unique_id) || open_.contains(unique_id) || opening_.contains(unique_id)) return std::nullopt;
@@ -106,6 +112,8 @@ std::optional<Result<void>> Recorder::wait_for_place(Series& series, const std::
     (void)wait_with_start(unique_id, Waiting::Start{std::move(series), acks}, bytes);
   }
   changed_.notify_all();
+  if (!team_.leads())
+    team_.tell(job::lead, {{"tell", "waits"}, {"series_unique_id", unique_id}, {"channels", channels}});
   note("start", why);
   if (without_tables) note("start", *without_tables);
   return Result<void>{};
@@ -144,10 +152,14 @@ Result<void> Recorder::wait_with_start(std::unique_lock<std::mutex> lock, Frame 
   return waits.error().with_context(fmt::format("image {}", value(number)));
 }
 
-/// On a thread of its own: to make a file takes as long as the storage does.
+/// On a thread of its own: to make a file takes as long as the storage does. What waits behind one start holds up no
+/// other. Another rank asks the coordinator in the order in which the starts came.
 void Recorder::open_waiting() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
+    lock.unlock();
+    reap_let_in(false);
+    lock.lock();
     const auto is_wanted = [&] { return places_.anyone_waits() || monotonic_ns() < place_wanted_until_ns_; };
     if (!is_wanted()) {
       changed_.wait(lock, [&] { return stopping_ || is_wanted(); });
@@ -155,7 +167,7 @@ void Recorder::open_waiting() {
     }
     if (const auto next = places_.next()) {
       lock.unlock();
-      const bool done = begin_waiting(*next);
+      const bool done = begin_next(*next);
       lock.lock();
       if (!done) changed_.wait_for(lock, retry_interval, [&] { return stopping_; });
       continue;
@@ -165,50 +177,110 @@ void Recorder::open_waiting() {
   }
 }
 
-/// Opens a series that has got its place, and lets in what waited behind its start. False where the coordinator has no
-/// place for it yet.
-bool Recorder::begin_waiting(const std::string& unique_id) {
-  Waiting::Item first;
+/// False where the coordinator has no place for it yet.
+bool Recorder::begin_next(const std::string& unique_id) {
+  if (team_.leads()) {
+    let_in_beside([this, unique_id] {
+      if (const auto begun = begin_waiting(unique_id)) let_in(unique_id, *begun);
+    });
+    return true;
+  }
+  const auto begun = begin_waiting(unique_id);
+  if (begun) let_in_beside([this, unique_id, begun = *begun] { let_in(unique_id, begun); });
+  return begun.has_value();
+}
+
+void Recorder::let_in_beside(std::function<void()> work) {
+  auto one = std::make_unique<LettingIn>();
+  one->thread = std::thread([work = std::move(work), done = &one->done] {
+    begin_thread("pen-open", Role::other);
+    work();
+    *done = true;
+  });
+  std::lock_guard lock(mutex_);
+  letting_in_.push_back(std::move(one));
+}
+
+void Recorder::reap_let_in(bool all) {
+  std::vector<std::unique_ptr<LettingIn>> ended;
   {
     std::lock_guard lock(mutex_);
-    auto& events = waiting_.at(unique_id).events;
-    first = std::move(events.front());
-    events.pop_front();
+    for (auto& one : letting_in_)
+      if (all || one->done) ended.push_back(std::move(one));
+    std::erase(letting_in_, nullptr);
   }
-  auto& start = std::get<Waiting::Start>(first.event);
+  for (const auto& one : ended) one->thread.join();
+}
+
+/// A source sends one series after the other, and the start of one ends the one before: what came earlier is let in
+/// first.
+void Recorder::wait_for_turn(const std::string& unique_id, const std::string& source) {
+  if (source.empty()) return;
+  std::unique_lock lock(mutex_);
+  const auto generation = waiting_.at(unique_id).generation;
+  changed_.wait(lock, [&] {
+    return std::none_of(waiting_.begin(), waiting_.end(), [&](const auto& each) {
+      return each.second.generation < generation && each.second.sources.contains(source);
+    });
+  });
+}
+
+/// Opens a series that has got its place. Nothing where the coordinator has no place for it yet.
+std::optional<Result<void>> Recorder::begin_waiting(const std::string& unique_id) {
+  Waiting::Start start;
+  {
+    std::lock_guard lock(mutex_);
+    start = std::move(std::get<Waiting::Start>(waiting_.at(unique_id).events.front().event));
+  }
+  wait_for_turn(unique_id, start.series.source);
   auto begun = begin_now(start.series, start.acks);
   if (!begun.ok() && begun.error().code() == Errc::no_place) {
     std::lock_guard lock(mutex_);
     places_.wait_again(unique_id);
-    waiting_.at(unique_id).events.push_front(std::move(first));
-    return false;
+    waiting_.at(unique_id).events.front().event = std::move(start);
+    return std::nullopt;
   }
   if (!begun.ok()) {
-    std::lock_guard lock(mutex_);
-    if (!open_.contains(unique_id) && !opening_.contains(unique_id)) places_.leave(unique_id);
+    {
+      std::lock_guard lock(mutex_);
+      if (!open_.contains(unique_id) && !opening_.contains(unique_id)) places_.leave(unique_id);
+    }
+    if (!team_.leads()) team_.tell(job::lead, {{"tell", "waits_no_more"}, {"series_unique_id", unique_id}});
     if (start.acks) start.acks->closed(unique_id, begun.error().message());
   }
+  std::lock_guard lock(mutex_);
+  auto& first = waiting_.at(unique_id).events.front();
+  waiting_bytes_for(first.event).release(first.bytes);
+  waiting_.at(unique_id).events.pop_front();
+  return begun;
+}
+
+/// Lets in what waited for a series that is open now, or could not be opened.
+void Recorder::let_in(const std::string& unique_id, const Result<void>& begun) {
   std::uint64_t refused = 0;
-  for (auto item = next_waiting(unique_id, first); item; item = next_waiting(unique_id, *item)) {
-    if (!begun.ok()) {
-      refused += std::holds_alternative<Frame>(item->event) ? 1 : 0;
-    } else if (auto taken = take_waiting(unique_id, item->event); !taken.ok()) {
-      reject("a start that waited", taken.error());
+  for (auto item = next_waiting(unique_id); item; item = next_waiting(unique_id)) {
+    if (begun.ok()) {
+      if (auto taken = take_waiting(unique_id, item->event); !taken.ok()) reject("a start that waited", taken.error());
+    } else if (const auto* frame = std::get_if<Frame>(&item->event)) {
+      note_early(unique_id, frame->number);
+      ++refused;
+    } else if (const auto* start = std::get_if<Waiting::Start>(&item->event); start != nullptr && start->acks) {
+      start->acks->refused(unique_id, start->series.element, begun.error().message());
     }
+    std::lock_guard lock(mutex_);
+    waiting_bytes_for(item->event).release(item->bytes);
   }
   if (refused > 0)
     reject("a start that waited",
-           make_error(Errc::refused, "{} images are of series \"{}\", whose start was refused", refused, unique_id));
-  return true;
+           make_error(Errc::refused, "{} images are of series \"{}\", whose start was refused: {}", refused, unique_id,
+                      begun.error().message()));
 }
 
-/// What waits behind the event that has been taken; nothing more is behind the last one.
-std::optional<Recorder::Waiting::Item> Recorder::next_waiting(const std::string& unique_id,
-                                                              const Waiting::Item& taken) {
+/// What waits next; behind the last one nothing waits any more.
+std::optional<Recorder::Waiting::Item> Recorder::next_waiting(const std::string& unique_id) {
   std::optional<Waiting::Item> next;
   {
     std::lock_guard lock(mutex_);
-    waiting_bytes_for(taken.event).release(taken.bytes);
     auto& waiting = waiting_.at(unique_id);
     if (!waiting.events.empty()) {
       next = std::move(waiting.events.front());
@@ -225,8 +297,20 @@ std::optional<Recorder::Waiting::Item> Recorder::next_waiting(const std::string&
 }
 
 Result<void> Recorder::take_waiting(const std::string& unique_id, Waiting::Event& event) {
-  if (auto* start = std::get_if<Waiting::Start>(&event)) return begin_now(start->series, start->acks);
-  if (auto* frame = std::get_if<Frame>(&event)) return put_now(find(unique_id), std::move(*frame));
+  if (auto* start = std::get_if<Waiting::Start>(&event)) {
+    const auto element = start->series.element;
+    wait_for_turn(unique_id, start->series.source);
+    auto begun = begin_now(start->series, start->acks);
+    // It was acknowledged when it came.
+    if (!begun.ok() && start->acks) start->acks->refused(unique_id, element, begun.error().message());
+    return begun;
+  }
+  if (auto* frame = std::get_if<Frame>(&event)) {
+    if (frame->session != nullptr && frame->session->is_refused())
+      return make_error(Errc::refused, "image {} of series \"{}\" is of a client whose start was refused",
+                        value(frame->number), unique_id);
+    return put_now(find(unique_id), std::move(*frame));
+  }
   if (auto* end = std::get_if<SeriesEnd>(&event)) return end_now(*end);
   const auto file = find(unique_id);
   if (file == nullptr) return {};
@@ -243,6 +327,11 @@ Result<void> Recorder::take_waiting(const std::string& unique_id, Waiting::Event
 /// The end of a series whose start waits is never refused, and one of each is enough.
 bool Recorder::end_waits_with_start(const SeriesEnd& end) {
   std::lock_guard lock(mutex_);
+  return end_waits(end);
+}
+
+/// With mutex_ held.
+bool Recorder::end_waits(const SeriesEnd& end) {
   const auto found = waiting_.find(end.unique_id);
   if (found == waiting_.end()) return false;
   // One of its name that was closed before.
@@ -273,10 +362,61 @@ void Recorder::refuse_waiting(const std::string& unique_id) {
   const auto why =
       fmt::format("series \"{}\" is not recorded: it waited for a place when the recorder stopped", unique_id);
   spdlog::error("{}", why);
+  team_.tell(job::lead, {{"tell", "waits_no_more"}, {"series_unique_id", unique_id}});
   for (auto& item : waiting.mapped().events) {
     waiting_bytes_for(item.event).release(item.bytes);
     if (auto* start = std::get_if<Waiting::Start>(&item.event); start != nullptr && start->acks)
       start->acks->closed(unique_id, why);
+  }
+}
+
+/// The lead's: other ranks have frames of the series (empty: of any), and have not heard yet that it is open.
+void Recorder::wait_for_frames_elsewhere(const std::string& unique_id) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(join_patience_ns), [&] {
+    return std::none_of(frames_elsewhere_.begin(), frames_elsewhere_.end(), [&](const auto& each) {
+      return open_.contains(each.first) && (unique_id.empty() || each.first == unique_id);
+    });
+  });
+}
+
+/// Frames of a series whose start waits on another rank, or for the lead's place, wait for it here.
+void Recorder::wait_with_frames(const std::string& unique_id, std::vector<std::string> channels) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || open_.contains(unique_id) || waiting_.contains(unique_id) || opening_.contains(unique_id)) return;
+    if (waiting_.size() >= Waiting::starts_max) return;
+    auto& waiting = waiting_[unique_id];
+    waiting.channels = std::move(channels);
+    waiting.holds_source = holds_back() && has_sources_of_one_sender();
+  }
+  spdlog::info("series \"{}\": its start waits for a place, and frames that come here wait for it", unique_id);
+  let_in_beside([this, unique_id] { let_in_when_open(unique_id); });
+}
+
+void Recorder::let_in_when_open(const std::string& unique_id) { let_in(unique_id, wait_until_open(unique_id)); }
+
+/// Until a series whose start waits elsewhere is open here.
+Result<void> Recorder::wait_until_open(const std::string& unique_id) {
+  if (team_.leads()) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock,
+                  [&] { return stopping_ || open_.contains(unique_id) || !waits_elsewhere_.contains(unique_id); });
+    if (open_.contains(unique_id)) return {};
+    return make_error(Errc::refused, "its start waited on another rank, and was not opened");
+  }
+  for (;;) {
+    auto found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, std::chrono::seconds(60));
+    const bool waits = found.ok() ? found->value("waits", false) : found.error().code() == Errc::locked;
+    if (!waits && !found.ok()) return std::move(found).error();
+    if (!waits) {
+      auto file = join_found(unique_id, *found);
+      if (file.ok()) return {};
+      if (file.error().code() != Errc::no_place) return std::move(file).error();
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, retry_interval, [&] { return stopping_; });
+    if (stopping_) return make_error(Errc::refused, "its start waited on another rank when the recorder stopped");
   }
 }
 
@@ -290,7 +430,8 @@ void Recorder::finish_waiting() {
       next = places_.next();
     }
     if (next && team_.leads()) {
-      (void)begin_waiting(*next);
+      if (const auto begun = begin_waiting(*next)) let_in(*next, *begun);
+      wait_for_frames_elsewhere(*next);
     } else if (next) {
       refuse_waiting(*next);
     }

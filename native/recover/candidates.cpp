@@ -1,6 +1,7 @@
 #include "recover/candidates.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <tuple>
 
@@ -62,7 +63,27 @@ void take_records(File& file, const SegmentHeader& header, Segments& segments, c
 
 }  // namespace
 
+namespace {
+
+/// A walk finds no segment there any more.
+Result<void> remove_header(File& file, std::uint64_t address) {
+  static constexpr std::array<std::byte, store::format::header_size_bytes> zeros{};
+  return write_at(file, zeros, address);
+}
+
+/// Whether a damaged header is one of a description, as far as it can be read.
+bool says_description(File& file, std::uint64_t address) {
+  std::array<std::byte, store::format::header_size_bytes> header{};
+  const auto count = file.read_at(header, address);
+  return count.ok() && *count == header.size() &&
+         load_le<std::uint16_t>(header.data() + 10) == static_cast<std::uint16_t>(SegmentKind::description);
+}
+
+}  // namespace
+
 Result<void> mend_descriptions(File& file, const Segments& segments) {
+  if (segments.no_description) return {};  // until another one is written
+  for (const auto address : segments.damaged_headers_of_description) PEN_TRY(remove_header(file, address));
   if (segments.damaged_descriptions.empty()) return {};
   PEN_ASSIGN(const auto text, store::read_description(file, segments.described_by));
   for (const auto& header : segments.damaged_descriptions) {
@@ -74,13 +95,33 @@ Result<void> mend_descriptions(File& file, const Segments& segments) {
   return {};
 }
 
+Result<void> remove_damaged_descriptions(File& file, const Segments& segments) {
+  for (const auto address : segments.damaged_headers_of_description) PEN_TRY(remove_header(file, address));
+  for (const auto& header : segments.damaged_descriptions) PEN_TRY(remove_header(file, header.address));
+  return {};
+}
+
+Result<void> complete_segments(File& file, Segments& segments, check::Findings& findings) {
+  for (const auto& node : segments.description.datasets) {
+    PEN_ASSIGN(auto grid, node.grid());
+    segments.grids.push_back(std::move(grid));
+  }
+  for (const auto& header : segments.undescribed) take_records(file, header, segments, findings);
+  // New structures go in front of all this, also where a header that led to it is lost.
+  for (const auto& node : segments.description.values)
+    if (node.place) segments.first_address = std::min(segments.first_address, node.place->address);
+  std::sort(segments.candidates.begin(), segments.candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.dataset, a.index, a.sequence) < std::tie(b.dataset, b.index, b.sequence);
+  });
+  return {};
+}
+
 Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
                                const std::function<void(std::uint64_t)>& position) {
   Segments segments;
   bool described = false;
-  std::optional<Error> damage;         // of a description
-  std::uint64_t described_at = 0;      // the address of the whole one
-  std::vector<SegmentHeader> waiting;  // for a description
+  std::optional<Error> damage;     // of a description
+  std::uint64_t described_at = 0;  // the address of the whole one
   PEN_ASSIGN(const auto file_bytes, file.size());
   segments.end = file_bytes;
   store::ScanOptions options;
@@ -99,7 +140,8 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     }
     segments.last_sequence = std::max(segments.last_sequence, header->sequence);
     if (header->kind == SegmentKind::chunks && described) take_records(file, *header, segments, findings);
-    if (header->kind == SegmentKind::chunks && !described) waiting.push_back(*header);
+    if (header->kind == SegmentKind::chunks && !described) segments.undescribed.push_back(*header);
+    if (header->kind == SegmentKind::values) segments.values.push_back(*header);
     if (header->kind != SegmentKind::description) continue;
     auto description = description_of(file, *header);
     if (!description.ok()) segments.damaged_descriptions.push_back(*header);
@@ -115,40 +157,34 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
       continue;
     }
     segments.description = std::move(*description);
-    for (const auto& node : segments.description.datasets) {
-      PEN_ASSIGN(auto grid, node.grid());
-      segments.grids.push_back(std::move(grid));
-    }
     described = true;
     described_at = header->address;
     segments.described_by = *header;
-    for (const auto& before : waiting) take_records(file, before, segments, findings);
   }
   if (cancelled && cancelled()) return make_error(Errc::cancelled, "stopped before the end; nothing was written");
   for (const auto& damaged : scanner.damaged()) {
-    const bool copied = described && damaged.address < described_at;  // it is the first copy of the description
+    const bool is_description = says_description(file, damaged.address);
+    if (is_description) segments.damaged_headers_of_description.push_back(damaged.address);
+    // Before the description that is whole there is only another copy of it.
+    const bool copied = is_description || (described && damaged.address < described_at);
     findings.add({copied ? check::Level::warning : check::Level::error,
                   "a segment's header is damaged",
                   fmt::format("offset {}", damaged.address),
                   {},
                   damaged.why,
-                  copied ? "there is another copy of what it held"
+                  copied ? "it held a copy of the description"
                          : "its chunks can not be found; those that the index has stay there"});
     segments.first_address = std::min(segments.first_address, damaged.address);
   }
-  if (!described && damage) return *damage;
+  if (scanner.file_id()) segments.file_id = *scanner.file_id();
+  if (described) PEN_TRY(complete_segments(file, segments, findings));
   if (!described)
-    return make_error(Errc::malformed,
-                      "no description segment is left in it ({} other segments): either Penstock did "
-                      "not record it, or its beginning is gone",
-                      segments.count);
-  segments.file_id = *scanner.file_id();
-  // New structures go in front of all this, also where a header that led to it is lost.
-  for (const auto& node : segments.description.values)
-    if (node.place) segments.first_address = std::min(segments.first_address, node.place->address);
-  std::sort(segments.candidates.begin(), segments.candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return std::tie(a.dataset, a.index, a.sequence) < std::tie(b.dataset, b.index, b.sequence);
-  });
+    segments.no_description =
+        damage ? *damage
+               : make_error(Errc::malformed,
+                            "no description segment is left in it ({} other segments): either Penstock did "
+                            "not record it, or its beginning is gone",
+                            segments.count);
   return segments;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,16 +39,26 @@ struct Segments {
   std::vector<store::format::SegmentHeader> seals;
   store::format::SegmentHeader described_by;                       ///< the description that is whole
   std::vector<store::format::SegmentHeader> damaged_descriptions;  ///< copies of it
-  std::uint64_t first_address = 0;                                 ///< of any header, also a damaged one
-  std::uint64_t last_sequence = 0;                                 ///< the highest
-  std::int64_t last_ns = 0;                                        ///< realtime, when the newest was sealed
+  std::vector<std::uint64_t> damaged_headers_of_description;       ///< addresses of copies whose header is damaged
+  // Where no copy is whole:
+  std::optional<Error> no_description;
+  std::vector<store::format::SegmentHeader> undescribed;  ///< segments of chunks whose records wait for one
+  std::vector<store::format::SegmentHeader> values;       ///< segments of values
+  std::uint64_t first_address = 0;                        ///< of any header, also a damaged one
+  std::uint64_t last_sequence = 0;                        ///< the highest
+  std::int64_t last_ns = 0;                               ///< realtime, when the newest was sealed
 };
 
-/// Writes the copies of the description that a kill tore once more.
+/// Writes the copies of the description that a kill tore once more; of those whose header is damaged nothing is left.
 Result<void> mend_descriptions(File& file, const Segments& segments);
+/// The same of all that is damaged, where another description was written.
+Result<void> remove_damaged_descriptions(File& file, const Segments& segments);
 
-/// Walks over the whole file. `malformed` where no description is left; what else is damaged becomes a
-/// finding. Memory: 48 bytes a chunk, and 16 a segment.
+/// Takes the records of undescribed segments, once the description is there.
+Result<void> complete_segments(File& file, Segments& segments, check::Findings& findings);
+
+/// Walks over the whole file. What is damaged becomes a finding; where no description is left the segments are
+/// incomplete and `no_description` says why. Memory: 48 bytes a chunk, and 16 a segment.
 Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
                                const std::function<void(std::uint64_t)>& position);
 

@@ -1,6 +1,7 @@
 #include "recover/completion.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "check/names.hpp"
@@ -26,6 +27,16 @@ std::string end_time_place(const check::Tree& tree, const Segments& segments) {
 }
 
 }  // namespace
+
+Result<void> lock_when_free(File& file) {
+  constexpr auto step = std::chrono::milliseconds(50);
+  auto locked = file.lock(true);
+  for (int tries = 0; tries < 40 && !locked.ok() && locked.error().code() == Errc::locked; ++tries) {
+    std::this_thread::sleep_for(step);
+    locked = file.lock(true);
+  }
+  return locked;
+}
 
 bool was_completed(const check::Tree& tree) {
   const auto* column = tree.find(check::state_path);

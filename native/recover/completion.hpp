@@ -13,6 +13,10 @@
 
 namespace penstock::recover {
 
+/// Takes the file's lock for writing. A recovery that was killed a moment ago may have left a process that reads HDF5
+/// for it: that one ends by itself within two seconds, and holds the lock until then.
+Result<void> lock_when_free(File& file);
+
 /// Closing a file takes several steps, of which the last writes how many frames are in which state. A recorder that
 /// died between them leaves a file that is not marked as open.
 bool was_completed(const check::Tree& tree);

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/clock.hpp"
 #include "check/index_process.hpp"
@@ -18,29 +17,19 @@
 #include "recover/chunk_frames.hpp"
 #include "recover/completion.hpp"
 #include "recover/contents.hpp"
+#include "recover/described_by_tree.hpp"
 #include "recover/layout.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
 #include "recover/structure.hpp"
+#include "store/file_start.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/journal_place.hpp"
 #include "store/recovery/own_superblock.hpp"
 
 namespace penstock::recover {
 namespace {
-
-/// A recovery that was killed a moment ago may have left a process that reads HDF5 for it: that one ends by
-/// itself, and holds the lock until then.
-Result<void> lock_when_free(File& file) {
-  constexpr auto step = std::chrono::milliseconds(50);
-  auto locked = file.lock(true);
-  for (int tries = 0; tries < 40 && !locked.ok() && locked.error().code() == Errc::locked; ++tries) {
-    std::this_thread::sleep_for(step);
-    locked = file.lock(true);
-  }
-  return locked;
-}
 
 using check::Level;
 using check::state_path;
@@ -166,6 +155,7 @@ Result<void> Recovery::begin_index() {
   options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(plan_.index_timeout_s * 1000));
   options.read.index_blocks = true;
   options.read.left = true;
+  options.read.small_value_bytes = store::format::large_value_bytes;
   options.read.value_bytes_max = values_bytes_max;
   options.read.wants_value = [](const store::DatasetInfo& info) {
     const auto is_at = [&](const char* path) {
@@ -185,6 +175,7 @@ Result<void> Recovery::read_segments_of_file() {
                told = position;
              }));
   report_.segments = segments_.count;
+  if (segments_.no_description) return {};
   if (!journal_damage_.empty() && segments_.description.sealed)
     findings_.add({Level::warning,
                    "the journal of HDF5's structures cannot be used",
@@ -198,6 +189,8 @@ Result<void> Recovery::read_segments_of_file() {
 }
 
 Result<void> Recovery::read_index() {
+  if (plan_.rebuild && segments_.no_description)
+    return segments_.no_description->with_context("no copy of the description, of which structures are made, is whole");
   if (plan_.rebuild) {
     begin_anew("they were asked to be made anew");
     return {};
@@ -208,6 +201,7 @@ Result<void> Recovery::read_index() {
   if (!tree.ok()) return std::move(tree).error();
   tree_ = std::move(*tree);
   if (tree_.undecided) return undecided(tree_, plan_.file);
+  if (segments_.no_description) PEN_TRY(describe_by_tree(*file_, tree_, segments_, findings_), "{}", plan_.file);
   // HDF5 wants as many bytes as its superblock says, though nothing that it needs is in those that are gone.
   if (used_bytes_ - file_bytes_ <= lost_bytes_max && is_usable(tree_, segments_)) {
     if (segments_.description.members) return {};
@@ -319,7 +313,7 @@ Result<void> Recovery::choose_chunks() {
   }
   report_.recovered = chosen_.size();
   for (const auto& table : indexed_) report_.indexed += table->chunks().size();
-  const bool behind = !chosen_.empty() || marked_open_ || !was_completed(tree_);
+  const bool behind = !chosen_.empty() || marked_open_ || !was_completed(tree_) || segments_.no_description;
   if (report_.way == Way::nothing && behind) report_.way = Way::repair;
   return {};
 }
@@ -460,8 +454,8 @@ Result<std::unique_ptr<store::hdf5::IndexFile>> Recovery::open_index(store::Spac
 Result<void> Recovery::write_or_begin_anew() {
   if (report_.way == Way::seal) return write_seal_alone();
   auto written = write();
-  const bool may_begin_anew =
-      report_.way == Way::repair && !plan_.series && !segments_.description.members && segments_.first_address > 0;
+  const bool may_begin_anew = report_.way == Way::repair && !segments_.no_description && !plan_.series &&
+                              !segments_.description.members && segments_.first_address > 0;
   if (written.ok() || !index_is_damaged_ || !may_begin_anew) return written;
   begin_anew(written.error().message());
   indexed_.clear();
@@ -541,6 +535,10 @@ Result<void> Recovery::write() {
     const auto batch = std::span(chosen_).subspan(done, std::min(chunks_a_batch, chosen_.size() - done));
     if (auto put = index->put_chunks(batch); !put.ok()) return note_damage(put.error());
     progress_.advance(batch.size());
+  }
+  if (segments_.no_description) {
+    PEN_TRY(store::write_description_again(*file_, space, segments_.file_id, layout_of(segments_.description)));
+    PEN_TRY(remove_damaged_descriptions(*file_, segments_));
   }
   store::FinalValues values;
   if (report_.way == Way::repair && (marked_open_ || !was_completed(tree_)))

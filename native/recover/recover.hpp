@@ -3,7 +3,8 @@
 /// docs/explanation/decisions/0007-recovery-in-place-then-anew.md says what is done in which case. The
 /// file may hold anything: what is wrong with it becomes a finding. Errors are for what keeps a
 /// recovery from being tried at all: `locked` while another process has the file, `not_found`,
-/// `permission`, `no_space`, `malformed` where no description segment is left, `refused` where it cannot be
+/// `permission`, `no_space`, `malformed` where no description segment is left and HDF5's structures
+/// do not say what it said, `refused` where it cannot be
 /// told whether HDF5's structures are whole: only damage that is certain has them made anew.
 #pragma once
 

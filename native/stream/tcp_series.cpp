@@ -216,6 +216,28 @@ void TcpSeries::closed(const std::string&, const std::string& problem) {
   parts_.clear();
 }
 
+void TcpSeries::refused(const std::string& series_unique_id, const std::optional<ElementPlace>& element,
+                        const std::string& why) {
+  const bool others_go_on = element && element->count() > 1;
+  {
+    std::lock_guard lock(mutex_);
+    refused_ = !others_go_on;
+    for (const auto& [session, ended] : parts_)
+      if (!others_go_on || session->element() == element->number) session->refuse();
+    if (others_go_on) begun_.erase(element->number);
+  }
+  if (!others_go_on) return closed(series_unique_id, why);
+  std::lock_guard lock(mutex_);
+  for (const auto& [session, ended] : parts_)
+    if (session->is_refused()) session->closed(unique_id_, why);
+  std::erase_if(parts_, [](const auto& each) { return each.session->is_refused(); });
+}
+
+bool TcpSeries::is_refused() const {
+  std::lock_guard lock(mutex_);
+  return refused_;
+}
+
 namespace {
 
 void take_part(TcpSeries& series, std::uint64_t window, const TcpLink& link, FrameSink& sink) {
@@ -310,7 +332,7 @@ bool TcpSeriesTable::is_last(const TcpSeries& series) const {
 std::shared_ptr<TcpSeries> TcpSeriesTable::find(const std::string& unique_id) {
   std::lock_guard lock(mutex_);
   const auto found = series_.find(unique_id);
-  return found == series_.end() ? nullptr : found->second;
+  return found == series_.end() || found->second->is_refused() ? nullptr : found->second;
 }
 
 std::vector<SeriesEnd> TcpSeriesTable::leave(const TcpReplies& replies, bool said_bye) {

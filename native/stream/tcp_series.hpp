@@ -57,6 +57,8 @@ class TcpSession : public AckListener {
   bool has_ended() const override { return ended_; }
   /// The last word on the series.
   void closed(const std::string& series_unique_id, const std::string& problem) override;
+  void refuse() { refused_ = true; }
+  bool is_refused() const override { return refused_; }
 
   /// How things stand, in answer to a start.
   void answer(const std::string& series_unique_id);
@@ -74,6 +76,7 @@ class TcpSession : public AckListener {
   std::atomic<std::uint64_t> window_frames_{0};
   std::atomic<bool> ended_{false};
   std::atomic<bool> is_cut_{false};
+  std::atomic<bool> refused_{false};
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::shared_ptr<TcpReplies> replies_;
@@ -136,6 +139,10 @@ class TcpSeries : public AckListener {
   void safe_below(const std::string&, FrameNumber) override {}
   void ended(const std::string& series_unique_id, std::string_view ended_by) override;
   void closed(const std::string& series_unique_id, const std::string& problem) override;
+  /// The connections that bring the element are told, or, without one, all of them: then nobody has begun the series.
+  void refused(const std::string& series_unique_id, const std::optional<ElementPlace>& element,
+               const std::string& why) override;
+  bool is_refused() const override;
 
  private:
   struct Part {
@@ -164,6 +171,7 @@ class TcpSeries : public AckListener {
   std::multiset<std::string> cut_off_;  ///< clients whose connection was lost before their end, as hello names them
   std::optional<SeriesEnd> end_;
   bool closed_ = false;
+  bool refused_ = false;
   std::string ended_by_;
   std::string problem_;
 };

@@ -3,12 +3,33 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <semaphore>
 #include <thread>
 
 #include "recorder_test.hpp"
 
 namespace penstock::recorder {
 namespace {
+
+/// Of a client that hears that its start is refused.
+struct Refused final : Acks {
+  void refused(const std::string& series, const std::optional<ElementPlace>&, const std::string& why) override {
+    refused_ = true;
+    closed(series, why);
+  }
+  bool is_refused() const override { return refused_; }
+  std::atomic<bool> refused_{false};
+};
+
+/// Whoever lets its frame in waits.
+struct Slow final : Acks {
+  bool is_refused() const override {
+    is_asked.release();
+    may_go_on.acquire();
+    return false;
+  }
+  mutable std::binary_semaphore is_asked{0}, may_go_on{0};
+};
 
 /// As many series as there may be files; frames are small, so that they gather in chunks and memory is needed for each.
 class FullHouse : public RecorderTest {
@@ -211,6 +232,48 @@ TEST_F(FullHouse, StartsOfOneSeriesThatComeTogetherWaitAsOne) {
     EXPECT_EQ(states(name + ".h5"), std::vector<std::uint8_t>{1});
     for (unsigned i = 0; i < places_; ++i) std::filesystem::remove(folder_ / ("s" + std::to_string(i) + ".h5"));
   }
+}
+
+/// It was acknowledged when it came, so that its client waits for a word.
+TEST_F(FullHouse, AnotherStartThatIsRefusedWhenTheSeriesOpensIsTold) {
+  auto recorder = full_house();
+  const auto first = std::make_shared<Acks>();
+  const auto second = std::make_shared<Refused>();
+  ASSERT_TRUE(recorder->begin(series(2, "late"), first).ok()) << "it waits";
+  auto other = series(2, "late");
+  other.frame.shape = {rows, columns * 2};
+  ASSERT_TRUE(recorder->begin(std::move(other), second).ok()) << "it waits as well";
+  ASSERT_TRUE(recorder->put(frame(0, "late")).ok());
+  auto of_refused = frame(1, "late");
+  of_refused.session = second;
+  ASSERT_TRUE(recorder->put(std::move(of_refused)).ok()) << "it waits";
+  ASSERT_TRUE(recorder->end({1, "s0"}).ok());
+  for (int i = 0; i < 1200 && !second->is_closed; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(second->is_closed);
+  EXPECT_NE(second->problem.find("shape"), std::string::npos) << second->problem;
+  EXPECT_FALSE(first->is_closed) << "its series goes on";
+  recorder->stop();
+  EXPECT_EQ(states("late.h5"), (std::vector<std::uint8_t>{1, 0}));
+}
+
+/// Letting in what waited behind one start may take as long as the storage, or a client, does.
+TEST_F(FullHouse, WhatWaitsBehindOneStartHoldsUpNoOther) {
+  auto recorder = full_house();
+  auto slow = std::make_shared<Slow>();
+  ASSERT_TRUE(recorder->begin(series(1, "slow"), nullptr).ok());
+  auto of_slow = frame(0, "slow");
+  of_slow.session = slow;
+  ASSERT_TRUE(recorder->put(std::move(of_slow)).ok());
+  ASSERT_TRUE(recorder->begin(series(1, "next"), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0, "next")).ok());
+  ASSERT_TRUE(recorder->end({1, "next"}).ok());
+  for (const auto* name : {"s0", "s1"}) ASSERT_TRUE(recorder->end({1, name}).ok());
+  slow->is_asked.acquire();
+  for (int i = 0; i < 1200 && recorder->snapshot().complete_series < 3; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(recorder->snapshot().complete_series, 3u) << "those that made room, and the one behind it";
+  slow->may_go_on.release();
+  recorder->stop();
+  for (const auto* name : {"slow.h5", "next.h5"}) EXPECT_EQ(states(name), std::vector<std::uint8_t>{1});
 }
 
 /// Its frames are worth more than its masks.

@@ -151,6 +151,16 @@ class TeamTest : public ::testing::Test {
     return found;
   }
 
+  /// As many series as there may be files, so that the next start waits.
+  void fill_house() {
+    for (unsigned i = 0; i < config_.open_files_max(); ++i) {
+      auto one = series(1);
+      one.unique_id = "full-" + std::to_string(i);
+      ASSERT_TRUE(ranks_[0]->recorder.begin(std::move(one), nullptr).ok());
+    }
+  }
+  void make_room() { ASSERT_TRUE(ranks_[0]->recorder.end({1, "full-0"}).ok()); }
+
   std::filesystem::path folder_;
   Config config_;
   std::unique_ptr<penstock::testing::ThreadWorld> world_;
@@ -275,6 +285,37 @@ TEST_F(TeamTest, FramesWhoseStartWentElsewhereFindTheirSeries) {
   ASSERT_TRUE(ranks_[1]->recorder.end({1, "s1"}).ok());
   stop();
   EXPECT_EQ(states(), std::vector<std::uint8_t>(3, 1));
+}
+
+TEST_F(TeamTest, FramesOfOtherRanksWaitForASeriesWhoseStartWaitsForAPlace) {
+  for (const unsigned begins : {0u, 1u}) {
+    SCOPED_TRACE(begins);
+    start(3);
+    fill_house();
+    ASSERT_TRUE(ranks_[begins]->recorder.begin(series(4), nullptr).ok()) << "it waits";
+    for (const unsigned rank : {0u, 1u, 2u}) {
+      ASSERT_TRUE(ranks_[rank]->recorder.put(frame(rank)).ok()) << "no source is held up";
+      EXPECT_EQ(ranks_[rank]->recorder.channels("s1"), std::vector<std::string>{"1"});
+    }
+    ranks_[2]->recorder.damage("s1", FrameNumber{3});
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "s1.h5"));
+    make_room();
+    for (int i = 0; i < 1200 && !std::filesystem::exists(folder_ / "s1.h5"); ++i) std::this_thread::sleep_for(50ms);
+    ASSERT_TRUE(ranks_[begins]->recorder.end({1, "s1"}).ok());
+    stop();
+    EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 2}));
+    ranks_.clear();
+    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove(file.path());
+  }
+}
+
+TEST_F(TeamTest, FramesOfOtherRanksAreRecordedWhereTheStartStillWaitsWhenTheRecorderStops) {
+  start(2);
+  fill_house();
+  ASSERT_TRUE(ranks_[0]->recorder.begin(series(2), nullptr).ok()) << "it waits";
+  for (const unsigned rank : {0u, 1u}) ASSERT_TRUE(ranks_[rank]->recorder.put(frame(rank)).ok());
+  stop();
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1}));
 }
 
 TEST_F(TeamTest, WhatARankDroppedOrCouldNotUnderstandIsInTheLedger) {

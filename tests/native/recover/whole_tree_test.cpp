@@ -6,6 +6,7 @@
 #include "../support/hdf5_content.hpp"
 #include "recover/recover.hpp"
 #include "store/recovery/find_description.hpp"
+#include "store/recovery/scan.hpp"
 #include "store/seal.hpp"
 
 namespace penstock::recover {
@@ -118,6 +119,14 @@ class WholeTree : public check::testing::CheckTest {
     write_bytes(path(), bytes);
   }
 
+  std::vector<store::format::SegmentHeader> descriptions() const {
+    const auto file = posix_env().open(path(), {}).value();
+    auto scanner = store::SegmentScanner::create(*file, {}).value();
+    std::vector<store::format::SegmentHeader> found;
+    while (const auto header = scanner.next().value())
+      if (header->kind == store::format::SegmentKind::description) found.push_back(*header);
+    return found;
+  }
   store::FoundDescription description() const {
     const auto file = posix_env().open(path(), {}).value();
     return store::find_description(*file, {}).value();
@@ -274,6 +283,94 @@ TEST_F(WholeTree, ADescriptionThatIsDamagedHasACopy) {
       for (const auto& finding : report->findings) EXPECT_NE(finding.level, check::Level::error) << text(*report);
       expect_same(comparable(content_of_file(path())), comparable(closed));
     }
+  }
+}
+
+/// What the description says HDF5's structures say too.
+TEST_F(WholeTree, IsCompletedWhereNoCopyOfTheDescriptionIsWhole) {
+  record(rich_layout(Placement::log), true);
+  const auto closed = content_of_file(path());
+  for (const bool finished : {false, true}) {
+    for (const std::uint64_t at : {3u, 12u, 60u, 70u, 128u, 1000u}) {
+      for (const bool only_copy : {false, true}) {
+        SCOPED_TRACE(fmt::format("byte {}, finished {}, only copy {}", at, finished, only_copy));
+        std::filesystem::remove(path());
+        record(rich_layout(Placement::log), finished);
+        const auto copies = descriptions();
+        ASSERT_EQ(copies.size(), 2u);
+        flip(copies[0].address + at);
+        if (only_copy)
+          zero(copies[1].address, copies[1].header_bytes);
+        else
+          flip(copies[1].address + at);
+        const auto report = recover();
+        ASSERT_TRUE(report.ok()) << report.error().message();
+        EXPECT_EQ(report->way, Way::repair);
+        EXPECT_EQ(report->missing, 0u);
+        for (const auto& finding : report->findings) EXPECT_NE(finding.level, check::Level::error) << text(*report);
+        for (const auto* words : {"Not proved are texts", "/entry/saturated"})
+          EXPECT_NE(text(*report).find(words), std::string::npos) << text(*report);
+        expect_same(comparable(content_of_file(path())), comparable(closed));
+        const auto checked = check(path());
+        EXPECT_TRUE(checked.ok()) << CheckTest::text(checked);
+        EXPECT_EQ(descriptions().size(), 1u) << "a new one";
+        EXPECT_EQ(recover()->way, Way::nothing);
+      }
+    }
+  }
+  zero(0, 4096);
+  const auto rebuilt = recover();
+  ASSERT_TRUE(rebuilt.ok()) << rebuilt.error().message();
+  EXPECT_EQ(rebuilt->way, Way::rebuild) << "from the new description";
+  auto expected = comparable(closed);
+  for (const auto* name : {"/entry/empty_list", "/entry/saturated", "/entry/saturated@sure"}) expected.erase(name);
+  expect_same(comparable(content_of_file(path())), expected);
+}
+
+/// Of two datasets of frames, one of which has no chunk.
+TEST_F(WholeTree, ADatasetWithoutChunksIsNoneThatRecordsNameWhereNoCopyOfTheDescriptionIsWhole) {
+  auto layout = rich_layout(Placement::log);
+  auto other = layout.chunked.front();
+  other.path = "/entry/data/a_channel_without_frames";
+  layout.chunked.push_back(other);
+  record(layout, true);
+  const auto before = content_of_file(path());
+  for (const auto& copy : descriptions()) flip(copy.address + 130);
+  const auto report = recover();
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->indexed, frame_count);
+  const auto found = description().description.datasets;
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found.front().path, "/entry/data/data");
+  EXPECT_EQ(content_of_file(path()).at("/entry/data/data"), before.at("/entry/data/data"));
+}
+
+/// Neither has a chunk in the index: frames must not come into the wrong one.
+TEST_F(WholeTree, WhereNothingTellsWhichDatasetRecordsMeanTheFileIsLeftAsItIs) {
+  auto layout = rich_layout(Placement::log);
+  auto other = layout.chunked.front();
+  other.path = "/entry/data/another";
+  layout.chunked.push_back(other);
+  record(layout, false);
+  for (const auto& copy : descriptions()) flip(copy.address + 130);
+  const auto before = bytes_of(path());
+  const auto report = recover();
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.error().message().find("nothing tells which of 2 datasets"), std::string::npos)
+      << report.error().message();
+  EXPECT_EQ(bytes_of(path()), before);
+}
+
+TEST_F(WholeTree, IsLeftAsItIsWhereNeitherADescriptionNorHdf5sStructuresAreWhole) {
+  record(rich_layout(Placement::log), true);
+  for (const auto& copy : descriptions()) flip(copy.address + 130);
+  zero(0, 4096);
+  const auto before = bytes_of(path());
+  for (const bool rebuild : {false, true}) {
+    const auto report = recover(rebuild);
+    ASSERT_FALSE(report.ok());
+    EXPECT_NE(report.error().message().find("description"), std::string::npos) << report.error().message();
+    EXPECT_EQ(bytes_of(path()), before);
   }
 }
 
