@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "detector/npy.hpp"
+#include "detector/npy_images.hpp"
 #include "detector/simulation.hpp"
 #include "frame/frame.hpp"
 

@@ -14,7 +14,7 @@
 
 #include "base/bytes.hpp"
 #include "base/result.hpp"
-#include "detector/npy.hpp"
+#include "detector/npy_images.hpp"
 
 namespace penstock::detector {
 

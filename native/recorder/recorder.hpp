@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/log_rate_limiter.hpp"
 #include "base/queue.hpp"
 #include "frame/sink.hpp"
 #include "recorder/events.hpp"
@@ -29,7 +30,6 @@
 #include "recorder/places.hpp"
 #include "recorder/series_file.hpp"
 #include "recorder/team.hpp"
-#include "recorder/told.hpp"
 
 namespace penstock::recorder {
 
@@ -335,7 +335,11 @@ class Recorder final : public FrameSink {
   std::map<std::string, std::set<std::string>> early_refused_;  ///< sources of elements, by series that has not begun
   std::int64_t reject_window_ns_ = 0;
   unsigned rejects_in_window_ = 0;
-  Told told_;
+  static constexpr std::int64_t log_interval_ns_max = 600'000'000'000;
+  /// Of messages that are rejected or noted. Frames without a start come for as long as the detector runs: one line
+  /// for each series is enough.
+  LogRateLimiter limiter_{{.burst = 5, .interval_ns_max = log_interval_ns_max}};
+  LogRateLimiter missing_starts_limiter_{{.burst = 1, .interval_ns_max = log_interval_ns_max}};
 
   // The timekeeper's thread, and stop() after it has ended.
   std::vector<std::unique_ptr<Closing>> closing_;

@@ -43,14 +43,15 @@ void Recorder::turn_away(std::string_view source, const Error& why) {
 }
 
 void Recorder::tell(std::string_view event, std::string_view source, const Error& what) {
-  std::uint64_t silent = 0;
+  std::uint64_t suppressed = 0;
   {
     std::lock_guard lock(mutex_);
-    const auto may = told_.may_tell(what.code(), what.message(), monotonic_ns());
-    if (!may || !may_tell(event == "note" ? notes_a_second : rejects_a_second)) return;
-    silent = *may;
+    auto& limiter = what.code() == Errc::out_of_order ? missing_starts_limiter_ : limiter_;
+    const auto admitted = limiter.admit(message_kind(what.code(), what.message()));
+    if (!admitted || !may_tell(event == "note" ? notes_a_second : rejects_a_second)) return;
+    suppressed = *admitted;
   }
-  const auto message = silent == 0 ? what.message() : fmt::format("{} (and {} more like it)", what.message(), silent);
+  const auto message = what.message() + and_suppressed(suppressed);
   spdlog::warn("{}{}: {}", event == "rejected" ? "refused from " : "", source, message);
   events_.emit(event, {{"source", source}, {"code", name(what.code())}, {"message", message}});
 }

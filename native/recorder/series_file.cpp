@@ -237,9 +237,9 @@ Result<void> SeriesFile::make_again(Encoding encoding, const std::vector<MetaCol
   }
   auto made = create_store(encoding, columns, false);
   if (!made.ok() && made.error().code() == Errc::already_exists) {
-    if (const auto more = taken_told_.tell())
+    if (const auto suppressed = taken_limiter_.admit())
       spdlog::error("{}: somebody made it before its first frame: the series' frames are lost until it is moved away{}",
-                    path_, *more);
+                    path_, and_suppressed(*suppressed));
     return make_error(Errc::no_space, "{}", made.error().message());
   }
   return made;

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/now_and_then.hpp"
+#include "base/log_rate_limiter.hpp"
 #include "frame/mosaic.hpp"
 #include "recorder/blocks.hpp"
 #include "recorder/config.hpp"
@@ -358,8 +358,8 @@ class SeriesFile final : private store::Listener {
   std::atomic<std::int64_t> encode_ns_{0};
   std::atomic<std::uint64_t> unfiltered_{0};
   std::atomic<std::int64_t> unfiltered_told_ns_{0};  ///< when the log last heard of them, monotonic; 0: never
-  NowAndThen damaged_told_;
-  NowAndThen taken_told_;
+  LogRateLimiter damaged_limiter_;
+  LogRateLimiter taken_limiter_;
   std::atomic<std::int64_t> elsewhere_write_ns_{0};  ///< of the other ranks, once they have closed
   std::atomic<std::int64_t> elsewhere_sync_ns_{0};
   std::atomic<std::int64_t> last_activity_ns_{0};

@@ -158,7 +158,8 @@ Result<void> SeriesFile::write_filtered(const Frame& frame, Bytes raw, const sto
 }
 
 void SeriesFile::tell_damaged(const Error& why) {
-  if (const auto more = damaged_told_.tell()) spdlog::warn("{}: {}{}", path_, why.message(), *more);
+  if (const auto suppressed = damaged_limiter_.admit())
+    spdlog::warn("{}: {}{}", path_, why.message(), and_suppressed(*suppressed));
 }
 
 /// Counts it, and tells of it now and then.

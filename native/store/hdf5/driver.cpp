@@ -212,9 +212,9 @@ void DriverContext::take(Result<void> written) {
     failure = std::move(written).error();
     return;
   }
-  if (const auto more = waits_told.tell())
+  if (const auto suppressed = waits_limiter.admit())
     spdlog::warn("the index waits for room; until then what it has more is in memory: {}{}", written.error().message(),
-                 *more);
+                 and_suppressed(*suppressed));
   waits = true;
 }
 
@@ -223,7 +223,8 @@ Result<void> DriverContext::commit(Moment moment) {
   const bool waited = std::exchange(waits, false);
   take(write_all(moment));
   if (waited && !waits && !failure)
-    if (const auto more = room_told.tell()) spdlog::info("there is room again: the index goes on{}", *more);
+    if (const auto suppressed = room_limiter.admit())
+      spdlog::info("there is room again: the index goes on{}", and_suppressed(*suppressed));
   return outcome({});
 }
 

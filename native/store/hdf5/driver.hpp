@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/env.hpp"
-#include "base/now_and_then.hpp"
+#include "base/log_rate_limiter.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/hdf5/held_writes.hpp"
 #include "store/recovery/journal.hpp"
@@ -56,7 +56,7 @@ struct DriverContext {
   /// If true, a full disk is not an error: HDF5's writes stay in memory until there is room.
   bool waits_for_room = false;
   bool waits = false;  ///< the last commit found no room
-  NowAndThen waits_told = {}, room_told = {};
+  LogRateLimiter waits_limiter{}, room_limiter{};
 
   /// Takes what HDF5 writes.
   void hold(Bytes bytes, std::uint64_t address, bool raw);

@@ -109,9 +109,9 @@ void Indexer::count(std::span<const PlacedChunk> chunks) {
 
 void Indexer::report_lost(std::span<const PlacedChunk> chunks, const Error& why) {
   counters_.lost_chunks += chunks.size();
-  if (const auto more = losses_told_.tell())
+  if (const auto suppressed = losses_limiter_.admit())
     spdlog::error("{} chunks from number {} on are not in the file's index: {}{}", chunks.size(),
-                  chunks.empty() ? 0 : chunks.front().head.index, why.message(), *more);
+                  chunks.empty() ? 0 : chunks.front().head.index, why.message(), and_suppressed(*suppressed));
   if (listener_ != nullptr) listener_->lost(chunks, why);
 }
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <variant>
 
-#include "base/now_and_then.hpp"
+#include "base/log_rate_limiter.hpp"
 #include "base/queue.hpp"
 #include "store/hdf5/index_file.hpp"
 #include "store/pipeline.hpp"
@@ -62,7 +62,7 @@ class Indexer final : private RowWriter {
   const std::chrono::milliseconds flush_interval_;
   Listener* const listener_;
   Counters& counters_;
-  NowAndThen losses_told_;
+  LogRateLimiter losses_limiter_;
 
   BoundedQueue<Item> inbox_;
   // of the indexer's thread until it is joined

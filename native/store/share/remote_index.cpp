@@ -92,9 +92,9 @@ void RemoteIndex::settle(Settled& settled) {
   if (segment.failure) {
     counters_.lost_chunks += segment.chunks.size();
     if (segment.failure->code() == Errc::hdf5 && !failure_) failure_ = segment.failure;
-    if (const auto more = losses_told_.tell())
+    if (const auto suppressed = losses_limiter_.admit())
       spdlog::error("{} chunks are not in the file's index: {}{}", segment.chunks.size(), segment.failure->message(),
-                    *more);
+                    and_suppressed(*suppressed));
     if (listener_ != nullptr) listener_->lost(segment.chunks, *segment.failure);
     return;
   }

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/now_and_then.hpp"
+#include "base/log_rate_limiter.hpp"
 #include "base/queue.hpp"
 #include "store/pipeline.hpp"
 #include "store/share/messages.hpp"
@@ -48,7 +48,7 @@ class RemoteIndex final : private RowWriter {
   const std::chrono::milliseconds flush_interval_;
   Listener* const listener_;
   Counters& counters_;
-  NowAndThen losses_told_;
+  LogRateLimiter losses_limiter_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,23 +1,13 @@
-#include "detector/npy.hpp"
+#include "frame/npy.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
-#include <cctype>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
-namespace penstock::detector {
+namespace penstock {
 namespace {
 
-constexpr std::size_t header_bytes_max = 65536;
 constexpr std::size_t dimensions_max = 8;
-constexpr std::uint64_t array_bytes_max = std::uint64_t{1} << 46;
 constexpr std::string_view magic = "\x93NUMPY";
 
 constexpr std::array<std::pair<std::string_view, ElementType>, 12> descriptions{{
@@ -165,8 +155,8 @@ Result<NpyHeader> parse_npy_header(Bytes file) {
   if (file.size() < prefix) return make_error(Errc::truncated, "npy file ends within its header");
   const std::size_t length =
       version == 1 ? load_le<std::uint16_t>(file.data() + 8) : load_le<std::uint32_t>(file.data() + 8);
-  if (length > header_bytes_max)
-    return make_error(Errc::too_large, "npy header claims {} bytes, at most {} are taken", length, header_bytes_max);
+  if (length > npy_header_bytes_max)
+    return make_error(Errc::too_large, "npy header claims {} bytes, at most {} are taken", length, npy_header_bytes_max);
   if (length > file.size() - prefix)
     return make_error(Errc::truncated, "npy header claims {} bytes, the file has {} after it", length,
                       file.size() - prefix);
@@ -176,39 +166,4 @@ Result<NpyHeader> parse_npy_header(Bytes file) {
   return header;
 }
 
-Result<std::shared_ptr<const NpyImages>> NpyImages::open(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return errno_error(errno, fmt::format("open {}", path));
-  struct stat status {};
-  const int failed = ::fstat(descriptor, &status) != 0 ? errno : 0;
-  const auto size = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
-  void* address = MAP_FAILED;
-  if (failed == 0 && size > 0) address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
-  const int map_failed = address == MAP_FAILED ? errno : 0;
-  if (address == MAP_FAILED) ::close(descriptor);
-  if (failed != 0) return errno_error(failed, fmt::format("stat {}", path));
-  if (size == 0) return make_error(Errc::truncated, "{} is empty", path);
-  if (map_failed != 0) return errno_error(map_failed, fmt::format("map {}", path));
-
-  std::shared_ptr<NpyImages> images(new NpyImages(descriptor, Bytes(static_cast<const std::byte*>(address), size)));
-  PEN_ASSIGN(const auto header, parse_npy_header(images->mapping_), "{}", path);
-  if (header.array.shape.size() != 3)
-    return make_error(Errc::mismatch, "{}: the array has {} dimensions, expected (frames, rows, columns)", path,
-                      header.array.shape.size());
-  PEN_ASSIGN(const auto bytes, header.array.bytes(array_bytes_max), "{}", path);
-  if (bytes != size - header.data_offset)
-    return make_error(Errc::truncated, "{}: the header announces {} bytes of pixels, the file has {}", path, bytes,
-                      size - header.data_offset);
-  images->count_ = header.array.shape[0];
-  images->frame_ = {header.array.type, {header.array.shape[1], header.array.shape[2]}};
-  images->frame_bytes_ = bytes / images->count_;
-  images->offset_ = header.data_offset;
-  return std::shared_ptr<const NpyImages>(std::move(images));
-}
-
-NpyImages::~NpyImages() {
-  ::munmap(const_cast<std::byte*>(mapping_.data()), mapping_.size());
-  ::close(descriptor_);
-}
-
-}  // namespace penstock::detector
+}  // namespace penstock

@@ -10,15 +10,6 @@
 
 namespace penstock::detector {
 
-struct NpyHeader {
-  ArraySpec array;              ///< all dimensions
-  std::size_t data_offset = 0;  ///< where the array's bytes begin
-};
-
-/// Reads the head of a file, format versions 1 to 3. `file` holds at least the header, of at most
-/// 64 KiB; no length is believed before it was checked against `file`.
-Result<NpyHeader> parse_npy_header(Bytes file);
-
 /// A mapped file; constant, so that threads may share it.
 class NpyImages {
  public:

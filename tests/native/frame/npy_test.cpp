@@ -1,23 +1,15 @@
-#include "detector/npy.hpp"
+#include "frame/npy.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
 #include <random>
 
-namespace penstock::detector {
+#include "../support/npy_file.hpp"
+
+namespace penstock {
 namespace {
 
-std::string npy(const std::string& dictionary, int version = 1) {
-  std::string text("\x93NUMPY", 6);
-  text += static_cast<char>(version);
-  text += '\0';
-  for (int byte = 0; byte < (version == 1 ? 2 : 4); ++byte)
-    text += static_cast<char>(dictionary.size() >> (8 * byte) & 0xFF);
-  return text + dictionary;
-}
+using penstock::testing::npy;
 
 std::string error_of(const std::string& file) {
   const auto header = parse_npy_header(as_bytes(file));
@@ -25,18 +17,6 @@ std::string error_of(const std::string& file) {
 }
 
 const char* const good = "{'descr': '<i4', 'fortran_order': False, 'shape': (7, 195, 487), }      \n";
-
-class NpyFile : public testing::Test {
- protected:
-  NpyFile() : path_(testing::TempDir() + "npy_test_" + std::to_string(::getpid()) + ".npy") {}
-  ~NpyFile() override { std::remove(path_.c_str()); }
-  std::string open_error(const std::string& content) {
-    std::ofstream(path_, std::ios::binary) << content;
-    const auto images = NpyImages::open(path_);
-    return images ? "no error" : images.error().message();
-  }
-  std::string path_;
-};
 
 TEST(NpyHeader, ReadsWhatNumpyWrites) {
   for (const int version : {1, 2, 3}) {
@@ -85,31 +65,5 @@ TEST(NpyHeader, SurvivesDamage) {
   }
 }
 
-TEST_F(NpyFile, GivesImages) {
-  ASSERT_EQ(open_error(npy("{'descr': '<u2', 'fortran_order': False, 'shape': (3, 1, 2)}") + "aabbccddeeff"),
-            "no error");
-  const auto images = NpyImages::open(path_).value();
-  EXPECT_EQ(images->count(), 3U);
-  EXPECT_EQ(images->frame(), (ArraySpec{ElementType::u16, {1, 2}}));
-  EXPECT_EQ(as_text(images->image(1)), "ccdd");
-}
-
-TEST_F(NpyFile, RefusesWhatDoesNotFit) {
-  EXPECT_NE(open_error("").find("is empty"), std::string::npos);
-  const auto file = npy("{'descr': '<u2', 'fortran_order': False, 'shape': (3, 1, 2)}");
-  EXPECT_NE(open_error(file + "aabbccddeef").find("announces 12 bytes of pixels, the file has 11"), std::string::npos);
-  EXPECT_NE(open_error(npy("{'descr': '<u2', 'fortran_order': False, 'shape': (3, 2)}") + "aabbccddeeff")
-                .find("2 dimensions"),
-            std::string::npos);
-  EXPECT_NE(open_error(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (999999999999999999, "
-                           "999999999999999999, 999999999999999999)}"))
-                .find("exceeds"),
-            std::string::npos);
-  EXPECT_NE(open_error(npy("{'descr': '<u2', 'fortran_order': False, 'shape': (0, 1, 2)}")).find("dimension of 0"),
-            std::string::npos);
-  EXPECT_EQ(NpyImages::open(path_ + ".absent").error().code(), Errc::not_found);
-  EXPECT_FALSE(NpyImages::open(testing::TempDir()).ok());
-}
-
 }  // namespace
-}  // namespace penstock::detector
+}  // namespace penstock
