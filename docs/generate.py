@@ -174,9 +174,21 @@ def _parameter_row(parameter: Any, command: Any) -> str:
         shown = ", ".join(parameter.opts) + "".join(f" / {name}" for name in parameter.secondary_opts)
         if not parameter.is_flag:
             shown += f" {_metavar(parameter, command)}"
+    text += _range_of(parameter.type)
     if getattr(parameter, "envvar", None):
         text += f" Also the variable `{parameter.envvar}`."
     return f"| `{_cell(shown)}` | {_cell(text)} | {f'`{_cell(default)}`' if default else ''} |"
+
+
+def _range_of(kind: Any) -> str:
+    """ " 1 to 256." of a type with limits."""
+    low, high = getattr(kind, "min", None), getattr(kind, "max", None)
+    if (low is None and high is None) or (high or 0) >= 2**32:
+        return ""
+    shown = [
+        f"{limit:g}" if isinstance(limit, float) else str(limit) for limit in (low, high) if limit is not None
+    ]
+    return f" {' to '.join(shown)}." if high is not None else f" At least {shown[0]}."
 
 
 def _metavar(parameter: Any, command: Any) -> str:

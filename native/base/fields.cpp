@@ -22,15 +22,14 @@ bool too_deep(std::string_view text) {
   return depth > nesting_max;
 }
 
-/// Enough of a value to recognise it by.
+}  // namespace
+
 std::string excerpt(const Json& value) {
   constexpr std::size_t bytes_max = 80;
   auto text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (text.size() > bytes_max) text = text.substr(0, bytes_max) + "…";
   return text;
 }
-
-}  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view what) {
   if (too_deep(text)) return make_error(Errc::malformed, "{} is nested deeper than {} levels", what, nesting_max);

@@ -1,4 +1,5 @@
-/// Reads a JSON object field by field; every error names the field, by its path, and the value.
+/// Reads a message's JSON object field by field; every error names the field, by its path, and the value. Jobs, whose
+/// fields are also written and described, are read through base/archive.hpp.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,9 @@ using Json = nlohmann::json;
 
 /// Parses text; an error tells where it stops being JSON.
 Result<Json> parse_json(std::string_view text, std::string_view what);
+
+/// Enough of a value to recognise it by.
+std::string excerpt(const Json& value);
 
 /// A view of one object; `object` outlives it. A field that is absent or null takes its default.
 class Fields {

@@ -30,8 +30,9 @@ struct CheckPlan {
   bool plugins = true;                      ///< whether filter plug-ins may run in the check's process
   std::string log_level = "info";
 
-  /// An error names the field, the value and what is allowed.
+  /// All problems of the plan, one a line, each with the field, the value and the limit.
   static Result<CheckPlan> from_json(const nlohmann::json& plan);
+  static nlohmann::json description();
 };
 
 }  // namespace penstock::check

@@ -15,55 +15,19 @@ constexpr std::uint64_t by_frames_max = 65536;
 constexpr std::uint64_t by_ms_max = 600'000;
 constexpr std::uint64_t frames_max = std::uint64_t{1} << 40;
 
-Result<FaultKind> kind_from(Fields& fields) {
-  PEN_TRY(fields.require("kind"));
-  PEN_ASSIGN(const auto text, fields.text("kind", ""));
-  const auto found = std::find(fault_names.begin(), fault_names.end(), text);
-  if (found == fault_names.end())
-    return fields.wrong("kind", "drop, late, reorder, duplicate, corrupt, flip, shape or cut");
-  return static_cast<FaultKind>(found - fault_names.begin());
-}
-
 /// Pairs of the first frame and the last.
-Result<std::vector<FrameRange>> frames_from(Fields& fields) {
+Result<std::vector<FrameRange>> frames_from(const Json& list) {
   std::vector<FrameRange> ranges;
-  const auto* list = fields.find("frames");
-  if (list == nullptr) return ranges;
-  const auto wrong = [&] {
-    return fields.wrong("frames", fmt::format("a list of up to {} pairs [first, last]", ranges_max));
-  };
-  if (!list->is_array() || list->size() > ranges_max) return wrong();
+  const auto wrong = make_error(Errc::invalid_argument, "frames: {} is not a list of up to {} pairs [first, last]",
+                                excerpt(list), ranges_max);
+  if (!list.is_array() || list.size() > ranges_max) return wrong;
   const auto number = [](const Json& each) { return each.is_number_unsigned() && each <= frames_max; };
-  for (const auto& each : *list) {
+  for (const auto& each : list) {
     if (!each.is_array() || each.size() != 2 || !number(each[0]) || !number(each[1]) || each[0] > each[1])
-      return wrong();
+      return wrong;
     ranges.push_back({each[0].get<std::uint64_t>(), each[1].get<std::uint64_t>() + 1});
   }
   return ranges;
-}
-
-Result<FaultRule> rule_from(const Json& object, const std::string& path) {
-  PEN_ASSIGN(auto fields, Fields::of(object, path));
-  FaultRule rule;
-  PEN_ASSIGN(rule.kind, kind_from(fields));
-  PEN_ASSIGN(rule.rate, fields.number("rate", 0, 0, 1));
-  PEN_ASSIGN(rule.frames, frames_from(fields));
-  if (fields.find("element") != nullptr) {
-    PEN_ASSIGN(const auto element, fields.whole("element", 0, 0, 31));
-    rule.element = static_cast<std::uint32_t>(element);
-  }
-  const bool late = rule.kind == FaultKind::late, reorder = rule.kind == FaultKind::reorder;
-  if (fields.find("by_frames") != nullptr && !late && !reorder) return fields.wrong("by_frames", "none for this kind");
-  if (fields.find("by_ms") != nullptr && !late) return fields.wrong("by_ms", "none for this kind");
-  if (late || reorder) {
-    PEN_ASSIGN(rule.by_frames, fields.whole("by_frames", late ? 1 : 2, 1, by_frames_max));
-  }
-  if (late) {
-    PEN_ASSIGN(const auto by_ms, fields.whole("by_ms", 0, 0, by_ms_max));
-    rule.by_ns = static_cast<std::int64_t>(by_ms) * 1'000'000;
-  }
-  PEN_TRY(fields.refuse_others());
-  return rule;
 }
 
 bool names(const FaultRule& rule, std::uint64_t frame) {
@@ -73,20 +37,37 @@ bool names(const FaultRule& rule, std::uint64_t frame) {
 
 }  // namespace
 
-Result<FaultPlan> FaultPlan::from_json(const Json& object) {
-  PEN_ASSIGN(auto fields, Fields::of(object, "faults"));
-  FaultPlan plan;
-  PEN_ASSIGN(plan.seed, fields.whole("seed", 1));
-  PEN_ASSIGN(plan.log, fields.text("log", ""));
-  if (const auto* rules = fields.find("rules"); rules != nullptr) {
-    if (!rules->is_array() || rules->size() > rules_max)
-      return fields.wrong("rules", fmt::format("a list of up to {} rules", rules_max));
-    for (std::size_t i = 0; i < rules->size(); ++i) {
-      PEN_ASSIGN(plan.rules.emplace_back(), rule_from((*rules)[i], fmt::format("faults.rules[{}]", i)));
-    }
-  }
-  PEN_TRY(fields.refuse_others());
-  return plan;
+static Names<FaultKind> names_of(FaultKind) {
+  static constexpr std::pair<std::string_view, FaultKind> names[] = {
+      {"drop", FaultKind::drop},       {"late", FaultKind::late}, {"reorder", FaultKind::reorder},
+      {"duplicate", FaultKind::duplicate}, {"corrupt", FaultKind::corrupt}, {"flip", FaultKind::flip},
+      {"shape", FaultKind::shape},     {"cut", FaultKind::cut}};
+  return names;
+}
+
+static void fields(Archive& archive, FaultRule& rule) {
+  archive.required("kind", rule.kind);
+  archive.field("rate", rule.rate, between_reals(0, 1));
+  const auto read_frames = [&](const Json& list) -> Result<void> {
+    PEN_ASSIGN(rule.frames, frames_from(list));
+    return {};
+  };
+  archive.custom("frames", "list of pairs [first, last]", read_frames, [] { return Json(); });
+  archive.field("element", rule.element, between(0, 31));
+  const bool late = rule.kind == FaultKind::late, reorder = rule.kind == FaultKind::reorder;
+  archive.check(late || reorder || !archive.has("by_frames"), "by_frames", "must be left out with this kind");
+  archive.check(late || !archive.has("by_ms"), "by_ms", "must be left out with this kind");
+  if (archive.reads()) rule.by_frames = late ? 1 : reorder ? 2 : 0;
+  archive.derived("by_frames", rule.by_frames, between(1, by_frames_max));
+  auto by_ms = static_cast<std::uint64_t>(rule.by_ns / 1'000'000);
+  archive.field("by_ms", by_ms, between(0, by_ms_max));
+  rule.by_ns = static_cast<std::int64_t>(by_ms) * 1'000'000;
+}
+
+void fields(Archive& archive, FaultPlan& plan) {
+  archive.field("seed", plan.seed);
+  archive.field("log", plan.log);
+  archive.field("rules", plan.rules, Count{0, rules_max});
 }
 
 Json FaultPlan::to_json() const {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/archive.hpp"
 #include "base/fields.hpp"
 #include "base/result.hpp"
 
@@ -48,11 +49,11 @@ struct FaultPlan {
 
   explicit operator bool() const { return !rules.empty() || !log.empty(); }
   Json to_json() const;
-  /// `object` is the field `faults` of a detector's plan. An error names the field and the value.
-  static Result<FaultPlan> from_json(const Json& object);
 
   /// What happens to this frame of this element: the first rule that says something of it; null: nothing.
   const FaultRule* rule_for(std::uint64_t frame, std::uint32_t element) const;
 };
+
+void fields(Archive& archive, FaultPlan& plan);
 
 }  // namespace penstock::detector

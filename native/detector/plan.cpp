@@ -4,7 +4,9 @@
 #include <ctime>
 
 #include "base/bytes.hpp"
+#include "base/archive.hpp"
 #include "base/fields.hpp"
+#include "frame/encoding_field.hpp"
 #include "stream/element.hpp"
 
 namespace penstock::detector {
@@ -12,7 +14,6 @@ namespace {
 
 constexpr std::size_t identifier_bytes_max = 256;
 constexpr std::size_t peers_max = 256;
-constexpr const char* default_endpoint = "tcp://127.0.0.1:31001";
 
 std::string date_text(std::int64_t now_ns) {
   const std::time_t seconds = now_ns / 1'000'000'000;
@@ -20,11 +21,6 @@ std::string date_text(std::int64_t now_ns) {
   ::gmtime_r(&seconds, &utc);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}+00:00", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
                      utc.tm_hour, utc.tm_min, utc.tm_sec, now_ns % 1'000'000'000 / 1000);
-}
-
-/// Copies a field that is there into the simulation's description under the same name.
-void pass_on(Fields& from, const std::string& name, Json& into) {
-  if (const auto* found = from.find(name)) into[name] = *found;
 }
 
 /// A start message's mask has bit 0 set where there is no pixel.
@@ -40,158 +36,69 @@ void mask_gaps(const SimulationSpec& made, Series& series) {
   series.pixel_mask.push_back(std::move(mask));
 }
 
-Result<void> read_simulation(Fields& plan, Fields& detector, DetectorPlan& result) {
-  Json description = Json::object();
-  if (const auto* own = detector.find("simulation")) {
-    PEN_ASSIGN([[maybe_unused]] const auto checked, Fields::of(*own, "detector.simulation"));
-    description = *own;
-  }
-  for (const auto* name : {"rows", "columns", "type", "gaps", "beam_center"}) pass_on(detector, name, description);
-  PEN_ASSIGN(const auto type_name, detector.text("type", ""));
-  const auto type = element_type_of(type_name);
-  std::int64_t least = 0, largest = 0;
-  if (result.replay && type && !counting_range(*type, least, largest)) {
-    description["type"] = "uint32";  // images that are replayed may have any type; only their shape matters here
-  } else {
-    for (const auto* name : {"gap_value", "saturation_value"}) pass_on(detector, name, description);
-  }
-  for (const auto* name : {"seed", "distinct_frames"}) pass_on(plan, name, description);
-  PEN_ASSIGN(const auto stamp, plan.flag("stamp", true));
-  description["stamp"] = stamp && result.encoding == Encoding::none;
-  PEN_ASSIGN(result.simulation, SimulationSpec::from_json(description.dump()), "detector");
-  // More images than frames would only be made.
-  if (result.frames > 0) result.simulation.distinct_frames = std::min(result.simulation.distinct_frames, result.frames);
-  auto& series = result.series;
-  series.frame = result.simulation.frame();
-  if (type) series.frame.type = *type;
-  series.beam_center_x = result.simulation.beam_column;
-  series.beam_center_y = result.simulation.beam_row;
-  if (!result.replay || detector.find("saturation_value") != nullptr)
-    series.saturation_value = static_cast<std::uint64_t>(result.simulation.saturation_value);
-  mask_gaps(result.simulation, series);
-  return {};
-}
-
 /// Fields of the catalogue that Stream V2's start message has a place for.
-Result<void> read_series(Fields& detector, DetectorPlan& plan) {
+void series_fields(Archive& archive, DetectorPlan& plan) {
+  constexpr double wavelength_angstrom_ev = 12398.4198;
   auto& series = plan.series;
-  PEN_ASSIGN(plan.detector_name, detector.text("name", "simulated"));
-  PEN_ASSIGN(series.detector_description, detector.text("description", plan.detector_name));
-  PEN_ASSIGN(series.detector_serial_number, detector.text("serial_number", "simulated"));
-  if (detector.find("sensor_material") != nullptr) {
-    PEN_ASSIGN(series.sensor_material, detector.text("sensor_material", ""));
+  plan.detector_name = "simulated";
+  archive.field("name", plan.detector_name);
+  series.detector_description = plan.detector_name;
+  archive.field("description", series.detector_description);
+  series.detector_serial_number = "simulated";
+  archive.field("serial_number", series.detector_serial_number);
+  archive.field("sensor_material", series.sensor_material);
+  archive.field("sensor_thickness_m", series.sensor_thickness_m, between_reals(0, 1));
+  std::vector<double> pixel_m;
+  archive.field("pixel_size_m", pixel_m, Count{2, 2}, between_reals(1e-9, 1));
+  if (pixel_m.size() == 2) {
+    series.pixel_size_y_m = pixel_m[0];
+    series.pixel_size_x_m = pixel_m[1];
   }
-  if (detector.find("sensor_thickness_m") != nullptr) {
-    PEN_ASSIGN(series.sensor_thickness_m, detector.number("sensor_thickness_m", 0, 0, 1));
-  }
-  if (detector.find("pixel_size_m") != nullptr) {
-    PEN_ASSIGN(const auto size, detector.pair("pixel_size_m", {0, 0}, 1e-9, 1));
-    series.pixel_size_y_m = size.first;
-    series.pixel_size_x_m = size.second;
-  }
-  PEN_ASSIGN(series.incident_energy_ev, detector.number("incident_energy_ev", 12398.4198, 1, 1e9));
-  series.incident_wavelength_angstrom = 12398.4198 / *series.incident_energy_ev;
-  PEN_ASSIGN(const auto distance, detector.number("detector_distance_m", 0.3, 0, 1e4));
-  series.detector_translation_m = {0, 0, distance};
-  PEN_ASSIGN(const auto step, detector.number("omega_increment_degrees", 0.1, -360, 360));
-  series.goniometer.push_back({"omega", 0, step});
+  double energy_ev = wavelength_angstrom_ev, distance_m = 0.3, step_degrees = 0.1;
+  archive.field("incident_energy_ev", energy_ev, between_reals(1, 1e9));
+  archive.field("detector_distance_m", distance_m, between_reals(0, 1e4));
+  archive.field("omega_increment_degrees", step_degrees, between_reals(-360, 360));
+  series.incident_energy_ev = energy_ev;
+  series.incident_wavelength_angstrom = wavelength_angstrom_ev / energy_ev;
+  series.detector_translation_m = {0, 0, distance_m};
+  series.goniometer = {{"omega", 0, step_degrees}};
   series.countrate_correction_enabled = false;
   series.flatfield_enabled = false;
   series.virtual_pixel_interpolation_enabled = false;
-  series.threshold_energy_ev["threshold_1"] = *series.incident_energy_ev / 2;
-  return {};
+  series.threshold_energy_ev["threshold_1"] = energy_ev / 2;
 }
 
-Result<void> read_identity(Fields& fields, DetectorPlan& plan, std::int64_t now_ns) {
+/// What images look like, and what the start message says of them.
+void image_fields(Archive& archive, DetectorPlan& plan) {
+  auto& spec = plan.simulation;
+  auto type = spec.type;
+  shape_fields(archive, spec, type, plan.replay.has_value());
+  beam_field(archive, spec);
+  archive.object("simulation", [&](Archive& simulation) { scene_fields(simulation, spec); });
+  if (!archive.has("simulation")) {  // its defaults
+    static const Json nothing = Json::object();
+    std::vector<Problem> none;
+    Archive defaults(Archive::Mode::read, &nothing, nullptr, "", &none);
+    scene_fields(defaults, spec);
+  }
   auto& series = plan.series;
-  PEN_ASSIGN(series.id, fields.whole("series_id", 1));
-  series.arm_date = date_text(now_ns);
-  PEN_ASSIGN(series.unique_id, fields.text("series_unique_id", fmt::format("{}-{:x}", plan.detector_name, now_ns)));
-  if (series.unique_id.empty() || series.unique_id.size() > identifier_bytes_max)
-    return fields.wrong("series_unique_id", fmt::format("1 to {} bytes of text", identifier_bytes_max));
-  series.frames = plan.frames;
-  series.channels = {"threshold_1"};
-  return {};
+  series.frame = spec.frame();
+  series.frame.type = type;
+  series.beam_center_x = spec.beam_column;
+  series.beam_center_y = spec.beam_row;
+  if (!plan.replay || archive.has("saturation_value"))
+    series.saturation_value = static_cast<std::uint64_t>(spec.saturation_value);
 }
 
-Result<FileFormat> format_of(Fields& fields) {
-  PEN_ASSIGN(const auto text, fields.text("format", "cbf"));
-  if (text == "cbf") return FileFormat::cbf;
-  if (text == "tiff") return FileFormat::tiff;
-  if (text == "hdf5") return FileFormat::hdf5;
-  return fields.wrong("format", "cbf, tiff or hdf5");
-}
-
-Result<ToFiles> read_files(Fields& fields, const std::string& unique_id) {
-  ToFiles files;
-  PEN_TRY(fields.require("folder"));
-  PEN_ASSIGN(files.folder, fields.text("folder", ""));
-  PEN_ASSIGN(files.format, format_of(fields));
-  PEN_ASSIGN(files.rename, fields.flag("rename", true));
-  PEN_ASSIGN(files.prefix, fields.text("prefix", unique_id));
-  const bool leaves = files.prefix.find_first_of(std::string_view("/\0", 2)) != std::string::npos;
-  if (files.prefix.empty() || files.prefix.size() > 200 || files.prefix.front() == '.' || leaves)
-    return make_error(Errc::invalid_argument,
-                      "to.prefix is '{}': file names must stay in the folder, so it may hold no '/' and not begin "
-                      "with '.'; where the plan has none, series_unique_id takes its place",
-                      files.prefix);
-  return files;
-}
-
-Result<TcpPeer> read_peer(Fields& fields) {
-  TcpPeer peer;
-  PEN_ASSIGN(peer.host, fields.text("host", peer.host));
-  PEN_ASSIGN(const auto port, fields.whole("port", peer.port, 1, 65535));
-  peer.port = static_cast<std::uint16_t>(port);
-  return peer;
-}
-
-/// `host` and `port`, and those of `more`.
-Result<void> read_peers(Fields& to, std::vector<TcpPeer>& peers) {
-  PEN_ASSIGN(peers.emplace_back(), read_peer(to));
-  const auto* more = to.find("more");
-  if (more == nullptr) return {};
-  if (!more->is_array() || more->size() >= peers_max) return to.wrong("more", "a list of fewer than 256 peers");
-  for (std::size_t i = 0; i < more->size(); ++i) {
-    PEN_ASSIGN(auto fields, Fields::of((*more)[i], fmt::format("{}[{}]", to.path_of("more"), i)));
-    PEN_ASSIGN(peers.emplace_back(), read_peer(fields));
-    PEN_TRY(fields.refuse_others());
-  }
-  return {};
-}
-
-/// `endpoint`, and those of `more`.
-Result<ToZmq> read_endpoints(Fields& to) {
-  ToZmq zmq;
-  PEN_ASSIGN(zmq.endpoints.emplace_back(), to.text("endpoint", default_endpoint));
-  const auto* more = to.find("more");
-  if (more == nullptr) return zmq;
-  const auto is_text = [](const Json& each) { return each.is_string(); };
-  if (!more->is_array() || more->size() >= elements_max || !std::all_of(more->begin(), more->end(), is_text))
-    return to.wrong("more", fmt::format("a list of fewer than {} endpoints", elements_max));
-  for (const auto& each : *more) zmq.endpoints.push_back(each.get<std::string>());
-  return zmq;
-}
-
-Result<void> read_destination(Fields& plan, DetectorPlan& result) {
-  PEN_TRY(plan.require("to"));
-  PEN_ASSIGN(auto to, Fields::of(*plan.find("to"), "to"));
-  PEN_ASSIGN(const auto kind, to.text("kind", ""));
-  if (kind == "tcp") {
-    ToTcp tcp;
-    PEN_TRY(read_peers(to, tcp.peers));
-    PEN_ASSIGN(tcp.token, to.text("token", ""));
-    PEN_ASSIGN(tcp.window_bytes, to.whole("window_bytes", 0, 0, std::uint64_t{1} << 40));
-    result.to = std::move(tcp);
-  } else if (kind == "zmq") {
-    PEN_ASSIGN(result.to, read_endpoints(to));
-  } else if (kind == "files") {
-    PEN_ASSIGN(result.to, read_files(to, result.series.unique_id));
-    if (result.encoding != Encoding::none) return plan.wrong("encoding", "none when writing files");
-  } else {
-    return to.wrong("kind", "tcp, zmq or files");
-  }
-  return to.refuse_others();
+/// An entry of the catalogue, which has more fields than are needed here.
+Result<void> read_detector(const Json& given, DetectorPlan& plan) {
+  if (!given.is_object())
+    return make_error(Errc::invalid_argument, "detector: {} is not an object", excerpt(given));
+  std::vector<Problem> problems;
+  Archive archive(Archive::Mode::read, &given, nullptr, "detector", &problems);
+  series_fields(archive, plan);
+  image_fields(archive, plan);
+  return problems.empty() ? Result<void>() : Result<void>(error_of(problems));
 }
 
 /// Whether what frames go to can take the elements, and nothing else.
@@ -215,78 +122,142 @@ Result<void> check_elements(const DetectorPlan& plan) {
   return {};
 }
 
-/// The number of rows and columns of elements that a frame is put together from.
-Result<void> read_elements(Fields& fields, DetectorPlan& plan) {
-  const auto* given = fields.find("elements");
-  const auto* gap = fields.find("element_gap");
-  if (given == nullptr) return {};
-  const auto is_count = [](const Json& number) {
-    return number.is_number_unsigned() && number.get<std::uint64_t>() >= 1 &&
-           number.get<std::uint64_t>() <= elements_max;
+/// The number of rows and columns of elements that a frame is put together from, and pixels between them.
+void element_fields(Archive& archive, DetectorPlan& plan) {
+  std::vector<std::uint32_t> given;
+  archive.field("elements", given, Count{2, 2}, between(1, elements_max));
+  ElementPlace grid{1, 1, 0};
+  if (given.size() == 2) grid = {given[0], given[1], 0};
+  archive.check(grid.count() <= elements_max, "elements", fmt::format("has more than {} elements", elements_max));
+  const auto read_gap = [&](const Json& gap) -> Result<void> {
+    if (given.empty()) return {};
+    const Json element{{"grid", given}, {"number", 0U}, {"gap", gap}};
+    auto apart = stream::element_from(element, "elements");
+    if (!apart.ok()) return make_error(Errc::invalid_argument, "element_gap: {}", apart.error().message());
+    grid = std::move(*apart);
+    return {};
   };
-  const bool is_pair = given->is_array() && given->size() == 2 && is_count((*given)[0]) && is_count((*given)[1]);
-  const auto wanted = fmt::format("[rows, columns] of at most {} elements", elements_max);
-  if (!is_pair) return fields.wrong("elements", wanted);
-  ElementPlace grid{(*given)[0].get<std::uint32_t>(), (*given)[1].get<std::uint32_t>(), 0};
-  if (grid.count() > elements_max) return fields.wrong("elements", wanted);
-  if (gap != nullptr) {
-    const Json element{{"grid", *given}, {"number", 0U}, {"gap", *gap}};
-    if (auto apart = stream::element_from(element, "elements"); apart.ok())
-      grid = std::move(*apart);
-    else
-      return make_error(Errc::invalid_argument, "element_gap: {}", apart.error().message());
-  }
+  archive.custom("element_gap", "[rows, columns]", read_gap, [] { return Json(); });
   if (grid.count() > 1) plan.elements = std::move(grid);
-  return {};
+  archive.field("elements_told", plan.elements_told);
 }
 
-Result<void> read_sending(Fields& fields, DetectorPlan& plan) {
-  PEN_TRY(fields.require("frames"));
-  PEN_ASSIGN(plan.frames, fields.whole("frames", 0, 1, std::uint64_t{1} << 40));
-  PEN_ASSIGN(plan.rate_hz, fields.number("rate_hz", 0, 0, 1e7));
-  PEN_ASSIGN(const auto encoding, fields.text("encoding", "none"));
-  const auto known = encoding_of(encoding);
-  if (!known) return fields.wrong("encoding", "none, bslz4, bszstd, lz4, zstd or deflate");
-  plan.encoding = *known;
-  if (fields.find("ratio") != nullptr) {
-    PEN_ASSIGN(plan.ratio, fields.number("ratio", 1, 1, 1e6));
-  }
-  if (fields.find("replay") != nullptr) {
-    PEN_ASSIGN(plan.replay, fields.text("replay", ""));
-  }
-  PEN_ASSIGN(const auto threads, fields.whole("threads", 2, 1, 256));
-  plan.threads = static_cast<unsigned>(threads);
-  PEN_ASSIGN(plan.connect_timeout_s, fields.number("connect_timeout_s", 10, 0, 86400));
-  PEN_ASSIGN(plan.reconnect_timeout_s, fields.number("reconnect_timeout_s", plan.connect_timeout_s, 0, 86400));
-  PEN_ASSIGN(plan.finish_timeout_s, fields.number("finish_timeout_s", 120, 0, 864000));
-  PEN_ASSIGN(plan.log_level, fields.text("log_level", "info"));
-  return {};
+void check_prefix(Archive& archive, const std::string& prefix) {
+  const bool leaves = prefix.find('/') != std::string::npos;
+  archive.check(!leaves && prefix.front() != '.', "to.prefix",
+                fmt::format("must be a name without '/', and not begin with '.', as files stay in the folder: it is "
+                            "\"{}\", which is series_unique_id where the plan has no prefix",
+                            prefix));
+}
+
+void check_together(Archive& archive, const DetectorPlan& plan) {
+  archive.take(check_elements(plan));
+  const auto* files = std::get_if<ToFiles>(&plan.to);
+  if (files == nullptr) return;
+  check_prefix(archive, files->prefix);
+  archive.check(plan.encoding == Encoding::none, "encoding", "must be none when writing files");
+  archive.check(!plan.faults, "faults", "must be left out with to.kind files", "set to.kind to tcp or zmq");
 }
 
 }  // namespace
 
+static void fields(Archive& archive, TcpPeer& peer) {
+  archive.field("host", peer.host);
+  archive.field("port", peer.port, between(1, 65535));
+}
+
+/// The first of several, and `more`.
+static void fields(Archive& archive, ToTcp& to) {
+  std::vector<TcpPeer> more(to.peers.begin() + 1, to.peers.end());
+  fields(archive, to.peers.front());
+  archive.field("more", more, Count{0, peers_max - 1});
+  to.peers.resize(1);
+  to.peers.insert(to.peers.end(), more.begin(), more.end());
+  archive.secret("token", to.token);
+  archive.field("window_bytes", to.window_bytes, between(0, std::uint64_t{1} << 40));
+}
+
+static void fields(Archive& archive, ToZmq& to) {
+  std::vector<std::string> more(to.endpoints.begin() + 1, to.endpoints.end());
+  archive.field("endpoint", to.endpoints.front());
+  archive.field("more", more, Count{0, elements_max - 1});
+  to.endpoints.resize(1);
+  to.endpoints.insert(to.endpoints.end(), more.begin(), more.end());
+}
+
+static Names<FileFormat> names_of(FileFormat) {
+  static constexpr std::pair<std::string_view, FileFormat> names[] = {
+      {"cbf", FileFormat::cbf}, {"tiff", FileFormat::tiff}, {"hdf5", FileFormat::hdf5}};
+  return names;
+}
+
+static void fields(Archive& archive, ToFiles& to) {
+  archive.required("folder", to.folder);
+  archive.field("format", to.format);
+  archive.field("rename", to.rename);
+  archive.derived("prefix", to.prefix, Length{1, 200});
+}
+
+static void fields(Archive& archive, DetectorPlan& plan) {
+  constexpr auto day = between_reals(0, 86'400);
+  archive.required("frames", plan.frames, between(1, std::uint64_t{1} << 40));
+  archive.field("rate_hz", plan.rate_hz, between_reals(0, 1e7));
+  encoding_field(archive, plan.encoding);
+  archive.field("ratio", plan.ratio, between_reals(1, 1e6));
+  archive.field("replay", plan.replay);
+  archive.field("seed", plan.simulation.seed);
+  archive.field("distinct_frames", plan.simulation.distinct_frames, distinct_frames_limits);
+  plan.simulation.stamp = true;
+  archive.field("stamp", plan.simulation.stamp);
+  archive.custom(
+      "detector", "detector", [&](const Json& given) { return read_detector(given, plan); }, [] { return Json(); });
+  archive.check(archive.has("detector"), "detector", "this field is required");
+  plan.series.id = 1;
+  archive.field("series_id", plan.series.id);
+  if (archive.reads()) plan.series.unique_id = fmt::format("{}-{}", plan.detector_name, plan.series.unique_id);
+  archive.derived("series_unique_id", plan.series.unique_id, Length{1, identifier_bytes_max});
+  archive.object("to", [&](Archive& to) { to.kind("kind", plan.to); }, true);
+  if (auto* files = std::get_if<ToFiles>(&plan.to); files != nullptr && files->prefix.empty() && archive.reads())
+    files->prefix = plan.series.unique_id;
+  element_fields(archive, plan);
+  archive.field("faults", plan.faults);
+  archive.field("threads", plan.threads, between(1, 256));
+  archive.field("connect_timeout_s", plan.connect_timeout_s, day);
+  if (archive.reads()) plan.reconnect_timeout_s = plan.connect_timeout_s;
+  archive.derived("reconnect_timeout_s", plan.reconnect_timeout_s, day);
+  archive.field("finish_timeout_s", plan.finish_timeout_s, between_reals(0, 864'000));
+  archive.one_of("log_level", plan.log_level, log_levels);
+  if (archive.sound()) check_together(archive, plan);
+}
+
+/// What follows from other fields.
+static void complete(DetectorPlan& plan, std::int64_t now_ns) {
+  auto& series = plan.series;
+  auto& simulation = plan.simulation;
+  if (plan.rate_hz > 0) series.frame_time_s = series.count_time_s = 1 / plan.rate_hz;
+  series.arm_date = date_text(now_ns);
+  series.frames = plan.frames;
+  series.channels = {"threshold_1"};
+  simulation.stamp = simulation.stamp && plan.encoding == Encoding::none;
+  // More images than frames would only be made.
+  if (plan.frames > 0) simulation.distinct_frames = std::min(simulation.distinct_frames, plan.frames);
+  mask_gaps(simulation, series);
+}
+
 Result<DetectorPlan> DetectorPlan::from_json(std::string_view json, std::int64_t now_ns) {
   PEN_ASSIGN(const auto document, parse_json(json, "the plan"));
-  PEN_ASSIGN(auto fields, Fields::of(document, ""));
   DetectorPlan plan;
-  PEN_TRY(read_sending(fields, plan));
-  PEN_TRY(fields.require("detector"));
-  PEN_ASSIGN(auto detector, Fields::of(*fields.find("detector"), "detector"));
-  PEN_TRY(read_series(detector, plan));
-  if (plan.rate_hz > 0) plan.series.frame_time_s = plan.series.count_time_s = 1 / plan.rate_hz;
-  PEN_TRY(read_identity(fields, plan, now_ns));
-  PEN_TRY(read_simulation(fields, detector, plan));
-  PEN_TRY(read_destination(fields, plan));
-  PEN_TRY(read_elements(fields, plan));
-  PEN_ASSIGN(plan.elements_told, fields.flag("elements_told", true));
-  PEN_TRY(check_elements(plan));
-  if (const auto* faults = fields.find("faults"); faults != nullptr) {
-    PEN_ASSIGN(plan.faults, FaultPlan::from_json(*faults));
-  }
-  if (plan.faults && std::holds_alternative<ToFiles>(plan.to))
-    return make_error(Errc::unsupported, "faults: there are none for files; set to.kind to tcp or zmq");
-  PEN_TRY(fields.refuse_others());
+  plan.series.unique_id = fmt::format("{:x}", now_ns);  // the end of one that the plan leaves out
+  const auto problems = read_job(document, plan);
+  if (!problems.empty()) return error_of(problems);
+  complete(plan, now_ns);
   return plan;
+}
+
+Json DetectorPlan::description() {
+  Json description;
+  describe_job<DetectorPlan>(description);
+  return description;
 }
 
 }  // namespace penstock::detector

@@ -23,19 +23,22 @@ struct TcpPeer {
 
 /// Frames take turns where there are several peers.
 struct ToTcp {
-  std::vector<TcpPeer> peers;
+  static constexpr const char* kind = "tcp";
+  std::vector<TcpPeer> peers{TcpPeer{}};
   std::string token;
   std::uint64_t window_bytes = 0;  ///< sent and not yet safe, at most; 0: stream::default_window_bytes()
 };
 
 /// One endpoint, or one for each element.
 struct ToZmq {
-  std::vector<std::string> endpoints;
+  static constexpr const char* kind = "zmq";
+  std::vector<std::string> endpoints{"tcp://127.0.0.1:31001"};
 };
 
 enum class FileFormat { cbf, tiff, hdf5 };
 
 struct ToFiles {
+  static constexpr const char* kind = "files";
   std::string folder;
   FileFormat format = FileFormat::cbf;
   bool rename = true;  ///< write under a temporary name first
@@ -61,11 +64,13 @@ struct DetectorPlan {
   double connect_timeout_s = 10;
   double reconnect_timeout_s = 10;  ///< after a lost connection
   double finish_timeout_s = 120;    ///< for the receiver to close its file
-  std::string log_level = "info";
+  std::string log_level = "warning";
 
-  /// Every error names the field and the value. `now_ns`, since 1970, goes into the arm date and
+  /// All problems of the plan, one a line, each with the field, the value and the limit. `now_ns`, since 1970, goes into the arm date and
   /// into a series_unique_id that the plan leaves out.
   static Result<DetectorPlan> from_json(std::string_view json, std::int64_t now_ns);
+  /// The fields of a plan with their types, defaults, limits and choices, as describe_job() has them.
+  static nlohmann::json description();
 };
 
 }  // namespace penstock::detector

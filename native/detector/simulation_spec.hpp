@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/archive.hpp"
 #include "base/result.hpp"
 #include "frame/array.hpp"
 
@@ -35,15 +36,15 @@ struct SimulationSpec {
 
   double beam_row = 0;  ///< by default the centre
   double beam_column = 0;
-  double background_mean = 0;    ///< counts a pixel, averaged over the frame's area without gaps
+  double background_mean = 3;  ///< counts a pixel, averaged over the frame's area without gaps
   double background_radius = 0;  ///< where it has fallen to half; 0.2 of the diagonal by default
-  double background_floor = 0;   ///< what is left of it far out, as a share of the centre's
+  double background_floor = 0.1;  ///< what is left of it far out, as a share of the centre's
   double ring_radius = 0;        ///< of the ice or solvent ring
   double ring_width = 0;
-  double ring_strength = 0;  ///< height over the background at the beam, as a share of the latter
+  double ring_strength = 0.25;  ///< height over the background at the beam, as a share of the latter
   std::uint64_t spots = 0;   ///< Bragg spots, about so many a frame
   double spot_sigma = 1;
-  double spot_counts = 0;  ///< photons in a spot, on average
+  double spot_counts = 500;  ///< photons in a spot, on average
   std::uint64_t hot_pixels = 0;
   std::uint64_t dead_pixels = 0;
 
@@ -57,6 +58,15 @@ struct SimulationSpec {
   ArraySpec frame() const { return {type, {rows, columns}}; }
   std::uint64_t frame_bytes() const { return rows * columns * size_of(type); }
 };
+
+constexpr auto distinct_frames_limits = between(1, 1'000'000);
+
+/// Rows, columns, type, gaps and the values of pixels. Of images that are replayed (`any_type`) the type may be one that
+/// no detector counts in, which goes to `type`; the values of pixels do not matter then.
+void shape_fields(Archive& archive, SimulationSpec& spec, ElementType& type, bool any_type);
+/// What is seen; its defaults depend on the shape.
+void scene_fields(Archive& archive, SimulationSpec& spec);
+void beam_field(Archive& archive, SimulationSpec& spec);
 
 /// The least and the largest value of a type that a detector counts in; false for another type.
 bool counting_range(ElementType type, std::int64_t& least, std::int64_t& largest);

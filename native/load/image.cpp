@@ -22,31 +22,15 @@ bool is_suffix(const std::string& text) {
 
 }  // namespace
 
-Result<ImagePlan> ImagePlan::read(Fields& fields, std::uint64_t frame_bytes) {
-  ImagePlan plan;
-  PEN_TRY(fields.require("template"));
-  PEN_ASSIGN(plan.path, fields.text("template", ""));
-  if (plan.path.empty() || plan.path.find('\0') != std::string::npos) return fields.wrong("template", "a path");
-  PEN_TRY(fields.require("suffix"));
-  PEN_ASSIGN(plan.suffix, fields.text("suffix", ""));
-  if (!is_suffix(plan.suffix)) return fields.wrong("suffix", "1 to 10 small letters and digits");
-  PEN_TRY(fields.require("pixels_at"));
-  PEN_ASSIGN(plan.pixels_at, fields.whole("pixels_at", 0, 0, frame_bytes));
-  PEN_TRY(fields.require("pixels_bytes"));
-  PEN_ASSIGN(plan.pixels_bytes, fields.whole("pixels_bytes", 0, 0, frame_bytes - plan.pixels_at));
-  PEN_ASSIGN(plan.differences, fields.flag("differences", false));
-  PEN_ASSIGN(plan.images, fields.whole("images", 1, 1, plan.is_whole() ? images_max : 1));
-  PEN_TRY(fields.refuse_others());
-  return plan;
-}
-
-Json ImagePlan::to_json() const {
-  return {{"template", path},
-          {"images", images},
-          {"suffix", suffix},
-          {"pixels_at", pixels_at},
-          {"pixels_bytes", pixels_bytes},
-          {"differences", differences}};
+void fields(Archive& archive, ImagePlan& plan) {
+  archive.required("template", plan.path, not_empty);
+  archive.required("suffix", plan.suffix);
+  archive.check(plan.suffix.empty() || is_suffix(plan.suffix), "suffix",
+                fmt::format("must be 1 to {} small letters and digits", suffix_bytes_max));
+  archive.required("pixels_at", plan.pixels_at);
+  archive.required("pixels_bytes", plan.pixels_bytes);
+  archive.field("differences", plan.differences);
+  archive.field("images", plan.images, between(1, plan.is_whole() ? images_max : 1));
 }
 
 Result<Image> Image::open(const ImagePlan& plan, std::uint64_t frame_bytes, std::uint64_t stored_bytes) {

@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/fields.hpp"
-#include "base/result.hpp"
+#include "base/archive.hpp"
 
 namespace penstock::load {
 
@@ -20,10 +19,8 @@ struct ImagePlan {
   bool differences = false;
 
   bool is_whole() const { return pixels_bytes == 0; }
-
-  /// `frame_bytes`: of an image in the template.
-  static Result<ImagePlan> read(Fields& fields, std::uint64_t frame_bytes);
-  Json to_json() const;
 };
+
+void fields(Archive& archive, ImagePlan& plan);
 
 }  // namespace penstock::load

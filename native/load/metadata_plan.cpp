@@ -15,7 +15,7 @@ Result<void> check_names(const MetadataPlan& plan, unsigned ranks) {
   const auto names = plan.names_made(ranks);
   if (names <= names_max) return {};
   return make_error(Errc::invalid_argument,
-                    "workload.items is {}, expected so few that a run makes at most {} files and folders, not {}",
+                    "workload.items: {} must be so few that a run makes at most {} files and folders, not {}",
                     plan.items, names_max, names);
 }
 
@@ -38,47 +38,33 @@ std::uint64_t MetadataPlan::names_made(unsigned ranks) const {
 Result<void> MetadataPlan::check(unsigned ranks) const {
   const auto all = threads_of(ranks);
   if (all > threads_of_all_max)
-    return make_error(Errc::invalid_argument, "workload.threads is {}, expected at most {} of all {} ranks", threads,
+    return make_error(Errc::invalid_argument, "workload.threads: {} must be at most {} of all {} ranks", threads,
                       threads_of_all_max, ranks);
   if (shift >= all)
-    return make_error(Errc::invalid_argument, "workload.shift is {}, expected a whole number from 0 to {}", shift,
+    return make_error(Errc::invalid_argument, "workload.shift: {} exceeds the maximum of {}", shift,
                       all - 1);
   return check_names(*this, ranks);
 }
 
-Result<MetadataPlan> MetadataPlan::read(Fields& fields) {
-  MetadataPlan plan;
-  PEN_ASSIGN(const auto threads, fields.whole("threads", 1, 1, threads_max));
-  plan.threads = static_cast<unsigned>(threads);
-  PEN_TRY(fields.require("items"));
-  PEN_ASSIGN(plan.items, fields.whole("items", 0, 1, 10'000'000));
-  PEN_ASSIGN(const auto depth, fields.whole("depth", 0, 0, 20));
-  plan.depth = static_cast<unsigned>(depth);
-  PEN_ASSIGN(const auto branch, fields.whole("branch", 1, 1, 10'000));
-  plan.branch = static_cast<unsigned>(branch);
-  if (plan.tree_folders() > tree_folders_max)
-    return fields.wrong("branch", fmt::format("a tree of at most {} folders at depth {}", tree_folders_max, depth));
-  PEN_ASSIGN(plan.shared, fields.flag("shared", false));
-  PEN_ASSIGN(const auto shift, fields.whole("shift", 0, 0, threads_of_all_max - 1));
-  plan.shift = static_cast<unsigned>(shift);
-  PEN_ASSIGN(const auto iterations, fields.whole("iterations", 1, 1, 1000));
-  plan.iterations = static_cast<unsigned>(iterations);
-  PEN_ASSIGN(plan.folders, fields.flag("folders", true));
-  PEN_ASSIGN(plan.files, fields.flag("files", true));
-  if (!plan.folders && !plan.files) return fields.wrong("files", "true where folders is false");
-  PEN_ASSIGN(plan.file_bytes, fields.whole("file_bytes", 0, 0, file_bytes_max));
-  if (plan.file_bytes > 0 && !plan.files) return fields.wrong("file_bytes", "0 without files");
-  PEN_ASSIGN(plan.rename, fields.flag("rename", false));
-  PEN_ASSIGN(plan.remove, fields.flag("remove", true));
-  PEN_TRY(check_names(plan, 1));  // of more ranks it can be counted then
-  return plan;
-}
-
-Json MetadataPlan::to_json() const {
-  return {{"kind", "metadata"}, {"threads", threads}, {"items", items},           {"depth", depth},
-          {"branch", branch},   {"shared", shared},   {"shift", shift},           {"iterations", iterations},
-          {"folders", folders}, {"files", files},     {"file_bytes", file_bytes}, {"rename", rename},
-          {"remove", remove}};
+void fields(Archive& archive, MetadataPlan& plan) {
+  archive.field("threads", plan.threads, between(1, threads_max));
+  archive.required("items", plan.items, between(1, 10'000'000));
+  archive.field("depth", plan.depth, between(0, 20));
+  archive.field("branch", plan.branch, between(1, 10'000));
+  archive.field("shared", plan.shared);
+  archive.field("shift", plan.shift, between(0, threads_of_all_max - 1));
+  archive.field("iterations", plan.iterations, between(1, 1000));
+  archive.field("folders", plan.folders);
+  archive.field("files", plan.files);
+  archive.field("file_bytes", plan.file_bytes, between(0, file_bytes_max));
+  archive.field("rename", plan.rename);
+  archive.field("remove", plan.remove);
+  if (!archive.sound()) return;
+  archive.check(plan.tree_folders() <= tree_folders_max, "branch",
+                fmt::format("must be a tree of at most {} folders at depth {}", tree_folders_max, plan.depth));
+  archive.check(plan.folders || plan.files, "files", "must be true where folders is false");
+  archive.check(plan.files || plan.file_bytes == 0, "file_bytes", "must be 0 without files");
+  if (archive.sound()) archive.take(check_names(plan, 1));  // of more ranks it can be counted then
 }
 
 }  // namespace penstock::load

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
-#include "base/fields.hpp"
-#include "base/result.hpp"
+#include "base/archive.hpp"
 
 namespace penstock::load {
 
 /// A tree of folders, `depth` levels below its top with `branch` folders in each, and items in every folder of it.
 struct MetadataPlan {
+  static constexpr const char* kind = "metadata";
   unsigned threads = 1;     ///< of each rank; those of all ranks are numbered one after the other
   std::uint64_t items = 0;  ///< folders, and as many files, that a thread makes in each folder of its tree
   unsigned depth = 0;
@@ -36,9 +36,8 @@ struct MetadataPlan {
   std::uint64_t names_made(unsigned ranks) const;
   /// An error that names the field where so many ranks are too many, or too few.
   Result<void> check(unsigned ranks) const;
-
-  static Result<MetadataPlan> read(Fields& fields);
-  Json to_json() const;
 };
+
+void fields(Archive& archive, MetadataPlan& plan);
 
 }  // namespace penstock::load

@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fields.hpp"
-#include "base/result.hpp"
+#include "base/archive.hpp"
 #include "base/threads.hpp"
 
 namespace penstock::load {
@@ -29,19 +28,21 @@ std::string_view name(Pattern pattern);
 Result<Pattern> pattern_of(std::string_view text);
 
 struct NetworkPlan {
+  static constexpr const char* kind = "network";
   std::string host;
   std::uint16_t port = 0;
   std::string token;  ///< empty: none
   unsigned streams = 1;
-  std::uint64_t message_bytes = 0;  ///< of one call, in a transfer
-  double seconds = 0;               ///< of each transfer
-  std::vector<Pattern> transfers;
+  std::uint64_t message_bytes = 131072;  ///< of one call, in a transfer
+  double seconds = 10;  ///< of each transfer
+  std::vector<Pattern> transfers{Pattern::up, Pattern::down, Pattern::both};
   std::vector<std::uint64_t> echo_bytes;  ///< sizes of messages that go there and back, a phase each
-  double echo_seconds = 0;
+  double echo_seconds = 1;
   std::vector<unsigned> cpus;  ///< empty: wherever the kernel puts the threads
 };
 
 struct NetworkServerPlan {
+  static constexpr const char* kind = "network_server";
   std::string host;
   std::uint16_t port = 0;
   std::string token;           ///< empty: none, which loopback alone allows
@@ -50,11 +51,8 @@ struct NetworkServerPlan {
   std::vector<unsigned> cpus;
 };
 
-Result<NetworkPlan> read_network(Fields& fields);
-Result<NetworkServerPlan> read_network_server(Fields& fields);
-/// The same with all defaults, and a word in the place of the token.
-Json to_json(const NetworkPlan& plan);
-Json to_json(const NetworkServerPlan& plan);
+void fields(Archive& archive, NetworkPlan& plan);
+void fields(Archive& archive, NetworkServerPlan& plan);
 
 CpuMask mask_of(const std::vector<unsigned>& cpus);
 

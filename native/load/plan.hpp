@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/archive.hpp"
 #include "base/fields.hpp"
 #include "base/result.hpp"
 #include "load/image_plan.hpp"
@@ -18,6 +19,7 @@ namespace penstock::load {
 
 /// Stores nothing. For the generator's own ceiling; and for tests, as storage that misbehaves by the clock.
 struct NullPlan {
+  static constexpr const char* kind = "null";
   std::int64_t delay_ns = 0;          ///< of each write and read
   std::uint64_t straggler_every = 0;  ///< each so many-th call takes longer; 0: none does
   std::int64_t straggler_ns = 0;      ///< by this
@@ -34,6 +36,7 @@ enum class Sync {
 
 /// Files through the kernel.
 struct PosixPlan {
+  static constexpr const char* kind = "posix";
   std::string folder;
   bool direct = true;  ///< past the page cache where the file system can; the document tells whether it did
   Sync sync = Sync::each;
@@ -45,6 +48,7 @@ constexpr std::uint64_t store_buffer_bytes = std::uint64_t{128} << 20;
 
 /// Files of Penstock's own store, a chunk for each transfer; of a stream.
 struct StorePlan {
+  static constexpr const char* kind = "store";
   std::string folder;
   bool direct = true;
   Sync sync = Sync::end;     ///< none or end
@@ -54,6 +58,7 @@ struct StorePlan {
 /// Files through MPI-IO, by ranks of one thread each; which implementation is that of the program, or of its
 /// environment.
 struct MpiioPlan {
+  static constexpr const char* kind = "mpiio";
   std::string folder;
   Sync sync = Sync::end;
   bool shared = false;            ///< one file for all ranks
@@ -64,6 +69,7 @@ struct MpiioPlan {
 
 /// One dataset of bytes in each file, through HDF5; a row of it is what a thread writes.
 struct Hdf5Plan {
+  static constexpr const char* kind = "hdf5";
   std::string folder;
   Sync sync = Sync::end;
   bool shared = false;            ///< one file for all ranks, each of one thread
@@ -87,12 +93,13 @@ enum class Layout { file_a_frame, file_a_writer };
 
 /// Frames that become due at a rate, whatever became of those before them.
 struct FramesPlan {
+  static constexpr const char* kind = "frames";
   std::uint64_t frames = 0;
   std::uint64_t frame_bytes = 0;
   double rate_hz = 0;  ///< 0: the next one is due as soon as the buffer has room; none is dropped or late then
   unsigned writers = 1;
   std::uint64_t buffer_frames = 1;  ///< held at once, those that are being written among them
-  std::int64_t late_after_ns = 0;   ///< a frame is late when it is done more than this after it was due
+  std::int64_t late_after_ns = 10'000'000;  ///< a frame is late when it is done more than this after it was due
   Layout layout = Layout::file_a_frame;
   bool record = true;              ///< the times of each frame go into the document
   bool rename = false;             ///< a file has a name of its own until it is complete
@@ -104,6 +111,7 @@ enum class Order { sequential, random };
 /// A write by all threads, into a file each or one for all; then a read by all, each of what another thread wrote.
 /// A shared file has segments one after the other, and in each of them a block of every thread.
 struct StreamPlan {
+  static constexpr const char* kind = "stream";
   unsigned threads = 1;
   std::uint64_t thread_bytes = 0;    ///< of each thread, in all its blocks
   std::uint64_t transfer_bytes = 0;  ///< of one call; divides a block
@@ -131,15 +139,17 @@ struct LoadPlan {
   double content_ratio = 1;  ///< of compressible content; of a file, what whoever made the plan measured
   std::string content_file;  ///< whose bytes, or images, are written, with ContentKind::file
   std::uint64_t seed = 1;
-  std::string prefix;           ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000
+  std::string prefix = "load-";  ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000
   double interval_s = 1;        ///< of the time series
   double drain_timeout_s = 60;  ///< for what is under way when nothing new is due
   std::string log_level = "warning";
 
-  /// Every error names the field and the value.
+  /// All problems of the plan, one a line, each with the field, the value and the limit.
   static Result<LoadPlan> from_json(std::string_view text);
   /// The same plan with all defaults.
   Json to_json() const;
+  /// The fields of a plan with their types, defaults, limits and choices, as describe_job() has them.
+  static Json description();
 };
 
 /// Transfers of a thread that may be under way at once.
@@ -148,7 +158,7 @@ unsigned queue_depth(const LoadPlan& plan);
 unsigned slots_of(const LoadPlan& plan, std::uint64_t transfers);
 /// Transfers in each file.
 std::uint64_t blocks_of_file(const StreamPlan& stream, unsigned ranks);
-/// An error that names the field where these ranks together put more into a file of a store than it takes.
+/// A problem that names the field where these ranks together put more into a file of a store than it takes.
 Result<void> check_store(const LoadPlan& plan, unsigned ranks);
 /// What the blocks of all threads take in each of `ranks` processes; 0 for workloads of a network.
 std::uint64_t memory_bytes(const LoadPlan& plan, unsigned ranks);
@@ -157,7 +167,15 @@ std::string file_name(const LoadPlan& plan, std::uint64_t number);
 /// Of the top folder of a tree.
 std::string tree_name(const LoadPlan& plan, std::uint64_t number);
 
-/// The field `folder` of a back end, which has to be there.
-Result<std::string> read_folder(Fields& fields);
+void fields(Archive& archive, NullPlan& plan);
+void fields(Archive& archive, PosixPlan& plan);
+void fields(Archive& archive, StorePlan& plan);
+void fields(Archive& archive, MpiioPlan& plan);
+void fields(Archive& archive, Hdf5Plan& plan);
+void fields(Archive& archive, FramesPlan& plan);
+void fields(Archive& archive, StreamPlan& plan);
+void fields(Archive& archive, LoadPlan& plan);
+/// What one part of the plan allows only together with another.
+void check_together(Archive& archive, const LoadPlan& plan);
 
 }  // namespace penstock::load

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
       "pixel. Takes a plan (JSON), prints events as JSON lines on stdout and a log on stderr.\n"
       "Exit status: 0 nothing wrong, 1 damage found, 2 a wrong plan, 130 or 143 stopped early by SIGINT or SIGTERM.");
   std::string plan_path;
-  line.text("--plan", plan_path, "the plan: a file, or - for standard input", true);
+  line.plan(plan_path, check::CheckPlan::description);
   if (const auto code = line.parse(argc, argv)) return *code;
   const auto document = program::read_json_plan(plan_path);
   const auto plan = document.ok() ? check::CheckPlan::from_json(*document) : Result<check::CheckPlan>(document.error());

@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
       "output, the log on standard error. Ends with 0 when the series was sent, 1 when it was not, 2 when the plan is "
       "wrong. Plans: detectors/README.md.");
   std::string plan_path;
-  line.text("--plan", plan_path, "JSON file with the whole job; - reads standard input", true);
+  line.plan(plan_path, detector::DetectorPlan::description);
   if (const auto code = line.parse(argc, argv)) return *code;
   return run(plan_path);
 }

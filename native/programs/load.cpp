@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
       "bench` makes such a folder and clears it up.\n"
       "Exit status: 0 done, also where it was interrupted; 1 something failed; 2 a wrong plan.");
   std::string plan_path;
-  line.text("--plan", plan_path, "The plan: a file, or - for standard input", true);
+  line.plan(plan_path, load::LoadPlan::description);
   bool stop_at_eof = false;
   line.flag("--stop-at-eof", stop_at_eof, "End the run early when standard input ends; of a job");
   if (const auto code = line.parse(argc, argv)) return *code;

@@ -41,6 +41,9 @@ struct CommandLine::Parser {
 
   CLI::App app;
   pid_t parent = 0;
+  bool describe = false;
+  nlohmann::json (*description)() = nullptr;
+  const std::string* plan = nullptr;  // that is required
 };
 
 CommandLine::CommandLine(const std::string& name, const std::string& about)
@@ -51,8 +54,16 @@ CommandLine::CommandLine(const std::string& name, const std::string& about)
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::text(const std::string& option, std::string& value, const std::string& help, bool required) {
-  parser_->app.add_option(option, value, help)->required(required);
+void CommandLine::plan(std::string& path, nlohmann::json (*description)(), bool required) {
+  parser_->app.add_option("--plan", path, "JSON file with the whole job; - is standard input");
+  parser_->app.add_flag("--describe-config", parser_->describe,
+                        "Print the fields of a plan, with types, defaults, limits and units, as JSON, and end");
+  parser_->description = description;
+  if (required) parser_->plan = &path;
+}
+
+void CommandLine::text(const std::string& option, std::string& value, const std::string& help) {
+  parser_->app.add_option(option, value, help);
 }
 
 void CommandLine::flag(const std::string& option, bool& value, const std::string& help) {
@@ -73,6 +84,14 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
     parser_->app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     return parser_->app.exit(problem) == 0 ? 0 : exit_usage;
+  }
+  if (parser_->describe) {
+    std::cout << parser_->description().dump(2) << '\n';
+    return 0;
+  }
+  if (parser_->plan != nullptr && parser_->plan->empty()) {
+    std::cerr << "--plan is required\n";
+    return exit_usage;
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt(name_));
   // What goes wrong with a pipe, or beyond a limit on the size of files (ulimit -f), the call tells.

@@ -29,8 +29,11 @@ class CommandLine {
   CommandLine(const std::string& name, const std::string& about);
   ~CommandLine();
 
-  /// An option with a value, "--plan".
-  void text(const std::string& option, std::string& value, const std::string& help, bool required = false);
+  /// `--plan`, and `--describe-config`, which prints `description` as JSON and ends the program. `required`: one of them
+  /// has to be there.
+  void plan(std::string& path, nlohmann::json (*description)(), bool required = true);
+  /// An option with a value.
+  void text(const std::string& option, std::string& value, const std::string& help);
   void flag(const std::string& option, bool& value, const std::string& help);
   void number(const std::string& option, unsigned& value, unsigned least, unsigned most, const std::string& help);
   /// What stands without an option.

@@ -257,7 +257,7 @@ int main(int argc, char** argv) {
       "Events go to standard output as JSON lines, the log to standard error.\n"
       "Exit status: 0 done, 1 a series failed or was refused, or all messages were, 2 the plan is wrong.");
   std::string plan;
-  line.text("--plan", plan, "JSON file with the whole job; - is standard input");
+  line.plan(plan, recorder::Config::description, false);
   bool filters = false;
   line.flag("--filters", filters, "List the HDF5 filter plug-ins that are found, and end");
   std::vector<std::string> filter_folders;

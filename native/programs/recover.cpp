@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
       "Exit status: 0 done, or nothing to do; 1 not possible; 2 a wrong plan; 130 or 143 stopped early by SIGINT or\n"
       "SIGTERM, before anything was written.");
   std::string plan_path;
-  line.text("--plan", plan_path, "the plan: a file, or - for standard input", true);
+  line.plan(plan_path, recover::RecoverPlan::description);
   // On the SIGTERM that its parent's death brings it ends before the first byte is written, and gives the lock on the
   // file back; after that it completes its work.
   if (const auto code = line.parse(argc, argv)) return *code;

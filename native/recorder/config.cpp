@@ -3,12 +3,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/archive.hpp"
+#include "base/fields.hpp"
+#include "frame/encoding_field.hpp"
 #include "stream/element.hpp"
 
 namespace penstock::recorder {
@@ -18,126 +20,15 @@ using nlohmann::json;
 
 constexpr std::uint64_t mebibyte = 1 << 20;
 
-/// Reads the fields of one JSON object, remembers which were asked for and refuses the rest.
-class Fields {
- public:
-  static Result<Fields> of(const json& object, std::string where) {
-    if (!object.is_object())
-      return make_error(Errc::invalid_argument, "{}: an object is expected, not {}", where, object.dump());
-    return Fields(object, std::move(where));
-  }
-
-  Result<void> text(const char* name, std::string& into) {
-    const json* field = find(name);
-    if (field == nullptr) return {};
-    if (!field->is_string()) return wrong(name, *field, "a string");
-    into = field->get<std::string>();
-    return {};
-  }
-
-  Result<void> flag(const char* name, bool& into) {
-    const json* field = find(name);
-    if (field == nullptr) return {};
-    if (!field->is_boolean()) return wrong(name, *field, "true or false");
-    into = field->get<bool>();
-    return {};
-  }
-
-  Result<void> real(const char* name, double& into, double low, double high) {
-    const json* field = find(name);
-    if (field == nullptr) return {};
-    if (!field->is_number() || !(field->get<double>() >= low && field->get<double>() <= high))
-      return wrong(name, *field, fmt::format("a number from {} to {}", low, high));
-    into = field->get<double>();
-    return {};
-  }
-
-  template <typename Integer>
-  Result<void> integer(const char* name, Integer& into, std::uint64_t low, std::uint64_t high) {
-    const json* field = find(name);
-    if (field == nullptr) return {};
-    const bool whole = field->is_number_integer() && (field->is_number_unsigned() || field->get<std::int64_t>() >= 0);
-    const bool in_range = whole && field->get<std::uint64_t>() >= low && field->get<std::uint64_t>() <= high;
-    if (!in_range) return wrong(name, *field, fmt::format("a whole number from {} to {}", low, high));
-    into = static_cast<Integer>(field->get<std::uint64_t>());
-    return {};
-  }
-
-  template <typename Enum>
-  Result<void> choice(const char* name, Enum& into, std::initializer_list<std::pair<std::string_view, Enum>> choices) {
-    const json* field = find(name);
-    if (field == nullptr) return {};
-    std::string allowed;
-    for (const auto& [text, value] : choices) {
-      if (field->is_string() && field->get_ref<const std::string&>() == text) {
-        into = value;
-        return {};
-      }
-      allowed += fmt::format("{}\"{}\"", allowed.empty() ? "" : ", ", text);
-    }
-    return wrong(name, *field, "one of " + allowed);
-  }
-
-  const json* find(const char* name) {
-    asked_.insert(name);
-    const auto field = object_->find(name);
-    return field == object_->end() || field->is_null() ? nullptr : &*field;
-  }
-
-  Result<void> refuse_others() const {
-    for (const auto& [name, field] : object_->items())
-      if (!asked_.contains(name))
-        return make_error(Errc::invalid_argument, "{}: there is no field \"{}\"", where_, name);
-    return {};
-  }
-
- private:
-  Fields(const json& object, std::string where) : object_(&object), where_(std::move(where)) {}
-
-  Error wrong(const char* name, const json& field, std::string_view expected) const {
-    return make_error(Errc::invalid_argument, "{}.{} is {}; it must be {}", where_, name, field.dump(), expected);
-  }
-
-  const json* object_;
-  std::string where_;
-  std::set<std::string> asked_;
-};
-
-Result<ElementPlace> element_from(const json& object, const std::string& where) {
-  PEN_ASSIGN(auto fields, Fields::of(object, where));
+Result<ElementPlace> element_from(const json& object) {
+  PEN_ASSIGN(auto fields, Fields::of(object, "element"));
   fields.find("grid");
   fields.find("number");
   const bool has_gap = fields.find("gap") != nullptr;
   PEN_TRY(fields.refuse_others());
   auto told = object;
   if (!has_gap) told.erase("gap");
-  auto place = stream::element_from(told, where);
-  if (!place.ok()) return make_error(Errc::invalid_argument, "{}", place.error().message());
-  return place;
-}
-
-Result<SourceConfig> source_from(const json& object, std::size_t position) {
-  SourceConfig source;
-  PEN_ASSIGN(auto fields, Fields::of(object, fmt::format("sources[{}]", position)));
-  PEN_TRY(fields.choice("kind", source.kind, {{"tcp", SourceConfig::Kind::tcp}, {"zmq", SourceConfig::Kind::zmq}}));
-  if (source.kind == SourceConfig::Kind::tcp) {
-    PEN_TRY(fields.text("host", source.host));
-    PEN_TRY(fields.integer("port", source.port, 0, 65535));
-    std::string token;
-    PEN_TRY(fields.text("token", token));
-    if (!token.empty()) source.token = token;
-  } else {
-    PEN_TRY(fields.text("endpoint", source.endpoint));
-    PEN_TRY(fields.flag("bind", source.bind));
-    if (source.endpoint.empty())
-      return make_error(Errc::invalid_argument, "sources[{}].endpoint is missing; for example tcp://127.0.0.1:31001",
-                        position);
-    if (const auto* element = fields.find("element"); element != nullptr) {
-      PEN_ASSIGN(source.element, element_from(*element, fmt::format("sources[{}].element", position)));
-    }
-  }
-  PEN_TRY(fields.refuse_others());
-  return source;
+  return stream::element_from(told, "element");
 }
 
 /// Each element has a place of its own in one grid.
@@ -176,149 +67,6 @@ Result<void> check_elements(const std::vector<SourceConfig>& sources) {
 bool has_elements(const Config& config) {
   return std::any_of(config.sources.begin(), config.sources.end(),
                      [](const auto& source) { return source.element && source.element->count() > 1; });
-}
-
-Result<FilesConfig> files_from(const json& object) {
-  FilesConfig files;
-  PEN_ASSIGN(auto fields, Fields::of(object, "files"));
-  PEN_TRY(fields.choice("layout", files.layout,
-                        {{"one", Files::one}, {"per_writer", Files::per_writer}, {"split", Files::split}}));
-  PEN_TRY(fields.integer("frames", files.frames, 0, std::uint64_t{1} << 32));
-  if ((files.layout == Files::split) != (files.frames > 0))
-    return make_error(Errc::invalid_argument,
-                      "files.frames is {}; with layout split it says how many frames a file gets, from 1 on, with any "
-                      "other it is 0",
-                      files.frames);
-  PEN_TRY(fields.refuse_others());
-  return files;
-}
-
-constexpr std::size_t filter_values_max = 256;
-constexpr std::uint64_t filter_id_max = 65535;  // HDF5's
-
-template <typename T, typename Valid>
-Result<std::vector<T>> list_of(const json* list, const char* name, std::string_view expected, Valid valid) {
-  std::vector<T> result;
-  if (list == nullptr) return result;
-  const bool right = list->is_array() && list->size() <= filter_values_max &&
-                     std::all_of(list->begin(), list->end(), [&](const json& item) { return valid(item); });
-  if (!right)
-    return make_error(Errc::invalid_argument, "codec.filters: {} is {}; it must be a list of up to {} {}", name,
-                      list->dump(), filter_values_max, expected);
-  for (const auto& item : *list) result.push_back(item.get<T>());
-  return result;
-}
-
-Result<FilterConfig> filter_from(const json& object) {
-  FilterConfig filter;
-  PEN_ASSIGN(auto fields, Fields::of(object, "codec.filters"));
-  PEN_TRY(fields.text("channel", filter.channel));
-  PEN_TRY(fields.integer("id", filter.search.id, 1, filter_id_max));
-  if (filter.search.id == 0)
-    return make_error(Errc::invalid_argument, "codec.filters: id is missing: the filter's number, for example 32001");
-  PEN_TRY(fields.text("name", filter.search.name));
-  PEN_ASSIGN(filter.values,
-             list_of<unsigned>(fields.find("values"), "values", "whole numbers of 32 bits", [](const json& item) {
-               return item.is_number_unsigned() && item.get<std::uint64_t>() <= 0xFFFF'FFFF;
-             }));
-  PEN_ASSIGN(filter.search.folders, list_of<std::string>(fields.find("folders"), "folders", "paths",
-                                                         [](const json& item) { return item.is_string(); }));
-  PEN_TRY(fields.flag("exclusive", filter.search.exclusive));
-  PEN_TRY(fields.refuse_others());
-  return filter;
-}
-
-Result<std::vector<FilterConfig>> filters_from(const json& list) {
-  std::vector<FilterConfig> filters;
-  if (!list.is_array() || list.empty())
-    return make_error(Errc::invalid_argument, "codec.filters is {}; it must be a list of filters", list.dump());
-  for (const auto& object : list) {
-    PEN_ASSIGN(auto filter, filter_from(object));
-    const bool again =
-        std::any_of(filters.begin(), filters.end(), [&](const auto& other) { return other.channel == filter.channel; });
-    if (again || filters.empty() != filter.channel.empty())
-      return make_error(Errc::invalid_argument,
-                        "codec.filters has the channel \"{}\" at {}; the first one names no channel, each other one a "
-                        "channel of its own",
-                        filter.channel, filters.size());
-    filters.push_back(std::move(filter));
-  }
-  return filters;
-}
-
-Result<void> codec_from(const json& object, Config& config) {
-  auto& codec = config.codec;
-  PEN_ASSIGN(auto fields, Fields::of(object, "codec"));
-  if (const auto* filters = fields.find("filters"); filters != nullptr) {
-    PEN_ASSIGN(config.filters, filters_from(*filters));
-    codec.encoding = Encoding::none;
-  }
-  PEN_TRY(fields.choice("encoding", codec.encoding,
-                        {{"none", Encoding::none},
-                         {"bslz4", Encoding::bitshuffle_lz4},
-                         {"bszstd", Encoding::bitshuffle_zstd},
-                         {"lz4", Encoding::lz4},
-                         {"zstd", Encoding::zstd},
-                         {"deflate", Encoding::deflate}}));
-  if (!config.filters.empty() && codec.encoding != Encoding::none)
-    return make_error(Errc::invalid_argument, "codec.encoding is {} beside codec.filters; it must be none, or left out",
-                      name(codec.encoding));
-  PEN_TRY(fields.integer("level", codec.level, 0, codec.encoding == Encoding::deflate ? 9 : 19));
-  PEN_TRY(fields.integer("block_bytes", codec.block_bytes, 0, mebibyte));
-  if (codec.block_bytes % 64 != 0)
-    return make_error(Errc::invalid_argument, "codec.block_bytes is {}; it must be a multiple of 64",
-                      codec.block_bytes);
-  return fields.refuse_others();
-}
-
-Result<ChunkConfig> chunk_from(const json& object) {
-  constexpr std::uint64_t pixels_max = std::uint64_t{1} << 32;
-  ChunkConfig chunk;
-  PEN_ASSIGN(auto fields, Fields::of(object, "chunk"));
-  if (const auto* shape = fields.find("shape"); shape != nullptr) {
-    const auto possible = [](const json& extent) {
-      return extent.is_number_unsigned() && extent.get<std::uint64_t>() >= 1 &&
-             extent.get<std::uint64_t>() <= pixels_max;
-    };
-    if (!shape->is_array() || shape->size() > 3 || !std::all_of(shape->begin(), shape->end(), possible))
-      return make_error(Errc::invalid_argument,
-                        "chunk.shape is {}; it must be a list of up to three numbers of pixels, as [256, 256]",
-                        shape->dump());
-    chunk.shape = shape->get<std::vector<std::uint64_t>>();
-  }
-  PEN_TRY(fields.integer("frames", chunk.frames, 1, store::frames_a_chunk_max));
-  PEN_TRY(fields.refuse_others());
-  return chunk;
-}
-
-Result<store::StoreOptions> store_from(const json& object, store::Placement& placement) {
-  store::StoreOptions options;
-  PEN_ASSIGN(auto fields, Fields::of(object, "store"));
-  PEN_TRY(fields.choice("placement", placement, {{"log", store::Placement::log}, {"slots", store::Placement::slots}}));
-  PEN_TRY(fields.integer("segment_bytes", options.segment_bytes, 64 << 10, 1 << 30));
-  PEN_TRY(fields.integer("extent_bytes", options.extent_bytes, mebibyte, std::uint64_t{1} << 40));
-  PEN_TRY(fields.integer("alignment_bytes", options.alignment_bytes, 4096, 1 << 30));
-  PEN_TRY(fields.integer("write_threads", options.write_threads, 1, 64));
-  PEN_TRY(fields.flag("direct", options.direct));
-  PEN_TRY(fields.flag("swmr", options.swmr));
-  PEN_TRY(fields.choice("durability", options.durability,
-                        {{"none", store::Durability::none},
-                         {"interval", store::Durability::interval},
-                         {"segment", store::Durability::segment}}));
-  auto sync_ms = static_cast<std::uint64_t>(options.sync_interval.count());
-  auto flush_ms = static_cast<std::uint64_t>(options.flush_interval.count());
-  PEN_TRY(fields.integer("sync_interval_ms", sync_ms, 1, 3'600'000));
-  PEN_TRY(fields.integer("flush_interval_ms", flush_ms, 1, 3'600'000));
-  options.sync_interval = std::chrono::milliseconds(sync_ms);
-  options.flush_interval = std::chrono::milliseconds(flush_ms);
-  if ((options.alignment_bytes & (options.alignment_bytes - 1)) != 0)
-    return make_error(Errc::invalid_argument, "store.alignment_bytes is {}; it must be a power of two",
-                      options.alignment_bytes);
-  if (options.extent_bytes < options.segment_bytes)
-    return make_error(Errc::invalid_argument, "store.extent_bytes is {}; it must be at least segment_bytes ({})",
-                      options.extent_bytes, options.segment_bytes);
-  PEN_TRY(fields.refuse_others());
-  return options;
 }
 
 Result<void> check_placement(const Config& config) {
@@ -393,29 +141,6 @@ Result<void> check_resume(const Config& config) {
   return {};
 }
 
-Result<MetricsConfig> metrics_from(const json& object) {
-  MetricsConfig metrics;
-  PEN_ASSIGN(auto fields, Fields::of(object, "metrics"));
-  PEN_TRY(fields.text("host", metrics.host));
-  PEN_TRY(fields.integer("port", metrics.port, 0, 65535));
-  PEN_TRY(fields.refuse_others());
-  return metrics;
-}
-
-Result<MachineConfig> machine_from(const json& object, HugePages& huge_pages) {
-  MachineConfig machine;
-  PEN_ASSIGN(auto fields, Fields::of(object, "machine"));
-  PEN_TRY(fields.text("receive", machine.receive));
-  PEN_TRY(fields.text("compress", machine.compress));
-  PEN_TRY(fields.text("write", machine.write));
-  PEN_TRY(fields.text("index", machine.index));
-  PEN_TRY(fields.choice(
-      "huge_pages", huge_pages,
-      {{"off", HugePages::off}, {"transparent", HugePages::transparent}, {"explicit", HugePages::reserved}}));
-  PEN_TRY(fields.refuse_others());
-  return machine;
-}
-
 Result<std::uint16_t> port_of_rank(std::uint16_t port, unsigned rank, unsigned ranks) {
   if (port == 0) return port;
   if (port + ranks - 1 > 65535)
@@ -425,71 +150,195 @@ Result<std::uint16_t> port_of_rank(std::uint16_t port, unsigned rank, unsigned r
 
 }  // namespace
 
+static Names<SourceConfig::Kind> names_of(SourceConfig::Kind) {
+  static constexpr std::pair<std::string_view, SourceConfig::Kind> names[] = {{"tcp", SourceConfig::Kind::tcp},
+                                                                              {"zmq", SourceConfig::Kind::zmq}};
+  return names;
+}
+
+static Names<Files> names_of(Files) {
+  static constexpr std::pair<std::string_view, Files> names[] = {
+      {"one", Files::one}, {"per_writer", Files::per_writer}, {"split", Files::split}};
+  return names;
+}
+
+static Names<WhenFull> names_of(WhenFull) {
+  static constexpr std::pair<std::string_view, WhenFull> names[] = {{"hold", WhenFull::hold}, {"drop", WhenFull::drop}};
+  return names;
+}
+
+static void fields(Archive& archive, SourceConfig& source) {
+  archive.field("kind", source.kind);
+  if (archive.when(source.kind == SourceConfig::Kind::tcp)) {
+    archive.field("host", source.host);
+    archive.field("port", source.port);
+    auto token = source.token.value_or("");
+    archive.secret("token", token);
+    if (!token.empty()) source.token = token;
+  }
+  if (archive.when(source.kind == SourceConfig::Kind::zmq)) {
+    archive.required("endpoint", source.endpoint, not_empty);
+    archive.field("bind", source.bind);
+    const auto read = [&](const json& given) -> Result<void> {
+      PEN_ASSIGN(source.element, element_from(given));
+      return {};
+    };
+    archive.custom("element", "element", read, [] { return json(); });
+  }
+}
+
+static void fields(Archive& archive, FilesConfig& files) {
+  archive.field("layout", files.layout);
+  archive.field("frames", files.frames, between(0, std::uint64_t{1} << 32));
+  archive.check(files.layout == Files::split || files.frames == 0, "frames", "must be 0 unless layout is split");
+  archive.check(files.layout != Files::split || files.frames > 0, "frames", "must be at least 1 with layout split");
+}
+
+static void fields(Archive& archive, FilterConfig& filter) {
+  constexpr Count values_max{0, 256};
+  archive.field("channel", filter.channel);
+  archive.required("id", filter.search.id, between(1, 65535));  // HDF5's
+  archive.field("name", filter.search.name);
+  archive.field("values", filter.values, values_max, between(0, 0xFFFF'FFFF));
+  archive.field("folders", filter.search.folders, values_max);
+  archive.field("exclusive", filter.search.exclusive);
+}
+
+/// The first filter names no channel, each other one a channel of its own.
+static void check_filters(Archive& archive, const std::vector<FilterConfig>& filters) {
+  std::set<std::string_view> channels;
+  for (const auto& filter : filters)
+    if (!channels.insert(filter.channel).second || filter.channel.empty() != (channels.size() == 1))
+      return archive.check(false, "filters",
+                           fmt::format("has the channel \"{}\" where it may not be: the first filter names no channel, "
+                                       "each other one a channel of its own",
+                                       filter.channel));
+}
+
+static void codec_fields(Archive& archive, Config& config) {
+  auto& codec = config.codec;
+  archive.field("filters", config.filters, Count{1, 1024});
+  if (!config.filters.empty()) codec.encoding = Encoding::none;
+  check_filters(archive, config.filters);
+  encoding_field(archive, codec.encoding);
+  archive.check(config.filters.empty() || codec.encoding == Encoding::none, "encoding",
+                "must be none, or left out, beside codec.filters");
+  archive.field("level", codec.level, between(0, codec.encoding == Encoding::deflate ? 9 : 19));
+  archive.field("block_bytes", codec.block_bytes, between(0, mebibyte));
+  archive.check(codec.block_bytes % 64 == 0, "block_bytes", "must be a multiple of 64");
+}
+
+static void fields(Archive& archive, ChunkConfig& chunk) {
+  archive.field("shape", chunk.shape, Count{0, 3}, between(1, std::uint64_t{1} << 32));
+  archive.field("frames", chunk.frames, between(1, store::frames_a_chunk_max));
+}
+
+static void milliseconds_field(Archive& archive, const char* name, std::chrono::milliseconds& value) {
+  auto count = static_cast<std::uint64_t>(value.count());
+  archive.field(name, count, between(1, 3'600'000));
+  value = std::chrono::milliseconds(count);
+}
+
+static void store_fields(Archive& archive, store::StoreOptions& options, store::Placement& placement) {
+  static constexpr std::pair<std::string_view, store::Placement> placements[] = {
+      {"log", store::Placement::log}, {"slots", store::Placement::slots}};
+  static constexpr std::pair<std::string_view, store::Durability> durabilities[] = {
+      {"none", store::Durability::none},
+      {"interval", store::Durability::interval},
+      {"segment", store::Durability::segment}};
+  archive.choice<store::Placement>("placement", placement, placements);
+  archive.field("segment_bytes", options.segment_bytes, between(64 << 10, 1 << 30));
+  archive.field("extent_bytes", options.extent_bytes, between(mebibyte, std::uint64_t{1} << 40));
+  archive.field("alignment_bytes", options.alignment_bytes, between(4096, 1 << 30));
+  archive.field("write_threads", options.write_threads, between(1, 64));
+  archive.field("direct", options.direct);
+  archive.field("swmr", options.swmr);
+  archive.choice<store::Durability>("durability", options.durability, durabilities);
+  milliseconds_field(archive, "sync_interval_ms", options.sync_interval);
+  milliseconds_field(archive, "flush_interval_ms", options.flush_interval);
+  archive.check((options.alignment_bytes & (options.alignment_bytes - 1)) == 0, "alignment_bytes",
+                "must be a power of two");
+  archive.check(options.extent_bytes >= options.segment_bytes, "extent_bytes",
+                fmt::format("must be at least segment_bytes ({})", options.segment_bytes));
+}
+
+static void fields(Archive& archive, MetricsConfig& metrics) {
+  archive.field("host", metrics.host);
+  archive.field("port", metrics.port);
+}
+
+static void machine_fields(Archive& archive, MachineConfig& machine, HugePages& huge_pages) {
+  static constexpr std::pair<std::string_view, HugePages> names[] = {
+      {"off", HugePages::off}, {"transparent", HugePages::transparent}, {"explicit", HugePages::reserved}};
+  archive.field("receive", machine.receive);
+  archive.field("compress", machine.compress);
+  archive.field("write", machine.write);
+  archive.field("index", machine.index);
+  archive.choice<HugePages>("huge_pages", huge_pages, names);
+}
+
+/// A part of the file that has a reader of its own, as start messages may bring it too.
+template <typename Part, typename Value>
+static void part_field(Archive& archive, const char* name, Value& value) {
+  const auto read = [&](const json& given) -> Result<void> {
+    PEN_ASSIGN(value, Part::from_json(given, name));
+    return {};
+  };
+  archive.custom(name, name, read, [] { return json(); });
+}
+
+static void check_together(Archive& archive, const Config& config) {
+  archive.take(check_elements(config.sources));
+  archive.take(check_placement(config));
+  archive.take(check_resume(config));
+  archive.take(config.check_chunks(!config.chunk.shape.empty() || has_elements(config), static_cast<bool>(config.scan)));
+  archive.take(check_gathering(config));
+}
+
+static void fields(Archive& archive, Config& config) {
+  archive.required("folder", config.folder, not_empty);
+  archive.field("file_name", config.file_name);
+  archive.required("sources", config.sources, Count{1, 1024});
+  archive.field("files", config.files);
+  const auto read_layout = [&](const json& given) -> Result<void> {
+    PEN_ASSIGN(config.layout, UserLayout::from_json(given));
+    return {};
+  };
+  archive.custom("layout", "layout", read_layout, [] { return json(); });
+  archive.object("codec", [&](Archive& codec) { codec_fields(codec, config); });
+  archive.field("chunk", config.chunk);
+  part_field<ScanConfig>(archive, "scan", config.scan);
+  part_field<NexusNames>(archive, "nexus", config.nexus);
+  archive.object("store", [&](Archive& store) { store_fields(store, config.store, config.placement); });
+  archive.field("metrics", config.metrics);
+  archive.object("machine",
+                 [&](Archive& machine) { machine_fields(machine, config.machine, config.store.huge_pages); });
+  archive.field("stall_limit_ms", config.stall_limit_ms, between(0, 3'600'000));
+  archive.field("overwrite", config.store.overwrite);
+  archive.field("resume", config.resume);
+  archive.field("threads", config.threads, between(1, 1024));
+  archive.field("pool_bytes", config.pool_bytes, between(64 * mebibyte, std::uint64_t{1} << 44));
+  archive.field("tables_bytes", config.tables_bytes, between(mebibyte, std::uint64_t{1} << 40));
+  archive.field("when_full", config.when_full);
+  archive.field("frame_bytes_max", config.frame_bytes_max, between(1, 0xFFFF'0000));
+  archive.field("series_limit", config.series_limit, between(0, std::uint64_t{1} << 62));
+  archive.field("end_timeout_s", config.end_timeout_s, between_reals(0, 86'400));
+  archive.field("end_after_s", config.end_after_s, between_reals(0, 864'000));
+  archive.field("idle_timeout_s", config.idle_timeout_s, between_reals(0, 86'400));
+  archive.one_of("log_level", config.log_level, log_levels);
+  if (archive.sound()) check_together(archive, config);
+}
+
 Result<Config> Config::from_json(const json& plan) {
-  Config config;
-  PEN_ASSIGN(auto fields, Fields::of(plan, "plan"));
-  PEN_TRY(fields.text("folder", config.folder));
-  if (config.folder.empty()) return make_error(Errc::invalid_argument, "plan.folder is missing: where the files go");
-  PEN_TRY(fields.text("file_name", config.file_name));
-  if (const auto* sources = fields.find("sources"); sources != nullptr) {
-    if (!sources->is_array()) return make_error(Errc::invalid_argument, "plan.sources must be a list");
-    for (std::size_t i = 0; i < sources->size(); ++i) {
-      PEN_ASSIGN(auto source, source_from((*sources)[i], i));
-      config.sources.push_back(std::move(source));
-    }
-  }
-  if (config.sources.empty())
-    return make_error(Errc::invalid_argument, "plan.sources is empty; for example [{{\"kind\": \"tcp\"}}]");
-  PEN_TRY(check_elements(config.sources));
-  if (const auto* files = fields.find("files"); files != nullptr) {
-    PEN_ASSIGN(config.files, files_from(*files));
-  }
-  if (const auto* layout = fields.find("layout"); layout != nullptr) {
-    PEN_ASSIGN(config.layout, UserLayout::from_json(*layout));
-  }
-  if (const auto* codec = fields.find("codec"); codec != nullptr) {
-    PEN_TRY(codec_from(*codec, config));
-  }
-  if (const auto* chunk = fields.find("chunk"); chunk != nullptr) {
-    PEN_ASSIGN(config.chunk, chunk_from(*chunk));
-  }
-  if (const auto* scan = fields.find("scan"); scan != nullptr) {
-    PEN_ASSIGN(config.scan, ScanConfig::from_json(*scan, "scan"));
-  }
-  if (const auto* names = fields.find("nexus"); names != nullptr) {
-    PEN_ASSIGN(config.nexus, NexusNames::from_json(*names, "nexus"));
-  }
-  if (const auto* options = fields.find("store"); options != nullptr) {
-    PEN_ASSIGN(config.store, store_from(*options, config.placement));
-  }
-  PEN_TRY(check_placement(config));
-  if (const auto* metrics = fields.find("metrics"); metrics != nullptr) {
-    PEN_ASSIGN(config.metrics, metrics_from(*metrics));
-  }
-  if (const auto* machine = fields.find("machine"); machine != nullptr) {
-    PEN_ASSIGN(config.machine, machine_from(*machine, config.store.huge_pages));
-  }
-  PEN_TRY(fields.integer("stall_limit_ms", config.stall_limit_ms, 0, 3'600'000));
-  PEN_TRY(fields.flag("overwrite", config.store.overwrite));
-  PEN_TRY(fields.flag("resume", config.resume));
-  PEN_TRY(check_resume(config));
-  PEN_TRY(config.check_chunks(!config.chunk.shape.empty() || has_elements(config), static_cast<bool>(config.scan)));
-  PEN_TRY(check_gathering(config));
-  PEN_TRY(fields.integer("threads", config.threads, 1, 1024));
-  PEN_TRY(fields.integer("pool_bytes", config.pool_bytes, 64 * mebibyte, std::uint64_t{1} << 44));
-  PEN_TRY(fields.integer("tables_bytes", config.tables_bytes, mebibyte, std::uint64_t{1} << 40));
-  PEN_TRY(fields.choice("when_full", config.when_full, {{"hold", WhenFull::hold}, {"drop", WhenFull::drop}}));
-  PEN_TRY(fields.integer("frame_bytes_max", config.frame_bytes_max, 1, std::uint64_t{0xFFFF'0000}));
-  PEN_TRY(fields.integer("series_limit", config.series_limit, 0, std::uint64_t{1} << 62));
-  PEN_TRY(fields.real("end_timeout_s", config.end_timeout_s, 0.0, 86400.0));
-  PEN_TRY(fields.real("end_after_s", config.end_after_s, 0.0, 864000.0));
-  PEN_TRY(fields.real("idle_timeout_s", config.idle_timeout_s, 0.0, 86400.0));
-  PEN_TRY(
-      fields.choice<std::string>("log_level", config.log_level,
-                                 {{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}));
-  PEN_TRY(fields.refuse_others());
+  PEN_ASSIGN(auto config, job_from<Config>(plan));
   config.frame_bytes_max = std::min(config.frame_bytes_max, config.frame_pool_bytes());
   return config;
+}
+
+json Config::description() {
+  json description;
+  describe_job<Config>(description);
+  return description;
 }
 
 Result<void> Config::load_filters() {

@@ -105,10 +105,12 @@ struct Config {
   MachineConfig machine;
   store::StoreOptions store;
   store::Placement placement = store::Placement::log;  ///< `store.placement` in the plan
-  std::string log_level = "info";
+  std::string log_level = "warning";
 
-  /// An error names the field, the value and what is allowed.
+  /// All problems of the plan, one a line, each with the field, the value and the limit.
   static Result<Config> from_json(const nlohmann::json& plan);
+  /// The fields of a plan with their types, defaults, limits and choices, as describe_job() has them.
+  static nlohmann::json description();
 
   /// Whether a series may have chunks of part of a frame or of several, or frames that belong to the points of a scan.
   Result<void> check_chunks(bool tiled, bool scanned) const;

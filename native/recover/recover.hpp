@@ -38,8 +38,9 @@ struct RecoverPlan {
   std::string log_level = "info";
   std::optional<ForSeries> series;
 
-  /// An error names the field, the value and what is allowed.
+  /// All problems of the plan, one a line, each with the field, the value and the limit.
   static Result<RecoverPlan> from_json(const nlohmann::json& plan);
+  static nlohmann::json description();
 };
 
 enum class Way {

@@ -163,7 +163,7 @@ def test_sources_that_options_replace_are_told(tmp_path: Path) -> None:
         "zmq tcp://module:1",
         "tcp 127.0.0.1:9900",
     ]
-    assert sources_left_out(path, RecordOptions(threads=2)) == []
+    assert sources_left_out(path, RecordOptions(given={("threads",): 2})) == []
     path.write_text("threads: 3\n")
     assert sources_left_out(path, RecordOptions(listen=["127.0.0.1:0"])) == []
 
@@ -173,7 +173,14 @@ def test_options_override_the_file(tmp_path: Path) -> None:
     path.write_text(
         "threads: 3\nfolder: /from/file\ncodec: {encoding: zstd, level: 5}\nstore: {direct: false}\n"
     )
-    options = RecordOptions(folder=Path("/from/option"), level=7, durability="segment", series=2)
+    options = RecordOptions(
+        given={
+            ("folder",): Path("/from/option"),
+            ("codec", "level"): 7,
+            ("store", "durability"): "segment",
+            ("series_limit",): 2,
+        }
+    )
     configuration = configuration_from(path, options)
     assert configuration.folder == Path("/from/option")
     assert configuration.threads == 3
@@ -195,14 +202,14 @@ def test_machine_and_metrics_reach_the_plan() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (RecordOptions(pool="much"), ["--pool", "much", "1 GiB"]),
-        (RecordOptions(threads=0), ["--threads", "1"]),
-        (RecordOptions(codec="rle"), ["--codec", "bslz4", "rle"]),
+        (RecordOptions(given={("pool_bytes",): "much"}), ["--pool", "much", "1 GiB"]),
+        (RecordOptions(given={("threads",): 0}), ["--threads", "1"]),
+        (RecordOptions(given={("codec", "encoding"): "rle"}), ["--codec", "bslz4", "rle"]),
         (RecordOptions(listen=["nonsense:x"]), ["--listen", "HOST:PORT"]),
         (RecordOptions(zmq=["x"]), ["--zmq", "tcp://127.0.0.1:31001"]),
-        (RecordOptions(when_full="panic"), ["--when-full", "'hold'"]),
-        (RecordOptions(durability="eternal"), ["--durability", "'segment'"]),
-        (RecordOptions(series=-1), ["--series", "0"]),
+        (RecordOptions(given={("when_full",): "panic"}), ["--when-full", "'hold'"]),
+        (RecordOptions(given={("store", "durability"): "eternal"}), ["--durability", "'segment'"]),
+        (RecordOptions(given={("series_limit",): -1}), ["--series", "0"]),
     ],
 )
 def test_errors_name_the_option(options: RecordOptions, words: list[str]) -> None:

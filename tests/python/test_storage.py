@@ -142,7 +142,7 @@ def test_a_setting_survives_the_options_of_the_command(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("store:\n  segment_bytes: 8 MiB\n", encoding="utf-8")
     found = facts(stripe_bytes=4 * MIB, stripe_count=4)
-    options = RecordOptions(folder=tmp_path, durability="interval")
+    options = RecordOptions(given={("folder",): tmp_path, ("store", "durability"): "interval"})
     store = configuration_from(file, options).plan({}, found).store
     assert (store.segment_bytes, store.alignment_bytes, store.durability) == (8 * MIB, 4 * MIB, "interval")
     assert configuration_from(None, options).plan({}, found).store.segment_bytes == 16 * MIB

@@ -1,5 +1,7 @@
 """Which streams go through MPI-IO, through HDF5, or with several transfers under way."""
 
+from collections.abc import Mapping
+
 from penstock.bench.run import Access
 from penstock.model.errors import UsageError
 from penstock.model.load import Hdf5Access, MpiioAccess, StreamWorkload
@@ -30,6 +32,18 @@ def parse_hint(text: str) -> tuple[str, str]:
     if not (name.strip() and equals and value.strip()):
         raise UsageError(f'--hint "{text}" is not KEY=VALUE', "write for example romio_cb_write=enable")
     return name.strip(), value.strip()
+
+
+def refuse_foreign(
+    backend: str, of_mpiio: Mapping[str, object], of_hdf5: Mapping[str, object], collective: bool
+) -> None:
+    """A UsageError that names an option which another back end has."""
+    of_both: dict[str, object] = {"--collective": collective}
+    foreign = {"mpiio": of_hdf5, "hdf5": of_mpiio}.get(backend, {**of_mpiio, **of_both, **of_hdf5})
+    for name, given in foreign.items():
+        if given:
+            wanted = "hdf5" if name in of_hdf5 else "mpiio"
+            raise UsageError(f"{name} without --backend {wanted}", f"add --backend {wanted}")
 
 
 def check_access(workload: StreamWorkload, access: Access) -> None:

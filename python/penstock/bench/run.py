@@ -24,6 +24,7 @@ from penstock.model.load import (
     THREAD_BYTES_MAX,
     ContentKind,
     FrameImage,
+    FramesPattern,
     FramesWorkload,
     Hdf5Access,
     Hdf5Backend,
@@ -99,22 +100,14 @@ class Access(BaseModel):
         return PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync, queue_depth=depth)
 
 
-class FramesRequest(BaseModel):
+class FramesRequest(FramesPattern):
     """A frames workload, as it is asked for."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
-    frame_bytes: int = Field(ge=1, le=4 << 30)
-    rate_hz: float = Field(ge=0, le=RATE_MAX_HZ)
     seconds: float = Field(gt=0, le=30 * 86400)
-    frames: int = Field(ge=1, le=FRAMES_MAX)
-    writers: int = Field(ge=1, le=256, description="of each rank")
     ranks: int = Field(1, ge=1, le=256)
-    buffer_frames: int = Field(ge=1, le=10**7)
-    late_after_s: float = Field(ge=0, le=3600)
-    layout: Layout
     access: Access
-    rename: bool = False
     image: ImageRequest | None = None
 
     @property
@@ -252,7 +245,7 @@ def frames_plan(
     return LoadPlan(
         backend=backend,
         workload=FramesWorkload(
-            **request.model_dump(exclude={"seconds", "access", "image", "ranks"}), record=record, image=image
+            **request.model_dump(include=set(FramesPattern.model_fields)), record=record, image=image
         ),
         **request.access.written(),
         prefix=prefix,

@@ -1,28 +1,37 @@
 """The workloads that a campaign can vary, by name, each with its parameters.
 
-A new one is a class here, with the names and defaults of the options of its `penstock bench` command, and a
-line in WORKLOADS. Campaigns, their documents and tables know nothing else of it.
+A new one is a class here and a line in WORKLOADS. Its fields are the keys of campaigns and, with `Cli`, the
+options of its `penstock bench` command and of `--beside`.
 """
 
 import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.content import chosen_content
-from penstock.bench.images import ImageRequest, PixelType, make_template, own_images
+from penstock.bench.frame_choice import FrameFormat, check_layout, frame_bytes_of, image_request
+from penstock.bench.images import ImageRequest, PixelType
 from penstock.bench.jobs import LOCAL, Job, NetworkJob, frames_job, metadata_job, stream_job
-from penstock.bench.library import check_access, hdf5_access, parse_hint
+from penstock.bench.library import check_access, hdf5_access, parse_hint, refuse_foreign
 from penstock.bench.metadata import metadata_workload
 from penstock.bench.network import network_workload, run_local, run_network, seconds_of
-from penstock.bench.run import Access, Telling, frames_request, require_possible, stream_workload
+from penstock.bench.run import (
+    Access,
+    FramesRequest,
+    Telling,
+    frames_request,
+    require_possible,
+    stream_workload,
+)
 from penstock.bench.second import NONE, with_second
 from penstock.bench.values import NEEDED, NETWORK_READINGS, PROCESSOR_TIME, TRANSFERS, round_trip_names
 from penstock.model.campaign_files import REFERENCE
 from penstock.model.campaigns import Parameter
+from penstock.model.cli_option import Cli
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.load import (
@@ -30,8 +39,11 @@ from penstock.model.load import (
     ContentKind,
     Hdf5Access,
     Layout,
+    MetadataWorkload,
     MpiioAccess,
+    NullBackend,
     Order,
+    StreamWorkload,
     Sync,
 )
 from penstock.model.network import NETWORK_PORT, parse_address, parse_cpus, parse_link
@@ -123,56 +135,114 @@ class StoredParameters(WorkloadParameters):
         raise NotImplementedError
 
 
-class FramesParameters(StoredParameters):
+# Threads of each rank, and processes of an MPI job.
+Threads = Annotated[int, Cli()]
+RanksField = Annotated[int, Field(ge=1, le=256)]
+
+
+class WrittenParameters(StoredParameters):
+    """What bytes a workload writes."""
+
+    content: Annotated[ContentKind, Cli()] = Field(
+        "random",
+        description="bytes that are written: random, which storage can neither compress nor find again;"
+        " zeros; compressible by `ratio`; or those of `content_file`",
+    )
+    ratio: Annotated[float | None, Cli()] = Field(
+        None,
+        ge=1,
+        le=CONTENT_RATIO_MAX,
+        description="compression ratio of the content `compressible`, 1 to 10",
+    )
+    content_file: Annotated[str | None, Cli(metavar="FILE")] = Field(
+        None,
+        description="file whose first 16 MiB, or transfer, are written again and again with the content"
+        " `file`; with an image format a file or folder of your images, which are written as such files",
+    )
+    seed: Annotated[int, Cli()] = Field(1, ge=0, le=2**63 - 1, description="seed of the random bytes")
+
+
+class FramesParameters(WrittenParameters):
     """Frames that become due at a rate, as `penstock bench frames` writes them."""
 
     SCALED = ("seconds", "frames")
 
-    frame_size: Size | None = Field(None, description="of plain frames")
-    format: Literal["raw", "cbf", "cbf.gz", "tiff", "hdf5"] = Field(
-        "raw", description="files that image readers open"
+    rate: Annotated[float, Cli(metavar="HZ")] = Field(
+        ge=0, le=1e7, description="frames a second, 0 to 1e7; 0: at maximum rate, requires `frames`"
     )
-    rows: int = Field(2527, ge=1, le=1 << 20, description="of an image")
-    columns: int = Field(2463, ge=1, le=1 << 20)
-    type: PixelType = Field("int32", description="of its pixels")
-    rename: bool = Field(False, description="files have another name until they are complete")
-    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
-    rate: float = Field(ge=0, le=1e7, description="frames a second; 0: as fast as it goes, needs `frames`")
-    seconds: float = Field(30.0, ge=0.001, description="how long frames become due")
-    frames: int | None = Field(None, ge=1, description="so many instead")
-    writers: int = Field(4, ge=1, le=256)
-    buffer_seconds: float = Field(1.0, ge=0, le=3600, description="so many seconds of frames may wait")
-    late_after: float | None = Field(None, ge=0, le=3600, description="seconds after a frame was due")
-    layout: Layout = "file_a_frame"
-    buffered: bool = False
-    sync: Sync = "each"
-    content: ContentKind = "random"
-    ratio: float | None = Field(None, ge=1, le=CONTENT_RATIO_MAX, description="of compressible content")
-    content_file: str | None = Field(
-        None, description="whose bytes, or images with a `format`, are written, with `content: file`"
+    frame_size: Annotated[Size | None, Cli()] = Field(
+        None, description="size of a frame of plain bytes; instead of a shape"
     )
-    seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
+    shape: Annotated[str | None, Cli(metavar="ROWSxCOLUMNS")] = Field(
+        None, description="shape of a frame in pixels, as 2527x2463; instead of a size"
+    )
+    rows: int = Field(2527, ge=1, le=1 << 20, description="rows of an image, without `shape`")
+    columns: int = Field(2463, ge=1, le=1 << 20, description="columns of an image, without `shape`")
+    type: Annotated[PixelType | None, Cli(default="int32")] = Field(
+        None, description="type of pixels, with a shape; left out: int32"
+    )
+    format: Annotated[FrameFormat, Cli()] = Field(
+        "raw", description="plain bytes, or files that image readers open"
+    )
+    rename: Annotated[bool, Cli("--rename")] = Field(
+        False, description="call files NAME.partial until they are complete"
+    )
+    seconds: Annotated[float, Cli()] = Field(
+        30.0, ge=0.001, description="duration in seconds during which frames become due"
+    )
+    frames: Annotated[int | None, Cli()] = Field(
+        None, ge=1, description="number of frames (instead of `seconds`); required with a rate of 0"
+    )
+    writers: Threads = Field(4, ge=1, le=256, description="number of writer threads of each rank")
+    buffer_seconds: Annotated[float, Cli()] = Field(
+        1.0,
+        ge=0,
+        le=3600,
+        description="size of the buffer in seconds of frames; a frame that finds it full is dropped",
+    )
+    late_after: Annotated[
+        float | None, Cli(metavar="SECONDS", default="the time between frames, at least 0.01")
+    ] = Field(
+        None,
+        ge=0,
+        le=3600,
+        description="seconds after which a frame that is not written counts as late, from when it was due",
+    )
+    layout: Annotated[Layout, Cli()] = Field(
+        "file_a_frame", description="one file for each frame, or one for each writer"
+    )
+    buffered: Annotated[bool, Cli("--buffered")] = Field(
+        False, description="write through the page cache instead of past it (direct I/O)"
+    )
+    sync: Annotated[Sync, Cli()] = Field(
+        "each", description="force data to storage: never, when a file is complete, or after each write"
+    )
+    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
 
-    def alone(self) -> Job:
+    def request(self, null: NullBackend | None = None) -> FramesRequest:
+        """`null`: no storage at all. A UsageError names a value that is not possible."""
         if self.rate == 0 and self.frames is None:
-            raise UsageError("`rate` is 0 and there is no `frames`", "say how many frames are written")
-        seconds = self.seconds if self.frames is None or self.rate == 0 else self.frames / self.rate
-        image = self._image()
+            raise UsageError("--rate 0 needs --frames", "say how many frames are written at maximum rate")
+        check_layout(self.layout, self.format, self.rename)
+        image, written = self._image(), _content(self, self._image())
         request = frames_request(
             self._frame_bytes(image),
             self.rate,
-            seconds,
+            self.frames / self.rate if self.frames is not None and self.rate > 0 else self.seconds,
             self.writers,
             self.buffer_seconds,
             self.late_after,
             self.layout,
-            Access(direct=not self.buffered, sync=self.sync, seed=self.seed, **_content(self, image)),
+            Access(direct=not self.buffered, sync=self.sync, seed=self.seed, null=null, **written),
             self.ranks,
         )
         frames = request.frames if self.frames is None else self.frames
         request = request.model_copy(update={"frames": frames, "image": image, "rename": self.rename})
         require_possible(request)
-        return frames_job(request, team_of(self.ranks, None))
+        return request
+
+    def alone(self) -> Job:
+        return frames_job(self.request(), team_of(self.ranks, None))
 
     def values(self) -> list[str]:
         of_rate = ["lost", "late"] if self.rate else []
@@ -182,50 +252,58 @@ class FramesParameters(StoredParameters):
         return [NEEDED] if self.rate else []
 
     def _image(self) -> ImageRequest | None:
-        if self.format == "raw":
-            return None
-        if self.layout == "file_a_writer" or self.frame_size is not None:
+        source = Path(self.content_file) if self.content == "file" and self.content_file else None
+        given = self.model_fields_set & {"shape", "rows", "columns", "type"}
+        if source is not None and self.format != "raw" and given:
             raise UsageError(
-                f"`format` is {self.format}: a file a frame, whose size follows from rows and columns",
-                "leave `layout` and `frame_size` away",
+                f"--{min(given)} {getattr(self, min(given))} with images of your own",
+                "leave it away: they have one",
             )
-        if self.content == "file" and self.content_file is not None:
-            if given := self.model_fields_set & {"rows", "columns", "type"}:
-                raise UsageError(f"`{min(given)}` with images of your own", "leave it away: they have one")
-            return own_images(self.format, Path(self.content_file))
-        return ImageRequest(format=self.format, rows=self.rows, columns=self.columns, type=self.type)
+        return image_request(self.shape or f"{self.rows}x{self.columns}", self.type, self.format, source)
 
     def _frame_bytes(self, image: ImageRequest | None) -> int:
-        if image is not None:
-            return make_template(image).frame_bytes
-        if self.frame_size is None:
-            raise UsageError("there is no `frame_size`", "say how large a frame is, or give a `format`")
-        return self.frame_size
+        shape = self.shape
+        if image is not None and self.frame_size is not None:
+            raise UsageError(
+                f"--frame-size with --format {self.format}: the size of an image file follows from its shape",
+                "leave --frame-size away",
+            )
+        return frame_bytes_of(self.frame_size, shape, self.type, image)
 
 
-class StreamedParameters(StoredParameters):
+class StreamedParameters(WrittenParameters):
     """What streams have in common, whatever they go through."""
 
     SCALED: ClassVar[tuple[str, ...]] = ("size",)
 
-    size: Size = 4 << 30
-    transfer: Size = 8 << 20
-    threads: int = Field(1, ge=1, le=256, description="of each rank")
-    shared: bool = Field(False, description="one file for all threads and ranks; of hdf5 for all ranks")
-    collective: bool = Field(False, description="all ranks do each call together; with mpiio or hdf5, shared")
-    chunk: Size | None = Field(
-        None, le=GIB, description="of a dataset of hdf5; left out: contiguous, or with `deflate` a transfer"
+    size: Annotated[Size, Cli()] = Field(4 << 30, description="bytes that each thread writes")
+    transfer: Annotated[Size, Cli()] = Field(8 << 20, description="bytes of one read or write")
+    threads: Threads = Field(1, ge=1, le=256, description="number of threads of each rank")
+    shared: Annotated[bool, Cli("--shared/--own-files")] = Field(
+        False, description="one file for all threads and ranks, or one for each; of hdf5 one for all ranks"
     )
-    deflate: int = Field(0, ge=0, le=9, description="of hdf5: level at which chunks are compressed; 0: none")
-    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
-    read: bool = True
-    verify: bool = True
-    seconds_max: float = Field(0.0, ge=0, le=86400, description="of each phase; 0: no limit")
-    sync: Sync = "end"
-    content: ContentKind = "random"
-    ratio: float | None = Field(None, ge=1, le=CONTENT_RATIO_MAX, description="of compressible content")
-    content_file: str | None = Field(None, description="whose bytes are written, with `content: file`")
-    seed: int = Field(1, ge=0, lt=2**63, description="of the random bytes")
+    collective: Annotated[bool, Cli("--collective")] = Field(
+        False, description="make all ranks do each call together; of a shared file of mpiio or hdf5"
+    )
+    chunk: Annotated[Size | None, Cli(default="contiguous; with --deflate a transfer")] = Field(
+        None, le=GIB, description="size of a chunk of the dataset of hdf5, at most 1 GiB"
+    )
+    deflate: Annotated[int, Cli()] = Field(
+        0, ge=0, le=9, description="compression level of the chunks of hdf5; 0: none"
+    )
+    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
+    read: Annotated[bool, Cli("--read/--no-read")] = Field(
+        True, description="read all afterwards, each part by another thread"
+    )
+    verify: Annotated[bool, Cli("--verify/--no-verify")] = Field(
+        True, description="compare what is read with what was written"
+    )
+    seconds_max: Annotated[float, Cli(metavar="SECONDS")] = Field(
+        0.0, ge=0, le=86400, description="end each phase after this many seconds; 0: when it is done"
+    )
+    sync: Annotated[Sync, Cli()] = Field(
+        "end", description="force data to storage: never, when a file is complete, or after each write"
+    )
 
     def values(self) -> list[str]:
         return ["write", *(["read"] if self.read else []), PROCESSOR_TIME]
@@ -236,30 +314,50 @@ class StreamParameters(StreamedParameters):
 
     SCALED = ("size", "segments")
 
-    segments: int = Field(1, ge=1, description="of a shared file; each has a block of every thread")
-    order: Order = "sequential"
-    queue_depth: int | None = Field(
-        None, ge=1, le=1024, description="transfers of a thread under way at once; 1, or 8 of the store"
+    segments: Annotated[int, Cli()] = Field(
+        1, ge=1, description="number of segments of a shared file; each has a block of every thread"
     )
-    backend: Literal["posix", "mpiio", "hdf5", "store"] = "posix"
-    mpi_io: MpiIo | None = Field(None, description="implementation of MPI-IO; left out: the MPI's own choice")
-    block: Size | None = Field(None, le=2**50, description="of a rank in a row, in a shared file of mpiio")
+    order: Annotated[Order, Cli()] = Field(
+        "sequential", description="order in which a thread writes and reads: as in the file, or random"
+    )
+    queue_depth: Annotated[int | None, Cli(default="1; 8 with --backend store")] = Field(
+        None,
+        ge=1,
+        le=1024,
+        description="transfers of each thread under way at once, 1 to 1024; more than 1 by io_uring",
+    )
+    backend: Annotated[Literal["posix", "mpiio", "hdf5", "store", "null"], Cli()] = Field(
+        "posix",
+        description="write through the kernel, MPI-IO, HDF5, or Penstock's own store; null: store nothing",
+    )
+    mpi_io: Annotated[MpiIo | None, Cli(default="the MPI's own choice")] = Field(
+        None, description="implementation of MPI-IO: Open MPI's ompio or romio, or that of mpich"
+    )
+    block: Annotated[Size | None, Cli(default="all of them")] = Field(
+        None,
+        le=2**50,
+        description="bytes of a rank in a row in a shared file of mpiio, up to 1 PiB",
+    )
     hints: str = Field(
         "none",
         description="of mpiio: KEY=VALUE, several with spaces between, such as cb_nodes=2",
     )
-    buffered: bool = False
+    buffered: Annotated[bool, Cli("--buffered")] = Field(
+        False, description="write through the page cache instead of past it (direct I/O)"
+    )
 
-    def alone(self) -> Job:
+    def parts(self, null: NullBackend | None = None) -> tuple[StreamWorkload, Access]:
+        """Who writes what, and how. A UsageError names a value that is not possible."""
+        library = self._library()
         workload = stream_workload(
             self.threads,
             whole(self.size, self.block or 1),
             self.transfer,
             self.read,
-            self.verify,
+            self.verify and null is None,
             self.seconds_max,
-            not self.buffered and self.backend == "posix",
-            self.shared and self.backend in ("posix", "store"),
+            not self.buffered and library is None and null is None,
+            self.shared and library is None,
             self.segments,
             self.order,
         )
@@ -270,19 +368,32 @@ class StreamParameters(StreamedParameters):
             seed=self.seed,
             queue_depth=self.queue_depth,
             store=self.backend == "store",
-            library=self._library(),
+            library=library,
+            null=null,
         )
         check_access(workload, access)
-        needs_mpi = self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
-        return stream_job(workload, access, team_of(self.ranks, self.mpi_io, needs_mpi))
+        return workload, access
+
+    @property
+    def needs_mpi(self) -> bool:
+        return self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
+
+    def alone(self) -> Job:
+        workload, access = self.parts(NullBackend() if self.backend == "null" else None)
+        return stream_job(workload, access, team_of(self.ranks, self.mpi_io, self.needs_mpi))
 
     def _library(self) -> MpiioAccess | Hdf5Access | None:
-        if self.backend != "mpiio" and (self.mpi_io is not None or self.block is not None or self._hints()):
-            raise UsageError("`mpi_io`, `block` and `hints` are of the backend mpiio", "add `backend: mpiio`")
-        if self.backend != "hdf5" and (self.chunk is not None or self.deflate):
-            raise UsageError("`chunk` and `deflate` are of the backend hdf5", "add `backend: hdf5`")
-        if self.collective and (self.backend in ("posix", "store") or not self.shared):
-            raise UsageError("`collective` is of a shared file of mpiio or hdf5", "add `shared: true`")
+        refuse_foreign(
+            self.backend,
+            {"--mpi-io": self.mpi_io, "--block": self.block, "--hint": self._hints()},
+            {"--chunk": self.chunk, "--deflate": self.deflate},
+            self.collective,
+        )
+        if not self.shared and (self.collective or self.block is not None):
+            name = "--collective" if self.collective else "--block"
+            raise UsageError(
+                f"{name} without --shared", "add --shared: each rank has a file of its own without it"
+            )
         if self.backend == "mpiio":
             return MpiioAccess(
                 shared=self.shared,
@@ -305,42 +416,77 @@ class Hdf5Parameters(StreamedParameters):
         return StreamParameters(backend="hdf5", **self.model_dump()).alone()
 
 
-def _content(asked: FramesParameters | StreamParameters, image: ImageRequest | None = None) -> dict[str, Any]:
+def _content(asked: WrittenParameters, image: ImageRequest | None = None) -> dict[str, Any]:
     file = Path(asked.content_file) if asked.content_file is not None else None
     return chosen_content(asked.content, asked.ratio, file, image)
 
 
-class MetadataParameters(StoredParameters):
+class MetadataParameters(WrittenParameters):
     """Names: folders and files made, found, read and removed, as `penstock bench metadata` does it."""
 
     SCALED = ("items",)
 
-    items: int = Field(1000, ge=1, description="folders and files of a thread in each folder of its tree")
-    threads: int = Field(1, ge=1, le=256, description="of each rank")
-    ranks: int = Field(1, ge=1, le=256, description="processes of an MPI job that begin together")
-    depth: int = Field(0, ge=0, le=20)
-    branch: int = Field(1, ge=1, le=10_000)
-    shared: bool = Field(False, description="one tree for all threads and ranks")
-    shift: int = Field(
-        0, ge=0, description="threads look up what the thread so many further made; `threads`: the next rank"
+    items: Annotated[int, Cli()] = Field(
+        1000,
+        ge=1,
+        le=10**7,
+        description="number of folders, and of files, that a thread makes in each folder of its tree",
     )
-    iterations: int = Field(1, ge=1, le=1000, description="of a run, beside the blocks of the campaign")
-    file_size: Size = 0
-    rename: bool = False
-    sync: Sync = "none"
+    threads: Threads = Field(1, ge=1, le=256, description="number of threads of each rank")
+    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
+    depth: Annotated[int, Cli()] = Field(
+        0, ge=0, le=20, description="depth of a tree of folders, below its top"
+    )
+    branch: Annotated[int, Cli()] = Field(
+        1, ge=1, le=10_000, description="number of folders of the tree in each of its folders"
+    )
+    iterations: Annotated[int, Cli()] = Field(
+        1, ge=1, le=1000, description="repetitions within a run, each in trees of its own"
+    )
+    shared: Annotated[bool, Cli("--shared/--unique")] = Field(
+        False, description="one tree for all threads and ranks, or one for each"
+    )
+    shift: Annotated[int, Cli()] = Field(
+        0,
+        ge=0,
+        lt=65536,
+        description="threads look up and remove what the thread this many further made; the number of threads"
+        " of a rank leads to the next rank",
+    )
+    only: Annotated[Literal["both", "folders", "files"], Cli()] = Field(
+        "both", description="items: folders, files, or both"
+    )
+    file_size: Annotated[Size, Cli("--size")] = Field(
+        0, description="size of a file; files of more than 0 bytes are read, too"
+    )
+    rename: Annotated[bool, Cli("--rename")] = Field(False, description="rename each item, too")
+    remove: Annotated[bool, Cli("--remove/--no-remove")] = Field(
+        True, description="measure how fast items and trees are removed"
+    )
+    sync: Annotated[Literal["none", "each"], Cli()] = Field(
+        "none", description="force each file to storage when it is made, or none"
+    )
+
+    def parts(self) -> tuple[MetadataWorkload, Access]:
+        """What is made, and how. A UsageError names a value that is not possible."""
+        same = {name for name in MetadataWorkload.model_fields if name in type(self).model_fields}
+        workload = metadata_workload(
+            self.ranks,
+            **self.model_dump(include=same),
+            folders=self.only != "files",
+            files=self.only != "folders",
+            file_bytes=self.file_size if self.only != "folders" else 0,
+        )
+        return workload, Access(direct=False, sync=self.sync, seed=self.seed, **_content(self))
 
     def alone(self) -> Job:
-        workload = metadata_workload(
-            **self.model_dump(exclude={"file_size", "sync", "beside"}), file_bytes=self.file_size
-        )
-        team = team_of(self.ranks, None)
-        return metadata_job(workload, Access(direct=False, sync=self.sync), team)
+        return metadata_job(*self.parts(), team_of(self.ranks, None))
 
     def values(self) -> list[str]:
         of_files = ["read"] if self.file_size else []
         of_all = ["create", "stat", *(["rename"] if self.rename else []), "remove"]
-        folders = [f"folder {each}" for each in of_all]
-        files = [f"file {each}" for each in (*of_all, *of_files)]
+        folders = [f"folder {each}" for each in of_all if self.only != "files"]
+        files = [f"file {each}" for each in (*of_all, *of_files) if self.only != "folders"]
         return ["tree create", *folders, *files, "tree remove"]
 
 

@@ -8,23 +8,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from penstock.bench.content import chosen_content
 from penstock.bench.folder import ROOM_ADVICE, RoomAdvice, require_room, require_target, require_writable
 from penstock.bench.interference import effects, interfere, load_beside
-from penstock.bench.library import check_access
-from penstock.bench.metadata import bytes_at_once, metadata_plan, names_at_once
-from penstock.bench.run import (
-    Access,
-    frames_request,
-    stored_frames_plan,
-    stream_plan,
-    stream_workload,
-)
 from penstock.bench.second import READER, Second, reader_of, words_in
-from penstock.cli.common import err, out, print_json, size_option, warn
+from penstock.bench.workloads import WORKLOADS, FramesParameters, StoredParameters
+from penstock.cli.common import err, out, print_json, warn
 from penstock.cli.documents import written_whatever_happens
-from penstock.cli.frame_choice import frame_bytes_of
-from penstock.cli.metadata_choice import chosen_metadata
+from penstock.cli.option_table import ModelTable
 from penstock.model.campaigns import CaseRun
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.runs import Run
@@ -55,10 +45,11 @@ BLOCKS = 6  # the fewest that have an interval with 95 % confidence
 _WrongOptions: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+_REPEATABLE = ("frames", "stream", "metadata")
 # Options of a command that a load beside another one does not have.
 _ELSEWHERE = (
     "output", "yes", "dry_run", "json", "keep", "profile", "repetitions", "beside", "beside_target",
-    "ranks", "mpi", "format_", "rename", "backend", "mpi_io", "collective", "block", "hint", "chunk",
+    "ranks", "mpi", "format", "rename", "backend", "mpi_io", "collective", "block", "hint", "chunk",
     "deflate", "blocks", "null_delay", "null_straggler", "null_freeze",
 )  # fmt: skip
 
@@ -72,15 +63,21 @@ def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
                 f"--beside '{text}': there is no program {words[2]}", "check its name, or give its path"
             )
         return Second(text, None, 0, 0, lambda: RepeatedCommand(words[2:]))
-    makers = {"frames": _frames, "stream": _stream, "metadata": _metadata}
-    if not words or words[0] not in (*makers, READER):
-        known = ", ".join([*makers, READER, "command -- …"])
+    if not words or words[0] not in (*_REPEATABLE, READER):
+        known = ", ".join([*_REPEATABLE, READER, "command -- …"])
         raise UsageError(f"--beside '{text}' is no workload", f"begin it with one of: {known}")
     if words[0] == READER:
         require_target(target)
         return reader_of(text, words[1:], target)
     require_writable(target)
-    return makers[words[0]](text, target, _options(text, words, target, group))
+    made = ModelTable(WORKLOADS[words[0]]).made(dict(_options(text, words, target, group)))
+    job = made.alone() if isinstance(made, StoredParameters) else None
+    if job is None or job.plan is None:
+        raise UsageError(
+            f"--beside '{text}' cannot be repeated", "one process, plain frames, a plain stream, or metadata"
+        )
+    plan = job.plan
+    return Second(text, target, job.bytes, job.files, lambda: load_beside(target, plan))
 
 
 def _options(text: str, words: list[str], target: Path, group: typer.Typer) -> Mapping[str, Any]:
@@ -102,78 +99,10 @@ def _options(text: str, words: list[str], target: Path, group: typer.Typer) -> M
     return context.params
 
 
-def _access(options: Mapping[str, Any]) -> Access:
-    return Access(
-        direct=not options.get("buffered", True),
-        sync=options["sync"],
-        **chosen_content(options["content"], options["ratio"], options["content_file"]),
-        seed=options["seed"],
-        queue_depth=options.get("queue_depth"),
-    )
-
-
-def _frames(text: str, target: Path, options: Mapping[str, Any]) -> Second:
-    rate, frames = options["rate"], options["frames"]
-    if rate == 0 and frames is None:
-        raise UsageError(f"--beside '{text}': --rate 0 needs --frames", "say how many frames are written")
-    request = frames_request(
-        frame_bytes_of(options["frame_size"], options["shape"], options["type_"], None),
-        rate,
-        frames / rate if frames is not None and rate > 0 else options["seconds"],
-        options["writers"],
-        options["buffer_seconds"],
-        options["late_after"],
-        options["layout"],
-        _access(options),
-    )
-    if frames is not None:
-        request = request.model_copy(update={"frames": frames})
-    return Second(
-        text,
-        target,
-        request.bytes,
-        request.files,
-        lambda: load_beside(target, lambda folder: stored_frames_plan(request, folder, "beside-")),
-    )
-
-
-def _stream(text: str, target: Path, options: Mapping[str, Any]) -> Second:
-    access = _access(options)
-    workload = stream_workload(
-        options["threads"],
-        size_option(options["size"], "--size"),
-        size_option(options["transfer"], "--transfer"),
-        options["read"],
-        options["verify"],
-        options["seconds_max"],
-        access.direct,
-        options["shared"],
-        options["segments"],
-        options["order"],
-    )
-    check_access(workload, access)
-    return Second(
-        text,
-        target,
-        workload.bytes,
-        workload.files,
-        lambda: load_beside(target, lambda folder: stream_plan(workload, access, folder)),
-    )
-
-
-def _metadata(text: str, target: Path, options: Mapping[str, Any]) -> Second:
-    workload, access = chosen_metadata(options), _access(options)
-    if not workload.remove:
-        raise UsageError(
-            f"--beside '{text}': with --no-remove it cannot be repeated", "leave --no-remove away"
-        )
-    return Second(
-        text,
-        target,
-        bytes_at_once(workload),
-        names_at_once(workload),
-        lambda: load_beside(target, lambda folder: metadata_plan(workload, access, folder, "beside-")),
-    )
+def require_shape(parameters: FramesParameters) -> None:
+    """On a command line images have no shape unless one is given."""
+    if parameters.format != "raw" and parameters.shape is None and parameters.content != "file":
+        raise UsageError(f"--format {parameters.format} needs --shape", "for example --shape 2527x2463")
 
 
 def require_room_for_both(

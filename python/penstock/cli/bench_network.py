@@ -8,8 +8,7 @@ import typer
 
 from penstock.bench.network import network_workload, run_local, run_network, server_workload
 from penstock.bench.profile import profiled
-from penstock.cli.bench import DryRun, Json, Output, ProfileOption, Yes
-from penstock.cli.bench_running import finish, may_go_on, telling
+from penstock.cli.bench_running import DryRun, Json, Output, ProfileOption, Yes, finish, may_go_on, telling
 from penstock.cli.common import err, print_json, reports_errors, require_new, size_option
 from penstock.model.configuration import TOKEN_VARIABLE, read_token
 from penstock.model.errors import UsageError

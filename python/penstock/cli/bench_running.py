@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -18,30 +19,60 @@ from penstock.bench.jobs import Job
 from penstock.bench.profile import profiled
 from penstock.bench.run import Telling
 from penstock.bench.second import Second
-from penstock.cli.bench_beside import BLOCKS, interference, parse_second, require_room_for_both
+from penstock.cli.bench_beside import (
+    BLOCKS,
+    Beside,
+    BesideTarget,
+    Blocks,
+    interference,
+    parse_second,
+    require_room_for_both,
+)
 from penstock.cli.campaign_runs import repeat
 from penstock.cli.common import err, out, print_json, require_new, warn
 from penstock.cli.documents import written_whatever_happens
+from penstock.model.campaign_files import BLOCKS_MAX
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.runs import Run
 from penstock.report.progress import ProgressView, show_load
 from penstock.report.runs import run_view
 
+Target = Annotated[
+    Path,
+    typer.Argument(help="Folder on the storage; the run makes one of its own in it, and removes that."),
+]
+ProfileOption = Annotated[
+    bool,
+    typer.Option("--profile", help="Report where processor time goes; requires perf, and may require root."),
+]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep the folder and the files.")]
+Output = Annotated[Path | None, typer.Option(help="File for the document of the run.")]
+Repetitions = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=BLOCKS_MAX, help="Number of runs; with several the document is that of a campaign."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before anything is written.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and end.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the document on standard output, for machines.")]
+
 
 @dataclass(frozen=True)
 class How:
-    """A job is run: as it was asked for."""
+    """How a job is run: the options that all commands have which write to a storage."""
 
-    target: Path
-    profile: bool
-    keep: bool
-    repetitions: int | None
-    beside: str | None
-    beside_target: Path | None
-    blocks: int | None
-    seed: int
-    output: Path | None
-    json: bool
+    target: Target
+    profile: ProfileOption = False
+    keep: Keep = False
+    repetitions: Repetitions = None
+    beside: Beside = None
+    beside_target: BesideTarget = None
+    blocks: Blocks = None
+    output: Output = None
+    yes: Yes = False
+    dry_run: DryRun = False
+    json: Json = False
 
 
 def runs_of(how: How) -> int:
@@ -75,8 +106,11 @@ def check_run(
     return second
 
 
-def run_job(job: Job, how: How, second: Second | None) -> None:
-    """Once, several times, or alone and beside another load. typer.Exit where it failed or is invalid."""
+def run_job(job: Job, how: How, second: Second | None, seed: int) -> None:
+    """Once, several times, or alone and beside another load. typer.Exit where it failed or is invalid.
+
+    `seed`: of the order of runs.
+    """
     looked_at = replace(
         job,
         run=lambda folder, telling: profiled(how.profile, lambda: job.run(folder, telling), telling.log),
@@ -94,7 +128,7 @@ def run_job(job: Job, how: How, second: Second | None) -> None:
             ):
                 return looked_at.run(folder, telling(view))
 
-        interference(alone, second, how.blocks or BLOCKS, how.seed, how.output, how.json)
+        interference(alone, second, how.blocks or BLOCKS, seed, how.output, how.json)
         return
     with BenchFolder.make(how.target, how.keep, job.bytes) as folder:
         with ProgressView(err()) as view, usable(how.target):

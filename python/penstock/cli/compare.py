@@ -9,7 +9,7 @@ import typer
 from penstock.bench.compare import EXIT_CODES, compare
 from penstock.bench.sets import RunSet, documents_in, read_sets
 from penstock.bench.trend import WINDOW, trend
-from penstock.cli.bench import Json
+from penstock.cli.bench_running import Json
 from penstock.cli.common import answers, out, print_json, require_new
 from penstock.files.space import write_document
 from penstock.model.comparisons import Comparison, Trend

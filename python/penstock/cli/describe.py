@@ -7,8 +7,7 @@ import typer
 
 from penstock.bench.folder import require_target, require_writable
 from penstock.bench.local_speed import measure_device, measure_speeds, speed_request
-from penstock.cli.bench import DryRun, Yes
-from penstock.cli.bench_running import may_go_on, telling
+from penstock.cli.bench_running import DryRun, Yes, may_go_on, telling
 from penstock.cli.common import err, out, print_json, reports_errors, require_new, size_option
 from penstock.files.sheet.devices import device_node
 from penstock.files.sheet.sheet import data_sheet, drives_below

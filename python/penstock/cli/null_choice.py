@@ -1,5 +1,6 @@
 """The options by which a workload has no storage, but one that misbehaves by the clock as it is told."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -27,6 +28,19 @@ NullFreeze = Annotated[
     ),
 ]
 _SECONDS_MAX = 3600.0
+
+
+@dataclass(frozen=True)
+class NullOptions:
+    """How a back end that stores nothing misbehaves."""
+
+    null_delay: NullDelay = None
+    null_straggler: NullStraggler = None
+    null_freeze: NullFreeze = None
+
+    def backend(self, kind: str) -> NullBackend | None:
+        """None for a storage. A UsageError names what is wrong, or has no meaning there."""
+        return null_backend(kind, self.null_delay, self.null_straggler, self.null_freeze)
 
 
 def null_backend(

@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.common import err, out, print_json, print_json_line, reports_errors, warn
+from penstock.cli.option_table import DataclassTable, OverlayTable, command_of
 from penstock.cli.pva import pva_given, read_start
 from penstock.files.storage import storage_facts
-from penstock.model.configuration import PvaSource
+from penstock.model.configuration import Configuration, PvaSource
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event, RecorderSeriesEnd
 from penstock.model.layout.find import describe, load_layout
@@ -33,18 +35,14 @@ if TYPE_CHECKING:  # it loads HDF5
 _NAMED = 5  # series that lack frames
 
 
-@reports_errors
-def record_command(
+@dataclass(frozen=True)
+class RunOptions:
+    """Options that are no fields of the configuration."""
+
     configuration: Annotated[
         Path | None,
-        typer.Argument(help="YAML file; options below override it. See docs/reference/configuration.md."),
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(help="Where the files go; it must be there. [default: .]")
-    ] = None,
-    file_name: Annotated[
-        str | None, typer.Option(help="Template with {series_unique_id}, {series_id}, {date}.")
-    ] = None,
+        typer.Argument(help="YAML file; options override it. See docs/reference/configuration.md."),
+    ] = None
     listen: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,20 +50,20 @@ def record_command(
             help="Listen for senders of the TCP protocol; repeatable. HOST may be a network interface. Beyond"
             " loopback a token is required. [default: 127.0.0.1:9900]",
         ),
-    ] = None,
+    ] = None
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that senders must show; otherwise the variable PENSTOCK_TOKEN."
+            help="File with the token that senders must send; otherwise the variable PENSTOCK_TOKEN."
         ),
-    ] = None,
+    ] = None
     zmq: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ENDPOINT",
             help="Pull Stream V2 from a detector, for example tcp://127.0.0.1:31001; repeatable.",
         ),
-    ] = None,
+    ] = None
     pva: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,163 +71,87 @@ def record_command(
             help="Watch an NTNDArray channel of EPICS areaDetector, for example 13SIM1:Pva1:Image;"
             " repeatable. `penstock pva` does it apart from the recorder.",
         ),
-    ] = None,
+    ] = None
     pva_frames: Annotated[
-        int | None, typer.Option(metavar="N", help="With --pva: frames of a series. [default: open end]")
-    ] = None,
+        int | None,
+        typer.Option(metavar="N", help="With --pva: number of frames of a series. [default: open end]"),
+    ] = None
     pva_idle_end: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="With --pva: a series ends after so long without a frame. [default: 60]"
+            metavar="SECONDS",
+            help="With --pva: end a series after this many seconds without a frame. [default: 60]",
         ),
-    ] = None,
+    ] = None
     pva_name: Annotated[
         str | None,
         typer.Option(
             metavar="TEMPLATE",
-            help="With --pva: names series; {channel}, {date}. [default: {channel}-{date}]",
+            help="With --pva: name of series; {channel}, {date}. [default: {channel}-{date}]",
         ),
-    ] = None,
+    ] = None
     pva_start: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="With --pva: YAML with what the channel does not tell, as pixel_size_x."
+            metavar="FILE", help="With --pva: YAML with what the channel does not send, as pixel_size_x."
         ),
-    ] = None,
-    codec: Annotated[
-        str | None, typer.Option(help="none, bslz4, bszstd, lz4, zstd or deflate. [default: bslz4]")
-    ] = None,
-    level: Annotated[
-        int | None, typer.Option(help="Of bszstd, zstd (1-19) and deflate (1-9); 0: the codec's default.")
-    ] = None,
-    chunk: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHAPE",
-            help="Pixels of a frame in one chunk, as 256x1024; `penstock advise` recommends one."
-            " [default: frame]",
-        ),
-    ] = None,
-    chunk_frames: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            help="Frames of which a chunk has these pixels, up to 32; they gather before they are"
-            " acknowledged. [default: 1]",
-        ),
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads that compress. [default: 2]")] = None,
-    pool: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Memory for frames and segments. [default: 1 GiB]")
-    ] = None,
-    when_full: Annotated[
-        str | None,
-        typer.Option(help="hold the source back, or drop frames, when the pool is full. [default: hold]"),
-    ] = None,
-    durability: Annotated[
-        str | None, typer.Option(help="Force data to storage: none, interval or segment. [default: none]")
-    ] = None,
-    placement: Annotated[
-        str | None,
-        typer.Option(help="Where chunks go in the file: log or slots. [default: log]"),
-    ] = None,
-    series: Annotated[
-        int | None,
-        typer.Option(
-            help="End after so many series, those that it refuses among them; 0 goes on. [default: 0]"
-        ),
-    ] = None,
-    end_after: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Close a series when so long no frame has come, though its end was not told; 0: do not."
-            " [default: 0]",
-        ),
-    ] = None,
+    ] = None
     together: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A file in the folder that shows all series as entries, as `penstock join` makes it; each is"
-            " added when it is complete.",
+            help="Add each series, when it is complete, as an entry to this file in the folder, as"
+            " `penstock join` does.",
         ),
-    ] = None,
-    file_mode: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OCTAL", help="Who may read and write the files: 0640, say. [default: as the umask says]"
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool | None, typer.Option("--overwrite/--keep", help="Replace a file that is there. [default: keep]")
-    ] = None,
-    resume: Annotated[
-        bool | None,
-        typer.Option(
-            "--resume/--no-resume",
-            help="Go on with a series in the file that a killed recorder left. [default: no-resume]",
-        ),
-    ] = None,
-    files: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            help="one file a series, per_writer (each rank a file of its own) or split (a new file every"
-            " --frames-per-file). [default: one]",
-        ),
-    ] = None,
-    frames_per_file: Annotated[
-        int | None, typer.Option(metavar="N", help="Begin a new file every N frames.")
-    ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="What is in a file, and where: a ready layout (`penstock layout list`), or a file in YAML or"
-            " areaDetector's XML. [default: nxmx]",
-        ),
-    ] = None,
+    ] = None
     ranks: Annotated[
         int,
         typer.Option(
             min=1,
             max=256,
-            help="Record with so many processes (MPI) into one file; each listens on a port of its own, from"
-            " the given one on.",
+            help="Number of processes (MPI) that record into one file; each listens on a port of its own,"
+            " from the given one on.",
         ),
-    ] = 1,
-    mpi: Annotated[str, typer.Option(help="openmpi or mpich, for --ranks.")] = "openmpi",
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Serve metrics for Prometheus at http://HOST:PORT/metrics, for example 127.0.0.1:9810; on"
-            " loopback only.",
-        ),
-    ] = None,
-    log_level: Annotated[
-        str | None, typer.Option(help="debug, info, warning or error. [default: warning]")
-    ] = None,
+    ] = 1
+    mpi: Annotated[str, typer.Option(help="MPI for --ranks: openmpi or mpich.")] = "openmpi"
     complete: Annotated[
-        bool, typer.Option("--complete", help="Exit code 1 also when frames are missing.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False,
+        bool, typer.Option("--complete", help="Exit with code 1 also when frames are missing.")
+    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False
     show_placement: Annotated[
         bool,
         typer.Option(
             "--show-placement",
             help="Show the machine, and where threads and memory would be, and end.",
         ),
-    ] = False,
+    ] = False
     json: Annotated[
         bool,
         typer.Option(
             "--json",
-            help="Events as JSON lines (with --dry-run: the plan; with --show-placement: the placement).",
+            help="Print events as JSON lines (with --dry-run: the plan; with --show-placement: the"
+            " placement).",
         ),
-    ] = False,
-) -> None:
+    ] = False
+
+    def over(self, given: dict[tuple[str, ...], Any]) -> RecordOptions:
+        """With what was given of the configuration's fields."""
+        return RecordOptions(
+            given=given,
+            listen=self.listen or [],
+            token_file=self.token_file,
+            zmq=self.zmq or [],
+            pva=self.pva or [],
+            pva_settings=pva_given(
+                frames=self.pva_frames,
+                idle_end_s=self.pva_idle_end,
+                name=self.pva_name,
+                start=None if self.pva_start is None else read_start(self.pva_start),
+            ),
+        )
+
+
+def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
     """Record series after series, each into its own NeXus HDF5 file.
 
     Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. SIGUSR2 ends the series that are open
@@ -237,39 +159,7 @@ def record_command(
     was refused, or where every message was. Frames that are missing, damaged or dropped change it with
     --complete alone: they are counted in each series' line, and in its file.
     """
-    options = RecordOptions(
-        folder=folder,
-        file_name=file_name,
-        file_mode=file_mode,
-        listen=listen or [],
-        token_file=token_file,
-        zmq=zmq or [],
-        codec=codec,
-        level=level,
-        chunk=chunk,
-        chunk_frames=chunk_frames,
-        threads=threads,
-        pool=pool,
-        when_full=when_full,
-        durability=durability,
-        placement=placement,
-        series=series,
-        end_after=end_after,
-        overwrite=overwrite,
-        resume=resume,
-        files=files,
-        frames_per_file=frames_per_file,
-        layout=layout,
-        log_level=log_level,
-        metrics=metrics,
-        pva=pva or [],
-        pva_settings=pva_given(
-            frames=pva_frames,
-            idle_end_s=pva_idle_end,
-            name=pva_name,
-            start=None if pva_start is None else read_start(pva_start),
-        ),
-    )
+    configuration, options = run.configuration, run.over(given)
     settings = configuration_from(configuration, options)
     if left_out := sources_left_out(configuration, options):
         err().print(
@@ -280,25 +170,28 @@ def record_command(
     storage = storage_facts(settings.folder.absolute())
     chosen = _layout(settings.layout)
     plan = settings.plan(storage=storage, layout=chosen)
-    team = _ranks(ranks, mpi)
+    team = _ranks(run.ranks, run.mpi)
     if settings.pva_sources:
         _require_possible(team)
-    if dry_run:
+    if run.dry_run:
         try_out(plan, _log_line, team)
-        _show_plan(plan, json, team)
-        if not json and chosen is not None:
+        _show_plan(plan, run.json, team)
+        if not run.json and chosen is not None:
             err().print(layout_tree(chosen))
         for source in settings.pva_sources:
             err().print(f"pvAccess: {source.channel}", markup=False)
         _show_storage(storage, settle_store(settings.store, storage)[1])
         return
-    if show_placement:
-        _show_placement(plan, json)
+    if run.show_placement:
+        _show_placement(plan, run.json)
         return
     recording = _record(
-        plan, json, team, settings.pva_sources, _together(settings.folder.absolute(), together)
+        plan, run.json, team, settings.pva_sources, _together(settings.folder.absolute(), run.together)
     )
-    _require_success(recording, complete=complete)
+    _require_success(recording, complete=run.complete)
+
+
+record_command = reports_errors(command_of(_run, OverlayTable(Configuration), DataclassTable(RunOptions)))
 
 
 def _layout(choice: str) -> Layout | None:

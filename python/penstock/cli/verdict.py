@@ -9,6 +9,7 @@ import typer
 
 from penstock.bench.conditions import conditions_of
 from penstock.bench.folder import BenchFolder, RoomAdvice, require_writable
+from penstock.bench.frame_choice import check_layout, image_request
 from penstock.bench.images import make_template
 from penstock.bench.run import Access, frames_request
 from penstock.bench.second import Second
@@ -23,26 +24,13 @@ from penstock.bench.stages import (
 )
 from penstock.bench.verdict import exit_code_of
 from penstock.bench.verdict_reasons import STEP_NAMES
-from penstock.cli.bench import (
-    Buffered,
-    BufferSeconds,
-    DryRun,
-    Json,
-    LateAfter,
-    LayoutOption,
-    Output,
-    Seed,
-    SyncOption,
-    Target,
-    Writers,
-    Yes,
-)
+from penstock.cli.bench import Buffered, BufferSeconds, LateAfter, LayoutOption, Seed, SyncOption, Writers
 from penstock.cli.bench_beside import BesideTarget, parse_second, require_room_for_both
-from penstock.cli.bench_running import may_go_on, telling, warn_of_others
+from penstock.cli.bench_running import DryRun, Json, Output, Target, Yes, may_go_on, telling, warn_of_others
 from penstock.cli.common import answers, err, out, print_json, require_new, warn
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.documents import enter
-from penstock.cli.frame_choice import FormatOption, Rename, check_layout, image_request
+from penstock.cli.frame_choice import FormatOption, Rename
 from penstock.cli.report import ReportFile
 from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document

@@ -11,31 +11,24 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from penstock.model.cli_option import Cli
 from penstock.model.errors import UsageError
 from penstock.model.filters import filter_plan
 from penstock.model.layout.nodes import DEFAULT, Layout
 from penstock.model.plans import (
-    GIB,
-    MIB,
-    ChunkPlan,
     CodecPlan,
     ElementPlan,
     EncodingPlan,
-    FilesPlan,
-    LogLevel,
-    MachinePlan,
     MetricsPlan,
-    NexusPlan,
     Plan,
+    RecorderFields,
     RecorderPlan,
-    ScanPlan,
-    StorePlan,
     TcpSourcePlan,
     ZmqSourcePlan,
 )
 from penstock.model.pva import PvaSettings
 from penstock.model.storage import StorageFacts, settle_store
-from penstock.model.units import Size, format_size, is_loopback, split_address
+from penstock.model.units import format_size, is_loopback, split_address
 
 TOKEN_VARIABLE = "PENSTOCK_TOKEN"
 TCP_PORT = 9900
@@ -116,9 +109,10 @@ class PvaSource(PvaSettings):
 class Metrics(Plan):
     """Metrics for Prometheus, over HTTP. Without `metrics` none are served."""
 
-    listen: str = Field(
+    listen: Annotated[str, Cli("--metrics", metavar="HOST:PORT", default="no metrics")] = Field(
         "127.0.0.1:9810",
-        description="HOST:PORT on loopback; port 0 lets the system choose. Rank N of a job has PORT + N",
+        description="address on loopback, HOST:PORT, at which http://HOST:PORT/metrics is served; port 0 lets"
+        " the system choose. Rank N of a job has PORT + N",
     )
 
     @field_validator("listen")
@@ -243,30 +237,15 @@ def _default_sources() -> list[TcpSource | ZmqSource | PvaSource]:
     return [TcpSource()]
 
 
-class Configuration(Plan):
+class Configuration(RecorderFields):
     """What `penstock record` does. Sizes take units: 4096, 8 MiB, 1.5 GB."""
 
-    folder: Path = Field(Path(), description="where the files go; it must be there")
-    file_name: str = Field(
-        "{series_unique_id}.h5",
-        description="template: {series_unique_id}, {series_id} and {date} are filled in",
-    )
-    file_mode: str | None = Field(
+    file_mode: Annotated[str | None, Cli(metavar="OCTAL", default="as the umask says")] = Field(
         None,
         pattern=r"^0?[0-7]{3}$",
-        description="who may read and write the files, in octal and in quotes; otherwise the umask decides",
+        description="permissions of the files, in octal and in quotes, as 0640; otherwise the umask decides",
     )
-    overwrite: bool = Field(
-        False, description="replace a file that is there; a symbolic link is neither followed nor replaced"
-    )
-    resume: bool = Field(
-        False,
-        description="go on with a series in the file that a killed recorder left; what is in it stays",
-    )
-    files: FilesPlan = Field(
-        default_factory=lambda: FilesPlan.model_validate({}), description="one file a series, or several"
-    )
-    layout: str = Field(
+    layout: Annotated[str, Cli(metavar="NAME|FILE")] = Field(
         "nxmx",
         min_length=1,
         description="what is in a file, and where: a ready layout (`penstock layout list`) or a file in YAML"
@@ -276,74 +255,7 @@ class Configuration(Plan):
         default_factory=_default_sources, min_length=1, description="where frames come from"
     )
     codec: Codec = Field(default_factory=lambda: Codec.model_validate({}), description="compression")
-    chunk: ChunkPlan = Field(
-        default_factory=lambda: ChunkPlan.model_validate({}), description="what of a frame a chunk holds"
-    )
-    scan: ScanPlan = Field(
-        default_factory=lambda: ScanPlan.model_validate({}),
-        description="frames that belong to points of a grid",
-    )
-    nexus: NexusPlan = Field(
-        default_factory=lambda: NexusPlan.model_validate({}), description="names that detectors do not tell"
-    )
-    threads: int = Field(2, ge=1, le=1024, description="that compress")
-    pool_bytes: Size = Field(
-        GIB,
-        ge=64 * MIB,
-        le=2**44,
-        description="memory for frames and segments together; values, tables and the index are beside it",
-    )
-    tables_bytes: Size = Field(
-        512 * MIB,
-        ge=MIB,
-        le=2**40,
-        description="memory for the masks, flat fields and tables of each series, decoded; beside pool_bytes",
-    )
-    when_full: Literal["hold", "drop"] = Field(
-        "hold",
-        description="when the pool is full: hold the source back, or drop frames (they enter the ledger)",
-    )
-    frame_bytes_max: Size = Field(
-        GIB, ge=1, le=0xFFFF_0000, description="larger frames are refused (uncompressed)"
-    )
-    series_limit: int = Field(
-        0, ge=0, le=2**62, description="stop after so many series, refused ones among them; 0 goes on"
-    )
-    end_timeout_s: float = Field(
-        10.0,
-        ge=0,
-        le=86400,
-        description="wait this many seconds for frames after the end message, if other senders may have some",
-    )
-    end_after_s: float = Field(
-        0.0,
-        ge=0,
-        le=864_000,
-        description="close a series when so long no frame has come, after its first; 0: not for that reason",
-    )
-    idle_timeout_s: float = Field(
-        60.0,
-        ge=0,
-        le=86400,
-        description="after this many seconds without a frame, close a series that only some of its senders "
-        "have ended, or when another series needs its place; close one to which the storage writes nothing "
-        "for as long",
-    )
-    store: StorePlan = Field(
-        default_factory=lambda: StorePlan.model_validate({}), description="how files are written"
-    )
-    stall_limit_ms: int = Field(
-        1000,
-        ge=0,
-        le=3_600_000,
-        description="calls to the storage and of HDF5 that take longer are told of while they hang; 0: none",
-    )
     metrics: Metrics | None = Field(None, description="serve metrics; not unless this is given")
-    machine: MachinePlan = Field(
-        default_factory=lambda: MachinePlan.model_validate({}),
-        description="where on the machine threads run, and what memory is made of",
-    )
-    log_level: LogLevel = Field("warning", description="what the recorder's log tells")
 
     @field_validator("file_name")
     @classmethod
@@ -474,34 +386,18 @@ class Configuration(Plan):
         if layout is None and self.layout != DEFAULT:
             raise ValueError(f"the layout {self.layout} was not read")
         store = self.store if storage is None else settle_store(self.store, storage)[0]
-        return RecorderPlan(
-            folder=str(self.folder.absolute()),
-            file_name=self.file_name,
-            file_mode=self.file_mode,
-            overwrite=self.overwrite,
-            resume=self.resume,
-            files=self.files,
-            layout=None if layout is None else layout.plan(),
-            sources=self._source_plans(environment),
-            codec=self.codec.plan(),
-            chunk=self.chunk,
-            scan=self.scan,
-            nexus=self.nexus,
-            threads=self.threads,
-            pool_bytes=self.pool_bytes,
-            tables_bytes=self.tables_bytes,
-            when_full=self.when_full,
-            frame_bytes_max=self.frame_bytes_max,
-            series_limit=self.series_limit,
-            end_timeout_s=self._end_timeout_s(),
-            end_after_s=self.end_after_s,
-            idle_timeout_s=self.idle_timeout_s,
-            store=store,
-            stall_limit_ms=self.stall_limit_ms,
-            metrics=None if self.metrics is None else self.metrics.plan(),
-            machine=self.machine,
-            log_level=self.log_level,
-        )
+        same = {name: getattr(self, name) for name in RecorderFields.model_fields}
+        own = {
+            "folder": self.folder.absolute(),
+            "end_timeout_s": self._end_timeout_s(),
+            "store": store,
+            "file_mode": self.file_mode,
+            "layout": None if layout is None else layout.plan(),
+            "sources": self._source_plans(environment),
+            "codec": self.codec.plan(),
+            "metrics": None if self.metrics is None else self.metrics.plan(),
+        }
+        return RecorderPlan(**same | own)
 
     @property
     def pva_sources(self) -> list[PvaSource]:

@@ -124,10 +124,9 @@ class StoreBackend(Plan):
 THREAD_BYTES_MAX = 2**50
 
 
-class FramesWorkload(Plan):
+class FramesPattern(Plan):
     """Frames that become due at a rate, whatever became of those before them."""
 
-    kind: Literal["frames"] = "frames"
     frames: int = Field(ge=1, le=10**9)
     frame_bytes: int = Field(ge=1, le=4 * GIB)
     rate_hz: float = Field(
@@ -144,8 +143,14 @@ class FramesWorkload(Plan):
         0.01, ge=0, le=3600, description="a frame is late when it is done more than this after it was due"
     )
     layout: Layout = "file_a_frame"
-    record: bool = Field(True, description="the times of each frame go into the document")
     rename: bool = Field(False, description="a file is called NAME.partial until it is complete")
+
+
+class FramesWorkload(FramesPattern):
+    """Frames that become due at a rate, whatever became of those before them."""
+
+    kind: Literal["frames"] = "frames"
+    record: bool = Field(True, description="the times of each frame go into the document")
     image: FrameImage | None = Field(None, description="else frames are plain bytes")
 
 

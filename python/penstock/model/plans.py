@@ -1,10 +1,12 @@
 """The plans that the native programs run, exactly as they read them."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from penstock.model.cli_option import Cli
 from penstock.model.units import Size
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
@@ -29,9 +31,12 @@ class Plan(BaseModel):
 class EncodingPlan(Plan):
     """How frames are compressed on the way into the file. Frames that arrive compressed stay as they are."""
 
-    encoding: Encoding = Field("bslz4", description="bslz4 is what most readers of the field expect")
-    level: int = Field(
-        0, ge=0, le=19, description="for bszstd, zstd (1-19) and deflate (1-9); 0 is the codec's default"
+    encoding: Annotated[Encoding, Cli("--codec")] = Field(
+        "bslz4",
+        description="encoding of frames that arrive uncompressed; most readers expect bslz4",
+    )
+    level: Annotated[int, Cli()] = Field(
+        0, ge=0, le=19, description="level of bszstd and zstd (1-19) or deflate (1-9); 0: the codec's default"
     )
     block_bytes: Size = Field(
         0, ge=0, le=MIB, multiple_of=64, description="bitshuffle's block; 0 is the default (8 KiB)"
@@ -55,22 +60,33 @@ class CodecPlan(EncodingPlan):
     filters: list[FilterPlan] | None = None
 
 
+def parse_shape(text: str) -> list[int]:
+    """The numbers of "256x1024"; none for "frame". A ValueError tells what is wrong."""
+    if text == "frame":
+        return []
+    if not re.fullmatch(r"[1-9][0-9]{0,9}(x[1-9][0-9]{0,9})*", text):
+        raise ValueError(f'"{text}" is not a shape; write for example 256x1024, or frame')
+    return [int(extent) for extent in text.split("x")]
+
+
 class ChunkPlan(Plan):
     """What of a frame a chunk holds, the unit that readers read. `penstock advise` recommends one."""
 
-    shape: list[Annotated[int, Field(ge=1, le=2**32)]] = Field(
+    shape: Annotated[
+        list[Annotated[int, Field(ge=1, le=2**32)]],
+        Cli("--chunk", metavar="SHAPE", default="frame", parse=parse_shape),
+    ] = Field(
         [],
         max_length=3,
-        description="pixels along each dimension of a frame, as `[256, 256]`; more than the frame has means"
-        " the frame's, an empty list the whole frame. Frames that arrive compressed are expanded and"
-        " compressed again where a chunk is not a frame",
+        description="pixels along each dimension of a frame, as `[256, 256]`, on the command line"
+        " 256x256; at most those of the frame. An empty list, or `frame`, means the whole frame. Frames that"
+        " arrive compressed are expanded and compressed again unless a chunk is a frame",
     )
-    frames: int = Field(
+    frames: Annotated[int, Cli("--chunk-frames", metavar="K")] = Field(
         1,
         ge=1,
         le=32,
-        description="of which a chunk has these pixels: more than one gather before they are written and"
-        " acknowledged",
+        description="number of frames in one chunk; they are acknowledged when the chunk is complete",
     )
 
 
@@ -176,7 +192,7 @@ class NexusPlan(Plan):
 class StorePlan(Plan):
     """How the file is written. Sizes that are not set follow the storage: `--dry-run` says how and why."""
 
-    placement: Literal["log", "slots"] = Field(
+    placement: Annotated[Literal["log", "slots"], Cli()] = Field(
         "log",
         description="where chunks go: gathered one behind another, or each at a fixed place in a file with"
         " holes",
@@ -189,9 +205,9 @@ class StorePlan(Plan):
     write_threads: int = Field(4, ge=1, le=64, description="segments on their way to storage at once")
     direct: bool = Field(True, description="bypass the page cache where the file system can")
     swmr: bool = Field(True, description="readers may open the file while it grows")
-    durability: Literal["none", "interval", "segment"] = Field(
+    durability: Annotated[Literal["none", "interval", "segment"], Cli()] = Field(
         "none",
-        description="when data is forced to storage: never, every sync_interval_ms, or with each segment",
+        description="when data is forced to storage: never, every `sync_interval_ms`, or with each segment",
     )
     sync_interval_ms: int = Field(1000, ge=1, le=3_600_000, description="for durability: interval")
     flush_interval_ms: int = Field(
@@ -202,12 +218,14 @@ class StorePlan(Plan):
 class FilesPlan(Plan):
     """How the frames of a series are divided among files. See docs/how-to/choose-the-layout-of-files.md."""
 
-    layout: Literal["one", "per_writer", "split"] = Field(
+    layout: Annotated[Literal["one", "per_writer", "split"], Cli("--files", metavar="KIND")] = Field(
         "one",
-        description="one file; one a rank, for file systems that are poor at shared files; or a new one every"
-        " so many `frames`. The file with the series' name always shows all frames",
+        description="files of a series: one; one per rank, for file systems that are slow with shared files;"
+        " or a new one after a number of frames. The file with the series' name always shows all frames",
     )
-    frames: int = Field(0, ge=0, le=2**32, description="in each file, for layout: split")
+    frames: Annotated[int, Cli("--frames-per-file", metavar="N")] = Field(
+        0, ge=0, le=2**32, description="number of frames in each file of the layout `split`; else 0"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -334,35 +352,106 @@ class MetricsPlan(Plan):
     port: int = Field(9810, ge=0, le=65535)
 
 
-class RecorderPlan(Plan):
+class RecorderFields(Plan):
+    """What the configuration and the recorder's job have in common: each field is declared here alone."""
+
+    folder: Annotated[Path, Cli()] = Field(Path(), description="existing folder for the files")
+    file_name: Annotated[str, Cli()] = Field(
+        "{series_unique_id}.h5",
+        description="template of file names; {series_unique_id}, {series_id} and {date} are filled in",
+    )
+    overwrite: Annotated[bool, Cli("--overwrite/--keep")] = Field(
+        False,
+        description="replace an existing file; a symbolic link is neither followed nor replaced",
+    )
+    resume: Annotated[bool, Cli("--resume/--no-resume")] = Field(
+        False,
+        description="resume a series in the file that a killed recorder left; its frames stay",
+    )
+    files: FilesPlan = Field(
+        default_factory=lambda: FilesPlan.model_validate({}), description="one file a series, or several"
+    )
+    chunk: ChunkPlan = Field(
+        default_factory=lambda: ChunkPlan.model_validate({}), description="what of a frame a chunk holds"
+    )
+    scan: ScanPlan = Field(
+        default_factory=lambda: ScanPlan.model_validate({}),
+        description="frames that belong to points of a grid",
+    )
+    nexus: NexusPlan = Field(
+        default_factory=lambda: NexusPlan.model_validate({}), description="names that detectors do not send"
+    )
+    threads: Annotated[int, Cli()] = Field(2, ge=1, le=1024, description="number of compression threads")
+    pool_bytes: Annotated[Size, Cli("--pool", metavar="SIZE")] = Field(
+        GIB,
+        ge=64 * MIB,
+        le=2**44,
+        description="memory for frames and segments together; values, tables and the index are beside it",
+    )
+    tables_bytes: Size = Field(
+        512 * MIB,
+        ge=MIB,
+        le=2**40,
+        description="memory for the masks, flat fields and tables of each series, decoded; beside pool_bytes",
+    )
+    when_full: Annotated[Literal["hold", "drop"], Cli()] = Field(
+        "hold",
+        description="when the pool is full: hold the source back, or drop frames and count them as dropped",
+    )
+    frame_bytes_max: Size = Field(
+        GIB, ge=1, le=0xFFFF_0000, description="larger frames are refused (uncompressed)"
+    )
+    series_limit: Annotated[int, Cli("--series")] = Field(
+        0,
+        ge=0,
+        le=2**62,
+        description="end after this many series, including refused ones; 0: no limit",
+    )
+    end_timeout_s: float = Field(
+        10.0,
+        ge=0,
+        le=86400,
+        description="wait this many seconds for frames after the end message, if other senders may have some",
+    )
+    end_after_s: Annotated[float, Cli("--end-after", metavar="SECONDS")] = Field(
+        0.0,
+        ge=0,
+        le=864_000,
+        description="close a series after this many seconds without a frame, even if no end message arrived;"
+        " 0: never for that reason",
+    )
+    idle_timeout_s: float = Field(
+        60.0,
+        ge=0,
+        le=86400,
+        description="after this many seconds without a frame, close a series that only some of its senders "
+        "have ended, or when another series needs its place; close one to which the storage writes nothing "
+        "for as long",
+    )
+    store: StorePlan = Field(
+        default_factory=lambda: StorePlan.model_validate({}), description="how files are written"
+    )
+    stall_limit_ms: int = Field(
+        1000,
+        ge=0,
+        le=3_600_000,
+        description="report calls of the storage and of HDF5 that take longer, while they stall; 0: none",
+    )
+    machine: MachinePlan = Field(
+        default_factory=lambda: MachinePlan.model_validate({}),
+        description="where on the machine threads run, and what memory is made of",
+    )
+    log_level: Annotated[LogLevel, Cli()] = Field("warning", description="least severe messages of the log")
+
+
+class RecorderPlan(RecorderFields):
     """The job of penstock-recorder."""
 
-    folder: str
-    file_name: str
     file_mode: str | None = Field(None, exclude=True)  # an option of the program
-    overwrite: bool
-    resume: bool
-    files: FilesPlan
     layout: dict[str, Any] | None = None
     sources: list[Annotated[TcpSourcePlan | ZmqSourcePlan, Field(discriminator="kind")]]
     codec: CodecPlan
-    chunk: ChunkPlan
-    scan: ScanPlan
-    nexus: NexusPlan = Field(default_factory=lambda: NexusPlan.model_validate({}))
-    threads: int
-    pool_bytes: int
-    tables_bytes: int = 512 * MIB
-    when_full: Literal["hold", "drop"]
-    frame_bytes_max: int
-    series_limit: int
-    end_timeout_s: float
-    end_after_s: float = 0.0
-    idle_timeout_s: float
-    store: StorePlan
-    stall_limit_ms: int = Field(1000, ge=0, le=3_600_000)
     metrics: MetricsPlan | None = None
-    machine: MachinePlan = Field(default_factory=lambda: MachinePlan.model_validate({}))
-    log_level: LogLevel
 
     def without_tokens(self) -> "RecorderPlan":
         """For people's eyes and logs."""

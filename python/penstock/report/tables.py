@@ -256,7 +256,7 @@ def _gap_words(gaps: list[int]) -> str:
 def plan_table(plan: RecorderPlan) -> Table:
     """What `penstock record` would do."""
     rows = {
-        "folder": plan.folder,
+        "folder": str(plan.folder),
         "file name": plan.file_name + (" (replaces files)" if plan.overwrite else " (never replaces a file)"),
     }
     if plan.files.layout == "per_writer":
