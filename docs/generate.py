@@ -174,15 +174,15 @@ def _parameter_row(parameter: Any, command: Any) -> str:
         shown = ", ".join(parameter.opts) + "".join(f" / {name}" for name in parameter.secondary_opts)
         if not parameter.is_flag:
             shown += f" {_metavar(parameter, command)}"
-    text += _range_of(parameter.type)
+    text += _range_of(parameter)
     if getattr(parameter, "envvar", None):
         text += f" Also the variable `{parameter.envvar}`."
     return f"| `{_cell(shown)}` | {_cell(text)} | {f'`{_cell(default)}`' if default else ''} |"
 
 
-def _range_of(kind: Any) -> str:
-    """ " 1 to 256." of a type with limits."""
-    low, high = getattr(kind, "min", None), getattr(kind, "max", None)
+def _range_of(parameter: Any) -> str:
+    """ " 1 to 256." of an option with limits."""
+    low, high = getattr(parameter, "min", None), getattr(parameter, "max", None)
     if (low is None and high is None) or (high or 0) >= 2**32:
         return ""
     shown = [
@@ -278,7 +278,7 @@ def _allowed(name: str, info: FieldInfo) -> str:
     text = " or ".join(words[kind] for kind in kinds if kind in words)
     if get_origin(info.annotation) is list and _is_number(get_args(info.annotation)[0]):
         return "list of whole numbers"
-    if not text or name in ("sources", "channels", "axes"):
+    if (not text and not _is_size(info)) or name in ("sources", "channels", "axes"):
         return f"{text or 'fields'}, see below"
     low = next((item.ge for item in info.metadata if hasattr(item, "ge")), None)
     high = next((item.le for item in info.metadata if hasattr(item, "le")), None)
@@ -290,7 +290,8 @@ def _allowed(name: str, info: FieldInfo) -> str:
 
 def _is_size(info: FieldInfo) -> bool:
     """Whether text with a unit is understood."""
-    return any(isinstance(item, WithJsonSchema) for item in info.metadata) and info.annotation is int
+    inner = [item for part in _parts(info.annotation) for item in getattr(part, "__metadata__", ())]
+    return any(isinstance(item, WithJsonSchema) for item in (*info.metadata, *inner))
 
 
 def _is_number(annotation: Any) -> bool:

@@ -55,9 +55,10 @@ void shape_fields(Archive& archive, SimulationSpec& spec, ElementType& type, boo
   std::int64_t least = 0, largest = 0;
   const bool counts = counting_range(type, least, largest);
   spec.type = counts ? type : ElementType::u32;
-  if (counts) value_fields(archive, spec);
+  const bool known_range = counts && (archive.sound() || !archive.reads());
+  if (known_range) value_fields(archive, spec);
   for (const auto* name : {"gap_value", "saturation_value"})
-    if (!counts) archive.ignore(name);
+    if (!known_range) archive.ignore(name);
   archive.field("gaps", spec.gaps, Count{0, gaps_max});
   if (!archive.sound()) return;
   archive.check(spec.frame().bytes(frame_bytes_max).ok(), "rows",

@@ -192,7 +192,7 @@ def test_a_campaign_shows_what_runs_beside_do(run: RunCommand, data: Path, tmp_p
         ("metadata --items 5 more", "more has no meaning there"),
         ("stream --beside none", "--beside has no meaning there"),
         ("stream --sizes 1GiB", "there is no such parameter"),
-        ("frames --rate 5", "there is no `frame_size`"),
+        ("frames --rate 5", "--frame-size or --shape"),
         ("read --threads none", "--threads none"),
         ("stream 'x", "No closing quotation"),
     ],

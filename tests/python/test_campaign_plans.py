@@ -162,7 +162,7 @@ BAD = {
     "there is no field `colour`": SMALL + "colour: red\n",
     "`title` is missing": "workload: frames",
     'no workload "walk"': SMALL.replace("workload: frames", "workload: walk"),
-    "there is no `frame_size`": SMALL.replace("frame_size: 4 KiB, ", ""),
+    "a frame has `frame_size` or `shape`": SMALL.replace("frame_size: 4 KiB, ", ""),
     "`speed` of the workload frames: there is no such parameter": SMALL.replace("seconds: 1", "speed: 1"),
     "is not a size": SMALL.replace("4 KiB", "huge"),
     "-5": SMALL.replace("rate: [10, 20]", "rate: [10, -5]"),
@@ -405,14 +405,14 @@ def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> Non
 @pytest.mark.parametrize(
     ("workload", "values", "words"),
     [
-        ("frames", {"rate": 1, "format": "cbf", "frame_size": "1 MB"}, "size follows from rows and columns"),
-        ("frames", {"rate": 1, "format": "tiff", "layout": "file_a_writer"}, "a file a frame"),
+        ("frames", {"rate": 1, "format": "cbf", "frame_size": "1 MB"}, "follows from its shape"),
+        ("frames", {"rate": 1, "format": "tiff", "layout": "file_a_writer"}, "holds plain frames"),
         ("frames", {"rate": 1, "frame_size": "1 MB", "seconds": 2, "ranks": 3}, "fewer than 3 ranks"),
-        ("stream", {"mpi_io": "ompio"}, "backend: mpiio"),
-        ("stream", {"collective": True}, "shared: true"),
-        ("stream", {"hints": "cb_nodes=2"}, "backend: mpiio"),
+        ("stream", {"mpi_io": "ompio"}, "--backend mpiio"),
+        ("stream", {"collective": True}, "--collective"),
+        ("stream", {"hints": "cb_nodes=2"}, "--backend mpiio"),
         ("stream", {"backend": "mpiio", "hints": "cb_nodes=2 no"}, 'hint "no"'),
-        ("stream", {"deflate": 1}, "backend: hdf5"),
+        ("stream", {"deflate": 1}, "--backend hdf5"),
         ("hdf5", {"deflate": 1, "shared": True, "ranks": 2}, "--collective"),
         ("hdf5", {"chunk": "3 MiB"}, "no multiple of --chunk"),
         ("hdf5", {"backend": "posix"}, "no such parameter"),
@@ -466,7 +466,7 @@ def test_image_files_metadata_and_ranks_are_workloads_of_campaigns(tmp_path: Pat
     mine: dict[str, Parameter] = {"content": "file", "content_file": str(tmp_path / "mine.npy")}
     own = parameters_of("frames", {"rate": 10, "seconds": 1, "format": "hdf5", **mine}).job()
     assert own.bytes >= 10 * 10 * 20 * 2
-    with pytest.raises(UsageError, match="`rows` with images of your own"):
+    with pytest.raises(UsageError, match="--rows 10 with images of your own"):
         parameters_of("frames", {"rate": 10, "seconds": 1, "format": "hdf5", "rows": 10, **mine}).job()
     shared: dict[str, Parameter] = {"backend": "mpiio", "shared": True, "ranks": 2}
     stream = parameters_of("stream", {**shared, "size": "9 MiB", "block": "8 MiB"}).job()

@@ -441,7 +441,7 @@ class MetadataParameters(WrittenParameters):
         1, ge=1, le=10_000, description="number of folders of the tree in each of its folders"
     )
     iterations: Annotated[int, Cli()] = Field(
-        1, ge=1, le=1000, description="repetitions within a run, each in trees of its own"
+        3, ge=1, le=1000, description="repetitions within a run, each in trees of its own"
     )
     shared: Annotated[bool, Cli("--shared/--unique")] = Field(
         False, description="one tree for all threads and ranks, or one for each"

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.option_table import DataclassTable, ModelTable, command_of
 from penstock.model.catalogue import CUSTOM, Detector, replayed_custom, replayed_detector
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
@@ -16,6 +18,7 @@ from penstock.model.events import Event
 from penstock.model.faults import faults_plan
 from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.programs.simulate import (
+    Simulation,
     check_encoding,
     check_faults,
     check_telling,
@@ -26,7 +29,6 @@ from penstock.programs.simulate import (
     parse_rate,
     parse_target,
     simulate,
-    simulation_from,
     with_endpoints,
 )
 from penstock.report.progress import ProgressView, show
@@ -36,78 +38,57 @@ if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.replay import Replay
 
 
-@reports_errors
-def simulate_command(
-    detector: Annotated[str, typer.Argument(help="A name from `penstock detectors`, or `custom`.")],
-    frames: Annotated[int, typer.Option(min=1, help="How many to send.")] = 100,
+@dataclass(frozen=True)
+class _Options:
+    """Options that are no fields of a simulation."""
+
+    detector: Annotated[str, typer.Argument(help="Name from `penstock detectors`, or `custom`.")]
     rate: Annotated[
         str, typer.Option(metavar="HZ|max", help="Frames a second. [default: the detector's own]")
-    ] = "",
+    ] = ""
     to: Annotated[
         str,
         typer.Option(
             metavar="TARGET",
-            help="tcp://HOST:PORT, or tcp://HOST:PORT,HOST:PORT for the ranks of a recorder, in"
-            " turns; zmq://HOST:PORT (binds, as a detector does; with --elements one each, zmq://HOST:PORT,HOST:PORT"
-            " or that port and those behind it); or files:FOLDER, one file a"
+            help="Receiver: tcp://HOST:PORT, or tcp://HOST:PORT,HOST:PORT for the ranks of a recorder, in"
+            " turns; zmq://HOST:PORT (binds, as a detector does; with --elements one each,"
+            " zmq://HOST:PORT,HOST:PORT or that port and those behind it); or files:FOLDER, one file a"
             " frame, followed by ?format=cbf, tiff or hdf5, and by &rename=false to write each file in place"
             " instead of renaming it when it is complete.",
         ),
-    ] = "tcp://127.0.0.1:9900",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same frames.")] = 1,
-    distinct_frames: Annotated[
-        int, typer.Option(min=1, help="Different images; they come round again.")
-    ] = 16,
-    ratio: Annotated[
-        float | None, typer.Option(min=1.0, help="Make frames that bslz4 compresses about so much.")
-    ] = None,
-    encoding: Annotated[
-        str,
-        typer.Option(
-            help="As the detector sends: none, bslz4, bszstd or lz4; zstd only to files, as Stream V2"
-            " has no name for it."
-        ),
-    ] = "none",
+    ] = "tcp://127.0.0.1:9900"
     elements: Annotated[
         str,
         typer.Option(
             metavar="ROWSxCOLUMNS",
-            help="Cut each frame into so many equal elements, each with a stream of its own, as a"
+            help="Cut each frame into this many equal elements, each with a stream of its own, as a"
             " detector of several modules sends them: over TCP to the receivers in turns, over ZeroMQ each at"
             " its own endpoint.",
         ),
-    ] = "",
+    ] = ""
     element_gap: Annotated[
         str,
         typer.Option(
-            metavar="ROWS,COLUMNS", help="Pixels between the elements, where none are; without it they touch."
+            metavar="ROWS,COLUMNS", help="Pixels between the elements, 0 to 65535; without it they touch."
         ),
-    ] = "",
-    tell_elements: Annotated[
-        bool,
-        typer.Option(
-            "--tell-elements/--no-tell-elements",
-            help="Say in start messages which element a stream is of. Without, as of detectors that cannot,"
-            " the recorder's configuration has to (over ZeroMQ only).",
-        ),
-    ] = True,
+    ] = ""
     fault: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND=RATE|KIND@FRAMES",
-            help="Let something go wrong on the way; repeatable, the first that fits a frame counts. drop;"
+            help="Inject a fault; repeatable, the first that fits a frame counts. drop;"
             " late:N (N frames, or 50ms); reorder:N (N frames change places); duplicate; corrupt (pixels that"
             " cannot be decoded); flip (a bit of the pixels); shape (a row too few); cut (the message). As"
             " drop=1%, late:8=0.01, duplicate@17,40-45, and of one element: drop/1=2%.",
         ),
-    ] = None,
-    fault_seed: Annotated[int, typer.Option(min=0, help="The same seed lets the same frames go wrong.")] = 1,
+    ] = None
+    fault_seed: Annotated[
+        int, typer.Option(min=0, help="Seed of faults; equal seeds inject equal faults.")
+    ] = 1
     fault_log: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write down what was done to which frame, as JSON lines (a new file)."
-        ),
-    ] = None,
+        typer.Option(metavar="FILE", help="New file that lists each fault and its frame, as JSON lines."),
+    ] = None
     replay: Annotated[
         list[Path] | None,
         typer.Option(
@@ -115,61 +96,39 @@ def simulate_command(
             " one dataset of an HDF5 file); repeatable. A custom detector takes rows, columns and type"
             " from them."
         ),
-    ] = None,
+    ] = None
     replay_memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="Read no more images than fit.")
-    ] = "2GiB",
-    stamp: Annotated[
-        bool, typer.Option(help="Write the frame number into the first pixels of simulated frames.")
-    ] = True,
-    rows: CustomRows = None,
-    columns: CustomColumns = None,
-    type_: CustomType = None,
+        str, typer.Option(metavar="SIZE", help="Memory for images; no more are read than fit.")
+    ] = "2GiB"
+    rows: CustomRows = None
+    columns: CustomColumns = None
+    type_: CustomType = None
     token_file: Annotated[
         Path | None, typer.Option(help="File with the recorder's token; otherwise PENSTOCK_TOKEN.")
-    ] = None,
-    connect_timeout: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Wait so long for a receiver.")
-    ] = 10.0,
-    reconnect_timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="Wait so long for a recorder that was lost, and send it what it has not acknowledged."
-            " [default: as --connect-timeout]",
-        ),
-    ] = None,
-    series_id: Annotated[int, typer.Option(min=0, help="Number of the series.")] = 1,
-    series_name: Annotated[
-        str, typer.Option(help="series_unique_id. [default: made from detector and time]")
-    ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and end.")] = False,
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and end.")] = False
     json: Annotated[
-        bool, typer.Option("--json", help="Events as JSON lines (with --dry-run: the plan).")
-    ] = False,
-) -> None:
+        bool, typer.Option("--json", help="Print events as JSON lines (with --dry-run: the plan).")
+    ] = False
+
+    @property
+    def sizes(self) -> tuple[int | None, int | None, str | None]:
+        """Of a custom detector."""
+        return self.rows, self.columns, self.type_
+
+
+def _run(simulation: Simulation, options: _Options) -> None:
     """Simulate a detector, or replay real images as one."""
-    of_images = bool(replay) and detector == CUSTOM and (rows, columns, type_) == (None, None, None)
-    chosen = replayed_custom() if of_images else choose_detector("simulate", detector, rows, columns, type_)
-    target = parse_target(to, read_token(token_file, os.environ))
-    faults = faults_plan(fault or [], fault_seed, None if fault_log is None else str(fault_log.absolute()))
-    simulation = simulation_from(
-        frames=frames,
-        rate_hz=parse_rate(rate, chosen),
-        seed=seed,
-        distinct_frames=distinct_frames,
-        ratio=ratio,
-        stamp=stamp,
-        encoding=encoding,
-        series_id=series_id,
-        connect_timeout_s=connect_timeout,
-        reconnect_timeout_s=reconnect_timeout,
-        series_unique_id=series_name,
-        faults=faults,
-    )
+    detector, replay, json = options.detector, options.replay, options.json
+    of_images = bool(replay) and detector == CUSTOM and options.sizes == (None, None, None)
+    chosen = replayed_custom() if of_images else choose_detector("simulate", detector, *options.sizes)
+    target = parse_target(options.to, read_token(options.token_file, os.environ))
+    fault_log = None if options.fault_log is None else str(options.fault_log.absolute())
+    faults = faults_plan(options.fault or [], options.fault_seed, fault_log)
+    simulation.rate_hz = parse_rate(options.rate, chosen)
+    simulation.faults = faults
     check_encoding(simulation.encoding, target)
-    memory = size_option(replay_memory, "--replay-memory")
+    memory = size_option(options.replay_memory, "--replay-memory")
     with ProgressView(err()) as view, contextlib.ExitStack() as stack:
         images: Replay | None = None
         if replay:
@@ -177,26 +136,33 @@ def simulate_command(
 
             reading = "reading images"
             images = stack.enter_context(
-                replay_file(replay, memory, frames, lambda n, of: view.update(reading, n, of, f"{n} of {of}"))
+                replay_file(
+                    replay,
+                    memory,
+                    simulation.frames,
+                    lambda n, of: view.update(reading, n, of, f"{n} of {of}"),
+                )
             )
             view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
-        simulation.elements = parse_elements(elements, _sent_as(chosen, images), target)
+        simulation.elements = parse_elements(options.elements, _sent_as(chosen, images), target)
         target = with_endpoints(target, simulation.elements)
-        simulation.element_gap = parse_element_gap(element_gap, simulation.elements)
-        simulation.elements_told = tell_elements
-        check_telling(tell_elements, target, simulation.elements, simulation.element_gap)
+        simulation.element_gap = parse_element_gap(options.element_gap, simulation.elements)
+        check_telling(simulation.elements_told, target, simulation.elements, simulation.element_gap)
         check_faults(faults, simulation.elements, target)
         plan = detector_plan(chosen, simulation, target, images)
         if images is not None and not of_images and _differs(images, chosen):
             view.say(_note_on(images, chosen))
         if note := encoding_note(simulation.encoding, target):
             view.say(note)
-        if not dry_run and isinstance(plan.to, FilesTarget):
+        if not options.dry_run and isinstance(plan.to, FilesTarget):
             _make_folder(Path(plan.to.folder))
-        if dry_run:
+        if options.dry_run:
             _show_plan(plan, ", ".join(map(str, replay or [])), view, json)
         else:
             _simulate(plan, view, json)
+
+
+simulate_command = reports_errors(command_of(_run, ModelTable(Simulation), DataclassTable(_Options)))
 
 
 def _sent_as(detector: Detector, images: "Replay | None") -> Detector:

@@ -466,7 +466,7 @@ class RecorderPlan(RecorderFields):
 
 class TcpPeer(Plan):
     host: str
-    port: int
+    port: int = Field(ge=1, le=65535)
 
 
 class TcpTarget(Plan):
@@ -474,7 +474,7 @@ class TcpTarget(Plan):
 
     kind: Literal["tcp"] = "tcp"
     host: str
-    port: int
+    port: int = Field(ge=1, le=65535)
     token: str | None = None
     more: list[TcpPeer] = []
 
@@ -513,11 +513,11 @@ class FaultRule(Plan):
     """What happens to frames of a simulated detector on their way; with no rate, to those that are named."""
 
     kind: FaultKind
-    rate: float | None = None
+    rate: float | None = Field(None, ge=0, le=1)
     frames: list[tuple[int, int]] | None = None  # the first and the last of each run
-    element: int | None = None
-    by_frames: int | None = None
-    by_ms: int | None = None
+    element: int | None = Field(None, ge=0, le=ELEMENTS_MAX - 1)
+    by_frames: int | None = Field(None, ge=1, le=65536)
+    by_ms: int | None = Field(None, ge=0, le=600_000)
 
 
 class FaultsPlan(Plan):
@@ -528,28 +528,60 @@ class FaultsPlan(Plan):
     log: str = ""
 
 
-class DetectorPlan(Plan):
-    """The job of penstock-detector."""
+class DetectorFields(Plan):
+    """What `penstock simulate` and the detector's job have in common: each field is declared here alone."""
 
-    detector: dict[str, Any]
-    frames: int
-    rate_hz: float
-    seed: int
-    distinct_frames: int
-    ratio: float | None
-    replay: str | None
-    stamp: bool
-    encoding: SentEncoding
-    to: Target
+    frames: Annotated[int, Cli()] = Field(100, ge=1, le=2**40, description="number of frames")
+    rate_hz: float = Field(0.0, ge=0, le=1e7, description="frames a second; 0: at maximum rate")
+    seed: Annotated[int, Cli()] = Field(
+        1, ge=0, le=2**64 - 1, description="seed of the frames; equal seeds make equal frames"
+    )
+    distinct_frames: Annotated[int, Cli()] = Field(
+        16, ge=1, le=1_000_000, description="number of different images, which are sent in turn"
+    )
+    ratio: Annotated[float | None, Cli()] = Field(
+        None, ge=1, le=1e6, description="make frames that bslz4 compresses by about this ratio"
+    )
+    stamp: Annotated[bool, Cli("--stamp/--no-stamp")] = Field(
+        True, description="write the frame number into the first pixels of simulated frames"
+    )
+    encoding: Annotated[SentEncoding, Cli()] = Field(
+        "none",
+        description="encoding in which frames are sent; zstd to files only, as Stream V2 has no name for it",
+    )
     elements: tuple[int, int] | None = None
     element_gap: tuple[int, int] | None = None
-    elements_told: bool = True
+    elements_told: Annotated[bool, Cli("--tell-elements/--no-tell-elements")] = Field(
+        True,
+        description="name the element of a stream in its start message. Otherwise, as with detectors that"
+        " cannot, the recorder's configuration must name it (over ZeroMQ only)",
+    )
     faults: FaultsPlan | None = None
-    series_id: int
-    series_unique_id: str
-    connect_timeout_s: float
-    reconnect_timeout_s: float | None = None
-    log_level: LogLevel
+    series_id: Annotated[int, Cli()] = Field(1, ge=0, le=2**64 - 1, description="number of the series")
+    series_unique_id: Annotated[str, Cli("--series-name", default="made from detector and time")] = Field(
+        "", description="series_unique_id, at most 256 bytes"
+    )
+    connect_timeout_s: Annotated[float, Cli("--connect-timeout", metavar="SECONDS")] = Field(
+        10.0, ge=0, le=86_400, description="wait this many seconds for a receiver"
+    )
+    reconnect_timeout_s: Annotated[
+        float | None, Cli("--reconnect-timeout", metavar="SECONDS", default="as --connect-timeout")
+    ] = Field(
+        None,
+        ge=0,
+        le=86_400,
+        description="wait this many seconds for a lost recorder, and send again what it has not acknowledged",
+    )
+    log_level: LogLevel = "warning"
+
+
+class DetectorPlan(DetectorFields):
+    """The job of penstock-detector."""
+
+    frames: int = Field(ge=1, le=2**40)
+    detector: dict[str, Any]
+    replay: str | None
+    to: Target
 
     def without_tokens(self) -> "DetectorPlan":
         """For people's eyes and logs."""
@@ -563,10 +595,10 @@ class CheckPlan(Plan):
 
     file: str
     against: dict[str, Any] | None
-    threads: int
+    threads: int = Field(ge=1, le=1024)
     plugin_folders: list[str] = []
     plugins: bool = True
-    index_timeout_s: float = 120.0
+    index_timeout_s: float = Field(120.0, ge=0.001, le=1e6)
 
 
 class RecoverPlan(Plan):
@@ -575,4 +607,4 @@ class RecoverPlan(Plan):
     file: str
     dry_run: bool = False
     rebuild: bool = False
-    index_timeout_s: float = 120.0
+    index_timeout_s: float = Field(120.0, ge=0.001, le=1e6)

@@ -6,26 +6,23 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
-
-from pydantic import BaseModel, ValidationError
 
 from penstock.model.catalogue import Detector, replayed_detector
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.events import DetectorSeriesEnd, Event
 from penstock.model.plans import (
+    DetectorFields,
     DetectorPlan,
     FaultsPlan,
     FilesTarget,
-    LogLevel,
     SentEncoding,
     Target,
     TcpPeer,
     TcpTarget,
     ZmqTarget,
 )
-from penstock.model.problems import words_of
 from penstock.model.units import split_address
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
@@ -38,25 +35,8 @@ _ZMQ_PORT = 31001
 _PORT_MAX = 65535
 
 
-class Simulation(BaseModel):
+class Simulation(DetectorFields):
     """What is to be simulated, apart from the detector and the replay."""
-
-    frames: int = 100
-    rate_hz: float = 0.0
-    seed: int = 1
-    distinct_frames: int = 16
-    ratio: float | None = None
-    stamp: bool = True
-    encoding: SentEncoding = "none"
-    elements: tuple[int, int] | None = None
-    element_gap: tuple[int, int] | None = None
-    elements_told: bool = True
-    faults: FaultsPlan | None = None
-    series_id: int = 1
-    series_unique_id: str = ""
-    connect_timeout_s: float = 10.0
-    reconnect_timeout_s: float | None = None
-    log_level: LogLevel = "warning"
 
 
 ELEMENTS_MAX = 32
@@ -185,18 +165,6 @@ def parse_element_gap(text: str, elements: tuple[int, int] | None) -> tuple[int,
     if elements is None:
         raise UsageError("--element-gap: there is one element", "say how many with --elements, as 2x4")
     return int(found[1]), int(found[2])
-
-
-def simulation_from(**values: Any) -> Simulation:
-    """A Simulation of options. A UsageError names the option."""
-    try:
-        return Simulation.model_validate(values)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        option = "--" + str(problem["loc"][0]).removesuffix("_hz").replace("_", "-")
-        raise UsageError(
-            f"{option}: {words_of(problem)} (given: {problem['input']!r})", "`penstock simulate --help`"
-        ) from error
 
 
 def parse_rate(text: str, detector: Detector) -> float:

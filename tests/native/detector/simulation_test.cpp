@@ -155,25 +155,25 @@ TEST(Simulation, ExponentialIsRight) {
 TEST(SimulationSpec, NamesWhatIsWrong) {
   EXPECT_EQ(error_of("{"), error_of("{"));
   EXPECT_NE(error_of("{").find("not valid JSON"), std::string::npos);
-  EXPECT_NE(error_of("[]").find("expected an object"), std::string::npos);
-  EXPECT_EQ(error_of(R"({"rows":3,"type":"uint8"})"), "simulation.columns is missing");
+  EXPECT_NE(error_of("[]").find("[] is not an object"), std::string::npos);
+  EXPECT_EQ(error_of(R"({"rows":3,"type":"uint8"})"), "simulation.columns: this field is required");
   EXPECT_EQ(error_of(R"({"rows":0,"columns":3,"type":"uint8"})"),
-            "simulation.rows is 0, expected a whole number from 1 to 1048576");
+            "simulation.rows: 0 is below the minimum of 1");
   EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"float32"})"),
-            "simulation.type is \"float32\", expected uint8, uint16, uint32, int16 or int32");
+            "simulation.type: \"float32\" is not one of uint8, uint16, uint32, int16, int32");
   EXPECT_NE(error_of(R"({"rows":1048576,"columns":1048576,"type":"uint8"})").find("1073741824 bytes"),
             std::string::npos);
   EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"uint8","colour":1})"),
-            "simulation.colour is not a field that is known here");
+            "simulation.colour: unknown field");
   EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"uint8","gap_value":256})"),
-            "simulation.gap_value is 256, expected a whole number from 0 to 255");
+            "simulation.gap_value: 256 exceeds the maximum of 255");
   EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"uint8","gaps":[{"row":2,"rows":2}]})"),
-            "simulation.gaps[0].rows is 2, expected a whole number from 0 to 1");
-  EXPECT_NE(error_of(R"({"rows":3,"columns":3,"type":"uint8","seed":-1})").find("simulation.seed is -1"),
+            "simulation.gaps[0]: must lie within the frame of 3 x 3 pixels");
+  EXPECT_NE(error_of(R"({"rows":3,"columns":3,"type":"uint8","seed":-1})").find("simulation.seed: -1"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"rows":3,"columns":3,"type":"uint8","background_mean":1e300})").find("background_mean"),
             std::string::npos);
-  EXPECT_NE(error_of(R"({"rows":3,"columns":3,"type":"uint8","version":2})").find("simulation.version is 2"),
+  EXPECT_NE(error_of(R"({"rows":3,"columns":3,"type":"uint8","version":2})").find("simulation.version: 2"),
             std::string::npos);
 }
 

@@ -132,7 +132,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithHdf5) {
       {"/backend/collective", false,
        "backend.deflate: 3 must be 0 where ranks write one file independently; HDF5 compresses only in collective calls"},
       {"/workload/threads", 2, "workload.threads: 2 must be 1 with a shared HDF5 file; use more ranks"},
-      {"/workload", frames_plan()["workload"], "backend.kind is \"hdf5\", which this workload cannot use"},
+      {"/workload", frames_plan()["workload"], "backend.kind: \"hdf5\" must be another one unless workload.kind is stream"},
   };
   for (const auto& wrong : all) {
     auto plan = hdf5_plan();
@@ -149,7 +149,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
       {"/backend/folder", "", "backend.folder: \"\" must not be empty"},
       {"/backend/folder", std::string("a\0b", 3), "backend.folder: \"a\\u0000b\" has a zero byte"},
       {"/backend/sync", "always", "backend.sync: \"always\" is not one of none, end, each"},
-      {"/backend/odirect", true, "backend.odirect: unknown field"},
+      {"/backend/odirect", true, "backend.odirect: unknown field; did you mean \"direct\"?"},
       {"/workload/kind", "waves",
        "workload.kind: \"waves\" is not one of frames, stream, metadata, network, network_server"},
       {"/workload/frames", 0, "workload.frames: 0 is below the minimum of 1"},
@@ -257,7 +257,7 @@ TEST(LoadPlan, MemoryAndTheTimeSeriesAreBounded) {
   auto plan = frames_plan();
   plan["workload"]["frame_bytes"] = 1ULL << 32;
   plan["workload"]["writers"] = 256;
-  EXPECT_NE(error_of(plan).find("hold 1099511627776 bytes in memory together"), std::string::npos);
+  EXPECT_NE(error_of(plan).find("hold 1099511627776 bytes in memory"), std::string::npos);
   plan = frames_plan();
   plan["workload"]["rate_hz"] = 0.01;
   EXPECT_NE(error_of(plan).find("interval_s: 0.5 must be a time that 100000 s have at most"), std::string::npos);
@@ -295,7 +295,7 @@ TEST(LoadPlan, AStoreHasSoManyTransfers) {
                 {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 0xFFFF'FFFEULL * 512}, {"transfer_bytes", 512}}}};
   EXPECT_TRUE(LoadPlan::from_json(plan.dump()));
   plan["workload"]["shared"] = true;
-  EXPECT_NE(error_of(plan).find("8589934588 of them in a file"), std::string::npos) << error_of(plan);
+  EXPECT_NE(error_of(plan).find("8589934588 transfers in a file"), std::string::npos) << error_of(plan);
   plan["workload"].update({{"shared", false}, {"thread_bytes", 0xFFFF'FFFFULL * 512}});
   EXPECT_NE(error_of(plan).find("workload.thread_bytes"), std::string::npos) << error_of(plan);
 }
