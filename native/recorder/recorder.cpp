@@ -12,8 +12,8 @@
 
 #include "base/clock.hpp"
 #include "base/threads.hpp"
-#include "recorder/file_name.hpp"
-#include "recorder/possible.hpp"
+#include "recorder/config/file_name.hpp"
+#include "recorder/tree/possible.hpp"
 
 namespace penstock::recorder {
 namespace {

@@ -23,10 +23,10 @@
 
 #include "base/queue.hpp"
 #include "frame/sink.hpp"
-#include "recorder/events.hpp"
-#include "recorder/meter.hpp"
 #include "recorder/places.hpp"
-#include "recorder/series_file.hpp"
+#include "recorder/series/meter.hpp"
+#include "recorder/series/series_file.hpp"
+#include "recorder/service/events.hpp"
 #include "recorder/team.hpp"
 #include "recorder/told.hpp"
 

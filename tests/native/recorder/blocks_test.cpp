@@ -1,4 +1,4 @@
-#include "recorder/blocks.hpp"
+#include "recorder/series/chunks/blocks.hpp"
 
 #include <gtest/gtest.h>
 

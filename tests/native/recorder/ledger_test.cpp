@@ -1,4 +1,4 @@
-#include "recorder/ledger.hpp"
+#include "recorder/series/accounting/ledger.hpp"
 
 #include <gtest/gtest.h>
 

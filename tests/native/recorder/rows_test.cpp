@@ -1,4 +1,4 @@
-#include "recorder/rows.hpp"
+#include "recorder/series/accounting/rows.hpp"
 
 #include <gtest/gtest.h>
 
