@@ -24,9 +24,9 @@
 #include "base/queue.hpp"
 #include "frame/sink.hpp"
 #include "recorder/places.hpp"
-#include "recorder/series/meter.hpp"
 #include "recorder/series/series_file.hpp"
 #include "recorder/service/events.hpp"
+#include "recorder/service/totals.hpp"
 #include "recorder/team.hpp"
 #include "recorder/told.hpp"
 

@@ -79,10 +79,10 @@ void add_frames(Families& families, const Snapshot& now) {
                    number(meters.stored_bytes));
   families.family("penstock_frames_amiss_total", "Frames that were late, came twice, or are not in the file, by what.",
                   MetricType::Counter);
-  const auto& amiss = meters.amiss;
-  for (const auto& [what, count] : {std::pair{"duplicate", amiss.duplicate}, std::pair{"late", amiss.late},
-                                    std::pair{"damaged", amiss.damaged}, std::pair{"dropped", amiss.dropped},
-                                    std::pair{"lost", amiss.lost}, std::pair{"missing", meters.missing_frames}})
+  const auto& anomalies = meters.anomalies;
+  for (const auto& [what, count] : {std::pair{"duplicate", anomalies.duplicate}, std::pair{"late", anomalies.late},
+                                    std::pair{"damaged", anomalies.damaged}, std::pair{"dropped", anomalies.dropped},
+                                    std::pair{"lost", anomalies.lost}, std::pair{"missing", meters.missing_frames}})
     families.counter(number(count), {{"what", what}});
   families.counter("penstock_messages_rejected_total", "Messages that were refused with an error.",
                    number(now.rejected));

@@ -71,24 +71,24 @@ void Ledger::note_duplicate(std::uint32_t part) {
   ++parts_[part].counts.duplicate;
 }
 
-void Ledger::blemish(std::uint64_t number, FrameState state) {
+void Ledger::note_unplaced(std::uint64_t number, FrameState state) {
   if (!may_hold(number)) return;
   counts_.end = std::max(counts_.end, number + 1);
   entry(number).state = state;
-  blemished_.push_back(number);
+  unplaced_.push_back(number);
 }
 
 void Ledger::damaged(FrameNumber number, std::optional<std::uint32_t> part) {
   std::lock_guard lock(mutex_);
   ++counts_.damaged;
   if (part) ++parts_[*part].counts.damaged;
-  blemish(value(number), FrameState::damaged);
+  note_unplaced(value(number), FrameState::damaged);
 }
 
 void Ledger::dropped(FrameNumber number) {
   std::lock_guard lock(mutex_);
   ++counts_.dropped;
-  blemish(value(number), FrameState::dropped);
+  note_unplaced(value(number), FrameState::dropped);
 }
 
 void Ledger::settle(const Item& item) {
@@ -124,7 +124,7 @@ void Ledger::lost(std::span<const Item> items) {
       frame.lost |= bit_of(item.part);
       ++still_lost_;
     }
-    blemish(value(item.number), FrameState::lost);
+    note_unplaced(value(item.number), FrameState::lost);
     // It stays in the sessions' waiting sets, so that no acknowledgement passes it.
     for (auto& [session, sent] : sessions_)
       sent.has_lost = sent.has_lost || sent.waiting.contains({value(item.number), item.part});
@@ -141,7 +141,7 @@ void Ledger::give_up(const Item& item, FrameState why) {
   take_back(item);
   ++(why == FrameState::damaged ? counts_.damaged : counts_.dropped);
   if (why == FrameState::damaged) ++parts_[item.part].counts.damaged;
-  blemish(value(item.number), why);
+  note_unplaced(value(item.number), why);
 }
 
 /// With mutex_ held: it counts as not received.
@@ -175,16 +175,16 @@ std::vector<FrameNumber> Ledger::placed_elsewhere(std::span<const Item> items) {
   return whole;
 }
 
-void Ledger::blemished_elsewhere(FrameNumber number, FrameState state) {
+void Ledger::unplaced_elsewhere(FrameNumber number, FrameState state) {
   std::lock_guard lock(mutex_);
-  blemish(value(number), state);
+  note_unplaced(value(number), state);
 }
 
 void Ledger::add(const LedgerCounts& of_another) {
   std::lock_guard lock(mutex_);
-  counts_.add_amiss(of_another);
+  counts_.add_anomalies(of_another);
   counts_.end = std::max(counts_.end, of_another.end);
-  added_.add_amiss(of_another);
+  added_.add_anomalies(of_another);
 }
 
 std::vector<Ledger::Notice> Ledger::take_notices() {
@@ -285,7 +285,7 @@ std::vector<Ledger::Lack> Ledger::settle_partial() {
   for (const auto number : partial) {
     auto& frame = entry(number);
     frame.state = FrameState::partial;
-    blemished_.push_back(number);
+    unplaced_.push_back(number);
     ++counts_.partial;
     for (std::uint32_t part = 0; part < lacks.size(); ++part)
       if ((frame.safe & bit_of(part)) == 0 && lacks[part].frames++ == 0) lacks[part].first = number;
@@ -338,14 +338,14 @@ LedgerCounts Ledger::added() const {
   return added_;
 }
 
-std::vector<std::pair<FrameNumber, FrameState>> Ledger::take_blemishes() {
+std::vector<std::pair<FrameNumber, FrameState>> Ledger::take_unplaced() {
   std::lock_guard lock(mutex_);
-  std::vector<std::pair<FrameNumber, FrameState>> blemishes;
-  for (const auto number : blemished_)
+  std::vector<std::pair<FrameNumber, FrameState>> unplaced;
+  for (const auto number : unplaced_)
     if (const auto& frame = entry(number); frame.received != all_parts_)
-      blemishes.emplace_back(FrameNumber{number}, frame.state);
-  blemished_.clear();
-  return blemishes;
+      unplaced.emplace_back(FrameNumber{number}, frame.state);
+  unplaced_.clear();
+  return unplaced;
 }
 
 std::uint64_t Ledger::never_came(std::uint64_t frames) const {

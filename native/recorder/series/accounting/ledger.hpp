@@ -1,4 +1,4 @@
-/// What became of each frame of a series, and what each session may be told about it.
+/// The frame accounting: what became of each frame of a series, and which acknowledgements each session may get.
 ///
 /// A frame has a part for each channel of each of the detector's elements. Invariants, for each frame: safe parts ⊆
 /// received parts; a frame counts as received when all of its parts are. All calls are safe from several threads.
@@ -34,14 +34,14 @@ struct LedgerCounts {
   bool operator==(const LedgerCounts&) const = default;
 
   /// Of duplicate, late, damaged, dropped and lost frames, which only grow.
-  void add_amiss(const LedgerCounts& other) {
+  void add_anomalies(const LedgerCounts& other) {
     duplicate += other.duplicate;
     late += other.late;
     damaged += other.damaged;
     dropped += other.dropped;
     lost += other.lost;
   }
-  void subtract_amiss(const LedgerCounts& other) {
+  void subtract_anomalies(const LedgerCounts& other) {
     duplicate -= other.duplicate;
     late -= other.late;
     damaged -= other.damaged;
@@ -122,13 +122,13 @@ class Ledger {
   /// Another rank placed these. Returns the frames that are whole by now.
   std::vector<FrameNumber> placed_elsewhere(std::span<const Item> items);
   /// What another rank could not place; counted there.
-  void blemished_elsewhere(FrameNumber number, FrameState state);
+  void unplaced_elsewhere(FrameNumber number, FrameState state);
   /// Adds another rank's duplicate, late, damaged, dropped and lost frames.
   void add(const LedgerCounts& of_another);
 
   /// Frames whose state became damaged, dropped or lost since the last call and that are not
   /// received by now.
-  std::vector<std::pair<FrameNumber, FrameState>> take_blemishes();
+  std::vector<std::pair<FrameNumber, FrameState>> take_unplaced();
 
   /// Frames that lack a part.
   struct Lack {
@@ -176,7 +176,7 @@ class Ledger {
   void take_back(const Item& item);
   void take(Entry& frame, std::uint32_t part);
   void note_duplicate(std::uint32_t part);
-  void blemish(std::uint64_t number, FrameState state);
+  void note_unplaced(std::uint64_t number, FrameState state);
 
   const std::uint32_t all_parts_;
   bool watches_windows_ = false;
@@ -184,7 +184,7 @@ class Ledger {
   // guarded by mutex_
   FrameEntries entries_;
   std::map<Session, Sent> sessions_;
-  std::vector<std::uint64_t> blemished_;
+  std::vector<std::uint64_t> unplaced_;
   LedgerCounts counts_;
   std::uint64_t still_lost_ = 0;  ///< parts
   LedgerCounts added_;

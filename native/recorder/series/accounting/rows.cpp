@@ -64,7 +64,7 @@ void merge_parts(std::vector<Row>& rows) {
 
 std::uint64_t RowSlots::put(Row row, std::uint64_t chunks) {
   std::lock_guard lock(mutex_);
-  Slot taken{{std::move(row), Fate::already_there}, chunks};
+  Slot taken{{std::move(row), WriteOutcome::already_there}, chunks};
   if (free_.empty()) {
     slots_.push_back(std::move(taken));
     return slots_.size() - 1;
@@ -75,11 +75,11 @@ std::uint64_t RowSlots::put(Row row, std::uint64_t chunks) {
   return slot;
 }
 
-std::optional<RowSlots::Settled> RowSlots::settle(std::uint64_t slot, Fate fate, std::uint64_t chunks,
+std::optional<RowSlots::Settled> RowSlots::settle(std::uint64_t slot, WriteOutcome outcome, std::uint64_t chunks,
                                                   std::int64_t encoded_ns, std::int64_t written_ns) {
   std::lock_guard lock(mutex_);
   auto& taken = slots_[slot];
-  taken.frame.fate = std::max(taken.frame.fate, fate);
+  taken.frame.outcome = std::max(taken.frame.outcome, outcome);
   auto& row = taken.frame.row;
   row.encoded_ns = std::max(row.encoded_ns, encoded_ns);
   row.written_ns = std::max(row.written_ns, written_ns);

@@ -50,7 +50,7 @@ struct Row {
 
 /// What becomes of a chunk. Of a frame the highest of its chunks' counts: it is lost with one of them, and was there
 /// before only if all of them were.
-enum class Fate {
+enum class WriteOutcome {
   already_there,
   placed,
   damaged,   ///< its pixels cannot be expanded
@@ -67,11 +67,11 @@ class RowSlots {
 
   struct Settled {
     Row row;  ///< its times are those of the last chunk
-    Fate fate = Fate::placed;
+    WriteOutcome outcome = WriteOutcome::placed;
   };
   /// `chunks` chunks of the frame came to their end; the frame with the last of them.
-  std::optional<Settled> settle(std::uint64_t slot, Fate fate, std::uint64_t chunks = 1, std::int64_t encoded_ns = -1,
-                                std::int64_t written_ns = -1);
+  std::optional<Settled> settle(std::uint64_t slot, WriteOutcome outcome, std::uint64_t chunks = 1,
+                                std::int64_t encoded_ns = -1, std::int64_t written_ns = -1);
 
  private:
   struct Slot {

@@ -215,11 +215,11 @@ std::vector<Task> Blocks::release(Block& block) {
   return tasks;
 }
 
-std::vector<std::uint64_t> Blocks::settle(std::uint64_t cookie, Fate fate, std::uint64_t chunks) {
+std::vector<std::uint64_t> Blocks::settle(std::uint64_t cookie, WriteOutcome outcome, std::uint64_t chunks) {
   std::lock_guard lock(mutex_);
   const auto found = flights_.find(cookie);
   auto& flight = found->second;
-  flight.lost = flight.lost || fate == Fate::lost;
+  flight.lost = flight.lost || outcome == WriteOutcome::lost;
   flight.chunks -= chunks;
   if (flight.chunks > 0) return flight.slots;
   // Before anybody asks for its frames again.

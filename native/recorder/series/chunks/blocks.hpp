@@ -96,7 +96,7 @@ class Blocks {
   std::vector<Task> release(Block& block);
 
   /// `chunks` chunks of a block came to their end. The slots of its frames' rows.
-  std::vector<std::uint64_t> settle(std::uint64_t cookie, Fate fate, std::uint64_t chunks);
+  std::vector<std::uint64_t> settle(std::uint64_t cookie, WriteOutcome outcome, std::uint64_t chunks);
 
   /// The block of this frame takes no more; the block, if it is due with that.
   Ref close(FrameNumber number, std::uint32_t channel);

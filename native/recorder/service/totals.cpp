@@ -1,25 +1,10 @@
-#include "recorder/series/meter.hpp"
+#include "recorder/service/totals.hpp"
 
 #include <algorithm>
 
 #include "recorder/series/series_file.hpp"
 
 namespace penstock::recorder {
-
-void Meters::add(const Meters& other) {
-  frames_received += other.frames_received;
-  raw_bytes += other.raw_bytes;
-  frames_written += other.frames_written;
-  stored_bytes += other.stored_bytes;
-  segments += other.segments;
-  segment_bytes += other.segment_bytes;
-  amiss.add_amiss(other.amiss);
-  missing_frames += other.missing_frames;
-  compress.add(other.compress);
-  latency.add(other.latency);
-  waiting_frames += other.waiting_frames;
-  waiting_segments += other.waiting_segments;
-}
 
 void Totals::open(std::shared_ptr<SeriesFile> series) {
   std::lock_guard lock(mutex_);
