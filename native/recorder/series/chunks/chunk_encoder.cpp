@@ -169,7 +169,7 @@ Result<void> ChunkEncoder::put_plain(const Input& input, Bytes raw, const store:
 Result<void> ChunkEncoder::write_encoded(const Input& input, Bytes raw, const store::ChunkHead& head) {
   const auto element_bytes = size_of(input.frame.spec.type);
   auto& writer = *input.slot.writer;
-  PEN_TRY(writer.aim(head.index));
+  PEN_TRY(writer.select_file(head.index));
   PEN_ASSIGN(const auto room, writer.reserve(encoded_bound(coding_.codec(), raw.size(), element_bytes)));
   PEN_ASSIGN(const auto size, penstock::encode(coding_.codec(), raw, element_bytes, room, input.scratch));
   auto encoded = head;
