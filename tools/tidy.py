@@ -11,12 +11,16 @@ import argparse
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 LINES_MAX = 600
 LINES_WARNING = 350
+# Folders that are sorted by subject, with all below them, and how many files may lie in each.
+SORTED_FOLDERS = ("native/recorder",)
+FILES_MAX = 25
 
 # From each folder of native/ to those it may include: the arrows of docs/explanation/architecture.md.
 ARROWS: dict[str, set[str]] = {
@@ -174,6 +178,18 @@ def check_length(tree: Tree) -> Iterator[Finding]:
             )
 
 
+def check_crowded(tree: Tree) -> Iterator[Finding]:
+    """A folder that is sorted by subject has few enough files to be read at a glance."""
+    counts = Counter(
+        str(Path(path).parent)
+        for path in tree.paths
+        if path.startswith(tuple(f"{folder}/" for folder in SORTED_FOLDERS))
+    )
+    for folder, files in sorted(counts.items()):
+        if files > FILES_MAX:
+            yield Finding(folder, 1, f"{files} files exceed {FILES_MAX}; sort them into folders by subject")
+
+
 def check_unfinished(tree: Tree) -> Iterator[Finding]:
     for path, lines in tree.texts(TEXT_SUFFIXES):
         for number, line in enumerate(lines, 1):
@@ -276,6 +292,7 @@ RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     check_mpi,
     check_pragma_once,
     check_length,
+    check_crowded,
     check_unfinished,
     check_white_space,
     check_home_paths,

@@ -16,9 +16,9 @@
 #include "base/watched_env.hpp"
 #include "programs/program.hpp"
 #include "programs/ranks.hpp"
-#include "recorder/machine.hpp"
-#include "recorder/metrics.hpp"
-#include "recorder/stalls.hpp"
+#include "recorder/config/machine.hpp"
+#include "recorder/service/metrics.hpp"
+#include "recorder/service/stalls.hpp"
 #include "stream/tcp.hpp"
 #include "stream/zmq_source.hpp"
 

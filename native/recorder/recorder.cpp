@@ -12,8 +12,8 @@
 
 #include "base/clock.hpp"
 #include "base/threads.hpp"
-#include "recorder/file_name.hpp"
-#include "recorder/possible.hpp"
+#include "recorder/config/file_name.hpp"
+#include "recorder/tree/possible.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -220,7 +220,7 @@ Result<void> Recorder::begin_now(Series& series, const std::shared_ptr<AckListen
     auto made = team_.leads() ? open(series, acks != nullptr) : join(series, acks != nullptr);
     if (made.ok()) {
       PEN_TRY(claim_element((*made)->series()));
-      (*made)->begin_element((*made)->series());
+      (*made)->element_starts().begin((*made)->series());
       if (team_.leads()) note_element(unique_id, element, job::lead);
       if (team_.leads()) note_source(unique_id, source, element);
       (*made)->attach(acks);
@@ -233,8 +233,8 @@ Result<void> Recorder::begin_now(Series& series, const std::shared_ptr<AckListen
   PEN_TRY(check_elements_fit(file->series(), series));
   PEN_TRY(check_same_series(file->series(), series));
   PEN_TRY(claim_element(series));
-  if (element && team_.leads()) decode_maps(series, file->map_bytes());
-  const bool another_element = file->begin_element(series);
+  if (element && team_.leads()) decode_maps(series, file->element_starts().map_bytes());
+  const bool another_element = file->element_starts().begin(series);
   bool another_source = team_.leads() && note_source(unique_id, source, element);
   // Which of the pushers have begun, the lead knows.
   if (!team_.leads() && !acks && !another_element && !source.empty()) {
@@ -245,7 +245,7 @@ Result<void> Recorder::begin_now(Series& series, const std::shared_ptr<AckListen
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   if (team_.leads()) note_element(unique_id, element, job::lead);
   if (!acks) return {};
-  PEN_TRY(file->check_window(series.window_frames));
+  PEN_TRY(file->spec().check_window(series.window_frames));
   file->attach(acks);
   if (!element) spdlog::info("{}: its source is back", file->path());
   return tell_of_session(series);
@@ -272,7 +272,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   PEN_TRY(settle(unique_id, file));
   for (const auto& remark : (*file)->series().remarks)
     note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
-  const auto before = (*file)->frames_before();
+  const auto before = (*file)->stats().frames_before;
   spdlog::info("series \"{}\" goes into {}, which has {} frames", unique_id, path, before);
   events_.emit("series_start", {{"series_unique_id", unique_id},
                                 {"series_id", id},
@@ -435,7 +435,7 @@ void Recorder::expect(const std::string& series_unique_id, const std::shared_ptr
 
 std::uint64_t Recorder::window_needed(const std::string& series_unique_id) {
   const auto series = find(series_unique_id);
-  return series ? series->window_needed() : 0;
+  return series ? series->spec().window_needed() : 0;
 }
 
 void Recorder::work(unsigned worker) {
@@ -462,9 +462,7 @@ void Recorder::keep_time() {
       for (const auto& [id, open] : open_) files.push_back(open.file);
     }
     for (const auto& file : files) {
-      file->flush_older_than(now - segment_age_max_ns);
-      file->ask_again(now);
-      file->give_up_if_hopeless(now);
+      file->tend(now, segment_age_max_ns);
     }
     if (team_.leads()) {
       report_progress(now);
@@ -490,7 +488,7 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
         ++it;
         continue;
       }
-      if (!all && !(team_.leads() ? open.file->ready_to_close(now_ns) : open.asked_to_close)) {
+      if (!all && !(team_.leads() ? open.file->ending().ready_to_close(now_ns) : open.asked_to_close)) {
         ++it;
         continue;
       }
@@ -506,8 +504,8 @@ void Recorder::close_ready(std::int64_t now_ns, bool all) {
       closing_names_.insert(it->first);
       if (closed_elements_.size() >= closed_names_max) closed_elements_.clear();
       closed_elements_.erase(it->first);
-      if (open.file->has_elements())
-        closed_elements_[it->first] = {open.file->begun_elements(), now_ns + late_element_ns};
+      if (open.file->spec().has_elements())
+        closed_elements_[it->first] = {open.file->element_starts().begun(), now_ns + late_element_ns};
       ready.push_back(std::move(it->second));
       it = open_.erase(it);
     }
@@ -550,9 +548,9 @@ void Recorder::close_one(const Open& open) {
     team_.tell(rank, {{"tell", "closed"},
                       {"series_unique_id", unique_id},
                       {"problem", problem},
-                      {"ended_by", name(open.file->ended_by())}});
+                      {"ended_by", name(open.file->ending().ended_by())}});
   for (const auto& session : open.file->sessions()) {
-    session->ended(unique_id, name(open.file->ended_by()));
+    session->ended(unique_id, name(open.file->ending().ended_by()));
     session->closed(unique_id, problem);
   }
   report_end(open, problem);  // last: whoever reads the events may take its time

@@ -25,10 +25,10 @@
 #include "base/log_rate_limiter.hpp"
 #include "base/queue.hpp"
 #include "frame/sink.hpp"
-#include "recorder/events.hpp"
-#include "recorder/meter.hpp"
 #include "recorder/places.hpp"
-#include "recorder/series_file.hpp"
+#include "recorder/series/series_file.hpp"
+#include "recorder/service/events.hpp"
+#include "recorder/service/totals.hpp"
 #include "recorder/team.hpp"
 
 namespace penstock::recorder {

@@ -22,7 +22,7 @@ bool Recorder::end_idle_series() {
   const auto now = monotonic_ns();
   const Open* longest = nullptr;
   for (const auto& [id, open] : open_)
-    if (open.file->ends_in_ns(now) == 0)
+    if (open.file->ending().ends_in_ns(now) == 0)
       continue;  // it is about to be closed
     else if (longest == nullptr || open.file->last_activity_ns() < longest->file->last_activity_ns())
       longest = &open;
@@ -30,7 +30,7 @@ bool Recorder::end_idle_series() {
   if (longest == nullptr || now - longest->file->last_activity_ns() < idle_ns) return false;
   spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", longest->file->path(),
                static_cast<double>(now - longest->file->last_activity_ns()) * 1e-9);
-  longest->file->set_ending(now, 0, true, EndedBy::room);
+  longest->file->ending().set(now, 0, true, EndedBy::room);
   return true;
 }
 
@@ -59,7 +59,7 @@ void Recorder::end_series() {
   const auto now = monotonic_ns();
   for (const auto& [id, open] : open_) {
     spdlog::info("{}: told to end the series", open.file->path());
-    open.file->set_ending(now, 0, true, EndedBy::command);
+    open.file->ending().set(now, 0, true, EndedBy::command);
   }
   changed_.notify_all();
 }
@@ -68,10 +68,10 @@ void Recorder::end_series() {
 void Recorder::end_silent_series(std::int64_t now_ns) {
   std::lock_guard lock(mutex_);
   for (const auto& [id, open] : open_) {
-    if (!open.file->is_silent(now_ns)) continue;
+    if (!open.file->ending().is_silent(now_ns)) continue;
     spdlog::warn("{}: no frame for {:.1f} s (end_after_s), and no end: the series is closed", open.file->path(),
                  config_.end_after_s);
-    open.file->set_ending(now_ns, 0, true, EndedBy::silence);
+    open.file->ending().set(now_ns, 0, true, EndedBy::silence);
   }
 }
 

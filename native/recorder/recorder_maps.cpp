@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "recorder/expand.hpp"
 #include "recorder/recorder.hpp"
+#include "recorder/tree/expand.hpp"
 
 namespace penstock::recorder {
 

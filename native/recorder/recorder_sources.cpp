@@ -94,7 +94,7 @@ void Recorder::note_element(const std::string& unique_id, const std::optional<El
 
 /// With mutex_ held: each element has begun, and whoever brought it has ended it.
 bool Recorder::have_all_ended(const Open& open) {
-  for (std::uint32_t element = 0; element < open.file->elements(); ++element) {
+  for (std::uint32_t element = 0; element < open.file->spec().elements(); ++element) {
     const auto ended = open.elements_ended.find(element);
     if (ended == open.elements_ended.end()) return false;
     const auto began = open.elements_began.find(element);
@@ -118,8 +118,8 @@ bool Recorder::note_source(const std::string& unique_id, const std::string& sour
   if (!open.sources_began.emplace(source, number).second) return false;
   // Others have ended, and this one was late: now it is waited for.
   if (!open.sources_ended.empty() && !open.sources_ended.contains(source))
-    open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(config_.idle_timeout_s * 1e9), false,
-                          EndedBy::message);
+    open.file->ending().set(monotonic_ns(), static_cast<std::int64_t>(config_.idle_timeout_s * 1e9), false,
+                            EndedBy::message);
   return true;
 }
 
@@ -146,7 +146,7 @@ void Recorder::end_others_of(const std::string& source, const std::string& uniqu
 void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end) {
   bool by_all = end.by_all;
   if (!end.source.empty()) open.sources_ended.insert(end.source);
-  if (open.file->has_elements()) {
+  if (open.file->spec().has_elements()) {
     if (!end.element) return;
     if (by_all) open.elements_ended[*end.element].insert(rank);
     by_all = have_all_ended(open);
@@ -165,8 +165,8 @@ void Recorder::end_open(Open& open, unsigned rank, const SeriesEnd& end) {
   const bool is_over = (by_all && end.sole) || (nothing_follows && (end.anew ? is_all_pulled() : open_ended)) ||
                        (by_all && !end.by_start && nothing_can_follow(open, end));
   const auto patience_s = is_over ? 0.0 : (by_all ? config_.end_timeout_s : config_.idle_timeout_s);
-  open.file->set_ending(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all,
-                        end.by_start ? EndedBy::new_start : EndedBy::message);
+  open.file->ending().set(monotonic_ns(), static_cast<std::int64_t>(patience_s * 1e9), by_all,
+                          end.by_start ? EndedBy::new_start : EndedBy::message);
   changed_.notify_all();
 }
 

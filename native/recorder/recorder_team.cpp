@@ -257,9 +257,9 @@ Result<json> Recorder::answer_begin(unsigned from, const json& question) {
     if (!file) return std::move(made).error();
   }
   if (!fresh) PEN_TRY(check_same_series(file->series(), series));
-  if (!fresh && series.element) decode_maps(series, file->map_bytes());
+  if (!fresh && series.element) decode_maps(series, file->element_starts().map_bytes());
   const auto& begun = fresh ? file->series() : series;
-  const bool another_element = file->begin_element(begun);
+  const bool another_element = file->element_starts().begin(begun);
   const bool another_source = note_source(unique_id, source, begun.element, from);
   if (!fresh && !with_session && !another_element && !another_source)
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
@@ -369,8 +369,8 @@ void Recorder::hear_blemishes(const std::string& unique_id, const json& notice) 
   if (!file) return;
   for (const auto& frame : notice.value("frames", json::array()))
     if (frame.is_array() && frame.size() == 2)
-      file->blemished_elsewhere(FrameNumber{frame[0].get<std::uint64_t>()},
-                                static_cast<FrameState>(frame[1].get<int>()));
+      file->unplaced_elsewhere(FrameNumber{frame[0].get<std::uint64_t>()},
+                               static_cast<FrameState>(frame[1].get<int>()));
 }
 
 /// With mutex_ held. The timekeeper closes it; one that is just being joined follows.

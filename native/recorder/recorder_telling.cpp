@@ -141,7 +141,7 @@ nlohmann::json Recorder::progress_of(const std::string& id, Open& open, std::int
       {"ends_in_s", nullptr},
       {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - before) / since},
       {"stored_bytes_per_s", static_cast<double>(stats.stored_bytes - open.stored_bytes_before) / since}};
-  if (const auto left = open.file->ends_in_ns(now_ns)) progress["ends_in_s"] = seconds(*left);
+  if (const auto left = open.file->ending().ends_in_ns(now_ns)) progress["ends_in_s"] = seconds(*left);
   open.raw_bytes_before = stats.raw_bytes;
   open.stored_bytes_before = stats.stored_bytes;
   open.progress_ns = now_ns;
@@ -158,7 +158,7 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
   events_.emit("series_end",
                {{"series_unique_id", series.unique_id},
                 {"file", open.file->path()},
-                {"ended_by", name(open.file->ended_by())},
+                {"ended_by", name(open.file->ending().ended_by())},
                 {"problem", problem.empty() ? nlohmann::json() : nlohmann::json(problem)},
                 {"frames_announced", series.frames},
                 {"frames_received", stats.ledger.received},

@@ -20,7 +20,7 @@ Result<ValuesRoom> Recorder::room_for_values(const Frame& frame, const SeriesFil
   std::atomic<std::int64_t> here_full_ns{0};
   for (;;) {
     auto held = values_pool_.reserve(bytes, 0ms);
-    if (!held.ok() && series.gathers(frame)) held = gathering_values_pool_.reserve(bytes, 0ms);
+    if (!held.ok() && series.assembler().gathers(frame)) held = gathering_values_pool_.reserve(bytes, 0ms);
     if (!held.ok() && holds_back()) held = values_pool_.reserve(bytes, 100ms);
     if (held.ok()) {
       values_full_ns_ = 0;
@@ -51,7 +51,7 @@ void Recorder::write_chunks_that_hold_values(std::atomic<std::int64_t>& since_ns
     for (const auto& [id, open] : open_) files.push_back(open.file);
   }
   for (const auto& file : files)
-    if (const auto chunks = file->write_what_gathers(); chunks > 0)
+    if (const auto chunks = file->assembler().write_what_gathers(); chunks > 0)
       spdlog::warn(
           "{}: {} chunks are written without frames that did not come for {} s: values of the frames that they have "
           "used up the {} bytes for values",

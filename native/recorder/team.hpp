@@ -18,7 +18,7 @@
 
 #include "base/queue.hpp"
 #include "job/job.hpp"
-#include "recorder/metadata.hpp"
+#include "recorder/tree/metadata.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {

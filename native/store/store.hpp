@@ -116,7 +116,7 @@ class ChunkWriter {
   virtual ~ChunkWriter() = default;
   /// Before reserve(): the index of the chunk that will come, which a file with members has to know. `out_of_order`
   /// where its member is complete and closed.
-  virtual Result<void> aim(std::uint64_t /*index*/) { return {}; }
+  virtual Result<void> select_file(std::uint64_t /*index*/) { return {}; }
   /// At least `bound` bytes inside the current segment (a new one where it does not fit; waits for a
   /// segment buffer), for a codec to write into. Followed by commit() or by another reserve().
   virtual Result<MutableBytes> reserve(std::size_t bound) = 0;

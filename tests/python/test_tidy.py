@@ -91,6 +91,13 @@ def test_rule_finds_its_fault_only(tmp_path: Path, case: tuple[str, str, str, st
         assert findings(tmp_path, rule, {name: clean}) == []
 
 
+def test_folder_sorted_by_subject_holds_few_files(tmp_path: Path) -> None:
+    files = {f"native/recorder/tree/{number}.cpp": "" for number in range(25)}
+    assert findings(tmp_path, "check_crowded", files) == []
+    found = findings(tmp_path, "check_crowded", {**files, "native/recorder/tree/one_more.cpp": ""})
+    assert found == ["native/recorder/tree:1: error: 26 files exceed 25; sort them into folders by subject"]
+
+
 def test_hdf5_may_be_included_in_its_folder(tmp_path: Path) -> None:
     assert findings(tmp_path, "check_hdf5", {"native/store/hdf5/a.cpp": "#include <hdf5.h>\n"}) == []
     assert findings(tmp_path, "check_mpi", {"native/job/a.cpp": "#include <mpi.h>\n"}) == []

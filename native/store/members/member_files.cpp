@@ -94,7 +94,7 @@ class MemberFiles::Writer final : public ChunkWriter {
   explicit Writer(MemberFiles& files) : files_(files), members_(*files.layout_.members) {}
   ~Writer() override { (void)let_go(); }
 
-  Result<void> aim(std::uint64_t index) override {
+  Result<void> select_file(std::uint64_t index) override {
     if (member_ != nullptr && members_.member_of(index, files_.rank_) == member_->number) {
       member_->used_ns = monotonic_ns();
       return {};
@@ -118,7 +118,7 @@ class MemberFiles::Writer final : public ChunkWriter {
 
   Result<void> put(const ChunkHead& head, Bytes data, std::shared_ptr<const void> owner,
                    std::size_t capacity) override {
-    PEN_TRY(aim(head.index));
+    PEN_TRY(select_file(head.index));
     return writer_->put(inside(head), data, std::move(owner), capacity);
   }
 

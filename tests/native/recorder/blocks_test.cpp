@@ -1,4 +1,4 @@
-#include "recorder/blocks.hpp"
+#include "recorder/series/chunks/blocks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST(Blocks, ABlockIsDueWithTheLastOfItsFramesInWhateverOrder) {
   EXPECT_EQ(block->received_ns, 1007);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(block->buffer->bytes()[i * frame_bytes], std::byte(4 + i));
   EXPECT_TRUE(blocks.release(*block).empty());
-  EXPECT_EQ(blocks.settle(block->cookie, Fate::placed, 1), (std::vector<std::uint64_t>{6, 4, 7, 5}));
+  EXPECT_EQ(blocks.settle(block->cookie, WriteOutcome::placed, 1), (std::vector<std::uint64_t>{6, 4, 7, 5}));
   EXPECT_EQ(blocks.join(FrameNumber{6}, 0).error().code(), Errc::out_of_order);
 }
 
@@ -114,7 +114,7 @@ TEST(Blocks, ALostBlockTakesTheFramesThatItHadAndNoOthers) {
   auto due = blocks.close_all();
   ASSERT_EQ(due.size(), 1u);
   blocks.release(*due.front());
-  EXPECT_EQ(blocks.settle(due.front()->cookie, Fate::lost, 1), (std::vector<std::uint64_t>{0, 2}));
+  EXPECT_EQ(blocks.settle(due.front()->cookie, WriteOutcome::lost, 1), (std::vector<std::uint64_t>{0, 2}));
   EXPECT_FALSE(blocks.join(FrameNumber{1}, 0).ok());
   EXPECT_FALSE(put(blocks, task_of(blocks, 2)));
   EXPECT_FALSE(blocks.join(FrameNumber{3}, 0).ok()) << "also while it is open again";
@@ -122,7 +122,7 @@ TEST(Blocks, ALostBlockTakesTheFramesThatItHadAndNoOthers) {
   ASSERT_TRUE(block) << "it is full with these";
   EXPECT_EQ(block->there, 0b101u);
   blocks.release(*block);
-  blocks.settle(block->cookie, Fate::placed, 1);
+  blocks.settle(block->cookie, WriteOutcome::placed, 1);
   EXPECT_FALSE(blocks.join(FrameNumber{0}, 0).ok());
 }
 
@@ -134,10 +134,10 @@ TEST(Blocks, ABlockIsLostWithOneOfItsChunks) {
   const auto block = put(blocks, task_of(blocks, 1));
   ASSERT_TRUE(block);
   blocks.release(*block);
-  blocks.settle(block->cookie, Fate::placed, 1);
-  blocks.settle(block->cookie, Fate::lost, 1);
+  blocks.settle(block->cookie, WriteOutcome::placed, 1);
+  blocks.settle(block->cookie, WriteOutcome::lost, 1);
   EXPECT_FALSE(blocks.join(FrameNumber{1}, 0).ok()) << "one of its chunks is on its way";
-  blocks.settle(block->cookie, Fate::placed, 1);
+  blocks.settle(block->cookie, WriteOutcome::placed, 1);
   EXPECT_TRUE(blocks.join(FrameNumber{1}, 0).ok());
 }
 

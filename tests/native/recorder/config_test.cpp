@@ -1,4 +1,4 @@
-#include "recorder/config.hpp"
+#include "recorder/config/config.hpp"
 
 #include <gtest/gtest.h>
 

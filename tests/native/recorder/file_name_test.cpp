@@ -1,4 +1,4 @@
-#include "recorder/file_name.hpp"
+#include "recorder/config/file_name.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "recorder/frame_entries.hpp"
+#include "recorder/series/accounting/frame_entries.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "recorder/histogram.hpp"
+#include "recorder/series/accounting/histogram.hpp"
 
 #include <gtest/gtest.h>
 

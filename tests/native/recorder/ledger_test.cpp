@@ -1,4 +1,4 @@
-#include "recorder/ledger.hpp"
+#include "recorder/series/accounting/ledger.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST(Ledger, OfAFrameThatLacksAPartTheOthersAreKnown) {
   ledger.damaged(number(4), 1);  // it is known why that one is not whole
   ledger.receive(number(6), 1, nullptr);
   place(ledger, 6, 1);
-  (void)ledger.take_blemishes();
+  (void)ledger.take_unplaced();
   const auto lacks = ledger.settle_partial();
   ASSERT_EQ(lacks.size(), 2u);
   EXPECT_EQ(lacks[0].frames, 1u);
@@ -52,8 +52,8 @@ TEST(Ledger, OfAFrameThatLacksAPartTheOthersAreKnown) {
   EXPECT_EQ(lacks[1].frames, 1u);
   EXPECT_EQ(lacks[1].first, 3u);
   EXPECT_EQ(ledger.counts().partial, 2u);
-  EXPECT_EQ(ledger.take_blemishes(), (std::vector<std::pair<FrameNumber, FrameState>>{
-                                         {number(3), FrameState::partial}, {number(6), FrameState::partial}}));
+  EXPECT_EQ(ledger.take_unplaced(), (std::vector<std::pair<FrameNumber, FrameState>>{
+                                        {number(3), FrameState::partial}, {number(6), FrameState::partial}}));
 }
 
 TEST(Ledger, WhatCameInSomeFormIsNotCountedAsMissingToo) {
@@ -121,7 +121,7 @@ TEST(Ledger, ALostFrameHoldsTheAcknowledgementBackAndMayComeAgain) {
   place(ledger, 1);
   EXPECT_TRUE(ledger.take_notices().empty());
   EXPECT_EQ(ledger.counts().received, 1u);
-  EXPECT_EQ(ledger.take_blemishes(), (std::vector<std::pair<FrameNumber, FrameState>>{{number(0), FrameState::lost}}));
+  EXPECT_EQ(ledger.take_unplaced(), (std::vector<std::pair<FrameNumber, FrameState>>{{number(0), FrameState::lost}}));
   EXPECT_EQ(ledger.receive(number(0), 0, session), Ledger::Admission::take);
   place(ledger, 0);
   EXPECT_EQ(ledger.take_notices().at(0).below, number(2));
@@ -166,7 +166,7 @@ TEST(Ledger, AFrameThatCanNeverBeWrittenHoldsNoAcknowledgementBack) {
   ledger.give_up({number(0), 0}, FrameState::dropped);
   EXPECT_EQ(ledger.take_notices().at(0).below, number(2));
   EXPECT_EQ(ledger.counts(), (LedgerCounts{.received = 1, .dropped = 1, .end = 2}));
-  EXPECT_EQ(ledger.take_blemishes(),
+  EXPECT_EQ(ledger.take_unplaced(),
             (std::vector<std::pair<FrameNumber, FrameState>>{{number(0), FrameState::dropped}}));
 }
 
@@ -179,14 +179,14 @@ TEST(Ledger, WhatIsGivenUpAsDamagedCountsAsSuch) {
   EXPECT_EQ(ledger.counts(), (LedgerCounts{.damaged = 1, .end = 1}));
 }
 
-TEST(Ledger, ABlemishThatWasMendedIsNotReported) {
+TEST(Ledger, AFrameThatComesAgainIsNotReportedAsUnplaced) {
   Ledger ledger(1);
   ledger.damaged(number(3));
   ledger.dropped(number(4));
   ledger.receive(number(3), 0, nullptr);
-  EXPECT_EQ(ledger.take_blemishes(),
+  EXPECT_EQ(ledger.take_unplaced(),
             (std::vector<std::pair<FrameNumber, FrameState>>{{number(4), FrameState::dropped}}));
-  EXPECT_TRUE(ledger.take_blemishes().empty());
+  EXPECT_TRUE(ledger.take_unplaced().empty());
 }
 
 /// Against a plain model: a map of what happened to each frame.

@@ -1,4 +1,4 @@
-#include "recorder/metadata.hpp"
+#include "recorder/tree/metadata.hpp"
 
 #include <gtest/gtest.h>
 

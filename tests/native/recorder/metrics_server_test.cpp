@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "base/socket.hpp"
-#include "recorder/metrics.hpp"
+#include "recorder/service/metrics.hpp"
 
 namespace penstock::recorder {
 namespace {

@@ -1,4 +1,4 @@
-#include "recorder/nexus_names.hpp"
+#include "recorder/tree/nexus/nexus_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 /// The tree of a series as data; tests/python/test_nexus.py reads it with the field's own readers.
 
-#include "recorder/nexus.hpp"
+#include "recorder/tree/nexus/nexus.hpp"
 
 #include <gtest/gtest.h>
 

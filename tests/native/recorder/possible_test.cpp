@@ -1,11 +1,11 @@
-#include "recorder/possible.hpp"
+#include "recorder/tree/possible.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "recorder/nexus.hpp"
+#include "recorder/tree/nexus/nexus.hpp"
 #include "stream/message.hpp"
 
 namespace penstock::recorder {

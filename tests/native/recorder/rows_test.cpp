@@ -1,4 +1,4 @@
-#include "recorder/rows.hpp"
+#include "recorder/series/accounting/rows.hpp"
 
 #include <gtest/gtest.h>
 
@@ -154,19 +154,19 @@ TEST(RowBatch, WhatIsNotStoredIsRemarkedOnceForEachName) {
 TEST(RowSlots, GivesBackWhatWasPutAndReusesPlaces) {
   RowSlots slots;
   const auto a = slots.put({.number = 1}), b = slots.put({.number = 2});
-  EXPECT_EQ(slots.settle(a, Fate::placed)->row.number, 1u);
+  EXPECT_EQ(slots.settle(a, WriteOutcome::placed)->row.number, 1u);
   EXPECT_EQ(slots.put({.number = 3}), a);
-  EXPECT_EQ(slots.settle(b, Fate::placed)->row.number, 2u);
+  EXPECT_EQ(slots.settle(b, WriteOutcome::placed)->row.number, 2u);
 }
 
 TEST(RowSlots, AFrameSettlesWithItsLastChunkAtThatOnesTimes) {
   RowSlots slots;
   const auto a = slots.put({.number = 1}, 3);
-  EXPECT_FALSE(slots.settle(a, Fate::placed, 1, 10, 200));
-  EXPECT_FALSE(slots.settle(a, Fate::already_there, 1, 30, 100));
-  const auto settled = slots.settle(a, Fate::placed, 1, 20, 150);
+  EXPECT_FALSE(slots.settle(a, WriteOutcome::placed, 1, 10, 200));
+  EXPECT_FALSE(slots.settle(a, WriteOutcome::already_there, 1, 30, 100));
+  const auto settled = slots.settle(a, WriteOutcome::placed, 1, 20, 150);
   ASSERT_TRUE(settled);
-  EXPECT_EQ(settled->fate, Fate::placed);
+  EXPECT_EQ(settled->outcome, WriteOutcome::placed);
   EXPECT_EQ(settled->row.encoded_ns, 30);
   EXPECT_EQ(settled->row.written_ns, 200);
 }
@@ -174,12 +174,12 @@ TEST(RowSlots, AFrameSettlesWithItsLastChunkAtThatOnesTimes) {
 TEST(RowSlots, OneLostChunkLosesTheFrameAndOnlyOldOnesMakeItADuplicate) {
   RowSlots slots;
   const auto a = slots.put({.number = 1}, 4);
-  EXPECT_FALSE(slots.settle(a, Fate::lost, 2));
-  EXPECT_FALSE(slots.settle(a, Fate::placed));
-  EXPECT_EQ(slots.settle(a, Fate::placed)->fate, Fate::lost);
+  EXPECT_FALSE(slots.settle(a, WriteOutcome::lost, 2));
+  EXPECT_FALSE(slots.settle(a, WriteOutcome::placed));
+  EXPECT_EQ(slots.settle(a, WriteOutcome::placed)->outcome, WriteOutcome::lost);
   const auto b = slots.put({.number = 2}, 2);
-  EXPECT_FALSE(slots.settle(b, Fate::already_there));
-  EXPECT_EQ(slots.settle(b, Fate::already_there)->fate, Fate::already_there);
+  EXPECT_FALSE(slots.settle(b, WriteOutcome::already_there));
+  EXPECT_EQ(slots.settle(b, WriteOutcome::already_there)->outcome, WriteOutcome::already_there);
 }
 
 TEST(PartialFrames, AFrameIsThereWithItsLastChunkWhoeverBringsIt) {

@@ -1,4 +1,4 @@
-#include "recorder/scan.hpp"
+#include "recorder/config/scan.hpp"
 
 #include <gtest/gtest.h>
 

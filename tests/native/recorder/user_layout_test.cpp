@@ -1,13 +1,13 @@
 /// Layouts as data: plans that cannot be, and where objects go. tests/python/test_layout_end_to_end.py reads files.
 
-#include "recorder/user_layout.hpp"
+#include "recorder/tree/layout/user_layout.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "recorder/nexus.hpp"
+#include "recorder/tree/nexus/nexus.hpp"
 
 namespace penstock::recorder {
 namespace {

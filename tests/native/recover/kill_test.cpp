@@ -124,7 +124,7 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
       const auto pixels = simulated(frame);
       store::ChunkHead head{store::DatasetId{0}, frame, 0, 1, frame};
       if (GetParam().scan) head.frame = static_cast<std::uint32_t>(frame);
-      if (!writer->aim(frame).ok() || !writer->put(head, pixels, nullptr, pixels.size()).ok()) break;
+      if (!writer->select_file(frame).ok() || !writer->put(head, pixels, nullptr, pixels.size()).ok()) break;
       // Some flushes of the index come among the frames.
       if (frame % 4 == 3) {
         (void)writer->flush();

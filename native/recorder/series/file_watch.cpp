@@ -1,0 +1,84 @@
+#include "recorder/series/file_watch.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+/// A storage that took nothing a moment ago is given time before the same frames come again.
+constexpr std::int64_t ask_again_interval_ns = 2'000'000'000;
+/// Each time nothing was taken, clients get twice as long to send what they keep, and the end.
+constexpr std::int64_t ask_again_interval_max_ns = 8'000'000'000;
+/// How often the file's name is looked at: before acknowledgements, and where there are none.
+constexpr std::int64_t look_interval_ns = 200'000'000;
+constexpr std::int64_t idle_look_interval_ns = 1'000'000'000;
+
+}  // namespace
+
+bool FileWatch::is_there(std::int64_t now_ns) { return look(now_ns, look_interval_ns); }
+
+void FileWatch::note_placed() {
+  failing_since_ns_ = 0;
+  ask_again_interval_ns_ = 0;
+}
+
+void FileWatch::note_lost(std::int64_t now_ns) {
+  std::int64_t never = 0;
+  failing_since_ns_.compare_exchange_strong(never, now_ns);
+}
+
+void FileWatch::ask_again(std::int64_t now_ns) {
+  const auto interval = std::max(ask_again_interval_ns, ask_again_interval_ns_.load());
+  if (removed_ || now_ns - ending_.asked_again_ns() < interval) return;
+  const auto losers = account_.ledger.take_losers();
+  if (losers.empty()) return;
+  ending_.note_asked_again(now_ns);
+  ask_again_interval_ns_ = std::min(ask_again_interval_max_ns, 2 * interval);
+  auto why = account_.failures.last();
+  why =
+      why.code() == Errc::no_space
+          ? make_error(Errc::no_space, "storage full: waiting; send again what was not acknowledged: {}", why.message())
+          : make_error(Errc::io, "storage fails: trying again; send again what was not acknowledged: {}",
+                       why.message());
+  for (const auto& session : losers) session->ask_again(spec_.series().unique_id, why);
+}
+
+void FileWatch::give_up_if_hopeless(std::int64_t now_ns) {
+  if (ending_.is_given_up() || !look(now_ns, idle_look_interval_ns)) return;
+  const auto since = failing_since_ns_.load();
+  const auto idle_timeout_s = spec_.config().idle_timeout_s;
+  if (since == 0 || now_ns - since < static_cast<std::int64_t>(idle_timeout_s * 1e9)) return;
+  const auto why = account_.failures.last();
+  if (why.code() == Errc::no_space) return;
+  spdlog::error("{}: the storage has taken nothing for {:.0f} s (idle_timeout_s): the series is closed: {}",
+                spec_.path(), idle_timeout_s, why.message());
+  account_.failures.spoil(why);
+  ending_.give_up(now_ns);
+}
+
+/// Looks once in `interval_ns`.
+bool FileWatch::look(std::int64_t now_ns, std::int64_t interval_ns) {
+  if (removed_) return false;
+  auto looked_ns = looked_ns_.load();
+  if (!store_.is_ready() || now_ns - looked_ns < interval_ns ||
+      !looked_ns_.compare_exchange_strong(looked_ns, now_ns) || store_->still_named())
+    return true;
+  if (store_->was_moved()) {
+    if (!moved_.exchange(true))
+      spdlog::warn("{}: somebody moved the file while it is written: it is recorded to its end where it is now",
+                   spec_.path());
+    return true;
+  }
+  account_.failures.spoil(
+      make_error(Errc::not_found,
+                 "the file was removed or replaced while it was written: nothing more is recorded or acknowledged"));
+  removed_ = true;
+  ending_.give_up(now_ns);
+  return false;
+}
+
+}  // namespace penstock::recorder

@@ -1,0 +1,49 @@
+/// Whether a series can still be recorded: is its file still there, does the storage take frames, and who has to send
+/// some again. All calls are safe from several threads; times are monotonic nanoseconds.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "recorder/series/ending.hpp"
+#include "recorder/series/shared_store.hpp"
+
+namespace penstock::recorder {
+
+class FileWatch {
+ public:
+  /// All of them outlive it.
+  FileWatch(const SeriesSpec& spec, SeriesAccount& account, const SharedStore& store, Ending& ending)
+      : spec_(spec), account_(account), store_(store), ending_(ending) {}
+
+  /// Whether the file is still found under a name; if not, nothing that is written into it is of use, and the series
+  /// ends. Looks at most five times a second.
+  bool is_there(std::int64_t now_ns);
+  /// What is_there() found last.
+  bool is_removed() const { return removed_; }
+
+  /// The storage took frames, or did not.
+  void note_placed();
+  void note_lost(std::int64_t now_ns);
+
+  /// Asks sessions whose frames the storage did not take to send them again, a while after that.
+  void ask_again(std::int64_t now_ns);
+  /// Ends a series that can no longer be recorded: its file was removed or replaced, or the storage has failed, other
+  /// than for lack of room, for Config::idle_timeout_s.
+  void give_up_if_hopeless(std::int64_t now_ns);
+
+ private:
+  bool look(std::int64_t now_ns, std::int64_t interval_ns);
+
+  const SeriesSpec& spec_;
+  SeriesAccount& account_;
+  const SharedStore& store_;
+  Ending& ending_;
+  std::atomic<std::int64_t> ask_again_interval_ns_{0};
+  std::atomic<std::int64_t> failing_since_ns_{0};  ///< nothing was placed since; 0: nothing has failed
+  std::atomic<std::int64_t> looked_ns_{0};
+  std::atomic<bool> removed_{false};  ///< or replaced: nothing is acknowledged any more
+  std::atomic<bool> moved_{false};    ///< the file has another name, and the log has it
+};
+
+}  // namespace penstock::recorder

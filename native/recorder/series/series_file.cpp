@@ -1,0 +1,147 @@
+#include "recorder/series/series_file.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "recorder/series/rank_part.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+/// For the workers of a series that is to close, before what they left unfilled is sent on its way.
+constexpr auto idle_patience = std::chrono::milliseconds(50);
+
+}  // namespace
+
+SeriesFile::SeriesFile(Env& env, Team& team, SeriesSpec spec, std::unique_ptr<Blocks> blocks,
+                       std::vector<ChannelFilter> filters)
+    : team_(team),
+      spec_(std::move(spec)),
+      blocks_(std::move(blocks)),
+      account_(spec_.parts(), spec_.path()),
+      element_starts_(spec_, team.leads()),
+      coding_(spec_, std::move(filters)),
+      tree_(spec_, coding_, element_starts_, team.ranks()),
+      ending_(spec_, account_, team.ranks()),
+      store_(team),
+      watch_(spec_, account_, store_, ending_),
+      settlement_(spec_, account_, watch_, team, blocks_.get()),
+      encoder_(spec_, coding_, account_, settlement_),
+      assembler_(spec_, account_, settlement_, encoder_, blocks_.get()),
+      opener_(env, team, spec_, account_, {coding_, tree_, settlement_, encoder_, store_}),
+      admission_(spec_, account_, team, {opener_, tree_, assembler_, settlement_, watch_}) {
+  if (blocks_) account_.ledger.watch_windows();
+  account_.counters.last_activity_ns = monotonic_ns();
+}
+
+/// The store's threads call the settlement until the store is gone.
+SeriesFile::~SeriesFile() { opener_.drop_store(); }
+
+Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& config, Team& team, Series series,
+                                                     std::string path) {
+  PEN_ASSIGN(auto spec, SeriesSpec::make(config, team.ranks(), std::move(series), std::move(path)));
+  PEN_ASSIGN(auto blocks, Assembler::make_blocks(spec));
+  PEN_TRY(spec.check_segments());
+  PEN_TRY(spec.check_window(spec.series().window_frames));
+  PEN_ASSIGN(auto filters,
+             settle_filters(config.filters, spec.series(), chunk_shape(spec.series(), spec.arrangement())));
+  return std::shared_ptr<SeriesFile>(new SeriesFile(env, team, std::move(spec), std::move(blocks), std::move(filters)));
+}
+
+Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& config, Team& team, Series series,
+                                                       std::string path) {
+  PEN_ASSIGN(auto file, make(env, config, team, std::move(series), std::move(path)));
+  PEN_TRY(file->opener_.create(false));
+  return file;
+}
+
+Result<std::shared_ptr<SeriesFile>> SeriesFile::resume(Env& env, const Config& config, Team& team, Series series,
+                                                       std::string path) {
+  PEN_ASSIGN(auto file, make(env, config, team, std::move(series), std::move(path)));
+  PEN_TRY(file->opener_.resume());
+  return file;
+}
+
+Result<std::shared_ptr<SeriesFile>> SeriesFile::without_room(Env& env, const Config& config, Team& team, Series series,
+                                                             std::string path, const Error& why) {
+  PEN_ASSIGN(auto file, make(env, config, team, std::move(series), std::move(path)));
+  file->opener_.retry_later(why);
+  return file;
+}
+
+Result<std::shared_ptr<SeriesFile>> SeriesFile::join(Env& env, const Config& config, Team& team, Series series,
+                                                     std::string path) {
+  return make(env, config, team, std::move(series), std::move(path));
+}
+
+nlohmann::json SeriesFile::part() const { return rank_part(stats(), account_, tree_, settlement_); }
+
+void SeriesFile::add_part(const nlohmann::json& part) { add_rank_part(part, account_, tree_, settlement_); }
+
+void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
+  const auto started = monotonic_ns();
+  if (assembler_) {
+    assembler_.gather(std::move(task), worker, scratch);
+    return account_.counters.note_encoding(monotonic_ns() - started);
+  }
+  encoder_.encode(task, worker, scratch);
+  account_.counters.note_encoding(monotonic_ns() - started);
+  task = {};  // the payload's memory goes back before the series may close
+  account_.in_flight.end_task();
+}
+
+void SeriesFile::tend(std::int64_t now_ns, std::int64_t age_max_ns) {
+  if (store_.is_ready()) encoder_.flush_older_than(now_ns - age_max_ns);
+  watch_.ask_again(now_ns);
+  watch_.give_up_if_hopeless(now_ns);
+}
+
+std::optional<std::size_t> SeriesFile::value_columns() const {
+  if (!store_.is_ready()) return std::nullopt;
+  return tree_.columns().size();
+}
+
+Result<void> SeriesFile::close() {
+  auto& failures = account_.failures;
+  stop_waiting();
+  // A worker may wait for memory that another one's segment holds, which no frame will fill any more.
+  account_.in_flight.close(idle_patience, [&] {
+    if (store_.is_ready()) encoder_.flush_older_than(monotonic_ns());
+  });
+  // The first writer may have to wait for memory that another one's segment holds.
+  if (assembler_) encoder_.flush();
+  assembler_.write_open_blocks();
+  encoder_.finish();
+  if (!store_ && !team_.leads()) settlement_.report_lost_frames();
+  if (!store_) return problem().empty() ? Result<void>{} : make_error(Errc::io, "{}", failures.first());
+  const auto frames = std::max(series().frames, end());
+  // What became of the last segments' frames belongs into the final counts.
+  account_.in_flight.wait_until_settled();
+  account_.settled = team_.leads();
+  // The coordinator hears no more of other ranks; another rank hears the coordinator until all is settled.
+  if (team_.leads()) {
+    store_.leave();
+    settlement_.settle_partial();
+  }
+  auto finished = store_->finish(tree_.values_at_end(account_, {.frames = frames,
+                                                                .filled = filled(),
+                                                                .ended_by = name(ending_.ended_by()),
+                                                                .resumed = account_.counters.frames_before > 0,
+                                                                .unfitting = [&] { return settlement_.unfitting(); }}));
+  store_.leave();
+  if (!finished.ok()) failures.spoil(finished.error());
+  if (problem().empty() && !failures.first().empty())
+    spdlog::info("{}: what the storage did not take has come again and is there: {}", path(), failures.first());
+  return finished;
+}
+
+std::string SeriesFile::problem() const {
+  const bool recovered = account_.settled && ending_.has_what_was_lost() && !account_.failures.is_spoiled();
+  return recovered ? std::string() : account_.failures.first();
+}
+
+}  // namespace penstock::recorder

@@ -1,0 +1,141 @@
+/// One series on its way into one file: the parts that do it, in the order of a frame's way.
+///
+/// Admission checks a frame and enters it into the frame accounting; the Assembler gathers frames where a chunk has
+/// several; the ChunkEncoder encodes them into the store's segments; the Settlement, which listens to the store, writes
+/// rows and acknowledges. StoreOpener makes the file, FileWatch looks after it, Ending decides when it is over,
+/// SeriesTree has what is in it. This class owns them, and closes the series.
+///
+/// Threads: admit() on the sources', encode() on the recorder's workers, tend() on the one that keeps time; close() is
+/// called once, after which no frame is admitted. Everything else may be called from any thread. Times are monotonic
+/// nanoseconds. With several ranks the coordinator creates the file and keeps its frame accounting; another rank joins
+/// it with its first frame. This class is one rank's part either way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "recorder/series/admission.hpp"
+#include "recorder/series/chunks/assembler.hpp"
+#include "recorder/series/chunks/chunk_encoder.hpp"
+#include "recorder/series/chunks/task.hpp"
+#include "recorder/series/ending.hpp"
+#include "recorder/series/file_watch.hpp"
+#include "recorder/series/series_stats.hpp"
+#include "recorder/series/settlement.hpp"
+#include "recorder/series/store_opener.hpp"
+#include "recorder/tree/element_starts.hpp"
+#include "recorder/tree/series_tree.hpp"
+
+namespace penstock::recorder {
+
+class SeriesFile final {
+ public:
+  /// Creates the file. `env` and `team` outlive it.
+  static Result<std::shared_ptr<SeriesFile>> create(Env& env, const Config& config, Team& team, Series series,
+                                                    std::string path);
+  /// The coordinator's: continues in the series' file where a recorder has left one, and creates it where there is none
+  /// (docs/explanation/decisions/0017-a-series-goes-on-in-its-file.md).
+  static Result<std::shared_ptr<SeriesFile>> resume(Env& env, const Config& config, Team& team, Series series,
+                                                    std::string path);
+  /// The coordinator's: the storage had no room for the file; one of the frames makes it once there is some.
+  static Result<std::shared_ptr<SeriesFile>> without_room(Env& env, const Config& config, Team& team, Series series,
+                                                          std::string path, const Error& why);
+  /// Another rank's: the coordinator has created the file.
+  static Result<std::shared_ptr<SeriesFile>> join(Env& env, const Config& config, Team& team, Series series,
+                                                  std::string path);
+  ~SeriesFile();
+
+  const SeriesSpec& spec() const { return spec_; }
+  const Series& series() const { return spec_.series(); }
+  const std::string& path() const { return spec_.path(); }
+  ElementStarts& element_starts() { return element_starts_; }
+  Ending& ending() { return ending_; }
+  Assembler& assembler() { return assembler_; }
+  const Assembler& assembler() const { return assembler_; }
+
+  /// The coordinator's: what the file is made for, by this frame's encoding and metadata if it is the first one.
+  Result<Terms> terms(Encoding encoding, const std::vector<MetaColumn>& columns) {
+    return opener_.terms(encoding, columns);
+  }
+  /// The coordinator's: a frame that another rank could not place.
+  void unplaced_elsewhere(FrameNumber number, FrameState state) { account_.ledger.unplaced_elsewhere(number, state); }
+  /// What this rank did, for the coordinator's final counts, after close() …
+  nlohmann::json part() const;
+  /// … which the coordinator adds before its close().
+  void add_part(const nlohmann::json& part);
+
+  /// Admission::admit().
+  Result<std::optional<Task>> admit(Frame frame, ValuesRoom room = {}) {
+    return admission_.admit(std::move(frame), std::move(room));
+  }
+  void drop(FrameNumber number) { admission_.drop(number); }
+  void damage(FrameNumber number, std::optional<std::uint32_t> element) { admission_.damage(number, element); }
+  /// Encodes an admitted frame with worker `worker` and releases it.
+  void encode(Task task, unsigned worker, CodecScratch& scratch);
+  /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
+  void flush_if_worthwhile(unsigned worker) { encoder_.flush_if_worthwhile(worker); }
+  /// Each moment: sends segments on their way whose first chunk has waited for `age_max_ns`, asks senders again for
+  /// what the storage did not take, and ends a series that can no longer be recorded.
+  void tend(std::int64_t now_ns, std::int64_t age_max_ns);
+  /// Frames wait no longer for other clients', nor for a file to appear.
+  void stop_waiting() { account_.may_wait = false; }
+
+  /// A session wants to hear of this series, or will send frames of it.
+  void attach(Session session) { settlement_.sessions().attach(std::move(session)); }
+  void expect(const Session& session) { account_.ledger.expect(session); }
+  std::vector<Session> sessions() const { return settlement_.sessions().all(); }
+
+  /// Whether frames are on their way to the storage or the index.
+  bool busy() const { return account_.in_flight.busy(); }
+  /// Columns of the values that its frames bring along; nothing before the first frame has shown which.
+  std::optional<std::size_t> value_columns() const;
+  /// The coordinator's: another rank has frames on their way.
+  void note_activity(std::int64_t now_ns) { account_.counters.last_activity_ns = now_ns; }
+  /// When the series began or its last frame came.
+  std::int64_t last_activity_ns() const { return account_.counters.last_activity_ns; }
+  /// One past the highest frame number that is known.
+  std::uint64_t end() const { return account_.ledger.end(); }
+  /// Frames that came in no form: those that are damaged, dropped or lost are not among them.
+  std::uint64_t never_came() const { return account_.ledger.never_came(std::max(series().frames, end())); }
+  /// Locations in the dataset that read as the fill value, wholly or in part.
+  std::uint64_t filled() const { return spec_.filled(account_.ledger.counts()); }
+
+  /// Waits for admitted frames, writes what is known at the end, and closes the file.
+  Result<void> close();
+  /// After close(): an error for each part that frames lack whose other parts are there.
+  const std::vector<Error>& partial() const { return settlement_.partial(); }
+  /// The first failure of the storage, empty if there was none. After the coordinator's close(): what is wrong with the
+  /// file. Frames that a full storage did not take are no problem once they have come again.
+  std::string problem() const;
+
+  SeriesStats stats() const { return stats_of(spec_, account_, store_); }
+  Meters meters() const { return meters_of(account_, store_, ending_); }
+
+ private:
+  SeriesFile(Env& env, Team& team, SeriesSpec spec, std::unique_ptr<Blocks> blocks, std::vector<ChannelFilter> filters);
+  static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
+                                                  std::string path);
+
+  // In the order in which they are built upon: each refers to those above it.
+  Team& team_;
+  const SeriesSpec spec_;
+  const std::unique_ptr<Blocks> blocks_;  ///< null where a chunk has one frame
+  SeriesAccount account_;
+  ElementStarts element_starts_;
+  ChunkCoding coding_;
+  SeriesTree tree_;
+  Ending ending_;
+  SharedStore store_;
+  FileWatch watch_;
+  Settlement settlement_;
+  ChunkEncoder encoder_;
+  Assembler assembler_;
+  StoreOpener opener_;
+  Admission admission_;
+};
+
+}  // namespace penstock::recorder

@@ -1,0 +1,26 @@
+/// Where detector and sample are: the chains of transformations of the NeXus tree.
+///
+/// NeXus has McStas axes: z along the beam, y up, x to the left as seen along the beam. What a sender
+/// did not tell has no node; a chain ends in "." where it is not known further.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "frame/series.hpp"
+#include "recorder/tree/nexus/nexus_tree.hpp"
+#include "store/layout.hpp"
+
+namespace penstock::recorder {
+
+/// Adds the sample and its axes.
+void add_sample(Tree& tree, const Series& series, const std::string& name);
+
+/// Adds the detector's place, its module and its arm's angle, below the detector's group.
+void add_detector_geometry(Tree& tree, const Series& series);
+
+/// The angles of all axes, for a series of `frames` frames.
+std::vector<store::ValueNode> axis_values(const Series& series, std::uint64_t frames);
+
+}  // namespace penstock::recorder

@@ -1,0 +1,174 @@
+#include "recorder/tree/series_tree.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+#include "recorder/tree/gaps.hpp"
+#include "recorder/tree/members.hpp"
+#include "recorder/tree/nexus/nexus.hpp"
+
+namespace penstock::recorder {
+namespace {
+
+/// Values of an axis that a repeated scan is given at most.
+constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
+/// Of frames and elements, a byte each, that the file tells of.
+constexpr std::uint64_t element_bytes_max = std::uint64_t{1} << 28;
+
+/// If `frames` went on along the first axis of a scan, the axis repeats its values.
+void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
+  if (!scan || scan.names_places()) return;
+  const auto& axis = scan.axes.front();
+  const auto a_step = scan.points() / axis.points;
+  const auto length = (frames + a_step - 1) / a_step;
+  if (length <= axis.points || length > axis_values_max) return;
+  std::vector<double> longer(length);
+  for (std::uint64_t i = 0; i < length; ++i) longer[i] = axis.values[i % axis.points];
+  store::ValueNode node{"/entry/data/" + axis.name, store::vector_of(longer), {}};
+  if (!axis.units.empty()) node.attributes.push_back({"units", axis.units});
+  values.values.push_back(std::move(node));
+}
+
+/// One number for each element, out of those of its channels: `together` takes what is known, and the next one.
+template <typename Together>
+store::Value by_element(const std::vector<PartCounts>& parts, std::uint32_t elements, std::uint64_t PartCounts::*what,
+                        Together together) {
+  store::ArrayValue value{{ElementType::u64, {elements}}, std::vector<std::byte>(8 * elements)};
+  for (std::uint32_t element = 0; element < elements; ++element) {
+    auto number = parts[element].*what;
+    for (std::size_t part = element + elements; part < parts.size(); part += elements)
+      number = together(number, parts[part].*what);
+    store_le(value.data.data() + 8 * element, number);
+  }
+  return value;
+}
+
+}  // namespace
+
+void SeriesTree::use(const std::vector<MetaColumn>& columns) {
+  const auto& user_layout = spec_.config().layout;
+  columns_ = user_layout ? user_layout->complete(columns) : columns;
+}
+
+void SeriesTree::complete(Frame& frame) {
+  const auto& user_layout = spec_.config().layout;
+  if (!user_layout) return;
+  user_layout->complete(frame);
+  std::lock_guard lock(mutex_);
+  user_layout->note(frame, edges_);
+}
+
+void SeriesTree::note_series_date(const std::string& date) {
+  std::lock_guard lock(mutex_);
+  if (series_date_.empty()) series_date_ = date;
+}
+
+EdgeValues SeriesTree::edges() const {
+  std::lock_guard lock(mutex_);
+  return edges_;
+}
+
+void SeriesTree::merge_edges(const EdgeValues& edges) {
+  std::lock_guard lock(mutex_);
+  edges_.merge(edges);
+}
+
+/// As the file shows it. Masks come with each element's start: they are put together at the end. Where the gaps are is
+/// known before, and masked from the start.
+Series SeriesTree::assembled_series() const {
+  if (!spec_.has_elements()) return spec_.series();
+  const auto& mosaic = spec_.mosaic();
+  auto assembled = spec_.series();
+  assembled.frame = mosaic.assembled();
+  assembled.pixel_mask.clear();
+  assembled.flatfield.clear();
+  if (!mosaic.grid().has_gaps() || !spec_.maps_have_room(gap_mask_type)) return assembled;
+  for (const auto& channel : spec_.series().channels)
+    assembled.pixel_mask.push_back(in_gaps(mosaic, channel, gap_mask_type, gap_mask_bit));
+  return assembled;
+}
+
+/// As readers see it: every dataset of frames under the name that the layout gives it.
+store::FileLayout SeriesTree::tree(store::Placement placement) const {
+  const auto& config = spec_.config();
+  const auto& series = spec_.series();
+  auto layout = nexus_layout(assembled_series(), declared_filters(coding_.codec(), coding_.filters(), series), columns_,
+                             spec_.arrangement(), NexusNames::of_series(series.user_data_json, config.nexus));
+  if (config.layout) layout = config.layout->apply(std::move(layout), series, columns_, edges());
+  for (auto& node : layout.chunked) {
+    node.places.placement = placement;
+    node.chunk_bytes_max = coding_.chunk_bytes_max();
+  }
+  lay_out_members(layout, config.files, spec_.path(), ranks_, series, config.layout.has_value());
+  if (layout.members) layout.members->overwrite = spec_.may_overwrite();
+  return layout;
+}
+
+store::FileLayout SeriesTree::layout(store::Placement placement) const {
+  auto layout = tree(placement);
+  store_apart(layout, spec_.series(), spec_.mosaic());
+  return layout;
+}
+
+store::FinalValues SeriesTree::values_at_end(const SeriesAccount& account, End end) const {
+  const auto& config = spec_.config();
+  const auto last_received_ns = account.counters.last_received_ns.load();
+  auto values = final_values(spec_.series(), account.ledger.counts(), end.frames,
+                             last_received_ns > 0 ? last_received_ns : realtime_ns());
+  lengthen_axis(spec_.scan(), account.ledger.end(), values);
+  {
+    std::lock_guard lock(mutex_);
+    if (!series_date_.empty()) values.values.push_back({"/entry/penstock/timing/series_date", series_date_, {}});
+  }
+  values.values.push_back({"/entry/penstock/ended_by", std::string(end.ended_by), {}});
+  values.attributes.emplace_back(state_path, store::Attribute{"filled", store::scalar(end.filled)});
+  values.of_rows = [this, unfitting = std::move(end.unfitting)] { return column_attributes(unfitting()); };
+  if (spec_.has_elements()) {
+    elements_.add_assembled_maps(values.values);
+    add_elements(account.ledger, end.frames, values);
+  }
+  if (!config.layout) return values;
+  auto known = edges();
+  if (end.resumed) known.first.reset();
+  return config.layout->apply(std::move(values), tree(store::Placement::log), spec_.series(), columns_, known);
+}
+
+/// What reads as 0 or is cut short looks like any other value: its column says that there are such.
+std::vector<std::pair<std::string, store::Attribute>> SeriesTree::column_attributes(const Unfitting& counts) const {
+  const auto& user_layout = spec_.config().layout;
+  const auto paths = user_layout ? user_layout->column_paths(columns_) : std::vector<std::string>();
+  std::vector<std::pair<std::string, store::Attribute>> attributes;
+  for (std::size_t i = 0; i < std::min(counts.size(), columns_.size()); ++i)
+    if (counts[i] > 0)
+      attributes.emplace_back(user_layout ? paths[i] : metadata_column_path(columns_[i].name),
+                              store::Attribute{"unfitting", store::scalar(counts[i])});
+  return attributes;
+}
+
+/// Received is an element with all of its channels; of the others each channel counts.
+void SeriesTree::add_elements(const Ledger& ledger, std::uint64_t frames, store::FinalValues& values) const {
+  const auto elements = spec_.elements();
+  const auto parts = ledger.parts();
+  const auto add = [&](const char* name, std::uint64_t PartCounts::*what, auto together) {
+    values.attributes.emplace_back(state_path, store::Attribute{name, by_element(parts, elements, what, together)});
+  };
+  add("received_by_element", &PartCounts::received, [](auto a, auto b) { return std::min(a, b); });
+  add("late_by_element", &PartCounts::late, std::plus());
+  add("duplicate_by_element", &PartCounts::duplicate, std::plus());
+  add("damaged_by_element", &PartCounts::damaged, std::plus());
+  if (frames == 0) return;
+  if (frames > element_bytes_max / elements) {
+    spdlog::warn("{}: {} frames of {} elements; which of them came is not in the file", spec_.path(), frames, elements);
+    return;
+  }
+  values.values.push_back(
+      {"/entry/penstock/element_received",
+       store::ArrayValue{{ElementType::u8, {frames, elements}}, ledger.received_elements(frames, elements)},
+       {{"meaning", std::string("[frame, element]: 1 received, 0 not")}}});
+}
+
+}  // namespace penstock::recorder
