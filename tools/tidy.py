@@ -23,6 +23,7 @@ ARROWS: dict[str, set[str]] = {
     "base": set(),
     "client": set(),  # it stands alone: users take it without the rest
     "frame": {"base"},
+    "series": {"base", "frame"},  # pure: no thread, lock, clock, file or socket
     "stream": {"base", "frame"},
     "codec": {"base", "frame"},
     "store": {"base", "frame", "codec"},
@@ -30,13 +31,14 @@ ARROWS: dict[str, set[str]] = {
     "load": {"base", "job"},
     "load_mpi": {"base", "job", "load"},
     "load_hdf5": {"base", "job", "load", "store"},
-    "recorder": {"base", "frame", "stream", "codec", "store", "job"},
+    "recorder": {"base", "frame", "series", "stream", "codec", "store", "job"},
     "detector": {"base", "frame", "stream", "codec", "store"},
     "check": {"base", "frame", "codec", "store", "detector"},
     "recover": {"base", "frame", "codec", "store", "check"},
     "programs": {
         "base",
         "frame",
+        "series",
         "stream",
         "codec",
         "store",
