@@ -1,8 +1,8 @@
-"""Writes a copy of native/series into which defects can be switched on one at a time; run by the build.
+"""Writes a copy of native/series into which defects can be switched on; run by the build.
 
-Each row: the file, a piece of it that occurs once, and what stands there while the row's defect is on. A piece
-that ends with a semicolon is a statement, another one an expression. A row whose piece is gone, or occurs
-twice, fails the build: the rule that it breaks has moved, and the row has to follow.
+Each row: the file, a piece of it that occurs once, and what stands there while the row's defect is on.
+A piece that ends with a semicolon is a statement, another one an expression. A row whose piece is gone, or
+occurs twice, fails the build: the rule that it breaks has moved, and the row has to follow.
 """
 
 from __future__ import annotations
