@@ -340,7 +340,8 @@ std::optional<Time> Registry::wake_at() const {
   for (const auto& [name, entry] : entries_) {
     if (is_open(entry) && rules_.coordinates()) {
       if (const auto left = entry.ending.left(now_, entry.facts, rules_.timeouts)) at(now_ + *left);
-      if (rules_.timeouts.after > 0) at(entry.facts.last_activity + rules_.timeouts.after);
+      if (rules_.timeouts.after > 0 && entry.facts.any_frame && !entry.ending.is_set())
+        at(entry.facts.last_activity + rules_.timeouts.after);
       if (places_.anyone_waits() || now_ < place_wanted_until_) at(entry.facts.last_activity + rules_.timeouts.idle);
     } else if (entry.state == State::closing && !entry.close_commanded) {
       at(entry.handover_until);

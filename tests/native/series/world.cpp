@@ -275,6 +275,7 @@ void World::keep(unsigned rank, std::size_t sender, const Event& event, const An
       end_others(sender, name);
       ++outcome_.waited;
       file.generation = answer.generation;
+      file.superseded = false;
     }
     file.starts_kept += start->bytes;
   } else if (const auto* frame = std::get_if<FrameSeen>(&event)) {
@@ -382,7 +383,7 @@ void World::lose(Sender& sender, bool says_bye) {
     (void)step(sender.who.rank, Departed{sender.who.source});
   else
     jobs_.push_back({.what = Job::What::answer,
-                     .at = now_ + some_time(4 * second),
+                     .at = now_ + some_time(chance(50) ? second / 10 : 4 * second),
                      .rank = sender.who.rank,
                      .event = SenderLost{sender.who.source}});
 }
@@ -443,7 +444,12 @@ bool World::advance(Time until) {
 void World::finish() {
   // Without new messages nothing may be left that waits for a file, or is being made or closed.
   if (!stopping_) {
+    // The recorder measures its files all the time; here that is done when nothing else happens.
     (void)advance(now_ + patience_max);
+    for (int look = 0; look < 3; ++look) {
+      measure(true);
+      (void)advance(now_ + patience_max);
+    }
     for (unsigned rank = 0; rank < ranks_ && !rank_died_ && outcome_.violation.empty(); ++rank)
       for (std::uint8_t name = 0; name < names_max; ++name) {
         const auto& file = all_[rank].files[name];
@@ -451,6 +457,7 @@ void World::finish() {
           fail("a name is stuck", name);
         if (rank == 0 && file.is == File::Is::open && file.last_end >= 0)
           fail("a series that has ended stays open", name);
+        if (rank == 0 && file.is == File::Is::open && facts(file).whole) fail("a complete series stays open", name);
       }
     if (!blocked_.empty() && !rank_died_) fail("a request is never answered");
   }

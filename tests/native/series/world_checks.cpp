@@ -20,7 +20,7 @@ void World::measure(bool all) {
   for (std::uint8_t name = 0; name < names_max; ++name) {
     auto& file = all_[0].files[name];
     if (file.is != File::Is::open || (!all && !chance(50))) continue;
-    if (chance(1)) file.hopeless = true;
+    if (!all && chance(1)) file.hopeless = true;
     (void)step(0, Measured{.name = name_of(name), .facts = facts(file)});
   }
   if (!all) return;
