@@ -64,8 +64,8 @@ Result<void> read_against(const json& value, CheckPlan& plan) {
 
 Result<CheckPlan> CheckPlan::from_json(const json& document) {
   if (!document.is_object()) return make_error(Errc::invalid_argument, "plan: {} is no object", shown(document));
-  static constexpr std::array known = {"file",    "against",         "dataset",        "threads",  "decode",
-                                       "plugins", "index_timeout_s", "plugin_folders", "log_level"};
+  static constexpr std::array known = {"file",    "against",         "dataset",        "threads",   "decode",
+                                       "plugins", "index_timeout_s", "plugin_folders", "log_level", "count_only"};
   for (const auto& [field, value] : document.items())
     if (std::find(known.begin(), known.end(), field) == known.end())
       return wrong(field, value, "this field is not known");
@@ -80,6 +80,7 @@ Result<CheckPlan> CheckPlan::from_json(const json& document) {
       return wrong("threads", *threads, "1 to 1024 are allowed");
     plan.threads = threads->get<unsigned>();
   }
+  PEN_TRY(read_flag(document, "count_only", plan.count_only));
   PEN_TRY(read_flag(document, "decode", plan.decode));
   PEN_TRY(read_flag(document, "plugins", plan.plugins));
   if (const auto* folders = find(document, "plugin_folders")) {

@@ -478,6 +478,7 @@ class CheckPlan(Plan):
     plugin_folders: list[str] = []
     plugins: bool = True
     index_timeout_s: float = 120.0
+    count_only: bool = False  # only what an unfinished file's segments hold
 
 
 class RecoverPlan(Plan):
