@@ -16,7 +16,7 @@ namespace {
 constexpr const char* announced_path = "/entry/penstock/frames_announced";
 /// By value; "received" means that every channel's chunk is there.
 constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost", "partial"};
-constexpr std::size_t state_received = 1, state_damaged = 2, state_partial = 5;
+constexpr std::size_t state_received = 1, state_damaged = 2, state_dropped = 3, state_lost = 4, state_partial = 5;
 
 using StateCounts = std::array<std::uint64_t, state_names.size()>;
 
@@ -104,9 +104,9 @@ std::vector<std::uint64_t> partial_places(const std::vector<const Subject*>& cha
   for (const auto* channel : channels)
     if (const auto lacking = without(partial, whole_places_of(*channel, states)); !lacking.empty())
       findings.add({Level::warning,
-                    "frames of which other parts are there are not here, or not wholly",
+                    "frames lack a channel",
                     channel->path,
-                    "none",
+                    {},
                     fmt::format("{}, the first is frame {}", lacking.size(), lacking.front()),
                     {}});
   return partial;
@@ -148,9 +148,9 @@ std::vector<std::uint64_t> frames_of_places(const std::vector<std::uint64_t>& wh
 }
 
 /// Compares the states with the chunks, frame by frame (`partial` is null where that is not known); returns how often
-/// each state stands there. `damaged`: frames that are not there and came damaged.
+/// each state stands there. `absent`: the same of frames that are not there.
 StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::vector<std::uint64_t>* partial,
-                           Bytes states, bool unfinished, Findings& findings, std::uint64_t& damaged) {
+                           Bytes states, bool unfinished, Findings& findings, StateCounts& absent) {
   const auto level = unfinished ? Level::warning : Level::error;
   const auto not_marked = [&](std::uint64_t frame, std::string state) {
     findings.add({level,
@@ -183,7 +183,7 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
                     "some of its chunks",
                     "none",
                     {}});
-    if (!is_whole && state == state_damaged) ++damaged;
+    if (!is_whole && state < absent.size()) ++absent[state];
     if (is_whole && state != state_received) not_marked(frame, fmt::format("state {}", state));
     if (!is_whole && state == state_received)
       findings.add({level,
@@ -231,24 +231,36 @@ void require(const Tree& tree, const char* path, Findings& findings) {
     findings.add({Level::error, "a part that every recorded file has is not there", path, {}, {}, {}});
 }
 
+std::uint64_t add_missing(std::uint64_t frames, std::uint64_t there, const std::string& path, std::string remedy,
+                          Findings& findings) {
+  const auto missing = frames - std::min(frames, there);
+  if (missing > 0)
+    findings.add({Level::warning, "frames are missing", path, fmt::format("{}", frames), fmt::format("{}", there),
+                  std::move(remedy)});
+  return missing;
+}
+
 }  // namespace
 
-std::uint64_t account_for_no_frames(const Tree& tree, const std::vector<const Subject*>& channels,
-                                    const std::string& path, Findings& findings) {
-  std::uint64_t frames = 0;
+FrameCounts account_for_no_frames(const Tree& tree, const std::vector<const Subject*>& channels,
+                                  const std::string& path, std::optional<std::uint64_t> recoverable,
+                                  Findings& findings) {
+  std::uint64_t frames = recoverable.value_or(0);
   for (const auto* channel : channels) frames = std::max(frames, channel->info().shape.front());
   if (const auto* states = tree.find(state_path); states != nullptr && !states->info.shape.empty())
     frames = std::max(frames, states->info.shape.front());
   if (const auto* announced = tree.find(announced_path); announced != nullptr && announced->value)
     frames = std::max(frames, whole_number(*announced->value).value_or(0));
-  if (frames > 0)
-    findings.add({Level::warning, "frames are missing", path, fmt::format("{}", frames), "0",
-                  "the index holds none; `penstock recover` finds those whose segments are in the file"});
-  return frames;
+  FrameCounts counts;
+  counts.frames = frames;
+  counts.missing =
+      add_missing(frames, recoverable.value_or(0), path,
+                  "the index holds none; `penstock recover` finds those whose segments are in the file", findings);
+  return counts;
 }
 
 FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, bool unfinished,
-                               Findings& findings) {
+                               std::optional<std::uint64_t> recoverable, Findings& findings) {
   FrameCounts counts;
   const bool recorded = tree.root_attribute(format_attribute) != nullptr;
   if (channels.empty()) return counts;
@@ -291,11 +303,10 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   else
     partial = partial_places(channels, whole, has_states ? Bytes(states->data) : Bytes(), findings);
   counts.partial = partial.size();
-  counts.missing = counts.frames - std::min<std::uint64_t>(counts.frames, whole.size());
-  if (counts.missing > 0)
-    findings.add({Level::warning, "frames are missing", channels.front()->path, fmt::format("{}", counts.frames),
-                  fmt::format("{}", whole.size()),
-                  "what did not come of them reads as the fill value; the column of states says what became of them"});
+  counts.frames = std::max(counts.frames, recoverable.value_or(0));
+  counts.missing = add_missing(
+      counts.frames, recoverable.value_or(whole.size()), channels.front()->path,
+      "missing frames read as the fill value; /entry/penstock/frame_state gives the reason for each", findings);
   const auto* column = tree.find(state_path);
   if (column == nullptr || !has_states) {
     if (!recorded) findings.add({Level::info, "the file has no column of frame states", state_path, {}, {}, {}});
@@ -303,8 +314,12 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
       findings.add({Level::error, "the column of frame states cannot be read", state_path, {}, {}, {}});
     return counts;
   }
+  StateCounts absent{};
   const auto states_counted =
-      compare_states(whole, places ? nullptr : &partial, states->data, unfinished, findings, counts.damaged);
+      compare_states(whole, places ? nullptr : &partial, states->data, unfinished, findings, absent);
+  counts.damaged = absent[state_damaged];
+  counts.dropped = absent[state_dropped];
+  counts.lost = absent[state_lost];
   if (!unfinished) compare_counts(*column, states_counted, counts.frames, recorded, findings);
   return counts;
 }

@@ -6,12 +6,14 @@
 #include <filesystem>
 
 #include "check/accounting.hpp"
+#include "check/count_frames.hpp"
 #include "check/index_process.hpp"
 #include "check/members.hpp"
 #include "check/names.hpp"
 #include "check/reference.hpp"
 #include "check/scan_places.hpp"
 #include "check/seal.hpp"
+#include "check/segment_frames.hpp"
 #include "check/subject.hpp"
 #include "check/superblock.hpp"
 #include "check/verifier.hpp"
@@ -65,6 +67,7 @@ class Check {
   void check_assembled(const store::ChunkedNode& node);
   static void take_records_of(Subject& subject);
   void judge_scan(const store::SegmentScanner& scanner);
+  void report_no_checksums();
   void verify_members();
   CheckPlan plan_of(const MemberFile& member);
   void take_over(const MemberFile& member, const Check& check, const Report& report);
@@ -73,6 +76,8 @@ class Check {
   static std::string where(const ChunkTask& task);
   void report_overlaps(const std::vector<ChunkTask>& tasks);
   void account();
+  void find_recoverable();
+  void take(const FrameCounts& counts);
   void count(const Verifier& verifier);
 
   Env& env_;
@@ -93,6 +98,8 @@ class Check {
   std::vector<Subject*> by_record_;
   std::unique_ptr<Reference> reference_;
   bool unfinished_ = false;
+  SegmentFrames held_;
+  bool any_segment_ = false;
   bool described_ = false;
   bool member_ = false;
   std::string stopped_in_;  ///< the member in which the check was stopped
@@ -118,7 +125,7 @@ Report Check::run() {
       make_subjects();
       if (plan_.against && !is_master(tree_)) find_reference();
       verify();
-      if (described_)
+      if (described_ && !cancelled_())
         verify_outside_chunks({*file_, file_bytes_, superblock_ ? superblock_->end_of_file : ~std::uint64_t{0},
                                plan_.file, tree_, description_, seal_, unfinished_},
                               findings_, progress_, cancelled_);
@@ -291,6 +298,7 @@ void Check::verify() {
   options.unfinished = unfinished_;
   options.index_complete = tree_.failure.empty() && tree_.unreadable.empty();
   options.cancelled = cancelled_;
+  if (unfinished_ || member_) options.held = &held_;
   std::uint64_t total = 0;
   for (const auto& subject : subjects_)
     for (const auto& chunk : subject->index->chunks()) total += chunk.size;
@@ -317,13 +325,9 @@ void Check::scan_segments(Verifier& verifier) {
     auto scanner = store::SegmentScanner::create(*file_, search);
     if (!scanner.ok()) return;
     const auto first = scanner->next();
+    if (cancelled_()) return;
     if (!first.ok() || !*first) {
-      if (tree_.root_attribute(format_attribute) != nullptr)
-        add(Level::error, "no segment is left", plan_.file, {}, {},
-            "the file was recorded by Penstock, and its checksums are lost: every chunk is read and expanded instead");
-      else if (superblock_)
-        add(Level::info, "no checksums in this file", plan_.file, {}, {},
-            "it was not written by Penstock: every chunk is read and expanded instead");
+      if (superblock_) report_no_checksums();
       return;
     }
   }
@@ -336,6 +340,7 @@ void Check::scan_segments(Verifier& verifier) {
       break;
     }
     if (!*header) break;
+    any_segment_ = true;
     if ((*header)->kind == SegmentKind::description)
       take_description(**header, verifier);
     else if ((*header)->kind == SegmentKind::chunks)
@@ -420,7 +425,18 @@ void Check::judge_scan(const store::SegmentScanner& scanner) {
   if (scanner.foreign_count() > 0)
     add(Level::info, "segments of another file lie in this one", plan_.file, {},
         fmt::format("{}", scanner.foreign_count()), "left over on the storage; they do no harm");
-  if (!described_ && !cancelled_()) add(Level::error, "the description segment is missing", plan_.file);
+  if (described_ || cancelled_()) return;
+  if (any_segment_ || unfinished_ || scanner.damaged_count() > 0)
+    add(Level::error, "the description segment is missing", plan_.file);
+  else
+    report_no_checksums();
+}
+
+/// HDF5's structures can be copied from a recording, its segments only byte for byte.
+void Check::report_no_checksums() {
+  add(Level::warning, std::string(no_checksums), plan_.file, {}, {},
+      "Penstock did not write it, or another program copied it: check the recorded file, or compare the pixels with "
+      "`--against`");
 }
 
 /// The checks of all members are this one's.
@@ -458,14 +474,16 @@ void Check::take_over(const MemberFile& member, const Check& check, const Report
     finding.where = finding.where == member.path ? member.path : fmt::format("{}: {}", member.name, finding.where);
     findings_.add(std::move(finding));
   }
-  compare_series(tree_, check.tree_, member.name, findings_);
+  if (report.complete) compare_series(tree_, check.tree_, member.name, findings_);
   member_frames_->add(check.subjects_, member.first_frame);
+  held_.take(check.held_, description_.datasets, member.first_frame);
   report_.unfinished = report_.unfinished || report.unfinished;
   if (!report.complete) {
     report_.reached = report.reached;
     stopped_in_ = member.name;
   }
   report_.chunks += report.chunks;
+  report_.frame_chunks += report.frame_chunks;
   report_.segments += report.segments;
   report_.bytes += report.bytes;
   report_.compared_frames += report.compared_frames;
@@ -513,8 +531,23 @@ void Check::verify_without_records(Verifier& verifier) {
   }
 }
 
+void Check::find_recoverable() {
+  if (report_.unfinished && described_ && !member_ && !cancelled_())
+    report_.recoverable = held_.count(description_.datasets).frames;
+}
+
+void Check::take(const FrameCounts& counts) {
+  report_.frames = counts.frames;
+  report_.missing = counts.missing;
+  report_.partial = counts.partial;
+  report_.damaged_frames = counts.damaged;
+  report_.dropped_frames = counts.dropped;
+  report_.lost_frames = counts.lost;
+}
+
 void Check::account() {
   if (cancelled_()) return;
+  find_recoverable();
   std::vector<const Subject*> channels;
   for (const auto* subject : by_record_)
     if (subject != nullptr && subject->info().shape.size() >= 3) channels.push_back(subject);
@@ -522,18 +555,9 @@ void Check::account() {
   // What became of each frame of the series stands in the master.
   const bool member = is_member(tree_);
   if (member) channels.clear();
-  if (!member && !channel_without_rows_.empty()) {
-    report_.frames = report_.missing = account_for_no_frames(tree_, channels, channel_without_rows_, findings_);
-    return;
-  }
-  if (!channels.empty()) {
-    const auto counts = account_for_frames(tree_, channels, unfinished_, findings_);
-    report_.frames = counts.frames;
-    report_.missing = counts.missing;
-    report_.partial = counts.partial;
-    report_.damaged_frames = counts.damaged;
-    return;
-  }
+  if (!member && !channel_without_rows_.empty())
+    return take(account_for_no_frames(tree_, channels, channel_without_rows_, report_.recoverable, findings_));
+  if (!channels.empty()) return take(account_for_frames(tree_, channels, unfinished_, report_.recoverable, findings_));
   if (const auto* frames = choose_compared(); frames != nullptr && frames->info().shape.size() == 3)
     report_.frames = frames->info().shape.front();
 }
@@ -542,6 +566,7 @@ void Check::count(const Verifier& verifier) {
   const auto& counts = verifier.counts();
   report_.segments = counts.segments;
   report_.chunks = counts.chunks;
+  report_.frame_chunks = counts.in_segments;
   report_.bytes = counts.bytes;
   if (counts.superseded > 0)
     add(Level::info, "segments hold chunks that later ones replaced", plan_.file, {},
@@ -559,7 +584,7 @@ void Check::count(const Verifier& verifier) {
 }  // namespace
 
 Report run_check(Env& env, const CheckPlan& plan, const Progress::Tell& tell, const std::function<bool()>& cancelled) {
-  return Check(env, plan, tell, cancelled).run();
+  return plan.count_only ? count_frames(env, plan, tell, cancelled) : Check(env, plan, tell, cancelled).run();
 }
 
 }  // namespace penstock::check

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <vector>
 
 #include "base/env.hpp"
@@ -23,11 +24,16 @@ struct Report {
   Progress::State reached;  ///< how far it came then
   bool unfinished = false;  ///< the file, or one that has its frames, is marked as open for writing
   std::vector<Finding> findings;
-  std::uint64_t chunks = 0;  ///< verified
+  std::uint64_t chunks = 0;        ///< verified
+  std::uint64_t frame_chunks = 0;  ///< of these, with a record in a segment; the others are of columns or foreign data
   std::uint64_t frames = 0;
   std::uint64_t missing = 0;         ///< without all their chunks
   std::uint64_t partial = 0;         ///< of the missing frames
-  std::uint64_t damaged_frames = 0;  ///< of the missing frames, came damaged
+  std::uint64_t damaged_frames = 0;  ///< of the missing frames, by their state
+  std::uint64_t dropped_frames = 0;
+  std::uint64_t lost_frames = 0;
+  /// Of an unfinished series: frames that the segments hold; the others are the missing ones.
+  std::optional<std::uint64_t> recoverable;
   std::uint64_t segments = 0;
   std::uint64_t bytes = 0;  ///< stored bytes of the chunks that were verified
   std::uint64_t compared_frames = 0;

@@ -40,6 +40,7 @@ static void fields(Archive& archive, CheckPlan& plan) {
       [] { return Json(); });
   archive.field("dataset", plan.dataset);
   archive.field("threads", plan.threads, between(1, 1024));
+  archive.field("count_only", plan.count_only);
   archive.field("decode", plan.decode);
   archive.field("plugins", plan.plugins);
   archive.field("plugin_folders", plan.plugin_folders);

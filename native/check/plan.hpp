@@ -24,6 +24,8 @@ struct CheckPlan {
   std::optional<std::variant<AgainstNpy, AgainstSimulation, AgainstRecorded>> against;
   std::string dataset;  ///< whose frames are compared; empty: /entry/data/data, else the largest
   unsigned threads = 2;
+  /// Only count the frames that the segments of an unfinished file hold, by their records: reads no frame and no index.
+  bool count_only = false;
   bool decode = true;                       ///< expand every chunk, also where nothing is compared
   double index_timeout_s = 120;             ///< HDF5 is ended when it has said nothing for so long
   std::vector<std::string> plugin_folders;  ///< of HDF5 filters, before those of HDF5 itself

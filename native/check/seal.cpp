@@ -25,6 +25,7 @@ class OutsideChunks {
     std::uint64_t total = 0;
     for (const auto& stretch : stretches) total += stretch.bytes;
     for (const auto& node : sealed_.description.values) total += node.place ? node.place->bytes : 0;
+    compare_small_values();
     if (total == 0) return;
     progress_.start("verifying what is outside the chunks", total);
     for (const auto& stretch : stretches) {
@@ -34,6 +35,17 @@ class OutsideChunks {
     for (const auto& node : sealed_.description.values) verify_value(node);
   }
 
+  /// Small numbers are in the description, which has a checksum: HDF5's dataset has to hold the same bytes.
+  void compare_small_values() {
+    for (const auto& node : sealed_.description.values) {
+      const auto* array = std::get_if<store::ArrayValue>(&node.value);
+      const auto* dataset = sealed_.tree.find(node.path);
+      if (node.place || array == nullptr || array->data.empty() || dataset == nullptr) continue;
+      if (cancelled_()) return;
+      compare_small(node.path, array->data, dataset->info);
+    }
+  }
+
  private:
   std::vector<Stretch> stretches_of_seal() {
     if (sealed_.unfinished || !sealed_.description.sealed) return {};
@@ -41,16 +53,16 @@ class OutsideChunks {
       findings_.add(
           {Level::error, "the file's seal is damaged", sealed_.path, "a seal at its end",
            fmt::format("{} bytes without one behind HDF5's structures", sealed_.file_bytes - sealed_.structures_end),
-           "damage outside the frames cannot be told; if its recorder was killed while it closed the file, "
+           "cannot check for damage outside the frames; if its recorder was killed while it closed the file, "
            "`penstock recover` completes it"});
       return {};
     }
     if (!sealed_.seal) {
       changed_ = true;
-      findings_.add({Level::warning, "the file was changed since it was closed", sealed_.path, "a seal at its end",
-                     "none",
-                     "another program opened it for writing, or its end was cut off: damage outside the frames cannot "
-                     "be told from what was changed on purpose. `penstock recover` seals it as it is now"});
+      findings_.add(
+          {Level::warning, "the file was changed since it was closed", sealed_.path, "a seal at its end", "none",
+           "another program opened it for writing, or its end was cut off: damage outside the frames looks like a "
+           "change made on purpose. `penstock recover` seals it as it is now"});
       return {};
     }
     const auto end = sealed_.seal->address + sealed_.seal->segment_bytes;
@@ -67,7 +79,7 @@ class OutsideChunks {
                    fmt::format("offset {}", sealed_.seal->address),
                    {},
                    stretches.error().message(),
-                   "damage outside the frames cannot be told"});
+                   "cannot check for damage outside the frames"});
     return {};
   }
 
@@ -128,15 +140,35 @@ class OutsideChunks {
                        [&](const auto& chunk) { return overlaps(chunk.address, chunk.size); });
   }
 
-  /// The recorder wrote the checksum: whoever wrote other bytes since, on purpose or not, they are not what it recorded.
+  /// The recorder wrote the checksum: whoever wrote other bytes since, on purpose or not, they are not what it
+  /// recorded.
   void verify_value(const store::ValueNode& node) {
     if (!node.place || cancelled_()) return;
     const auto crc = checksum({node.place->address, node.place->bytes, node.place->crc});
     if (!crc || *crc == node.place->crc) return;
-    findings_.add({Level::error, "a value's checksum is wrong", node.path,
-                   fmt::format("CRC-32C {:08x}", node.place->crc), fmt::format("CRC-32C {:08x}", *crc),
-                   "the stored bytes changed after they were recorded: take it from a copy. A corrected mask belongs in "
-                   "a dataset of its own"});
+    findings_.add(
+        {Level::error, "a value's checksum is wrong", node.path, fmt::format("CRC-32C {:08x}", node.place->crc),
+         fmt::format("CRC-32C {:08x}", *crc),
+         "the stored bytes changed after they were recorded: take it from a copy. A corrected mask belongs in "
+         "a dataset of its own"});
+  }
+
+  void compare_small(const std::string& path, Bytes expected, const store::DatasetInfo& info) {
+    if (info.storage != store::StorageKind::contiguous || info.address == 0) return;
+    std::uint64_t bytes = info.element_bytes;
+    for (const auto extent : info.shape) bytes *= extent;
+    if (bytes != expected.size()) return;  // the recorder lengthens an axis when a series with an open end closes
+    window_.resize(bytes);
+    const auto count = sealed_.file.read_at(window_, info.address);
+    if (!count.ok() || *count < bytes) return;  // reported as a file that is shorter than it says
+    const auto differs = std::mismatch(expected.begin(), expected.end(), window_.begin());
+    if (differs.first == expected.end()) return;
+    const auto at = differs.first - expected.begin();
+    findings_.add(
+        {Level::error, "a value is not the recorded one", path, "the bytes in the description",
+         fmt::format("byte {} differs, at offset {}", at, info.address + static_cast<std::uint64_t>(at)),
+         "the stored bytes changed after they were recorded: take it from a copy. A corrected mask belongs in "
+         "a dataset of its own"});
   }
 
   const SealedFile& sealed_;

@@ -100,6 +100,8 @@ ChunkTask Verifier::task_for(const ChunkRecord& record, const SegmentHeader& seg
   task.filter_mask = record.filter_mask;
   task.crc = record.crc;
   task.number = record.chunk_index;
+  task.dataset = record.dataset;
+  task.record_frame = record.frame;
   task.subject = subject_of(record.dataset, record.chunk_index, task.address);
   if (task.subject != nullptr) match_with_index(task, record);
   return task;
@@ -210,8 +212,7 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
     progress_.advance(count);
   }
   if (!check_checksum(task, crc)) return;
-  ++counts_.chunks;
-  counts_.bytes += task.size;
+  count(task);
   findings_.add({Level::info,
                  "a chunk is too large to be expanded here",
                  where(task),
@@ -257,11 +258,18 @@ bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
   return false;
 }
 
+/// Of one whose checksum is right, where it has one.
+void Verifier::count(const ChunkTask& task) {
+  ++counts_.chunks;
+  counts_.bytes += task.size;
+  if (task.crc) ++counts_.in_segments;
+  if (options_.held != nullptr && task.crc) options_.held->add(task.dataset, task.number, task.record_frame, task.size);
+}
+
 void Verifier::verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory) {
   progress_.advance(stored.size());
   if (task.crc && !check_checksum(task, crc32c(stored))) return;
-  ++counts_.chunks;
-  counts_.bytes += task.size;
+  count(task);
   const auto* subject = task.subject;
   if (!options_.decode || subject == nullptr || !subject->pipeline) return;
   if (subject->pipeline->uses_plugin() && !task.crc) {

@@ -16,6 +16,7 @@
 #include "check/findings.hpp"
 #include "check/progress.hpp"
 #include "check/reference.hpp"
+#include "check/segment_frames.hpp"
 #include "check/subject.hpp"
 #include "store/format/segment.hpp"
 
@@ -33,6 +34,8 @@ struct ChunkTask {
   bool superseded = false;                         ///< the index names another copy of it
   bool unindexed = false;                          ///< the index was read, and does not name it
   std::uint32_t frames_there = ~std::uint32_t{0};  ///< of a chunk of several: bit i is the ith
+  std::uint16_t dataset = 0;                       ///< where it has a record: its number in the description …
+  std::uint32_t record_frame = 0;                  ///< … and its `frame`
 };
 
 struct VerifierOptions {
@@ -45,14 +48,16 @@ struct VerifierOptions {
   /// The index was read to its end: what it lacks is worth a word.
   bool index_complete = true;
   std::function<bool()> cancelled;
+  SegmentFrames* held = nullptr;  ///< gets each chunk with a record whose checksum is right; may be null, outlives this
 };
 
 struct VerifierCounts {
   std::atomic<std::uint64_t> segments{0};
-  std::atomic<std::uint64_t> chunks{0};      ///< verified by checksum or by expanding
-  std::atomic<std::uint64_t> bytes{0};       ///< stored bytes of them
-  std::atomic<std::uint64_t> unindexed{0};   ///< chunks in segments that the index does not name
-  std::atomic<std::uint64_t> superseded{0};  ///< chunks in segments for which the index names another
+  std::atomic<std::uint64_t> chunks{0};       ///< verified by checksum or by expanding
+  std::atomic<std::uint64_t> in_segments{0};  ///< of these, with a record: chunks of frames
+  std::atomic<std::uint64_t> bytes{0};        ///< stored bytes of them
+  std::atomic<std::uint64_t> unindexed{0};    ///< chunks in segments that the index does not name
+  std::atomic<std::uint64_t> superseded{0};   ///< chunks in segments for which the index names another
 };
 
 /// Takes work from one thread and does it in several. Memory: for each thread one read and one
@@ -91,6 +96,7 @@ class Verifier {
   void report_superseded(const ChunkTask& task);
   void report_unindexed(const ChunkTask& task, bool whole);
   bool check_checksum(const ChunkTask& task, std::uint32_t crc);
+  void count(const ChunkTask& task);
   std::string where(const ChunkTask& task) const;
   bool cancelled() const { return options_.cancelled && options_.cancelled(); }
 

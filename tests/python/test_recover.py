@@ -36,6 +36,14 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
 
     tried = json.loads(run("recover", str(left), "--dry-run", "--json").stdout)
     assert (tried["way"], tried["written"], left.stat().st_size) == ("repair", False, size)
+    there = tried["frames"] - tried["missing"]
+    assert before["recoverable"] == before["frames"] - before["missing"] == there > 300
+    advice = f"{there} of 100000 frames can be recovered (the recorder did not close the file)"
+    for command in ("check", "info"):
+        said = run(command, str(left)).stdout
+        assert advice in said, said
+        assert "run `penstock recover" in said
+    assert json.loads(run("info", str(left), "--json").stdout)["data"]["stored_bytes"] > 0
 
     done = run("recover", str(left))
     assert done.returncode == 0, done.stderr

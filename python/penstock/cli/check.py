@@ -9,6 +9,8 @@ from penstock.cli.common import err, inspects, out, print_json, size_option
 from penstock.files.aside import require_file
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.events import CheckReport
+from penstock.model.findings import lacks_checksums
+from penstock.model.text import counted
 from penstock.programs.check import check, check_plan
 from penstock.report.progress import ProgressView, show
 from penstock.report.tables import conclusion, findings_text, report_line
@@ -48,7 +50,8 @@ def check_command(
     """Check a file: every chunk's checksum, every frame accounted for, the NeXus structure.
 
     Interrupted, it reports how far it came and what it found until then, with exit code 130 (Ctrl-C) or 143
-    (SIGTERM).
+    (SIGTERM). Exit code 3 means that the file has no checksums, so that nothing proves its frames:
+    Penstock did not write it, or another program copied it. `--against` still compares its pixels.
     """
     require_file(file)
     with ProgressView(err()) as view:
@@ -75,7 +78,7 @@ def check_command(
             with replay_file(
                 [Path(against)], memory, 1 << 31, lambda n, of: view.update(reading, n, of, f"{n} of {of}")
             ) as replay:
-                view.finish(reading, f"{replay.frames} images")
+                view.finish(reading, counted(replay.frames, "image"))
                 report = run({"npy": str(replay.path)})
     if json:
         print_json(report)
@@ -84,7 +87,11 @@ def check_command(
             out().print(findings_text(report.findings), soft_wrap=True, end="")
         out().print(report_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
+        if report.recoverable is not None:
+            out().print(f"run `penstock recover {file}`", markup=False, soft_wrap=True)
     if not report.complete:
         raise typer.Exit(int(ExitCode.of_signal(report.stopped_by or "SIGINT")))
+    if report.ok and lacks_checksums(report.findings) and not report.compared_frames:
+        raise typer.Exit(int(ExitCode.CANNOT_TELL))
     if not report.ok or (complete and (report.missing or report.unfinished)):
         raise typer.Exit(int(ExitCode.FAILED))

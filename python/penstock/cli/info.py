@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import inspects, out, print_json
-from penstock.files.inspect import inspect_file
+from penstock.files.inspect import add_recoverable, inspect_file
+from penstock.programs.check import count_recoverable
 from penstock.report.tables import info_page
 
 
@@ -17,6 +18,8 @@ def info_command(
 ) -> None:
     """What is in a file: frames, codec, ledger, times, tree. Reads no pixels."""
     info = inspect_file(file)
+    if info.unfinished:
+        add_recoverable(info, count_recoverable(file))
     if json:
         print_json(info)
     else:

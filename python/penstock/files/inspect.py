@@ -1,11 +1,13 @@
 """What is in an HDF5 file, in a screenful."""
 
 import contextlib
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy
 from pydantic import BaseModel
 
 from penstock.files.aside import aside, show_life
@@ -21,10 +23,11 @@ from penstock.files.hdf5 import (
 from penstock.files.links import JOINED, leads_of, made_by, missing_behind
 from penstock.files.members import Members, add_storage, members_of
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
+from penstock.model.events import CheckReport
 
 PLACES = "/entry/penstock/place"
 _STATES_MAX = 1 << 28
-_RECEIVED = 1  # of frame_state
+_REASONS = {"damaged": 2, "dropped": 3, "lost": 4, "partial": 5}  # of frame_state, of frames that are missing
 LEDGER_COUNTS = (
     "received",
     "missing",
@@ -63,6 +66,11 @@ class FrameData(BaseModel):
     stored_bytes: int
 
     @property
+    def frame_bytes(self) -> int:
+        """Uncompressed."""
+        return math.prod(self.shape[-2:]) * numpy.dtype(self.dtype).itemsize
+
+    @property
     def ratio(self) -> float | None:
         return self.raw_bytes / self.stored_bytes if self.stored_bytes else None
 
@@ -87,10 +95,26 @@ class FileInfo(BaseModel):
     entries: list[str] = []
     ledger: dict[str, int] = {}
     never_came: int | None = None  # of the missing frames: those that came in no form
+    reasons: dict[str, int] = {}  # of the other missing frames: how many are damaged, dropped, lost, partial
+    unfinished: bool = False  # a recorder has not closed it
+    recoverable: int | None = None  # of an unfinished series: frames that its segments hold
     unfitting: dict[str, int] = {}  # by column: values that are not in it as they were told
     timing: list[Percentiles] = []
     tree: list[str] = []
     missing: list[str] = []
+
+
+def add_recoverable(info: FileInfo, report: CheckReport | None) -> None:
+    """What the segments of an unfinished file hold, from `penstock check`'s count; None: it took too long."""
+    if report is None:
+        info.missing.append(f"frames: counting took too long; `penstock check {info.file}` counts them")
+        return
+    info.recoverable = report.recoverable
+    if info.data is None or report.recoverable is None:
+        return
+    if info.data.stored_bytes < report.bytes:
+        info.data.stored_bytes = report.bytes
+        info.data.raw_bytes = report.recoverable * info.data.frame_bytes
 
 
 @aside
@@ -216,7 +240,7 @@ def _describe(file: h5py.File, info: FileInfo) -> None:
         if text is not None:
             info.detector_fields[name] = text
     if info.end_time is None:
-        info.missing.append("end_time: the series was not finished, or its writer does not tell")
+        info.missing.append("end_time: absent; the series is not finished")
 
 
 def _place(entry: h5py.Group, path: str) -> str:
@@ -251,10 +275,12 @@ def _account(file: h5py.File, info: FileInfo) -> None:
         if isinstance(count, int):
             info.ledger[name] = count
     if not info.ledger:
+        info.unfinished = True
         info.missing.append(_UNFINISHED_LEDGER)
     elif ledger.ndim == 1 and ledger.size <= _STATES_MAX and "missing" in info.ledger:
-        came = int((ledger[...] > _RECEIVED).sum())  # damaged, dropped, lost or partial
-        info.never_came = max(0, info.ledger["missing"] - came)
+        states = numpy.bincount(ledger[...], minlength=len(_REASONS) + 2)
+        info.reasons = {name: int(states[state]) for name, state in _REASONS.items() if states[state]}
+        info.never_came = max(0, info.ledger["missing"] - sum(info.reasons.values()))
     info.unfitting = _unfitting(file)
     info.timing = stage_percentiles(file)
     if not info.timing:

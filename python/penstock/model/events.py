@@ -274,10 +274,14 @@ class CheckReport(Event):
     unfinished: bool = False
     findings: list[Finding] = []
     chunks: int = 0
+    frame_chunks: int = 0  # of these: those of frames in segments
     frames: int = 0
     missing: int = 0
     partial: int = 0
-    damaged_frames: int = 0  # of those
+    damaged_frames: int = 0  # of those, as the next two
+    dropped_frames: int = 0
+    lost_frames: int = 0
+    recoverable: int | None = None  # of an unfinished series: frames that the segments hold
     segments: int = 0
     bytes: int = 0
     compared_frames: int = 0

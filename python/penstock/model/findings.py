@@ -34,6 +34,16 @@ class Finding(BaseModel):
         return "" if value is None else value if isinstance(value, str) else str(value)
 
 
+NO_CHECKSUMS = "no checksums in this file"
+"""Of a file that has no segments; a warning unless its checksums are known to be elsewhere."""
+NOT_HDF5 = "not an HDF5 file"
+
+
+def lacks_checksums(findings: Iterable[Finding]) -> bool:
+    """Whether nothing proves that the frames are those that were recorded."""
+    return any(finding.what == NO_CHECKSUMS and finding.level == "warning" for finding in findings)
+
+
 def is_clean(findings: Iterable[Finding]) -> bool:
     """Whether there is no error among them; warnings are no damage."""
     return all(finding.level != "error" for finding in findings)

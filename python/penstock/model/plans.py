@@ -599,6 +599,7 @@ class CheckPlan(Plan):
     plugin_folders: list[str] = []
     plugins: bool = True
     index_timeout_s: float = Field(120.0, ge=0.001, le=1e6)
+    count_only: bool = False  # only what an unfinished file's segments hold
 
 
 class RecoverPlan(Plan):

@@ -14,6 +14,12 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+def missing_words(missing: int, reasons: dict[str, int]) -> str:
+    """ "270 missing (200 lost, 3 damaged)": every frame that is not there, and why, where that is known."""
+    why = ", ".join(f"{count} {name}" for name, count in reasons.items() if count)
+    return f"{missing} missing" + (f" ({why})" if why else "")
+
+
 def one_short_line(text: str) -> str:
     """Harmless, in one line, and cut where it is long."""
     shown = "".join(letter if letter.isprintable() else _INSTEAD for letter in text)

@@ -1,5 +1,7 @@
 """Runs the integrity check of a file, and adds what its structure lacks."""
 
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,38 @@ def check_plan(
         plugin_folders=[plugin_folder()],
         plugins=plugins,
     )
+
+
+def count_recoverable(file: Path, deadline_s: float = 60.0) -> CheckReport | None:
+    """Counts the frames that the segments of an unfinished file hold, by their records alone.
+
+    `frames` of the report is 0, `bytes` is what the frames take. None after `deadline_s` seconds.
+    """
+    plan = check_plan(file, None).model_copy(update={"count_only": True})
+    report: CheckReport | None = None
+    # A call that a stalled storage holds hears nothing: it is killed after 1 s more.
+    with Program("penstock-check", plan, patience_s=1.0) as program, forwarding_signals(program):
+        is_late = threading.Event()
+
+        def give_up() -> None:
+            is_late.set()
+            program.signal(signal.SIGTERM)
+
+        late = threading.Timer(deadline_s, give_up)
+        late.start()
+        try:
+            for event in program.events():
+                if isinstance(event, CheckReport):
+                    report = event
+            program.require_success(program.wait(), _WITH_REPORT)
+        finally:
+            late.cancel()
+    if report is None or report.complete:
+        return report
+    if not is_late.is_set():
+        code = ExitCode.of_signal(report.stopped_by or "SIGINT")
+        raise PenstockError("interrupted while the frames were counted", code=code)
+    return None
 
 
 def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None) -> CheckReport:

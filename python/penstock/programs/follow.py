@@ -9,7 +9,7 @@ from penstock.files.links import LINKS_MAX, Lead, Maker, absent_paths, leads_in,
 from penstock.files.structure import check_structure, exported_from, is_recorded
 from penstock.model.errors import PenstockError
 from penstock.model.events import CheckReport, Reached
-from penstock.model.findings import Finding, Level, is_clean
+from penstock.model.findings import NO_CHECKSUMS, NOT_HDF5, Finding, Level, is_clean
 from penstock.model.plans import CheckPlan
 from penstock.programs.signals import signal_of
 
@@ -19,10 +19,10 @@ _DEPTH_MAX = 8  # files of links that show files of links
 _FINDINGS_MAX = 1000
 _PLACES_KEPT = 20  # of each kind of finding, as the native check keeps them
 _ORDER: list[Level] = ["error", "warning", "info"]
-_NO_CHECKSUMS = "no checksums in this file"  # the native check calls each file so that has no segments
 _ELSEWHERE = "a dataset cannot be looked into"
 _SUMS = (
-    *("chunks", "frames", "missing", "damaged_frames", "partial", "segments", "bytes"),
+    *("chunks", "frame_chunks", "frames", "missing", "partial"),
+    *("damaged_frames", "dropped_frames", "lost_frames", "segments", "bytes"),
     *("compared_frames", "different_frames", "seconds"),
 )
 _REMEDY_GONE = "put it back where the link leads: links are relative to this file"
@@ -137,7 +137,7 @@ class _Following:
         if is_recorded(path) or (links is not None and not links == maker == "export"):
             return self.file(plan, above)
         report = self._checked(plan)
-        return _with(report, [each for each in report.findings if each.what != _NO_CHECKSUMS])
+        return _with(report, [each for each in report.findings if each.what != NO_CHECKSUMS])
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -152,7 +152,7 @@ def _is_unreadable(finding: Finding) -> bool:
     """Whether it says that HDF5 does not open the file: then nobody else is to try."""
     return finding.level == "error" and finding.what in (
         "the file cannot be read",
-        "not an HDF5 file",
+        NOT_HDF5,
         "HDF5 cannot read the index",
         "the storage does not give the data back",
     )
@@ -174,6 +174,9 @@ def _sum(report: CheckReport, other: CheckReport, name: str, path: str) -> Check
     if not other.complete and report.complete:
         where = Reached(what=f"{name}: {other.reached.what}") if other.reached else None
         sums |= {"complete": False, "reached": where, "stopped_by": other.stopped_by}
+    if other.recoverable is not None:
+        sums["recoverable"] = (report.recoverable or 0) + other.recoverable
+        sums["unfinished"] = True
     summed = _with(report.model_copy(update={**sums, "ok": ok}), [*report.findings, *findings])
     return _bounded(summed) if len(summed.findings) > _FINDINGS_MAX else summed
 
@@ -212,7 +215,7 @@ def _without_own(findings: list[Finding], maker: Maker) -> list[Finding]:
 def _where_sums_are(findings: list[Finding], remedy: str) -> list[Finding]:
     """With this remedy for the lack of checksums."""
     return [
-        each.model_copy(update={"remedy": remedy}) if each.what == _NO_CHECKSUMS else each
+        each.model_copy(update={"level": "info", "remedy": remedy}) if each.what == NO_CHECKSUMS else each
         for each in findings
     ]
 

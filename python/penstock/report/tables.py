@@ -12,9 +12,9 @@ from rich.text import Text
 from penstock.model.catalogue import Detector
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
-from penstock.model.findings import Finding, is_clean
+from penstock.model.findings import NOT_HDF5, Finding, is_clean, lacks_checksums
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
-from penstock.model.text import counted
+from penstock.model.text import counted, missing_words
 from penstock.model.units import format_size, human_bytes, human_hz, human_number, human_rate, human_seconds
 
 if TYPE_CHECKING:  # it loads HDF5
@@ -133,14 +133,18 @@ def info_page(info: "FileInfo") -> RenderableType:
     }
     if info.data is not None:
         rows |= _data_rows(info.data, info.frames_announced)
+    if info.recoverable is not None:
+        frames = max(info.frames_announced or 0, info.data.shape[0] if info.data else 0, info.recoverable)
+        rows["unfinished"] = f"{_recoverable(info.recoverable, frames)}: run `penstock recover {info.file}`"
     for number, entry in enumerate(info.entries):
         rows["entries" if number == 0 else " " * number] = entry
     if info.members is not None:
         rows["files"] = info.members.summary
     if info.ledger:
-        # What is damaged, dropped or lost is not counted as missing, too.
-        counts = info.ledger | ({} if info.never_came is None else {"missing": info.never_came})
-        rows["ledger"] = ", ".join(f"{count} {name}" for name, count in counts.items())
+        rows["ledger"] = ", ".join(
+            missing_words(count, info.reasons) if name == "missing" else f"{count} {name}"
+            for name, count in info.ledger.items()
+        )
     if info.unfitting:
         columns = [f"{count} of {path}" for path, count in info.unfitting.items()]
         more = f" and of {len(columns) - _COLUMNS_SHOWN} more" if len(columns) > _COLUMNS_SHOWN else ""
@@ -190,34 +194,50 @@ def conclusion(report: CheckReport) -> Text:
         where = f" ({report.reached})" if report.reached else ""
         return Text(f"interrupted{where}: {found} found until then", style="bold yellow")
     if not report.ok:
-        return Text("damage found", style="bold red")
-    if report.missing:
-        there = report.frames - report.missing
-        return Text(
-            f"no damage, but INCOMPLETE: {there} of {report.frames} frames are there", style="bold yellow"
-        )
-    if report.unfinished:
-        return Text("no damage, but UNFINISHED: the file is open for writing", style="bold yellow")
-    return Text("fine", style="bold green")
+        foreign = report.segments == 0 and any(each.what == NOT_HDF5 for each in report.findings)
+        return Text(NOT_HDF5 if foreign else "damage found", style="bold red")
+    if lacks_checksums(report.findings):
+        pixels = "the compared pixels are equal" if report.compared_frames else "cannot verify the frames"
+        return Text(f"no checksums: {pixels}", style="bold yellow")
+    lacks = ""
+    if report.recoverable is not None:
+        lacks = f"UNFINISHED: {_recoverable(report.recoverable, report.frames)}"
+    elif report.missing:
+        lacks = f"INCOMPLETE: {report.frames - report.missing} of {report.frames} frames are there"
+    elif report.unfinished:
+        lacks = "UNFINISHED: the file is open for writing"
+    return Text(f"no damage, but {lacks}", style="bold yellow") if lacks else Text("fine", style="bold green")
 
 
 def report_line(report: CheckReport) -> str:
     """What the check looked at, in one line."""
-    text = f"{report.chunks} chunks in {report.segments} segments"
-    text += f", {report.frames} frames, {_not_there(report)}"
-    text += f" (of {report.partial} a part is there)" if report.partial else ""
+    text = f"{counted(report.frames, 'frame')}, {_not_there(report)}"
+    others = report.chunks - report.frame_chunks
+    if report.segments:
+        text += (
+            f"; {counted(report.frame_chunks, 'chunk')} of frames in {counted(report.segments, 'segment')}"
+        )
+        text += f", {counted(others, 'chunk')} of columns" if others else ""
+    else:
+        text += f"; {counted(others, 'chunk')} without checksums"
     text += f", {human_bytes(report.bytes)}"
     if report.compared_frames:
         text += (
-            f"; {report.compared_frames} frames compared pixel by pixel, {report.different_frames} different"
+            f"; {counted(report.compared_frames, 'frame')} compared pixel by pixel,"
+            f" {report.different_frames} different"
         )
     return f"{text} ({human_seconds(report.seconds)})"
 
 
 def _not_there(report: CheckReport | RecoverReport) -> str:
-    """A frame that came damaged is not missing as well."""
-    text = f"{report.missing - report.damaged_frames} missing"
-    return text + (f", {report.damaged_frames} damaged" if report.damaged_frames else "")
+    reasons = {"damaged": report.damaged_frames}
+    if isinstance(report, CheckReport):
+        reasons |= {"dropped": report.dropped_frames, "lost": report.lost_frames, "partial": report.partial}
+    return missing_words(report.missing, reasons)
+
+
+def _recoverable(frames: int, of: int) -> str:
+    return f"{frames} of {of} frames can be recovered (the recorder did not close the file)"
 
 
 def recovery_lines(report: RecoverReport) -> list[str]:
@@ -226,7 +246,8 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     if report.missing:
         there += f" ({_not_there(report)})"
     looked = (
-        f"{report.segments} segments, {report.indexed} chunks in the index ({human_seconds(report.seconds)})"
+        f"{counted(report.segments, 'segment')}, {counted(report.indexed, 'chunk')} in the index"
+        f" ({human_seconds(report.seconds)})"
     )
     errors = sum(finding.level == "error" for finding in report.findings)
     amiss = [f"not all of the series: {errors} error{'s' if errors > 1 else ''}, see above"] if errors else []
@@ -236,11 +257,11 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     if report.way == "seal":
         return [looked, f"the file {would or 'is '}sealed: {there}", *amiss]
     what = (
-        f"{report.recovered} chunks {would}put into HDF5's structures, which are made anew"
+        f"{counted(report.recovered, 'chunk')} {would}put into HDF5's structures, which are made anew"
         if report.way == "rebuild"
-        else f"{report.recovered} chunks that the index lacked {would}put into it"
+        else f"{counted(report.recovered, 'chunk')} that the index lacked {would}put into it"
     )
-    damaged = f", {report.damaged} damaged ones left out" if report.damaged else ""
+    damaged = f", {counted(report.damaged, 'damaged chunk')} left out" if report.damaged else ""
     return [
         looked,
         what + damaged,

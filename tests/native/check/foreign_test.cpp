@@ -84,6 +84,32 @@ TEST_F(ForeignTest, FramesAreComparedWithAnArrayThatRepeatsAndOfAnotherWidth) {
   EXPECT_EQ(check(path(), {{"against", {{"npy", path("a.npy")}}}}).different_frames, 5);
 }
 
+/// As h5repack does it.
+TEST_F(ForeignTest, ACopyOfARecordingIsNoDamage) {
+  write_recorded(path(), {});
+  const auto from = H5Fopen(path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const auto to = H5Fcreate(path("copy.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  ASSERT_GE(H5Ocopy(from, "entry", to, "entry", H5P_DEFAULT, H5P_DEFAULT), 0);
+  for (const auto* name : {"penstock_format", "penstock_file_id"}) {
+    const auto attribute = H5Aopen(from, name, H5P_DEFAULT);
+    const auto type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    std::vector<char> value(std::max<std::size_t>(H5Tget_size(type), 16));
+    ASSERT_GE(H5Aread(attribute, type, value.data()), 0);
+    const auto copy = H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    ASSERT_GE(H5Awrite(copy, type, value.data()), 0);
+    for (const auto id : {copy, attribute}) H5Aclose(id);
+    H5Tclose(type);
+    H5Sclose(space);
+  }
+  H5Fclose(to);
+  H5Fclose(from);
+  auto report = check(path("copy.h5"), {{"against", {{"recorded", true}}}});
+  EXPECT_TRUE(report.ok()) << text(report);
+  EXPECT_TRUE(has(report, "no checksums in this file")) << text(report);
+  EXPECT_EQ(report.compared_frames, 40);
+  EXPECT_EQ(report.different_frames, 0);
+}
+
 TEST_F(ForeignTest, AFletcherChecksumIsVerified) {
   write_plain(path(), 10, packed);
   auto bytes = bytes_of(path());

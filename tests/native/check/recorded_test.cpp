@@ -97,14 +97,25 @@ TEST_F(RecordedTest, FramesThatWereAnnouncedAndDidNotComeAreMissing) {
   EXPECT_EQ(report.missing, 10);
 }
 
-TEST_F(RecordedTest, WhereTheIndexHasNoRowYetAllAnnouncedFramesAreMissing) {
-  write_recorded(path(), {.finish = false, .flush_interval = std::chrono::hours(1)});
+TEST_F(RecordedTest, FramesThatOnlyTheSegmentsHoldAreRecoverable) {
+  write_recorded(path(), {.frames = 21, .announced = 200, .finish = false, .flush_interval = std::chrono::hours(1)});
   const auto report = check(path());
   EXPECT_TRUE(report.ok()) << text(report);
   EXPECT_TRUE(report.unfinished);
   EXPECT_TRUE(has(report, "frames are missing")) << text(report);
-  EXPECT_EQ(report.frames, 40);
-  EXPECT_EQ(report.missing, 40);
+  EXPECT_EQ(report.frames, 200);
+  EXPECT_EQ(report.missing, 179);
+  EXPECT_EQ(report.recoverable, 21);
+  const auto counted = check(path(), {{"count_only", true}});
+  EXPECT_TRUE(counted.unfinished);
+  EXPECT_EQ(counted.recoverable, 21);
+  EXPECT_EQ(counted.bytes, report.bytes);
+}
+
+TEST_F(RecordedTest, AFinishedFileHasNothingToRecover) {
+  write_recorded(path(), {});
+  for (const bool count_only : {false, true})
+    EXPECT_EQ(check(path(), {{"count_only", count_only}}).recoverable, std::nullopt);
 }
 
 TEST_F(RecordedTest, AStateThatContradictsTheChunksIsAnError) {

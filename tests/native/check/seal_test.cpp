@@ -18,6 +18,8 @@ using penstock::testing::content_of_file;
 
 constexpr const char* mask_path = "/entry/instrument/pixel_mask";
 
+constexpr const char* small_mask_path = "/entry/instrument/small_mask";
+
 class SealTest : public CheckTest {
  protected:
   void SetUp() override {
@@ -30,6 +32,8 @@ class SealTest : public CheckTest {
     auto layout = layout_of({});
     store::ArrayValue mask{{ElementType::u32, {100, 100}}, std::vector<std::byte>(40'000, std::byte{3})};
     layout.values.push_back({mask_path, mask, {}});
+    store::ArrayValue small{{ElementType::u8, {20, 20}}, std::vector<std::byte>(400, std::byte{0x5A})};
+    layout.values.push_back({small_mask_path, small, {}});
     layout.values.push_back({"/entry/name", std::string("an instrument called Wilhelmina"), {}});
     layout.groups.push_back({"/entry", {{"note", std::string("an attribute called Ottokar")}}});
     store::StoreOptions options;
@@ -175,6 +179,33 @@ TEST_F(SealTest, AMaskWithAWrongChecksumIsAProblemInAFileWhoseEndWasCutOff) {
   const auto report = check(path());
   EXPECT_FALSE(report.ok()) << text(report);
   EXPECT_EQ(where(report), mask_path) << text(report);
+}
+
+TEST_F(SealTest, AFlippedBitInASmallMaskIsAProblemInAFileWithoutASeal) {
+  for (const bool closed : {true, false}) {
+    write(path("b.h5"), closed);
+    std::filesystem::rename(path("b.h5"), path());
+    if (closed) std::filesystem::resize_file(path(), seal()->address);
+    ASSERT_TRUE(check(path()).ok()) << text(check(path()));
+    flip(position_of(std::string(400, '\x5A')) + 123);
+    const auto report = check(path());
+    EXPECT_TRUE(has(report, "a value is not the recorded one")) << text(report);
+    EXPECT_EQ(where(report), small_mask_path) << text(report);
+  }
+}
+
+/// Whenever it is stopped: what was not reached is not judged.
+TEST_F(SealTest, AnInterruptedCheckOfAFineFileReportsNoDamage) {
+  const auto plan = CheckPlan::from_json({{"file", path()}, {"against", {{"recorded", true}}}}).value();
+  bool complete = false;
+  for (int calls = 0; !complete; calls += 1 + calls / 8) {
+    std::atomic<int> left = calls;
+    const auto report = run_check(
+        posix_env(), plan, [](auto, auto, const auto&) {}, [&] { return left.fetch_sub(1) <= 0; });
+    complete = report.complete;
+    for (const auto& finding : report.findings) ASSERT_NE(finding.level, Level::error) << calls << text(report);
+    ASSERT_LT(calls, 10'000);
+  }
 }
 
 TEST_F(SealTest, WhatIsAddedBehindTheEndIsSaid) {

@@ -1,0 +1,65 @@
+"""`penstock check` of files without checksums: copies of a recording, and what is no HDF5 file."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import pytest
+from conftest import Record
+
+from penstock.model.errors import ExitCode
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def copy(record: Record, run: Run, tmp_path: Path) -> Path:
+    """What h5repack makes of a recording: the same tree without segments."""
+    recorder = record(tmp_path)
+    arguments = ("--to", f"tcp://{recorder.address}", "--frames", "5", "--series-name", "one")
+    sent = run(
+        "simulate",
+        "custom",
+        "--rows",
+        "64",
+        "--columns",
+        "96",
+        "--type",
+        "uint16",
+        "--rate",
+        "max",
+        *arguments,
+    )
+    assert sent.returncode == 0, sent.stderr
+    recorder.series_end()
+    recorder.stop()
+    with h5py.File(tmp_path / "one.h5") as source, h5py.File(tmp_path / "copy.h5", "w") as target:
+        source.copy("entry", target)
+        for name, value in source.attrs.items():
+            target.attrs[name] = value
+    return tmp_path / "copy.h5"
+
+
+def test_copy_of_a_recording_is_not_called_damaged(copy: Path, run: Run) -> None:
+    checked = run("check", str(copy))
+    assert checked.returncode == ExitCode.CANNOT_TELL, checked.stdout + checked.stderr
+    assert checked.stdout.endswith("no checksums: cannot verify the frames\n")
+    assert "error" not in checked.stdout
+    assert "Penstock did not write it, or another program copied it" in checked.stdout
+
+
+def test_pixels_of_a_copy_are_compared(copy: Path, run: Run) -> None:
+    checked = run("check", str(copy), "--against", "recorded")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "5 frames compared pixel by pixel, 0 different" in checked.stdout
+    assert checked.stdout.endswith("no checksums: the compared pixels are equal\n")
+
+
+def test_text_file_is_not_called_damaged(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "text.h5"
+    path.write_text("no frames here\n" * 1000)
+    checked = run("check", str(path))
+    assert checked.returncode == ExitCode.FAILED
+    assert checked.stdout.endswith("not an HDF5 file\n")
+    assert "damage" not in checked.stdout
