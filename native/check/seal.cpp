@@ -128,15 +128,17 @@ class OutsideChunks {
                        [&](const auto& chunk) { return overlaps(chunk.address, chunk.size); });
   }
 
-  /// The recorder wrote the checksum: whoever wrote other bytes since, on purpose or not, they are not what it recorded.
+  /// The recorder wrote the checksum: whoever wrote other bytes since, on purpose or not, they are not what it
+  /// recorded.
   void verify_value(const store::ValueNode& node) {
     if (!node.place || cancelled_()) return;
     const auto crc = checksum({node.place->address, node.place->bytes, node.place->crc});
     if (!crc || *crc == node.place->crc) return;
-    findings_.add({Level::error, "a value's checksum is wrong", node.path,
-                   fmt::format("CRC-32C {:08x}", node.place->crc), fmt::format("CRC-32C {:08x}", *crc),
-                   "the stored bytes changed after they were recorded: take it from a copy. A corrected mask belongs in "
-                   "a dataset of its own"});
+    findings_.add(
+        {Level::error, "a value's checksum is wrong", node.path, fmt::format("CRC-32C {:08x}", node.place->crc),
+         fmt::format("CRC-32C {:08x}", *crc),
+         "the stored bytes changed after they were recorded: take it from a copy. A corrected mask belongs in "
+         "a dataset of its own"});
   }
 
   const SealedFile& sealed_;

@@ -181,6 +181,10 @@ class SeriesFile final : private store::Listener {
   /// The first failure of the storage since the start, empty if there was none. After the lead's close() what is wrong
   /// with the file: frames that a full storage did not take are no problem once they have come again.
   std::string problem() const;
+  /// Why the storage takes nothing at the moment ("storage full: waiting for space"); empty while it writes.
+  std::string holdup() const;
+  /// The file's name was removed or given to another file while it was written: what it had is gone.
+  bool was_removed() const { return removed_; }
 
  private:
   struct WriterSlot {

@@ -111,6 +111,12 @@ void SeriesFile::notify_sessions() {
   for (const auto& notice : ledger_.take_notices()) notice.session->safe_below(series_.unique_id, notice.below);
 }
 
+std::string SeriesFile::holdup() const {
+  if (failing_since_ns_ == 0) return {};
+  std::lock_guard lock(mutex_);
+  return last_failure_.code() == Errc::no_space ? "storage full: waiting for space" : "storage fails: trying again";
+}
+
 std::string SeriesFile::problem() const {
   const bool healed = settled_ && has_what_was_lost();
   std::lock_guard lock(mutex_);

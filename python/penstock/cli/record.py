@@ -100,7 +100,8 @@ def record_command(
         str | None, typer.Option(help="none, bslz4, bszstd, lz4, zstd or deflate. [default: bslz4]")
     ] = None,
     level: Annotated[
-        int | None, typer.Option(help="Of bszstd, zstd (1-19) and deflate (1-9); 0: the codec's default.")
+        int | None,
+        typer.Option(help="Compression level: bszstd and zstd 1-19, deflate 1-9; 0: the codec's default."),
     ] = None,
     chunk: Annotated[
         str | None,
@@ -114,8 +115,7 @@ def record_command(
         int | None,
         typer.Option(
             metavar="K",
-            help="Frames of which a chunk has these pixels, up to 32; they gather before they are"
-            " acknowledged. [default: 1]",
+            help="Frames per chunk, up to 32; acknowledged when the chunk is complete. [default: 1]",
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads that compress. [default: 2]")] = None,
@@ -136,15 +136,16 @@ def record_command(
     series: Annotated[
         int | None,
         typer.Option(
-            help="End after so many series, those that it refuses among them; 0 goes on. [default: 0]"
+            metavar="N",
+            help="End after N series, refused ones included; 0: never. [default: 0]",
         ),
     ] = None,
     end_after: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Close a series when so long no frame has come, though its end was not told; 0: do not."
-            " [default: 0]",
+            help="Close a series after this many seconds without a frame, even without an end message;"
+            " 0: never. [default: 0]",
         ),
     ] = None,
     together: Annotated[
@@ -411,7 +412,7 @@ def _require_success(recording: Recording, *, complete: bool) -> None:
         count = len(recording.ended) + recording.refused
         raise PenstockError(
             f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
-            "`penstock check FILE` tells what a file holds" if recording.failed > recording.refused else "",
+            "`penstock check FILE` reports what a file holds" if recording.has_damaged_files else "",
         )
     if recording.all_refused:
         raise PenstockError(

@@ -58,9 +58,7 @@ def simulate_command(
     distinct_frames: Annotated[
         int, typer.Option(min=1, help="Different images; they come round again.")
     ] = 16,
-    ratio: Annotated[
-        float | None, typer.Option(min=1.0, help="Make frames that bslz4 compresses about so much.")
-    ] = None,
+    ratio: Annotated[float | None, typer.Option(min=1.0, help="Target bslz4 compression ratio.")] = None,
     encoding: Annotated[
         str,
         typer.Option(
@@ -129,7 +127,7 @@ def simulate_command(
         Path | None, typer.Option(help="File with the recorder's token; otherwise PENSTOCK_TOKEN.")
     ] = None,
     connect_timeout: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Wait so long for a receiver.")
+        float, typer.Option(min=0, metavar="SECONDS", help="Seconds to wait for a receiver.")
     ] = 10.0,
     reconnect_timeout: Annotated[
         float | None,
