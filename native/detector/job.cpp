@@ -44,7 +44,8 @@ void tell_wait(const EventSink& emit, const stream::TcpWait& wait) {
   emit("waiting", {{"address", wait.address},
                    {"seconds", seconds_of(wait.patience)},
                    {"seconds_left", seconds_of(wait.left)},
-                   {"over", wait.over}});
+                   {"over", wait.over},
+                   {"reason", wait.reason}});
 }
 
 using Senders = std::vector<std::unique_ptr<stream::FrameSender>>;
@@ -204,8 +205,11 @@ class Sending {
     watcher_.set_deadline(plan_.connect_timeout_s);
     auto begun = sender_.begin(plan_.series);
     if (!begun && watcher_.expired())
-      return make_error(Errc::timed_out, "{}: nobody took the start message within {} s (connect_timeout_s)",
-                        sender_.address(), plan_.connect_timeout_s);
+      return make_error(Errc::timed_out, "{}: {} within {} s (--connect-timeout)", sender_.address(),
+                        std::holds_alternative<ToTcp>(plan_.to)
+                            ? "connected, and sent the start message; no answer came"
+                            : "no receiver connected",
+                        plan_.connect_timeout_s);
     watcher_.clear_deadline();
     return begun;
   }

@@ -156,7 +156,8 @@ Result<NpyHeader> parse_npy_header(Bytes file) {
   const std::size_t length =
       version == 1 ? load_le<std::uint16_t>(file.data() + 8) : load_le<std::uint32_t>(file.data() + 8);
   if (length > npy_header_bytes_max)
-    return make_error(Errc::too_large, "npy header claims {} bytes, at most {} are taken", length, npy_header_bytes_max);
+    return make_error(Errc::too_large, "npy header claims {} bytes, at most {} are taken", length,
+                      npy_header_bytes_max);
   if (length > file.size() - prefix)
     return make_error(Errc::truncated, "npy header claims {} bytes, the file has {} after it", length,
                       file.size() - prefix);

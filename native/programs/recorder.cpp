@@ -198,6 +198,7 @@ int show_placement(const recorder::Config& config) {
 Result<void> try_out(recorder::Config config, unsigned ranks) {
   for (unsigned rank = 0; rank < ranks; ++rank) PEN_TRY(config.for_rank(rank, ranks));
   if (config.machine.chosen()) PEN_TRY(recorder::Placement::find(config.machine));
+  PEN_TRY(recorder::try_folder(config.folder));
   return config.load_filters();
 }
 

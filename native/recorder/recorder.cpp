@@ -35,8 +35,18 @@ std::size_t count_pulled(const std::vector<SourceConfig>& sources) {
   return endpoints.size();
 }
 
-/// The right to write says little: a file system that is read-only, or has no files of users, refuses all the same.
+}  // namespace
+
 Result<void> try_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored))
+    return make_error(Errc::not_found, "folder {} does not exist; make it first, or choose another with `folder`",
+                      folder);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return errno_error(errno, fmt::format("folder {} cannot be written; give this user permission, or choose another "
+                                          "with `folder`",
+                                          folder));
+  // The right to write says little: a file system that is read-only, or has no files of users, refuses all the same.
   const auto name = fmt::format("{}/.penstock-{}.tmp", folder, ::getpid());
   const auto made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   const auto problem = errno;
@@ -47,11 +57,9 @@ Result<void> try_folder(const std::string& folder) {
   }
   // A full storage may have room again; a rank on another machine may have the same number.
   if (problem == ENOSPC || problem == EDQUOT || problem == EEXIST) return {};
-  return make_error(Errc::invalid_argument, "folder {} takes no files ({}); choose another with `folder`", folder,
+  return make_error(Errc::invalid_argument, "cannot create files in {} ({}): choose another --folder", folder,
                     std::system_category().message(problem));
 }
-
-}  // namespace
 
 std::string endpoint_of(const Series& start) { return start.endpoint.empty() ? "TCP" : start.endpoint; }
 
@@ -81,14 +89,6 @@ Result<void> Recorder::start() {
   team_.start({[this](unsigned from, const auto& question) { return answer(from, question); },
                [this](unsigned from, const auto& notice) { hear(from, notice); }});
   joined_team_ = true;
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(config_.folder, ignored))
-    return make_error(Errc::not_found, "folder {} does not exist; make it first, or choose another with `folder`",
-                      config_.folder);
-  if (::access(config_.folder.c_str(), W_OK | X_OK) != 0)
-    return errno_error(errno, fmt::format("folder {} cannot be written; give this user permission, or choose another "
-                                          "with `folder`",
-                                          config_.folder));
   PEN_TRY(try_folder(config_.folder));
   PEN_TRY(config_.load_filters());
   PEN_ASSIGN(const auto free, env_.free_bytes(config_.folder));

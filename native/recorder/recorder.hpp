@@ -39,6 +39,8 @@ Result<void> check_same_series(const Series& begun, const Series& again);
 Result<void> check_elements_fit(const Series& begun, const Series& again);
 /// Where the frames of the start's element come in.
 std::string endpoint_of(const Series& start);
+/// An error where files cannot be created in `folder`. Creates one and removes it.
+Result<void> try_folder(const std::string& folder);
 /// What a rank tells the lead of an end.
 nlohmann::json notice_end(const SeriesEnd& end);
 

@@ -247,6 +247,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::stri
   if (answered || series.resumed) return make(env_, config_, team_, std::move(series), path);
   auto file = make(env_, config_, team_, series, path);
   const auto wanted = path;
+  const auto why = file.ok() ? std::string() : file.error().message();
   const auto is_taken = [&] {
     if (file.ok()) return false;
     const auto code = file.error().code();
@@ -261,9 +262,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::stri
   // Nor that there is no room just now. What may be in a file that was left is not to be made anew.
   if (!file.ok() && file.error().code() == Errc::no_space && !config_.resume)
     file = SeriesFile::without_room(env_, config_, team_, series, path, file.error());
-  if (file.ok() && path != wanted)
-    spdlog::warn("{} is there already, or in use, and series \"{}\" is another one: it goes into {}", wanted,
-                 series.unique_id, path);
+  if (file.ok() && path != wanted) spdlog::warn("series \"{}\" goes into {}: {}", series.unique_id, path, why);
   return file;
 }
 

@@ -139,6 +139,7 @@ nlohmann::json Recorder::progress_of(const std::string& id, Open& open, std::int
       {"pool_bytes", pool_.budget_bytes()},
       {"rejected", rejected_.load()},
       {"ends_in_s", nullptr},
+      {"holdup", open.file->holdup()},
       {"raw_bytes_per_s", static_cast<double>(stats.raw_bytes - before) / since},
       {"stored_bytes_per_s", static_cast<double>(stats.stored_bytes - open.stored_bytes_before) / since}};
   if (const auto left = open.file->ending().ends_in_ns(now_ns)) progress["ends_in_s"] = seconds(*left);
@@ -153,12 +154,17 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
   const auto& series = open.file->series();
   const auto frames = std::max(series.frames, stats.ledger.end);
   const auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
-  spdlog::info("{} is complete: {} of {} frames, {:.1f} MB{}", open.file->path(), stats.ledger.received, frames,
-               static_cast<double>(stats.stored_bytes) * 1e-6, problem.empty() ? "" : "; with a problem: " + problem);
+  if (open.file->was_removed())
+    spdlog::error("{} was removed while it was recorded: its {} frames are gone", open.file->path(),
+                  stats.frames_written);
+  else
+    spdlog::info("{} is complete: {} of {} frames, {:.1f} MB{}", open.file->path(), stats.ledger.received, frames,
+                 static_cast<double>(stats.stored_bytes) * 1e-6, problem.empty() ? "" : "; with a problem: " + problem);
   events_.emit("series_end",
                {{"series_unique_id", series.unique_id},
                 {"file", open.file->path()},
                 {"ended_by", name(open.file->ending().ended_by())},
+                 {"removed", open.file->was_removed()},
                 {"problem", problem.empty() ? nlohmann::json() : nlohmann::json(problem)},
                 {"frames_announced", series.frames},
                 {"frames_received", stats.ledger.received},

@@ -94,9 +94,9 @@ Result<std::shared_ptr<File>> open_no_link(Env& env, const std::string& path) {
   ::close(folder);
   std::error_code ignored;
   if (!file.ok() && std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)))
-    return make_error(Errc::already_exists,
-                      "{} is a symbolic link, and no file is replaced through one: remove it, or choose another name",
-                      path);
+    return make_error(
+        Errc::already_exists,
+        "{} is a symbolic link, and Penstock does not write through links: remove it, or choose another name", path);
   struct stat info {};
   if (file.ok() && (*file)->descriptor() >= 0 && ::fstat((*file)->descriptor(), &info) == 0 && !S_ISREG(info.st_mode))
     return make_error(Errc::already_exists, "{} is not a regular file: remove it, or choose another name", path);

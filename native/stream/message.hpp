@@ -34,6 +34,9 @@ struct MessageLimits {
   std::size_t text_bytes_max = 1 << 20;      ///< any other text, and user_data as JSON
   std::size_t unknown_bytes_max = 64 << 20;  ///< of all fields of a start message that are only kept
   int nesting_max = 16;
+
+  /// Of one message over ZeroMQ: the pixels of a frame, or the tables of a start message, and 4 MiB for the rest.
+  std::uint64_t message_bytes_max() const { return frame_bytes_max + table_bytes_max + (std::uint64_t{4} << 20); }
 };
 
 /// The pixels of one channel (a threshold, say) of one exposure.

@@ -71,6 +71,8 @@ class TcpSenderSession : public TcpSender {
   Result<void> read_replies();
   Result<void> handle(const TcpHeader& header, Bytes message);
   Result<void> handle_error(const TcpControl& reply);
+  void note_state(const TcpControl& reply);
+  void clear_state();
   Result<void> check_open() const;
   Result<void> check_cancelled() const;
   template <typename Step>
@@ -96,8 +98,10 @@ class TcpSenderSession : public TcpSender {
   ImageMessage image_;
   bool started_ = false;
   bool ended_ = false;
-  bool stopped_ = false;  ///< the receiver was, on purpose: nobody is there to connect to
-  std::string state_;     ///< what keeps the receiver from taking frames, in its words
+  bool stopped_ = false;                ///< the receiver was, on purpose: nobody is there to connect to
+  std::string state_;                   ///< what keeps the receiver from taking frames, in its words
+  std::string reason_;                  ///< the first of those words, as reported
+  std::uint64_t state_safe_below_ = 0;  ///< receipt_.safe_below when state_ began
   std::string ended_by_;
   Receipt receipt_;
 };
@@ -130,7 +134,8 @@ Result<void> TcpSenderSession::check_open() const {
 Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
   const auto give_up_ns = deadline_after(patience);
   bool told = false;
-  auto tell_ns = monotonic_ns() + (started_ ? 0 : first_wait_ns);
+  // A receiver that closes the connection with a reason is there, and answers at once.
+  auto tell_ns = monotonic_ns() + (started_ && reason_.empty() ? 0 : first_wait_ns);
   for (;;) {
     PEN_TRY(check_cancelled());
     if (const auto now_ns = monotonic_ns(); options_.on_wait && now_ns >= tell_ns) {
@@ -256,6 +261,7 @@ Result<void> TcpSenderSession::begin(const Series& series) {
   if (started_ && !receipt_.confirmed) PEN_TRY(flush());
   window_.clear();
   series_ = series;
+  clear_state();
   receipt_ = {};
   started_ = true;
   ended_ = end_sent_ = start_answered_ = false;
@@ -386,7 +392,7 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
   start_answered_ = true;
   fruitless_connections_ = 0;
   receipt_.safe_below = std::max(receipt_.safe_below, reply.safe_below);
-  if (reply.safe_below > 0) state_.clear();
+  if (header.kind == TcpKind::closed || receipt_.safe_below > state_safe_below_) clear_state();
   window_.acknowledge(receipt_.safe_below, false);
   if (header.kind == TcpKind::closed) {
     ended_by_ = reply.ended_by;
@@ -401,7 +407,7 @@ Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
   const auto text = fmt::format("{}: {}", reply.code, reply.text);
   if (!greeted_) return make_error(Errc::refused, "the receiver refuses the connection: {}", text);
   if (reply.sequence == 0) {
-    state_ = text;
+    note_state(reply);
     return make_error(Errc::disconnected, "{}: the receiver ends the connection: {}", address(), text);
   }
   if (started_ && !start_answered_ && reply.sequence == start_sequence_)
@@ -410,6 +416,22 @@ Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
   // What was refused once is refused again: it is not kept.
   window_.drop(reply.sequence);
   return {};
+}
+
+/// The receiver repeats its words with each connection that it closes; what changes is reported.
+void TcpSenderSession::note_state(const TcpControl& reply) {
+  state_ = fmt::format("{}: {}", reply.code, reply.text);
+  state_safe_below_ = receipt_.safe_below;
+  auto reason = reply.text.substr(0, reply.text.find(';'));
+  if (reason == reason_) return;
+  reason_ = std::move(reason);
+  if (options_.on_wait) options_.on_wait({.address = address(), .reason = reason_});
+}
+
+void TcpSenderSession::clear_state() {
+  state_.clear();
+  if (!reason_.empty() && options_.on_wait) options_.on_wait({.address = address(), .over = true, .reason = reason_});
+  reason_.clear();
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ class TcpSource : public Source {
                   stranger.late
                       ? make_error(Errc::timed_out, "hello: did not come within {} ms", options_.hello_timeout.count())
                       : make_error(Errc::refused,
-                                   "{} connections without a hello are open, which is the limit: the oldest "
-                                   "is cut off",
+                                   "{} connections without a hello are open, which is the limit: this one is the "
+                                   "oldest, and is closed for a newer one",
                                    options_.strangers_max));
     }
   }

@@ -21,9 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int receive_timeout_ms = 100;
-constexpr std::uint64_t head_bytes_max = 64 << 10;  ///< of a message besides its pixels
-constexpr std::size_t series_max = 64;              ///< that are remembered
-constexpr std::size_t late_starts_max = 4;          ///< of several senders; of one only the last start can count
+constexpr std::size_t series_max = 64;      ///< that are remembered
+constexpr std::size_t late_starts_max = 4;  ///< of several senders; of one only the last start can count
 
 /// A received message, counted against the pool as long as a frame points into it.
 struct Held {
@@ -67,7 +66,7 @@ class ZmqSource : public Source {
     if (socket_ == nullptr) return zmq_error("ZeroMQ socket");
     PEN_TRY(configure());
     const auto& endpoint = options_.endpoint;
-    if (!options_.bind) PEN_TRY(watch_.open(context_.get(), socket_.get()));
+    PEN_TRY(watch_.open(context_.get(), socket_.get(), options_.bind));
     const int failed =
         options_.bind ? ::zmq_bind(socket_.get(), endpoint.c_str()) : ::zmq_connect(socket_.get(), endpoint.c_str());
     if (failed != 0) return zmq_error(fmt::format("{} {}", options_.bind ? "bind" : "connect to", endpoint));
@@ -102,7 +101,7 @@ class ZmqSource : public Source {
     PEN_TRY(set(ZMQ_LINGER, 0, "ZMQ_LINGER"));
     PEN_TRY(set(ZMQ_RCVTIMEO, receive_timeout_ms, "ZMQ_RCVTIMEO"));
     PEN_TRY(set(ZMQ_IPV6, 1, "ZMQ_IPV6"));
-    const auto size_max = static_cast<std::int64_t>(options_.limits.frame_bytes_max + head_bytes_max);
+    const auto size_max = static_cast<std::int64_t>(options_.limits.message_bytes_max());
     return set(ZMQ_MAXMSGSIZE, &size_max, sizeof size_max, "ZMQ_MAXMSGSIZE");
   }
 
@@ -111,13 +110,14 @@ class ZmqSource : public Source {
       auto held = std::make_shared<Held>();
       if (::zmq_msg_recv(held->message.get(), socket_.get(), 0) < 0) {
         if (::zmq_errno() == EAGAIN || ::zmq_errno() == EINTR) {
-          if (const auto complaint = watch_.complaint(address_)) sink.note(address_, *complaint);
+          look_at_peers(sink);
           continue;
         }
         sink.reject(address_, zmq_error("receive"));
         std::this_thread::sleep_for(std::chrono::milliseconds(receive_timeout_ms));
         continue;
       }
+      watch_.note_message();
       // A simulator that sends several messages of Stream V2 at once sends them as parts of one: each is taken alone.
       if (is_v1(held->message.bytes())) {
         take_parts(std::move(held->message), sink);
@@ -129,7 +129,27 @@ class ZmqSource : public Source {
       account_for(held->message.bytes(), Fate::damaged, sink);
       sink.reject(address_, outcome.error());
     }
-    while (const auto left = late_.let_go()) reject_without_image(*left, "the recorder stops", sink);
+    while (const auto left = late_.let_go()) reject_without_image(*left, "the recorder stopped", sink);
+  }
+
+  void look_at_peers(FrameSink& sink) {
+    if (const auto complaint = watch_.complaint(address_)) sink.note(address_, *complaint);
+    const auto limit = options_.limits.message_bytes_max();
+    if (watch_.take_given_up()) {
+      sink.reject(address_,
+                  make_error(Errc::too_large,
+                             "the peer's message exceeds {} bytes (the limit of a frame, which pool_bytes and "
+                             "frame_bytes_max set, plus tables_bytes), and ZeroMQ ended the connection: enlarge "
+                             "tables_bytes or pool_bytes. The recorder connects again",
+                             limit));
+      if (::zmq_connect(socket_.get(), options_.endpoint.c_str()) != 0)
+        sink.reject(address_, zmq_error("connect again"));
+    }
+    if (watch_.take_fruitless())
+      sink.note(address_, make_error(Errc::too_large,
+                                     "{}: the peer's message exceeds {} bytes (pool_bytes, tables_bytes) or the peer "
+                                     "closes the connection: {} connections in a row brought no message",
+                                     address_, limit, ZmqWatch::fruitless_max));
   }
 
   /// A message of Stream V1.
@@ -137,8 +157,7 @@ class ZmqSource : public Source {
     std::vector<ZmqMessage> parts;
     std::size_t count = 1;
     std::uint64_t bytes = first.bytes().size();
-    // Two tables and a configuration, beside what an image has.
-    const auto bytes_max = 2 * options_.limits.frame_bytes_max + 4 * options_.limits.text_bytes_max;
+    const auto bytes_max = options_.limits.message_bytes_max() + 4 * options_.limits.text_bytes_max;
     bool more = first.more();
     parts.push_back(std::move(first));
     for (; more && !stopping_; ++count) {
@@ -168,8 +187,10 @@ class ZmqSource : public Source {
                                        "detector's stream format to cbor, or record with one rank"));
   }
 
-  /// Counts the message against the pool. Where there is no room it waits, or the frame is dropped.
+  /// Counts the message against the pool. Where there is no room it waits, or the frame is dropped. A start message is
+  /// not counted: it may be larger than the pool, goes as soon as it is parsed, and its tables have tables_bytes.
   bool reserve(Held& held, FrameSink& sink) {
+    if (name_of_start(held.message.bytes(), options_.limits)) return true;
     const bool waits = sink.holds_back() || !name_of_image(held.message.bytes(), options_.limits);
     for (;;) {
       auto reserved = sink.pool().reserve(held.message.bytes().size(), waits ? 100ms : 0ms);
@@ -274,9 +295,9 @@ class ZmqSource : public Source {
   }
 
   void reject_without_image(const Series& start, std::string_view what, FrameSink& sink) const {
-    const auto why = make_error(
-        Errc::out_of_order, "series \"{}\": {}, no image of it came, and its start message lacks {}: it has no file",
-        start.unique_id, what, lacks(start));
+    const auto why = make_error(Errc::out_of_order,
+                                "series {} has no file: its start message lacks {} and no image arrived before {}",
+                                start.unique_id, lacks(start), what);
     sink.reject(address_, why);
     sink.refuse_start(start.unique_id, why);
   }
@@ -384,7 +405,7 @@ class ZmqSource : public Source {
   void take_end(SeriesEnd end, FrameSink& sink) {
     // Images of it may have come elsewhere.
     if (const auto late = late_.take(end.unique_id); late && !sink.channels(end.unique_id) && options_.alone)
-      return reject_without_image(late->start, "it ended", sink);
+      return reject_without_image(late->start, "its end", sink);
     end.element = element_of(end.unique_id);
     if (const auto known = streams_.find(end.unique_id); known != streams_.end()) {
       if (known->second.refused) return;  // the end of what was refused

@@ -20,7 +20,7 @@ struct ZmqSourceOptions {
   bool bind = false;  ///< a detector binds and its receivers connect
   /// For start messages that wait for the first image of their series; what comes beyond it goes without tables.
   std::uint64_t waiting_bytes_max = std::uint64_t{512} << 20;
-  int messages_max = 2;  ///< that ZeroMQ may hold besides the pool, each at most frame_bytes_max + 64 KiB
+  int messages_max = 2;  ///< that ZeroMQ may hold besides the pool, each at most limits.message_bytes_max()
   /// Stream V1 needs one recorder: the name that a series gets there no other one could know.
   bool alone = true;
   /// What comes from here is this element's, whether its start messages say so or not; one that names another is

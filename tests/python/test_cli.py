@@ -165,6 +165,13 @@ def test_record_dry_run_for_people(tmp_path: Path) -> None:
         assert word in text
 
 
+def test_a_dry_run_refuses_a_folder_that_takes_no_files() -> None:
+    result = invoke("record", "--folder", "/proc", "--dry-run")
+    assert result.exit_code == 2
+    assert "cannot create files in /proc" in one_line(result.stderr)
+    assert "choose another --folder" in one_line(result.stderr)
+
+
 def test_a_dry_run_tells_which_frames_a_chunk_is_for(tmp_path: Path) -> None:
     shown = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "4x8x8", "--dry-run").stderr)
     assert "4 x 8 x 8 pixels of a frame of 3 dimensions; whole frames where they have others" in shown

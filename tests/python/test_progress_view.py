@@ -4,8 +4,14 @@ import io
 
 from rich.console import Console
 
-from penstock.model.events import DetectorProgress, DetectorSeriesEnd
-from penstock.report.progress import ProgressView, show
+from penstock.model.events import (
+    DetectorProgress,
+    DetectorSeriesEnd,
+    RecorderProgress,
+    RecorderSeriesEnd,
+    Waiting,
+)
+from penstock.report.progress import ProgressView, recorder_summary, show
 
 
 def test_bar_of_a_series_ends_with_the_series() -> None:
@@ -25,3 +31,51 @@ def test_no_bar_outlives_the_view() -> None:
         view.update("verifying chunks", 199, 200, "99 %")
     assert view._bars is not None
     assert not view._bars.tasks
+
+
+def test_a_state_is_printed_once_when_it_changes() -> None:
+    plain = Console(file=io.StringIO(), width=200)
+    now = 0.0
+    view = ProgressView(plain, lambda: now)
+    for holdup, ends_in_s in (*[("storage full: waiting for space", 0.0)] * 5, ("", 10.0), ("", 4.0)):
+        show(
+            view,
+            RecorderProgress(
+                event="progress",
+                time=0,
+                series_unique_id="s",
+                frames_written=130,
+                frames_received=130,
+                frames_announced=400,
+                holdup=holdup,
+                ends_in_s=ends_in_s,
+            ),
+        )
+        now += 6
+    assert isinstance(plain.file, io.StringIO)
+    assert plain.file.getvalue().splitlines() == [
+        "s: 130 of 400 frames, storage full: waiting for space",
+        "s: 130 of 400 frames, 270 are missing: waiting for them 10 s more",
+    ]
+
+
+def test_the_reason_of_a_receiver_is_shown() -> None:
+    plain = Console(file=io.StringIO(), width=200)
+    view = ProgressView(plain)
+    for over in (False, True):
+        show(
+            view,
+            Waiting(event="waiting", time=0, address="tcp://a:1", reason="storage full: waiting", over=over),
+        )
+    assert isinstance(plain.file, io.StringIO)
+    assert plain.file.getvalue().splitlines() == [
+        "recorder at tcp://a:1: storage full, waiting",
+        "recorder at tcp://a:1: frames are acknowledged again",
+    ]
+
+
+def test_frames_of_a_removed_file_are_gone() -> None:
+    end = RecorderSeriesEnd(
+        event="series_end", time=0, series_unique_id="d1", file="d1.h5", frames_written=23, removed=True
+    )
+    assert recorder_summary(end) == "d1.h5 was removed while it was recorded: its 23 frames are gone"

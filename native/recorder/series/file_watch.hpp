@@ -21,6 +21,8 @@ class FileWatch {
   bool is_there(std::int64_t now_ns);
   /// What is_there() found last.
   bool is_removed() const { return removed_; }
+  /// The storage took nothing since a failure.
+  bool is_failing() const { return failing_since_ns_ != 0; }
 
   /// The storage took frames, or did not.
   void note_placed();

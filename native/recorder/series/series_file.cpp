@@ -139,6 +139,12 @@ Result<void> SeriesFile::close() {
   return finished;
 }
 
+std::string SeriesFile::holdup() const {
+  if (!watch_.is_failing()) return {};
+  const bool full = account_.failures.last().code() == Errc::no_space;
+  return full ? "storage full: waiting for space" : "storage fails: trying again";
+}
+
 std::string SeriesFile::problem() const {
   const bool recovered = account_.settled && ending_.has_what_was_lost() && !account_.failures.is_spoiled();
   return recovered ? std::string() : account_.failures.first();

@@ -111,6 +111,10 @@ class SeriesFile final {
   /// The first failure of the storage, empty if there was none. After the coordinator's close(): what is wrong with the
   /// file. Frames that a full storage did not take are no problem once they have come again.
   std::string problem() const;
+  /// Why the storage takes nothing at the moment ("storage full: waiting for space"); empty while it writes.
+  std::string holdup() const;
+  /// The file's name was removed or given to another file while it was written: what it had is gone.
+  bool was_removed() const { return watch_.is_removed(); }
 
   SeriesStats stats() const { return stats_of(spec_, account_, store_); }
   Meters meters() const { return meters_of(account_, store_, ending_); }

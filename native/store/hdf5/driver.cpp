@@ -213,7 +213,7 @@ void DriverContext::take(Result<void> written) {
     return;
   }
   if (const auto suppressed = waits_limiter.admit())
-    spdlog::warn("the index waits for room; until then what it has more is in memory: {}{}", written.error().message(),
+    spdlog::warn("disk full: new index entries stay in memory until there is space: {}{}", written.error().message(),
                  and_suppressed(*suppressed));
   waits = true;
 }

@@ -110,8 +110,10 @@ void Indexer::count(std::span<const PlacedChunk> chunks) {
 void Indexer::report_lost(std::span<const PlacedChunk> chunks, const Error& why) {
   counters_.lost_chunks += chunks.size();
   if (const auto suppressed = losses_limiter_.admit())
-    spdlog::error("{} chunks from number {} on are not in the file's index: {}{}", chunks.size(),
-                  chunks.empty() ? 0 : chunks.front().head.index, why.message(), and_suppressed(*suppressed));
+    spdlog::error("cannot write {} chunks (from {}): {}{}{}", chunks.size(),
+                  chunks.empty() ? 0 : chunks.front().head.index,
+                  why.code() == Errc::no_space ? "disk full; waiting for space: " : "", why.message(),
+                  and_suppressed(*suppressed));
   if (listener_ != nullptr) listener_->lost(chunks, why);
 }
 

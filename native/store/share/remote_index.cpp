@@ -93,8 +93,9 @@ void RemoteIndex::settle(Settled& settled) {
     counters_.lost_chunks += segment.chunks.size();
     if (segment.failure->code() == Errc::hdf5 && !failure_) failure_ = segment.failure;
     if (const auto suppressed = losses_limiter_.admit())
-      spdlog::error("{} chunks are not in the file's index: {}{}", segment.chunks.size(), segment.failure->message(),
-                    and_suppressed(*suppressed));
+      spdlog::error("cannot write {} chunks: {}{}{}", segment.chunks.size(),
+                    segment.failure->code() == Errc::no_space ? "disk full; waiting for space: " : "",
+                    segment.failure->message(), and_suppressed(*suppressed));
     if (listener_ != nullptr) listener_->lost(segment.chunks, *segment.failure);
     return;
   }

@@ -8,8 +8,8 @@ from penstock.model.catalogue import CUSTOM, Detector, custom_detector, find_det
 from penstock.model.errors import UsageError
 from penstock.programs.locate import detectors_folder
 
-CustomRows = Annotated[int | None, typer.Option("--rows", help="Of a custom detector.")]
-CustomColumns = Annotated[int | None, typer.Option("--columns", help="Of a custom detector.")]
+CustomRows = Annotated[int | None, typer.Option("--rows", help="Rows of a custom detector.")]
+CustomColumns = Annotated[int | None, typer.Option("--columns", help="Columns of a custom detector.")]
 CustomType = Annotated[
     str | None,
     typer.Option(

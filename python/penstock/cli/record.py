@@ -304,7 +304,7 @@ def _require_success(recording: Recording, *, complete: bool) -> None:
         count = len(recording.ended) + recording.refused
         raise PenstockError(
             f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
-            "`penstock check FILE` tells what a file holds" if recording.failed > recording.refused else "",
+            "`penstock check FILE` reports what a file holds" if recording.has_damaged_files else "",
         )
     if recording.all_refused:
         raise PenstockError(

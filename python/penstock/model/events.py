@@ -42,6 +42,7 @@ class RecorderProgress(Event):
     pool_bytes: int = 0
     rejected: int = 0
     ends_in_s: float | None = None  # it waits so long at most, for frames behind the end or for the end
+    holdup: str = ""  # why the storage takes nothing at the moment; empty while it writes
     raw_bytes_per_s: float = 0.0
     stored_bytes_per_s: float = 0.0
 
@@ -115,6 +116,7 @@ class RecorderSeriesEnd(Event):
     series_unique_id: str = ""
     file: str = ""
     ended_by: str = ""
+    removed: bool = False  # the file, while it was recorded: its frames are gone
     problem: str | None = None
     frames_announced: int = 0
     frames_received: int = 0
@@ -168,12 +170,13 @@ class Stopped(Event):
 
 
 class Waiting(Event):
-    """The detector has no receiver, and waits for one."""
+    """The detector has no receiver and waits for one, or its receiver takes no frames."""
 
     address: str = ""
     seconds: float = 0.0  # altogether
     seconds_left: float = 0.0
-    over: bool = False  # there is one
+    over: bool = False  # there is one, or it takes frames again
+    reason: str = ""  # the receiver's, why it takes no frames; empty: there is no connection
 
 
 class PvaChannel(Event):

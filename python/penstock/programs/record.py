@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import (
@@ -44,10 +45,15 @@ class Recording:
             for series in self.ended
             if series.problem is not None
         ]
-        found += [f"{series.series_unique_id} was refused: {series.message}" for series in self.refusals]
+        found += [_refusal(series) for series in self.refusals]
         more = self.refused - len(self.refusals)
         found += [f"{more} more were refused"] if more > 0 else []
         return found + self.source_problems
+
+    @property
+    def has_damaged_files(self) -> bool:
+        """Whether a series with a problem has a file that can be checked."""
+        return any(series.problem is not None and not series.removed for series in self.ended)
 
     @property
     def incomplete(self) -> list[RecorderSeriesEnd]:
@@ -108,11 +114,17 @@ def record(
             allowed=(ExitCode.FINE, ExitCode.FAILED)
             if stopped and (recording.failed or stopped.all_messages_refused)
             else (ExitCode.FINE,),
-            remedy_of_death=_how_to_recover(plan, list(open_files)) if died else None,
+            remedy_of_death=how_to_recover(plan, list(open_files)) if died else None,
         )
         recording.all_refused = stopped is not None and stopped.all_messages_refused
         recording.source_problems = beside.problems()
     return recording
+
+
+def _refusal(series: SeriesRefused) -> str:
+    if series.message.startswith(f"series {series.series_unique_id} "):
+        return series.message
+    return f"{series.series_unique_id} was refused: {series.message}"
 
 
 def _options(plan: RecorderPlan) -> tuple[str, ...]:
@@ -134,8 +146,14 @@ def _pva_plan(plan: RecorderPlan, channel: PvaSettings, address: str) -> PvaPlan
     )
 
 
-def _how_to_recover(plan: RecorderPlan, files: list[str]) -> str:
-    """Of the files that a recorder left when it died."""
+def how_to_recover(plan: RecorderPlan, files: list[str]) -> str:
+    """What to do after a recorder died that wrote `files`."""
+    if plan.resume:
+        return "Start the same command again: with resume it continues each series in its file"
+    written = bool(files)
+    files = [file for file in files if Path(file).exists()]
+    if written and not files:
+        return "It left no file: start the command again"
     if files:
         commands = ", ".join(f"`penstock recover {shlex.quote(file)}`" for file in files[:_FILES_NAMED])
         commands += ", …" if len(files) > _FILES_NAMED else ""

@@ -283,7 +283,7 @@ def _target_remedy(plan: DetectorPlan, problem: str) -> str:
             return (
                 f"is a recorder listening on {', '.join(plan.to.addresses)}? Start one with `penstock record`"
             )
-        case ZmqTarget() if "nobody took" in problem or "no receiver" in problem:
+        case ZmqTarget() if "no receiver" in problem:
             where = f"does a recorder pull from {', '.join(plan.to.endpoints)}?"
             if not plan.elements_told:
                 return f"{where} Its configuration needs a source with an `element` for each"

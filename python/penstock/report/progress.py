@@ -43,6 +43,7 @@ class ProgressView:
         self._clock = clock
         self._tasks: dict[str, TaskID] = {}
         self._last: dict[str, float] = {}
+        self._states: dict[str, str] = {}
         self._bars: Progress | None = None
         if console.is_terminal:
             self._bars = Progress(
@@ -53,15 +54,19 @@ class ProgressView:
                 console=console,
             )
 
-    def update(self, key: str, done: int, total: int, text: str) -> None:
-        """`total` 0 means that the end is not known."""
+    def update(self, key: str, done: int, total: int, text: str, state: str = "") -> None:
+        """`total` 0 means that the end is not known. A line with a `state` is printed when that changes."""
         if self._bars is not None:
             if key not in self._tasks:
                 self._tasks[key] = self._bars.add_task(escape(key), text="", total=total or None)
             self._bars.update(self._tasks[key], completed=done, total=total or None, text=escape(text))
             return
         now = self._clock()
-        if now - self._last.get(key, now - 2 * _LINE_INTERVAL_S) >= _LINE_INTERVAL_S:
+        changed = state != self._states.get(key, "")
+        self._states[key] = state
+        if state and not changed:
+            return
+        if (state and changed) or now - self._last.get(key, now - 2 * _LINE_INTERVAL_S) >= _LINE_INTERVAL_S:
             self._last[key] = now
             self.say(f"{key}: {text}")
 
@@ -70,6 +75,7 @@ class ProgressView:
         if self._bars is not None and key in self._tasks:
             self._bars.remove_task(self._tasks.pop(key))
         self._last.pop(key, None)
+        self._states.pop(key, None)
         self.say(f"{said or key}: {text}")
 
     def say(self, text: str) -> None:
@@ -109,6 +115,7 @@ def show(view: ProgressView, event: Event) -> None:
                 event.frames_written,
                 event.frames_announced,
                 recorder_line(event),
+                recorder_state(event),
             )
         case RecorderSeriesEnd():
             view.finish(event.series_unique_id or "series", recorder_summary(event))
@@ -184,6 +191,9 @@ def _line(event: Listening | Stall | MetricsAddress) -> str:
 
 
 def _show_wait(view: ProgressView, event: Waiting) -> None:
+    if event.reason:
+        view.say(receiver_line(event))
+        return
     if event.over:
         view.finish("waiting", f"{event.address} is there")
         return
@@ -219,6 +229,13 @@ def waiting_line(event: Waiting) -> str:
     return f"for {event.address}, {event.seconds_left:.0f} s left"
 
 
+def receiver_line(event: Waiting) -> str:
+    """ "recorder at tcp://127.0.0.1:9900: storage full, waiting"."""
+    if event.over:
+        return f"recorder at {event.address}: frames are acknowledged again"
+    return f"recorder at {event.address}: {event.reason.replace(': ', ', ')}"
+
+
 def stall_line(event: Stall) -> str:
     """ "STALL: write of 8.39 MB at 4096 of /data/a.h5 has been hanging for 2.5 s"."""
     size = f" of {human_size(event.bytes)} at {event.offset}" if event.bytes else ""
@@ -231,6 +248,8 @@ def stall_line(event: Stall) -> str:
 def recorder_line(event: RecorderProgress) -> str:
     """ "120 of 250 frames, 622 MB/s in, 71 MB/s out, ratio 8.8, pool 3 %"."""
     announced = f" of {event.frames_announced}" if event.frames_announced else ""
+    if event.holdup:
+        return f"{event.frames_written}{announced} frames, {event.holdup}"
     if event.ends_in_s is not None:
         return f"{event.frames_written}{announced} frames, {_end_line(event, event.ends_in_s)}"
     parts = [
@@ -253,17 +272,27 @@ def recorder_line(event: RecorderProgress) -> str:
     return ", ".join(parts)
 
 
-def _end_line(event: RecorderProgress, ends_in_s: float) -> str:
+def recorder_state(event: RecorderProgress) -> str:
+    """Returns what the series waits for, without the time that passes; empty while frames are written."""
+    if event.holdup or event.ends_in_s is None:
+        return event.holdup
+    return _end_line(event, None)
+
+
+def _end_line(event: RecorderProgress, ends_in_s: float | None) -> str:
+    seconds = "" if ends_in_s is None else f" {ends_in_s:.0f} s more"
     missing = event.frames_announced - event.frames_received
     if missing > 0:
-        return f"{missing} are missing: waiting for them {ends_in_s:.0f} s more"
+        return f"{missing} are missing: waiting for them{seconds}"
     if event.frames_written < event.frames_received:
         return "the others are being written"
-    return f"waiting for the end of the series {ends_in_s:.0f} s more"
+    return f"waiting for the end of the series{seconds}"
 
 
 def recorder_summary(event: RecorderSeriesEnd) -> str:
     """What became of the series, in one line."""
+    if event.removed:
+        return f"{event.file} was removed while it was recorded: its {event.frames_written} frames are gone"
     text = f"{event.frames_written} frames in {event.file}, {human_bytes(event.stored_bytes)}"
     if event.stored_bytes:
         text += f" (ratio {event.raw_bytes / event.stored_bytes:.1f})"

@@ -303,5 +303,44 @@ TEST_F(ClientsTest, ADetectorsElementComesBackBeforeItsLossWasNoticed) {
   stop();
 }
 
+/// The receiver's reason reaches the user once, not each time that the connection is closed.
+TEST_F(ClientsTest, ASenderReportsThatTheStorageIsFullOnce) {
+  penstock::testing::FullDisk disk(false);
+  start(disk.env());
+  std::vector<stream::TcpWait> waits;
+  stream::TcpSenderOptions sending;
+  const auto address = source_->address();
+  sending.port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  sending.on_wait = [&](const stream::TcpWait& wait) { waits.push_back(wait); };
+  auto sender = stream::TcpSender::open(sending).value();
+  Series series;
+  series.unique_id = "s";
+  series.frames = 2;
+  series.channels = {"data"};
+  series.frame = {ElementType::u16, {40, 50}};
+  ASSERT_TRUE(sender->begin(series).ok());
+  disk.fill();
+  const auto pixels = std::make_shared<std::vector<std::uint16_t>>(image(0));
+  Frame frame;
+  frame.spec = series.frame;
+  frame.payload = std::as_bytes(std::span(*pixels));
+  frame.owner = pixels;
+  for (std::uint64_t number = 0; number < 2; ++number) {
+    frame.number = FrameNumber{number};
+    ASSERT_TRUE(sender->put(frame).ok());
+  }
+  ASSERT_TRUE(sender->end().ok());
+  EXPECT_FALSE(sender->finish(8s).ok());  // the receiver has closed two connections by now
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].reason, "storage full: waiting");
+  EXPECT_FALSE(waits[0].over);
+  disk.make_room();
+  EXPECT_TRUE(sender->finish(60s).ok());
+  ASSERT_EQ(waits.size(), 2u);
+  EXPECT_TRUE(waits[1].over);
+  sender.reset();
+  stop();
+}
+
 }  // namespace
 }  // namespace penstock::recorder

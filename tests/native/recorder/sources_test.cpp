@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <filesystem>
@@ -217,6 +219,29 @@ TEST_F(Sources, OverwritingDoesNotTakeTheFileOfTheOneBefore) {
   EXPECT_TRUE(recorder->wait_for_limit(60s));
   recorder->stop();
   for (const auto* file : {"s1.h5", "s1-2.h5"}) EXPECT_EQ(pixels(file)[0], 1u);
+}
+
+TEST_F(Sources, AFileWithAnotherNameIsLoggedWithItsReason) {
+  config_.sources.pop_back();
+  config_.series_limit = 1;
+  config_.store.overwrite = true;
+  std::filesystem::create_symlink("elsewhere.h5", config_.folder + "/s1.h5");
+  const auto log = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(100);
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", log));
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 1), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0)).ok());
+  ASSERT_TRUE(recorder->end(end("tcp://a:1")).ok());
+  EXPECT_TRUE(recorder->wait_for_limit(60s));
+  recorder->stop();
+  spdlog::set_default_logger(before);
+  std::string text;
+  for (const auto& line : log->last_formatted()) text += line;
+  EXPECT_NE(text.find("s1-2.h5: "), std::string::npos) << text;
+  EXPECT_NE(text.find("s1.h5 is a symbolic link, and Penstock does not write through links"), std::string::npos)
+      << text;
+  EXPECT_EQ(pixels("s1-2.h5")[0], 1u);
 }
 
 TEST_F(Sources, WhenAllPushersStartAnewNoFrameGoesAstray) {

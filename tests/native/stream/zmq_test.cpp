@@ -168,11 +168,10 @@ TEST(Zmq, ASeriesWithoutATypeAndWithoutImagesIsRejectedByName) {
   ASSERT_TRUE(peer.sink.wait_for_rejected(2));
   const auto rejected = peer.sink.rejected();
   EXPECT_EQ(rejected[0].second.message(),
-            "series \"first\": another series began, no image of it came, and its start message lacks image_dtype: "
-            "it has no file");
-  EXPECT_EQ(
-      rejected[1].second.message(),
-      "series \"second\": it ended, no image of it came, and its start message lacks image_dtype: it has no file");
+            "series first has no file: its start message lacks image_dtype and no image arrived before another series "
+            "began");
+  EXPECT_EQ(rejected[1].second.message(),
+            "series second has no file: its start message lacks image_dtype and no image arrived before its end");
   EXPECT_TRUE(peer.sink.series().empty());
 }
 
@@ -349,6 +348,79 @@ TEST(Zmq, FramesCountAgainstThePool) {
   ASSERT_TRUE(pair.sink.wait_for_frames(6));
   EXPECT_LE(pair.sink.pool().used_bytes_max(), 1'000'000u);
   pair.sink.let_frames_go();
+}
+
+/// Of an EIGER2 with masks: the tables of a start message may be larger than the pool of frames.
+TEST(Zmq, AStartMessageAboveThePoolArrives) {
+  constexpr std::size_t pool_bytes = std::size_t{32} << 20;  // of --pool 64MiB
+  ZmqSourceOptions options;
+  options.limits.frame_bytes_max = pool_bytes;
+  options.limits.table_bytes_max = std::size_t{512} << 20;
+  Pair pair(options, pool_bytes);
+  auto series = sample_series("masks", 30, 51);
+  for (const std::uint64_t rows : {8750, 27500}) {  // 35 and 110 MB
+    series.unique_id = fmt::format("masks-{}", rows);
+    series.pixel_mask = {{"threshold_1", {ElementType::u32, {rows, 1000}}, Encoding::none, {}}};
+    series.pixel_mask.front().data.resize(rows * 4000);
+    ASSERT_TRUE(pair.sender->begin(series).ok());
+    ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
+    ASSERT_TRUE(pair.sender->end().ok());
+  }
+  ASSERT_TRUE(pair.sink.wait_for_ends(2));
+  EXPECT_EQ(pair.sink.frame_count(), 2u);
+  EXPECT_TRUE(pair.sink.rejected().empty());
+  ASSERT_EQ(pair.sink.series().size(), 2u);
+  EXPECT_EQ(pair.sink.series().back().pixel_mask.front().data.size(), 110'000'000u);
+}
+
+ZmqSourceOptions small_messages() {
+  ZmqSourceOptions options;
+  options.limits.frame_bytes_max = options.limits.table_bytes_max = 1 << 20;
+  return options;
+}
+
+TEST(Zmq, AMessageAboveTheLimitIsReportedAndTheNextSeriesArrives) {
+  Pair pair(small_messages());
+  const std::vector<std::byte> large(7 << 20);
+  ASSERT_TRUE(pair.sender->put_message(large, nullptr).ok());
+  ASSERT_TRUE(pair.sink.wait_for_rejected(1));
+  const auto text = pair.sink.rejected().front().second.message();
+  EXPECT_NE(text.find("exceeds 6291456 bytes"), std::string::npos) << text;
+  EXPECT_NE(text.find("tables_bytes"), std::string::npos) << text;
+  const auto series = sample_series("next", 30, 51);
+  ASSERT_TRUE(pair.sender->begin(series).ok());
+  ASSERT_TRUE(pair.sender->put(sample_frame(series, 0)).ok());
+  ASSERT_TRUE(pair.sender->end().ok());
+  ASSERT_TRUE(pair.sink.wait_for_ends(1));
+  EXPECT_EQ(pair.sink.frame_count(), 1u);
+}
+
+TEST(Zmq, WhereItListensRepeatedDisconnectsAreReportedOnce) {
+  RecordingSink sink;
+  auto options = small_messages();
+  options.bind = true;
+  options.endpoint = "tcp://127.0.0.1:*";
+  const auto source = make_zmq_source(options).value();
+  ASSERT_TRUE(source->start(sink).ok());
+  const std::vector<std::byte> large(7 << 20);
+  for (int i = 0; i < 5; ++i) {
+    ZmqSenderOptions to;
+    to.endpoint = source->address();
+    to.bind = false;
+    to.linger = 0ms;
+    const auto sender = ZmqSender::open(to).value();
+    ASSERT_TRUE(sender->put_message(large, nullptr).ok());
+    std::this_thread::sleep_for(300ms);
+  }
+  ASSERT_TRUE(sink.wait_for_notes(1));
+  std::this_thread::sleep_for(300ms);
+  ASSERT_EQ(sink.notes().size(), 1u);
+  const auto text = sink.notes().front().second.message();
+  EXPECT_NE(
+      text.find(source->address() + ": the peer's message exceeds 6291456 bytes (pool_bytes, tables_bytes) or the "
+                                    "peer closes the connection"),
+      std::string::npos)
+      << text;
 }
 
 /// A detector's end: PUSH, and messages of several parts.
