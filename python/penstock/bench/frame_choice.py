@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from penstock.bench.images import ImageRequest, PixelType, make_template, own_images, pixel_bytes
 from penstock.model.errors import UsageError
 from penstock.model.load import Layout
+from penstock.model.units import format_size
 
 FrameFormat = Literal["raw", "cbf", "cbf.gz", "tiff", "hdf5"]
 _TYPE: PixelType = "int32"
@@ -53,7 +54,10 @@ def frame_bytes_of(
     """What a frame takes as a file. `type_`: None for int32."""
     if image is not None and image.source:
         if size is not None:
-            raise UsageError(f"--frame-size {size} with images of your own", "leave it away: they have one")
+            raise UsageError(
+                f"--frame-size {format_size(size).replace(' ', '')} with images of your own",
+                "leave it away: they have one",
+            )
         return make_template(image).frame_bytes
     if image is not None:
         return make_template(image).frame_bytes
@@ -62,7 +66,8 @@ def frame_bytes_of(
     if size is not None:
         if type_ is not None:
             raise UsageError(
-                f"--type {type_} with --frame-size {size}", "--type is of pixels: --shape has some"
+                f"--type {type_} with --frame-size {format_size(size).replace(' ', '')}",
+                "--type is of pixels: --shape has some",
             )
         return size
     rows, columns = _rows_and_columns(shape or "")

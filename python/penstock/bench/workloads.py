@@ -263,7 +263,7 @@ class FramesParameters(WrittenParameters):
 
     def _frame_bytes(self, image: ImageRequest | None) -> int:
         shape = self.shape
-        if image is not None and self.frame_size is not None:
+        if image is not None and not image.source and self.frame_size is not None:
             raise UsageError(
                 f"--frame-size with --format {self.format}: the size of an image file follows from its shape",
                 "leave --frame-size away",
