@@ -11,11 +11,13 @@
 /// it with its first frame. This class is one rank's part either way.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "recorder/series/admission.hpp"

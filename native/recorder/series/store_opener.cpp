@@ -93,7 +93,7 @@ Result<void> StoreOpener::make_again(Encoding encoding, const std::vector<MetaCo
   }
   auto made = create(encoding, columns, false);
   if (!made.ok() && made.error().code() == Errc::already_exists) {
-    if (const auto suppressed = taken_log_.admit())
+    if (const auto suppressed = taken_limiter_.admit())
       spdlog::error("{}: somebody made it before its first frame: the series' frames are lost until it is moved away{}",
                     spec_.path(), and_suppressed(*suppressed));
     return make_error(Errc::no_space, "{}", made.error().message());

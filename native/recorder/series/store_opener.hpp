@@ -72,7 +72,7 @@ class StoreOpener {
   const SeriesSpec& spec_;
   SeriesAccount& account_;
   const Parts parts_;
-  LogRateLimiter taken_log_;
+  LogRateLimiter taken_limiter_;
 
   std::mutex mutex_;
   // guarded by mutex_

@@ -197,7 +197,7 @@ Result<void> ChunkEncoder::write_filtered(const Input& input, Bytes raw, const s
 }
 
 void ChunkEncoder::warn_damaged(const Error& why) {
-  if (const auto suppressed = damaged_log_.admit())
+  if (const auto suppressed = damaged_limiter_.admit())
     spdlog::warn("{}: {}{}", spec_.path(), why.message(), and_suppressed(*suppressed));
 }
 

@@ -84,7 +84,7 @@ class ChunkEncoder {
   Settlement& settlement_;
   std::vector<std::unique_ptr<WriterSlot>> writers_;
   std::atomic<std::int64_t> unfiltered_logged_ns_{0};  ///< monotonic; 0: never
-  LogRateLimiter damaged_log_;
+  LogRateLimiter damaged_limiter_;
 };
 
 }  // namespace penstock::recorder
