@@ -27,11 +27,14 @@
 #include "frame/sink.hpp"
 #include "recorder/events.hpp"
 #include "recorder/meter.hpp"
-#include "recorder/places.hpp"
 #include "recorder/series_file.hpp"
 #include "recorder/team.hpp"
+#include "series/places.hpp"
 
 namespace penstock::recorder {
+
+using penstock::series::Places;
+using penstock::series::WaitingBytes;
 
 /// An error, with the field and both values, where a start message is not of the series that another one began.
 Result<void> check_same_series(const Series& begun, const Series& again);
