@@ -25,13 +25,16 @@
 #include "base/log_rate_limiter.hpp"
 #include "base/queue.hpp"
 #include "frame/sink.hpp"
-#include "recorder/places.hpp"
 #include "recorder/series/series_file.hpp"
 #include "recorder/service/events.hpp"
 #include "recorder/service/totals.hpp"
 #include "recorder/team.hpp"
+#include "series/places.hpp"
 
 namespace penstock::recorder {
+
+using penstock::series::Places;
+using penstock::series::WaitingBytes;
 
 /// An error, with the field and both values, where a start message is not of the series that another one began.
 Result<void> check_same_series(const Series& begun, const Series& again);

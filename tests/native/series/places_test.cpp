@@ -1,11 +1,11 @@
-#include "recorder/places.hpp"
+#include "series/places.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <set>
 
-namespace penstock::recorder {
+namespace penstock::series {
 namespace {
 
 TEST(Places, StartsThatFindNoPlaceGetOneInTheirOrder) {
@@ -98,4 +98,4 @@ TEST(Places, EveryStartGetsAPlaceWhateverTheOrder) {
 }
 
 }  // namespace
-}  // namespace penstock::recorder
+}  // namespace penstock::series
