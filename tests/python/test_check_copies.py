@@ -1,4 +1,4 @@
-"""`penstock check` of files without checksums: copies of a recording, and what is no HDF5 file."""
+"""`penstock check` of files without checksums, and the words with which it counts frames."""
 
 import subprocess
 from collections.abc import Callable
@@ -7,8 +7,12 @@ from pathlib import Path
 import h5py
 import pytest
 from conftest import Record
+from rich.console import Console
 
+from penstock.files.inspect import FileInfo
 from penstock.model.errors import ExitCode
+from penstock.model.events import CheckReport
+from penstock.report.tables import info_page, report_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -63,3 +67,23 @@ def test_text_file_is_not_called_damaged(tmp_path: Path, run: Run) -> None:
     assert checked.returncode == ExitCode.FAILED
     assert checked.stdout.endswith("not an HDF5 file\n")
     assert "damage" not in checked.stdout
+
+
+def test_check_and_info_count_missing_frames_alike() -> None:
+    report = CheckReport(
+        event="report",
+        ok=True,
+        frames=300,
+        missing=270,
+        lost_frames=250,
+        damaged_frames=3,
+        segments=1,
+        chunks=30,
+    )
+    words = "270 missing (3 damaged, 250 lost)"
+    assert words in report_line(report.model_copy(update={"frame_chunks": 30}))
+    info = FileInfo(file="a", bytes=1, ledger={"missing": 270}, reasons={"damaged": 3, "lost": 250})
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(info_page(info))
+    assert words in shown.get()

@@ -38,6 +38,7 @@ class SealTest : public CheckTest {
     layout.groups.push_back({"/entry", {{"note", std::string("an attribute called Ottokar")}}});
     store::StoreOptions options;
     options.segment_bytes = 8 << 10;
+    options.extent_bytes = 64 << 10;
     options.buffer_bytes = 1 << 20;
     FileSpec spec;
     StateListener listener(spec);
