@@ -315,7 +315,7 @@ TEST_F(ClientsTest, ASenderReportsThatTheStorageIsFullOnce) {
   auto sender = stream::TcpSender::open(sending).value();
   Series series;
   series.unique_id = "s";
-  series.frames = 2;
+  series.frames = 3;
   series.channels = {"data"};
   series.frame = {ElementType::u16, {40, 50}};
   ASSERT_TRUE(sender->begin(series).ok());
@@ -329,12 +329,13 @@ TEST_F(ClientsTest, ASenderReportsThatTheStorageIsFullOnce) {
     frame.number = FrameNumber{number};
     ASSERT_TRUE(sender->put(frame).ok());
   }
-  ASSERT_TRUE(sender->end().ok());
+  ASSERT_TRUE(sender->flush().ok());
   EXPECT_FALSE(sender->finish(8s).ok());  // the receiver has closed two connections by now
   ASSERT_EQ(waits.size(), 1u);
   EXPECT_EQ(waits[0].reason, "storage full: waiting");
   EXPECT_FALSE(waits[0].over);
   disk.make_room();
+  ASSERT_TRUE(sender->end().ok());
   EXPECT_TRUE(sender->finish(60s).ok());
   ASSERT_EQ(waits.size(), 2u);
   EXPECT_TRUE(waits[1].over);
