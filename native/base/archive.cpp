@@ -54,8 +54,8 @@ std::string path_of(const std::string& path, std::string_view name) {
 /// What a name ends with: units stand last in names.
 std::string_view unit_of(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> units[] = {
-      {"_bytes", "bytes"}, {"_bytes_max", "bytes"}, {"_ms", "ms"},      {"_s", "s"},   {"seconds", "s"},
-      {"seconds_max", "s"}, {"_hz", "Hz"},          {"_frames", "frames"}, {"_m", "m"}, {"_ev", "eV"},
+      {"_bytes", "bytes"},  {"_bytes_max", "bytes"}, {"_ms", "ms"},         {"_s", "s"}, {"seconds", "s"},
+      {"seconds_max", "s"}, {"_hz", "Hz"},           {"_frames", "frames"}, {"_m", "m"}, {"_ev", "eV"},
   };
   for (const auto& [end, unit] : units)
     if (name.ends_with(end)) return unit;
@@ -111,7 +111,8 @@ void start_list(json& out) { out = json::array(); }
 
 void Slot::refuse(ProblemCode code, std::string limit, std::string_view sentence, std::string remedy) const {
   auto value = secret || in == nullptr ? std::string() : excerpt(*in);
-  auto text = fmt::format("{}: {}{}{}", path.empty() ? "the document" : path, value, value.empty() ? "" : " ", sentence);
+  auto text =
+      fmt::format("{}: {}{}{}", path.empty() ? "the document" : path, value, value.empty() ? "" : " ", sentence);
   if (!remedy.empty()) text += "; " + remedy;
   problems->push_back({code, path, std::move(value), std::move(limit), std::move(remedy), std::move(text)});
 }
@@ -350,7 +351,8 @@ std::optional<std::size_t> Archive::kind_of(const char* name, std::size_t index,
 }
 
 void Archive::describe_kind(const char* name, std::string_view kind, const std::function<void(Archive&)>& visit) {
-  if (out_->empty() || out_->back()["name"] != name) *open(name)->out = {{"name", name}, {"type", "kind"}, {"required", true}};
+  if (out_->empty() || out_->back()["name"] != name)
+    *open(name)->out = {{"name", name}, {"type", "kind"}, {"required", true}};
   auto& described = out_->back()["kinds"][std::string(kind)] = json::array();
   Archive archive(mode_, nullptr, &described, path_, nullptr);
   visit(archive);

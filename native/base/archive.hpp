@@ -215,7 +215,8 @@ class Archive {
   void kind(const char* name, std::variant<Ts...>& value);
 
   /// A rule between fields, to be looked at where the object is sound(). Reading, with `ok` false: a problem of the
-  /// field `name`, which may be one of an inner object ("image.pixels_at"); `rule` goes on after its value: "must be …".
+  /// field `name`, which may be one of an inner object ("image.pixels_at"); `rule` goes on after its value: "must be
+  /// …".
   void check(bool ok, const std::string& name, std::string_view rule, std::string remedy = {});
   /// The error of a rule of its own, which names its fields.
   void take(Result<void> result);

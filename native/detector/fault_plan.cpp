@@ -23,8 +23,7 @@ Result<std::vector<FrameRange>> frames_from(const Json& list) {
   if (!list.is_array() || list.size() > ranges_max) return wrong;
   const auto number = [](const Json& each) { return each.is_number_unsigned() && each <= frames_max; };
   for (const auto& each : list) {
-    if (!each.is_array() || each.size() != 2 || !number(each[0]) || !number(each[1]) || each[0] > each[1])
-      return wrong;
+    if (!each.is_array() || each.size() != 2 || !number(each[0]) || !number(each[1]) || each[0] > each[1]) return wrong;
     ranges.push_back({each[0].get<std::uint64_t>(), each[1].get<std::uint64_t>() + 1});
   }
   return ranges;
@@ -39,9 +38,9 @@ bool names(const FaultRule& rule, std::uint64_t frame) {
 
 static Names<FaultKind> names_of(FaultKind) {
   static constexpr std::pair<std::string_view, FaultKind> names[] = {
-      {"drop", FaultKind::drop},       {"late", FaultKind::late}, {"reorder", FaultKind::reorder},
+      {"drop", FaultKind::drop},           {"late", FaultKind::late},       {"reorder", FaultKind::reorder},
       {"duplicate", FaultKind::duplicate}, {"corrupt", FaultKind::corrupt}, {"flip", FaultKind::flip},
-      {"shape", FaultKind::shape},     {"cut", FaultKind::cut}};
+      {"shape", FaultKind::shape},         {"cut", FaultKind::cut}};
   return names;
 }
 

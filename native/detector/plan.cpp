@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "base/bytes.hpp"
 #include "base/archive.hpp"
+#include "base/bytes.hpp"
 #include "base/fields.hpp"
 #include "frame/encoding_field.hpp"
 #include "stream/element.hpp"
@@ -92,8 +92,7 @@ void image_fields(Archive& archive, DetectorPlan& plan) {
 
 /// An entry of the catalogue, which has more fields than are needed here.
 Result<void> read_detector(const Json& given, DetectorPlan& plan) {
-  if (!given.is_object())
-    return make_error(Errc::invalid_argument, "detector: {} is not an object", excerpt(given));
+  if (!given.is_object()) return make_error(Errc::invalid_argument, "detector: {} is not an object", excerpt(given));
   std::vector<Problem> problems;
   Archive archive(Archive::Mode::read, &given, nullptr, "detector", &problems);
   series_fields(archive, plan);
@@ -216,7 +215,8 @@ static void fields(Archive& archive, DetectorPlan& plan) {
   archive.field("series_id", plan.series.id);
   if (archive.reads()) plan.series.unique_id = fmt::format("{}-{}", plan.detector_name, plan.series.unique_id);
   archive.derived("series_unique_id", plan.series.unique_id, Length{1, identifier_bytes_max});
-  archive.object("to", [&](Archive& to) { to.kind("kind", plan.to); }, true);
+  archive.object(
+      "to", [&](Archive& to) { to.kind("kind", plan.to); }, true);
   if (auto* files = std::get_if<ToFiles>(&plan.to); files != nullptr && files->prefix.empty() && archive.reads())
     files->prefix = plan.series.unique_id;
   element_fields(archive, plan);

@@ -66,8 +66,8 @@ struct DetectorPlan {
   double finish_timeout_s = 120;    ///< for the receiver to close its file
   std::string log_level = "warning";
 
-  /// All problems of the plan, one a line, each with the field, the value and the limit. `now_ns`, since 1970, goes into the arm date and
-  /// into a series_unique_id that the plan leaves out.
+  /// All problems of the plan, one a line, each with the field, the value and the limit. `now_ns`, since 1970, goes
+  /// into the arm date and into a series_unique_id that the plan leaves out.
   static Result<DetectorPlan> from_json(std::string_view json, std::int64_t now_ns);
   /// The fields of a plan with their types, defaults, limits and choices, as describe_job() has them.
   static nlohmann::json description();

@@ -61,9 +61,9 @@ void shape_fields(Archive& archive, SimulationSpec& spec, ElementType& type, boo
     if (!known_range) archive.ignore(name);
   archive.field("gaps", spec.gaps, Count{0, gaps_max});
   if (!archive.sound()) return;
-  archive.check(spec.frame().bytes(frame_bytes_max).ok(), "rows",
-                fmt::format("must make a frame of at most {} bytes with {} columns of {}", frame_bytes_max,
-                            spec.columns, text));
+  archive.check(
+      spec.frame().bytes(frame_bytes_max).ok(), "rows",
+      fmt::format("must make a frame of at most {} bytes with {} columns of {}", frame_bytes_max, spec.columns, text));
   for (std::size_t i = 0; i < spec.gaps.size(); ++i)
     archive.check(is_inside(spec.gaps[i], spec), fmt::format("gaps[{}]", i),
                   fmt::format("must lie within the frame of {} x {} pixels", spec.rows, spec.columns));

@@ -36,13 +36,13 @@ struct SimulationSpec {
 
   double beam_row = 0;  ///< by default the centre
   double beam_column = 0;
-  double background_mean = 3;  ///< counts a pixel, averaged over the frame's area without gaps
-  double background_radius = 0;  ///< where it has fallen to half; 0.2 of the diagonal by default
+  double background_mean = 3;     ///< counts a pixel, averaged over the frame's area without gaps
+  double background_radius = 0;   ///< where it has fallen to half; 0.2 of the diagonal by default
   double background_floor = 0.1;  ///< what is left of it far out, as a share of the centre's
-  double ring_radius = 0;        ///< of the ice or solvent ring
+  double ring_radius = 0;         ///< of the ice or solvent ring
   double ring_width = 0;
   double ring_strength = 0.25;  ///< height over the background at the beam, as a share of the latter
-  std::uint64_t spots = 0;   ///< Bragg spots, about so many a frame
+  std::uint64_t spots = 0;      ///< Bragg spots, about so many a frame
   double spot_sigma = 1;
   double spot_counts = 500;  ///< photons in a spot, on average
   std::uint64_t hot_pixels = 0;
@@ -61,8 +61,8 @@ struct SimulationSpec {
 
 constexpr auto distinct_frames_limits = between(1, 1'000'000);
 
-/// Rows, columns, type, gaps and the values of pixels. Of images that are replayed (`any_type`) the type may be one that
-/// no detector counts in, which goes to `type`; the values of pixels do not matter then.
+/// Rows, columns, type, gaps and the values of pixels. Of images that are replayed (`any_type`) the type may be one
+/// that no detector counts in, which goes to `type`; the values of pixels do not matter then.
 void shape_fields(Archive& archive, SimulationSpec& spec, ElementType& type, bool any_type);
 /// What is seen; its defaults depend on the shape.
 void scene_fields(Archive& archive, SimulationSpec& spec);

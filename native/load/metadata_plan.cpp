@@ -41,8 +41,7 @@ Result<void> MetadataPlan::check(unsigned ranks) const {
     return make_error(Errc::invalid_argument, "workload.threads: {} must be at most {} of all {} ranks", threads,
                       threads_of_all_max, ranks);
   if (shift >= all)
-    return make_error(Errc::invalid_argument, "workload.shift: {} exceeds the maximum of {}", shift,
-                      all - 1);
+    return make_error(Errc::invalid_argument, "workload.shift: {} exceeds the maximum of {}", shift, all - 1);
   return check_names(*this, ranks);
 }
 

@@ -34,7 +34,7 @@ struct NetworkPlan {
   std::string token;  ///< empty: none
   unsigned streams = 1;
   std::uint64_t message_bytes = 131072;  ///< of one call, in a transfer
-  double seconds = 10;  ///< of each transfer
+  double seconds = 10;                   ///< of each transfer
   std::vector<Pattern> transfers{Pattern::up, Pattern::down, Pattern::both};
   std::vector<std::uint64_t> echo_bytes;  ///< sizes of messages that go there and back, a phase each
   double echo_seconds = 1;

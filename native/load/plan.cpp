@@ -37,9 +37,9 @@ bool is_hint(const std::string& text) {
 
 void hints_field(Archive& archive, std::map<std::string, std::string>& hints) {
   const auto read = [&](const Json& given) -> Result<void> {
-    const auto problem = make_error(Errc::invalid_argument,
-                                    "hints: {} must be an object of at most {} names and texts of 1 to {} bytes",
-                                    excerpt(given), hints_max, hint_bytes_max);
+    const auto problem =
+        make_error(Errc::invalid_argument, "hints: {} must be an object of at most {} names and texts of 1 to {} bytes",
+                   excerpt(given), hints_max, hint_bytes_max);
     if (!given.is_object() || given.size() > hints_max) return problem;
     for (const auto& [name, value] : given.items()) {
       if (!is_hint(name) || !value.is_string() || !is_hint(value.get<std::string>())) return problem;
@@ -87,8 +87,8 @@ void fields(Archive& archive, PosixPlan& plan) {
   archive.field("direct", plan.direct);
   archive.field("sync", plan.sync);
   archive.field("queue_depth", plan.queue_depth, between(1, queue_depth_max));
-  archive.check(plan.queue_depth == 1 || plan.sync != Sync::each, "queue_depth",
-                "must be 1 with sync each", "each write would wait for its own");
+  archive.check(plan.queue_depth == 1 || plan.sync != Sync::each, "queue_depth", "must be 1 with sync each",
+                "each write would wait for its own");
 }
 
 void fields(Archive& archive, StorePlan& plan) {
@@ -134,8 +134,8 @@ void fields(Archive& archive, FramesPlan& plan) {
   archive.field("rename", plan.rename);
   archive.field("image", plan.image);
   if (!archive.sound()) return;
-  archive.check(plan.rate_hz <= 0 || static_cast<double>(plan.frames) / plan.rate_hz <= seconds_of_a_run_max,
-                "rate_hz", fmt::format("must be a rate at which {} frames take at most 30 days", plan.frames));
+  archive.check(plan.rate_hz <= 0 || static_cast<double>(plan.frames) / plan.rate_hz <= seconds_of_a_run_max, "rate_hz",
+                fmt::format("must be a rate at which {} frames take at most 30 days", plan.frames));
   check_record(archive, plan);
   archive.check(!plan.rename || plan.layout == Layout::file_a_frame, "rename",
                 "must be false where layout is file_a_writer");
@@ -170,8 +170,10 @@ static void content_fields(Archive& archive, LoadPlan& plan) {
 }
 
 void fields(Archive& archive, LoadPlan& plan) {
-  archive.object("backend", [&](Archive& backend) { backend.kind("kind", plan.backend); }, true);
-  archive.object("workload", [&](Archive& workload) { workload.kind("kind", plan.workload); }, true);
+  archive.object(
+      "backend", [&](Archive& backend) { backend.kind("kind", plan.backend); }, true);
+  archive.object(
+      "workload", [&](Archive& workload) { workload.kind("kind", plan.workload); }, true);
   content_fields(archive, plan);
   archive.field("seed", plan.seed);
   archive.field("prefix", plan.prefix, Length{1, prefix_bytes_max});

@@ -98,7 +98,7 @@ struct FramesPlan {
   std::uint64_t frame_bytes = 0;
   double rate_hz = 0;  ///< 0: the next one is due as soon as the buffer has room; none is dropped or late then
   unsigned writers = 1;
-  std::uint64_t buffer_frames = 1;  ///< held at once, those that are being written among them
+  std::uint64_t buffer_frames = 1;          ///< held at once, those that are being written among them
   std::int64_t late_after_ns = 10'000'000;  ///< a frame is late when it is done more than this after it was due
   Layout layout = Layout::file_a_frame;
   bool record = true;              ///< the times of each frame go into the document
@@ -140,8 +140,8 @@ struct LoadPlan {
   std::string content_file;  ///< whose bytes, or images, are written, with ContentKind::file
   std::uint64_t seed = 1;
   std::string prefix = "load-";  ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000
-  double interval_s = 1;        ///< of the time series
-  double drain_timeout_s = 60;  ///< for what is under way when nothing new is due
+  double interval_s = 1;         ///< of the time series
+  double drain_timeout_s = 60;   ///< for what is under way when nothing new is due
   std::string log_level = "warning";
 
   /// All problems of the plan, one a line, each with the field, the value and the limit.

@@ -97,10 +97,11 @@ Result<void> check_store(const LoadPlan& plan, unsigned ranks) {
   if (stream == nullptr || !std::holds_alternative<StorePlan>(plan.backend)) return {};
   const auto transfers = blocks_of_file(*stream, ranks);
   if (transfers <= store_transfers_max) return {};
-  return make_error(Errc::invalid_argument,
-                    "workload.thread_bytes: {} in transfers of {} are {} transfers in a file, which exceeds the maximum "
-                    "of {}; use larger transfer_bytes",
-                    stream->thread_bytes, stream->transfer_bytes, transfers, store_transfers_max);
+  return make_error(
+      Errc::invalid_argument,
+      "workload.thread_bytes: {} in transfers of {} are {} transfers in a file, which exceeds the maximum "
+      "of {}; use larger transfer_bytes",
+      stream->thread_bytes, stream->transfer_bytes, transfers, store_transfers_max);
 }
 
 }  // namespace penstock::load

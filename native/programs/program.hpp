@@ -29,8 +29,8 @@ class CommandLine {
   CommandLine(const std::string& name, const std::string& about);
   ~CommandLine();
 
-  /// `--plan`, and `--describe-config`, which prints `description` as JSON and ends the program. `required`: one of them
-  /// has to be there.
+  /// `--plan`, and `--describe-config`, which prints `description` as JSON and ends the program. `required`: one of
+  /// them has to be there.
   void plan(std::string& path, nlohmann::json (*description)(), bool required = true);
   /// An option with a value.
   void text(const std::string& option, std::string& value, const std::string& help);

@@ -164,7 +164,7 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
                {{"series_unique_id", series.unique_id},
                 {"file", open.file->path()},
                 {"ended_by", name(open.file->ending().ended_by())},
-                 {"removed", open.file->was_removed()},
+                {"removed", open.file->was_removed()},
                 {"problem", problem.empty() ? nlohmann::json() : nlohmann::json(problem)},
                 {"frames_announced", series.frames},
                 {"frames_received", stats.ledger.received},

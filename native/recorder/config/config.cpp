@@ -240,8 +240,8 @@ static void milliseconds_field(Archive& archive, const char* name, std::chrono::
 }
 
 static void store_fields(Archive& archive, store::StoreOptions& options, store::Placement& placement) {
-  static constexpr std::pair<std::string_view, store::Placement> placements[] = {
-      {"log", store::Placement::log}, {"slots", store::Placement::slots}};
+  static constexpr std::pair<std::string_view, store::Placement> placements[] = {{"log", store::Placement::log},
+                                                                                 {"slots", store::Placement::slots}};
   static constexpr std::pair<std::string_view, store::Durability> durabilities[] = {
       {"none", store::Durability::none},
       {"interval", store::Durability::interval},
@@ -291,7 +291,8 @@ static void check_together(Archive& archive, const Config& config) {
   archive.take(check_elements(config.sources));
   archive.take(check_placement(config));
   archive.take(check_resume(config));
-  archive.take(config.check_chunks(!config.chunk.shape.empty() || has_elements(config), static_cast<bool>(config.scan)));
+  archive.take(
+      config.check_chunks(!config.chunk.shape.empty() || has_elements(config), static_cast<bool>(config.scan)));
   archive.take(check_gathering(config));
 }
 

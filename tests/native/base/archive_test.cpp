@@ -111,13 +111,13 @@ TEST(Archive, ReportsAllProblemsAtOnce) {
                                      {"writer", 2}});
   std::vector<std::string> texts, codes;
   for (const auto& problem : problems) texts.push_back(problem.text), codes.emplace_back(name(problem.code));
-  EXPECT_EQ(texts, (std::vector<std::string>{
-                       "frames: this field is required", "writers: 300 exceeds the maximum of 256",
-                       "colour: \"gren\" is not one of red, green; did you mean \"green\"?", "folder: 3 is not text",
-                       "parts[0].port: 70000 exceeds the maximum of 65535",
-                       "parts[1].numbers[1]: -1 is below the minimum of 0",
-                       "shaped.radius_m: -1 is below the minimum of 0",
-                       "writer: unknown field; did you mean \"writers\"?"}));
+  EXPECT_EQ(
+      texts,
+      (std::vector<std::string>{
+          "frames: this field is required", "writers: 300 exceeds the maximum of 256",
+          "colour: \"gren\" is not one of red, green; did you mean \"green\"?", "folder: 3 is not text",
+          "parts[0].port: 70000 exceeds the maximum of 65535", "parts[1].numbers[1]: -1 is below the minimum of 0",
+          "shaped.radius_m: -1 is below the minimum of 0", "writer: unknown field; did you mean \"writers\"?"}));
   EXPECT_EQ(codes, (std::vector<std::string>{"missing_field", "above_maximum", "unknown_name", "wrong_type",
                                              "above_maximum", "below_minimum", "below_minimum", "unknown_field"}));
   EXPECT_EQ(problems[1].field, "writers");
@@ -139,8 +139,7 @@ TEST(Archive, RefusesOtherTypesAndKinds) {
   EXPECT_EQ(problems_of(json::array()).at(0).text, "the document: [] is not an object");
   EXPECT_EQ(problems_of({{"frames", 1}, {"shaped", {{"kind", "oval"}, {"axes", 2}}}}).at(0).text,
             "shaped.kind: \"oval\" is not one of round, square");
-  EXPECT_EQ(problems_of({{"frames", 1}, {"shaped", json::object()}}).at(0).text,
-            "shaped.kind: this field is required");
+  EXPECT_EQ(problems_of({{"frames", 1}, {"shaped", json::object()}}).at(0).text, "shaped.kind: this field is required");
   EXPECT_EQ(problems_of({{"frames", true}}).at(0).code, ProblemCode::wrong_type);
   EXPECT_EQ(problems_of({{"frames", 1e2}}).at(0).code, ProblemCode::wrong_type);
   EXPECT_EQ(problems_of({{"frames", 1}, {"parts", {{}, {}, {}}}}).at(0).text,
@@ -153,16 +152,11 @@ TEST(Archive, DescribesNamesTypesDefaultsLimitsAndUnits) {
   json description;
   describe_job<Job>(description);
   ASSERT_EQ(description.size(), 9U);
-  EXPECT_EQ(description[0], (json{{"name", "frames"},
-                                  {"type", "whole number"},
-                                  {"minimum", 1},
-                                  {"maximum", 1000},
-                                  {"required", true}}));
-  EXPECT_EQ(description[1], (json{{"name", "writers"},
-                                  {"type", "whole number"},
-                                  {"default", 4},
-                                  {"minimum", 1},
-                                  {"maximum", 256}}));
+  EXPECT_EQ(
+      description[0],
+      (json{{"name", "frames"}, {"type", "whole number"}, {"minimum", 1}, {"maximum", 1000}, {"required", true}}));
+  EXPECT_EQ(description[1],
+            (json{{"name", "writers"}, {"type", "whole number"}, {"default", 4}, {"minimum", 1}, {"maximum", 256}}));
   EXPECT_EQ(description[2], (json{{"name", "late_s"},
                                   {"type", "number"},
                                   {"default", 0.01},

@@ -164,7 +164,8 @@ TEST(CheckPlanTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(message(R"({"file": "a", "threads": 2, "against": null})"), "ok");
   EXPECT_NE(message(R"({"threads": 2})").find("file: this field is required"), std::string::npos);
   EXPECT_NE(message(R"({"file": "a", "threads": 0})").find("threads: 0 is below the minimum of 1"), std::string::npos);
-  EXPECT_NE(message(R"({"file": "a", "thread": 1})").find("thread: unknown field; did you mean \"threads\"?"), std::string::npos);
+  EXPECT_NE(message(R"({"file": "a", "thread": 1})").find("thread: unknown field; did you mean \"threads\"?"),
+            std::string::npos);
   EXPECT_NE(message(R"({"file": "a", "against": {"tiff": "x"}})").find("against"), std::string::npos);
   EXPECT_NE(message(R"([1])").find("[1] is not an object"), std::string::npos);
 }

@@ -92,7 +92,8 @@ TEST(DetectorPlan, NamesWhatIsWrong) {
   EXPECT_EQ(with("/to/colour", 1), "to.colour: unknown field");
   EXPECT_EQ(with("/freindly", 1), "freindly: unknown field");
   EXPECT_NE(with("/detector/rows", "many").find("detector.rows: \"many\" is not a whole number"), std::string::npos);
-  EXPECT_NE(with("/detector/simulation", json{{"glow", 1}}).find("detector.simulation.glow: unknown field"), std::string::npos);
+  EXPECT_NE(with("/detector/simulation", json{{"glow", 1}}).find("detector.simulation.glow: unknown field"),
+            std::string::npos);
   EXPECT_NE(with("/series_unique_id", "").find("series_unique_id: \"\" must not be empty"), std::string::npos);
 }
 
@@ -104,8 +105,11 @@ TEST(DetectorPlan, FaultsAreCheckedToo) {
   };
   EXPECT_NE(with({{"rate", 1}}).find("faults.rules[0].kind: this field is required"), std::string::npos);
   EXPECT_NE(with({{"kind", "melt"}}).find("faults.rules[0].kind: \"melt\" is not one of drop"), std::string::npos);
-  EXPECT_NE(with({{"kind", "drop"}, {"rate", 1.5}}).find("faults.rules[0].rate: 1.5 exceeds the maximum of 1"), std::string::npos);
-  EXPECT_NE(with({{"kind", "drop"}, {"by_frames", 2}}).find("faults.rules[0].by_frames: 2 must be left out with this kind"), std::string::npos);
+  EXPECT_NE(with({{"kind", "drop"}, {"rate", 1.5}}).find("faults.rules[0].rate: 1.5 exceeds the maximum of 1"),
+            std::string::npos);
+  EXPECT_NE(
+      with({{"kind", "drop"}, {"by_frames", 2}}).find("faults.rules[0].by_frames: 2 must be left out with this kind"),
+      std::string::npos);
   EXPECT_NE(with({{"kind", "late"}, {"by_frames", 70000}}).find("by_frames: 70000 exceeds"), std::string::npos);
   EXPECT_NE(with({{"kind", "drop"}, {"element", 32}}).find("element: 32 exceeds the maximum of 31"), std::string::npos);
   for (const auto& frames : {json(3), json{3}, json{{5, 3}}, json{{-1, 3}}, json{{1, 2, 3}}})

@@ -157,14 +157,12 @@ TEST(SimulationSpec, NamesWhatIsWrong) {
   EXPECT_NE(error_of("{").find("not valid JSON"), std::string::npos);
   EXPECT_NE(error_of("[]").find("[] is not an object"), std::string::npos);
   EXPECT_EQ(error_of(R"({"rows":3,"type":"uint8"})"), "simulation.columns: this field is required");
-  EXPECT_EQ(error_of(R"({"rows":0,"columns":3,"type":"uint8"})"),
-            "simulation.rows: 0 is below the minimum of 1");
+  EXPECT_EQ(error_of(R"({"rows":0,"columns":3,"type":"uint8"})"), "simulation.rows: 0 is below the minimum of 1");
   EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"float32"})"),
             "simulation.type: \"float32\" is not one of uint8, uint16, uint32, int16, int32");
   EXPECT_NE(error_of(R"({"rows":1048576,"columns":1048576,"type":"uint8"})").find("1073741824 bytes"),
             std::string::npos);
-  EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"uint8","colour":1})"),
-            "simulation.colour: unknown field");
+  EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"uint8","colour":1})"), "simulation.colour: unknown field");
   EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"uint8","gap_value":256})"),
             "simulation.gap_value: 256 exceeds the maximum of 255");
   EXPECT_EQ(error_of(R"({"rows":3,"columns":3,"type":"uint8","gaps":[{"row":2,"rows":2}]})"),

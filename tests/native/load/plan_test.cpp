@@ -101,11 +101,10 @@ TEST(LoadPlan, NamesWhatIsWrongWithMpiio) {
   const Wrong all[] = {
       {"/backend/shared", false, "backend.collective: true must be false where each rank has a file of its own"},
       {"/backend/hints", 3, "backend.hints: 3 must be an object of at most 100 names and texts of 1 to 1000 bytes"},
-      {"/backend/hints/cb_nodes", 2, "backend.hints: {\"cb_nodes\":2} must be an object of at most 100 names and texts of 1 to 1000 bytes"},
-      {"/backend/block_bytes", 1048577,
-       "backend.block_bytes: 1048577 must be a multiple of 1048576 (transfer_bytes)"},
-      {"/backend/block_bytes", 3145728,
-       "workload.thread_bytes: 8388608 must be a multiple of 3145728 (block_bytes)"},
+      {"/backend/hints/cb_nodes", 2,
+       "backend.hints: {\"cb_nodes\":2} must be an object of at most 100 names and texts of 1 to 1000 bytes"},
+      {"/backend/block_bytes", 1048577, "backend.block_bytes: 1048577 must be a multiple of 1048576 (transfer_bytes)"},
+      {"/backend/block_bytes", 3145728, "workload.thread_bytes: 8388608 must be a multiple of 3145728 (block_bytes)"},
       {"/workload/threads", 2, "workload.threads: 2 must be 1 with backend.kind mpiio; use more ranks"},
       {"/workload", frames_plan()["workload"], "workload.writers: 4 must be 1 with backend.kind mpiio; use more ranks"},
   };
@@ -117,8 +116,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithMpiio) {
   auto synced = mpiio_plan();
   synced["backend"]["collective"] = false;
   synced["backend"]["sync"] = "each";
-  EXPECT_EQ(error_of(synced),
-            "backend.sync: \"each\" must be none or end where ranks write one file independently");
+  EXPECT_EQ(error_of(synced), "backend.sync: \"each\" must be none or end where ranks write one file independently");
 }
 
 TEST(LoadPlan, NamesWhatIsWrongWithHdf5) {
@@ -127,12 +125,13 @@ TEST(LoadPlan, NamesWhatIsWrongWithHdf5) {
       {"/backend/shared", false, "backend.collective: true must be false where each rank has a file of its own"},
       {"/backend/deflate", 10, "backend.deflate: 10 exceeds the maximum of 9"},
       {"/backend/chunk_bytes", 0, "backend.deflate: 3 must be 0 without chunk_bytes"},
-      {"/backend/chunk_bytes", 2097152,
-       "workload.transfer_bytes: 1048576 must be a multiple of 2097152 (chunk_bytes)"},
+      {"/backend/chunk_bytes", 2097152, "workload.transfer_bytes: 1048576 must be a multiple of 2097152 (chunk_bytes)"},
       {"/backend/collective", false,
-       "backend.deflate: 3 must be 0 where ranks write one file independently; HDF5 compresses only in collective calls"},
+       "backend.deflate: 3 must be 0 where ranks write one file independently; HDF5 compresses only in collective "
+       "calls"},
       {"/workload/threads", 2, "workload.threads: 2 must be 1 with a shared HDF5 file; use more ranks"},
-      {"/workload", frames_plan()["workload"], "backend.kind: \"hdf5\" must be another one unless workload.kind is stream"},
+      {"/workload", frames_plan()["workload"],
+       "backend.kind: \"hdf5\" must be another one unless workload.kind is stream"},
   };
   for (const auto& wrong : all) {
     auto plan = hdf5_plan();
@@ -156,11 +155,9 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
       {"/workload/frames", -1, "workload.frames: -1 is below the minimum of 1"},
       {"/workload/frames", 1e3, "workload.frames: 1000.0 is not a whole number"},
       {"/workload/frame_bytes", nullptr, "workload.frame_bytes: this field is required"},
-      {"/workload/frame_bytes", 1ULL << 40,
-       "workload.frame_bytes: 1099511627776 exceeds the maximum of 4294967296"},
+      {"/workload/frame_bytes", 1ULL << 40, "workload.frame_bytes: 1099511627776 exceeds the maximum of 4294967296"},
       {"/workload/rate_hz", -1, "workload.rate_hz: -1 is below the minimum of 0"},
-      {"/workload/rate_hz", 1e-9,
-       "workload.rate_hz: 1e-09 must be a rate at which 1000 frames take at most 30 days"},
+      {"/workload/rate_hz", 1e-9, "workload.rate_hz: 1e-09 must be a rate at which 1000 frames take at most 30 days"},
       {"/workload/writers", 257, "workload.writers: 257 exceeds the maximum of 256"},
       {"/workload/buffer_frames", 0, "workload.buffer_frames: 0 is below the minimum of 1"},
       {"/workload/layout", "heap", "workload.layout: \"heap\" is not one of file_a_frame, file_a_writer"},
@@ -196,8 +193,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithImages) {
       {"/workload/image/pixels_bytes", 1047777,
        "workload.image.pixels_bytes: 1047777 exceeds the maximum of 1047776 (the rest of frame_bytes)"},
       {"/workload/image/pixels_bytes", nullptr, "workload.image.pixels_bytes: this field is required"},
-      {"/workload/image/suffix", "cbf.",
-       "workload.image.suffix: \"cbf.\" must be 1 to 10 small letters and digits"},
+      {"/workload/image/suffix", "cbf.", "workload.image.suffix: \"cbf.\" must be 1 to 10 small letters and digits"},
       {"/workload/image/suffix", ".gz", "workload.image.suffix: \".gz\" must be 1 to 10 small letters and digits"},
       {"/workload/image/images", 2, "workload.image.images: 2 exceeds the maximum of 1"},
       {"/workload/image/colour", "red", "workload.image.colour: unknown field"},
@@ -214,8 +210,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithAStream) {
   const Wrong all[] = {
       {"/workload/thread_bytes", 8388609,
        "workload.thread_bytes: 8388609 must be a multiple of 1048576 (transfer_bytes)"},
-      {"/workload/transfer_bytes", 1000,
-       "workload.thread_bytes: 8388608 must be a multiple of 1000 (transfer_bytes)"},
+      {"/workload/transfer_bytes", 1000, "workload.thread_bytes: 8388608 must be a multiple of 1000 (transfer_bytes)"},
       {"/workload/segments", 3, "workload.segments: 3 must be a divisor of the 8 transfers of a thread"},
       {"/workload/segments", 0, "workload.segments: 0 is below the minimum of 1"},
       {"/workload/order", "reverse", "workload.order: \"reverse\" is not one of sequential, random"},

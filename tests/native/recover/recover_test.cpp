@@ -532,8 +532,10 @@ TEST(RecoverPlanTest, WhatIsWrongIsNamed) {
   const auto message = [](const json& plan) { return RecoverPlan::from_json(plan).error().message(); };
   EXPECT_NE(message(json::object()).find("file: "), std::string::npos);
   EXPECT_NE(message({{"file", "x"}, {"dry_run", 1}}).find("dry_run: 1 is not true or false"), std::string::npos);
-  EXPECT_NE(message({{"file", "x"}, {"index_timeout_s", -1}}).find("index_timeout_s: -1 is below the minimum of 0.001"), std::string::npos);
-  EXPECT_NE(message({{"file", "x"}, {"fyle", 1}}).find("fyle: unknown field; did you mean \"file\"?"), std::string::npos);
+  EXPECT_NE(message({{"file", "x"}, {"index_timeout_s", -1}}).find("index_timeout_s: -1 is below the minimum of 0.001"),
+            std::string::npos);
+  EXPECT_NE(message({{"file", "x"}, {"fyle", 1}}).find("fyle: unknown field; did you mean \"file\"?"),
+            std::string::npos);
   EXPECT_NE(message({{"file", 3}}).find("file: "), std::string::npos);
 }
 
