@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-LINES_MAX = 600
+LINES_MAX = 700
 LINES_WARNING = 350
 # Folders that are sorted by subject, with all below them, and how many files may lie in each.
 SORTED_FOLDERS = ("native/recorder",)
