@@ -112,7 +112,7 @@ def test_h5py_reads_one_frame_a_file(program: Path, tmp_path: Path) -> None:
 
 
 def test_a_wrong_plan_ends_with_2(program: Path) -> None:
-    for plan, message in (("{", "not valid JSON"), ('{"frames": 0}', "frames is 0")):
+    for plan, message in (("{", "not valid JSON"), ('{"frames": 0}', "frames: 0 is below the minimum of 1")):
         result = subprocess.run(
             [program, "--plan", "-"],
             input=plan,

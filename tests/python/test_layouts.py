@@ -316,4 +316,4 @@ def test_a_plan_with_a_layout_that_cannot_be_is_refused(run: Run, tmp_path: Path
         [program, "--plan", "-"], input=json.dumps(plan), text=True, capture_output=True, check=False
     )
     assert done.returncode == 2
-    assert "files.frames is 5" in done.stderr
+    assert "files.frames: 5 must be 0" in done.stderr

@@ -199,7 +199,7 @@ def test_the_reference_has_the_defaults_of_the_program() -> None:
         row = re.search(rf"^\| `{name}` \|[^|]*\| `([^`]*)` \|", page, re.MULTILINE)
         if (
             row is None
-            or isinstance(facts.get("default", []), list)
+            or isinstance(facts.get("default") or [], list)
             or name.endswith(("_bytes", "bytes_max"))
         ):
             continue

@@ -87,7 +87,11 @@ class WarmCommand:
             libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
     def _asked(self, arguments: tuple[str, ...], out: int, err: int, stays: bool) -> socket.socket:
-        here = {"folder": str(Path.cwd()), "environment": dict(os.environ)}
+        here = {
+            "folder": str(Path.cwd()),
+            "environment": dict(os.environ),
+            "processors": list(os.sched_getaffinity(0)),
+        }
         request = json.dumps({"stays": stays, "run": {"arguments": arguments, **here}})
         answers, theirs = socket.socketpair()
         with theirs:
@@ -162,11 +166,12 @@ def _load_everything() -> None:
             importlib.import_module(module.name)
 
 
-def _command(arguments: list[str], folder: str, environment: dict[str, str]) -> int:
+def _command(arguments: list[str], folder: str, environment: dict[str, str], processors: list[int]) -> int:
     """Runs the command in this process, as a new interpreter would."""
     from penstock.cli import main
 
     os.chdir(folder)
+    os.sched_setaffinity(0, processors)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["penstock", *arguments]

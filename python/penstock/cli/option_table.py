@@ -92,7 +92,9 @@ def validated(model: type[Model], values: dict[str, Any]) -> Model:
         for each in error.errors():
             place = str(each["loc"][0]) if each["loc"] else ""
             name = options.get(place, "--" + place.replace("_", "-")) if place else ""
-            problems.append(": ".join(part for part in (name, words_of(each)) if part))
+            given = f"{each['input']:g}" if isinstance(each["input"], float) else each["input"]
+            words = f"{words_of(each)} (given: {given})" if place else words_of(each)
+            problems.append(": ".join(part for part in (name, words) if part))
         raise UsageError("\n".join(problems), _SEE_HELP) from error
 
 
@@ -150,9 +152,9 @@ def _model_default(field: CliField) -> object:
 
 
 def _model_annotation(field: CliField) -> object:
-    limits = {} if field.takes_text or field.kind is bool else {"min": field.least, "max": field.most}
     metavar = field.cli.metavar or ("SIZE" if field.is_size else None)
-    option = typer.Option(field.flag, metavar=metavar, help=field.plain_help, **limits)
+    # The model checks the limits: the words of its errors are ours.
+    option = typer.Option(field.flag, metavar=metavar, help=field.help)
     kind = str if field.takes_text else field.kind
     optional = not field.info.is_required() and field.info.get_default(call_default_factory=True) is None
     return Annotated[kind | None if optional else kind, option]
