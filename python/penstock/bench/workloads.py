@@ -152,7 +152,7 @@ class WrittenParameters(StoredParameters):
         None,
         ge=1,
         le=CONTENT_RATIO_MAX,
-        description="compression ratio of the content `compressible`, 1 to 10",
+        description="compression ratio of the content `compressible`",
     )
     content_file: Annotated[str | None, Cli(metavar="FILE")] = Field(
         None,
@@ -168,7 +168,7 @@ class FramesParameters(WrittenParameters):
     SCALED = ("seconds", "frames")
 
     rate: Annotated[float, Cli(metavar="HZ")] = Field(
-        ge=0, le=1e7, description="frames a second, 0 to 1e7; 0: at maximum rate, requires `frames`"
+        ge=0, le=1e7, description="frames a second; 0: at maximum rate, requires `frames`"
     )
     frame_size: Annotated[Size | None, Cli()] = Field(
         None, description="size of a frame of plain bytes; instead of a shape"
@@ -324,7 +324,7 @@ class StreamParameters(StreamedParameters):
         None,
         ge=1,
         le=1024,
-        description="transfers of each thread under way at once, 1 to 1024; more than 1 by io_uring",
+        description="transfers of each thread under way at once; more than 1 by io_uring",
     )
     backend: Annotated[Literal["posix", "mpiio", "hdf5", "store", "null"], Cli()] = Field(
         "posix",

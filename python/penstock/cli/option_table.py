@@ -154,7 +154,7 @@ def _model_default(field: CliField) -> object:
 def _model_annotation(field: CliField) -> object:
     metavar = field.cli.metavar or ("SIZE" if field.is_size else None)
     # The model checks the limits: the words of its errors are ours.
-    option = typer.Option(field.flag, metavar=metavar, help=field.help)
+    option = typer.Option(field.flag, metavar=metavar, help=field.plain_help)
     kind = str if field.takes_text else field.kind
     optional = not field.info.is_required() and field.info.get_default(call_default_factory=True) is None
     return Annotated[kind | None if optional else kind, option]

@@ -107,14 +107,16 @@ class CliField:
         if self.choices:
             return f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
         if self.kind is bool or self.most is None or (self.most >= _MANY and not self.is_size):
-            return ""
+            return f"at least {self.text_of(self.least)}" if self.least else ""
         return f"{self.text_of(self.least or 0)} to {self.text_of(self.most)}"
 
     @property
     def plain_help(self) -> str:
-        """Description, and the default where the model's says less; typer adds range and default."""
+        """Description, the range of a number, and a default that the model lacks; typer adds the others."""
+        number = self.kind is not bool and not self.choices and not self.takes_text
+        allowed = f" ({self.range_text})" if number and self.range_text else ""
         default = f" [default: {self.cli.default}]" if self.cli.default else ""
-        return f"{self._sentence}.{default}"
+        return f"{self._sentence}{allowed}.{default}"
 
     @property
     def _sentence(self) -> str:
