@@ -15,8 +15,8 @@ Result<void> check_names(const MetadataPlan& plan, unsigned ranks) {
   const auto names = plan.names_made(ranks);
   if (names <= names_max) return {};
   return make_error(Errc::invalid_argument,
-                    "workload.items: {} must be so few that a run makes at most {} files and folders, not {}",
-                    plan.items, names_max, names);
+                    "workload.items: {} makes {} files and directories, which exceeds the maximum of {}", plan.items,
+                    names, names_max);
 }
 
 }  // namespace

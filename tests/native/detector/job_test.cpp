@@ -212,7 +212,7 @@ TEST_F(Job, SaysThatNobodyListens) {
   const auto done = run(document);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().code(), Errc::timed_out) << done.error().message();
-  EXPECT_NE(done.error().message().find("connect_timeout_s"), std::string::npos);
+  EXPECT_NE(done.error().message().find("--connect-timeout"), std::string::npos) << done.error().message();
 }
 
 TEST_F(Job, WritesOneFileAFrame) {

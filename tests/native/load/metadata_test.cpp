@@ -292,7 +292,7 @@ TEST_F(MetadataOfRanks, NoTwoFilesOfTheirsAreEqual) {
 TEST_F(Metadata, AShiftThatLeadsToNobodyIsRefused) {
   const auto refused = run(plan({{"shift", 2}}));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message(), "workload.shift is 2, expected a whole number from 0 to 1");
+  EXPECT_EQ(refused.error().message(), "workload.shift: 2 exceeds the maximum of 1");
   EXPECT_EQ(entries(), 0U);
 }
 

@@ -233,8 +233,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithMetadata) {
       {"/workload/items", nullptr, "workload.items: this field is required"},
       {"/workload/items", 0, "workload.items: 0 is below the minimum of 1"},
       {"/workload/items", 100'000,
-       "workload.items: 100000 must be so few that a run makes at most 1000000000 files and folders, not "
-       "7812019530"},
+       "workload.items: 100000 makes 7812019530 files and directories, which exceeds the maximum of 1000000000"},
       {"/workload/branch", 100, "workload.branch: 100 must be a tree of at most 1000000 folders at depth 5"},
       {"/workload/shift", 65536, "workload.shift: 65536 exceeds the maximum of 65535"},
       {"/workload/files", false, "workload.files: false must be true where folders is false"},

@@ -235,7 +235,7 @@ TEST_F(StoreOfRanks, MoreTransfersThanAFileTakesAreRefusedOfAllRanksTogether) {
   EXPECT_TRUE(LoadPlan::from_json(much.dump())) << "of one rank";
   const auto outcomes = run_by_ranks(much, nothing);
   ASSERT_FALSE(outcomes[0]);
-  EXPECT_NE(outcomes[0].error().message().find("8053063680 of them in a file"), std::string::npos)
+  EXPECT_NE(outcomes[0].error().message().find("8053063680 transfers in a file"), std::string::npos)
       << outcomes[0].error().message();
 }
 

@@ -284,8 +284,8 @@ TEST_F(TeamTest, MoreNamesThanARunMayMakeAreRefused) {
   const auto outcomes = run_by_ranks(plan, [](auto, auto, const auto&) {});
   ASSERT_FALSE(outcomes[0]);
   EXPECT_EQ(outcomes[0].error().message(),
-            "rank 0: workload.items is 10000000, expected so few that a run makes at most 1000000000 files and "
-            "folders, not 1200000120");
+            "rank 0: workload.items: 10000000 makes 1200000120 files and directories, which exceeds the maximum of "
+            "1000000000");
 }
 
 TEST_F(TeamTest, FewerFramesThanRanksAreRefused) {

@@ -70,6 +70,11 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
  protected:
   static constexpr std::uint64_t frames = 12;
 
+  void TearDown() override {
+    if (is_torture()) fmt::print("{} deaths judged\n", judged_);
+    CheckTest::TearDown();
+  }
+
   static store::FileLayout layout() {
     const auto& kind = GetParam();
     auto layout = layout_of({.frames = frames, .announced = frames, .encoding = Encoding::none});
@@ -192,6 +197,7 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
 
   /// After a recovery that nobody disturbs.
   void expect_kept(const std::set<std::uint64_t>& promised) const {
+    ++judged_;
     if (!std::filesystem::exists(path()) || !is_described()) {
       EXPECT_TRUE(promised.empty()) << promised.size() << " frames were acknowledged of a file without a description";
       return;
@@ -243,6 +249,8 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
     EXPECT_FALSE(all.empty());
     return all;
   }
+
+  mutable std::uint64_t judged_ = 0;  ///< files that were left by a death
 };
 
 TEST_P(Killed, WhileItRecords) {
