@@ -302,6 +302,9 @@ TEST_F(TeamTest, FramesOfOtherRanksWaitForASeriesWhoseStartWaitsForAPlace) {
     make_room();
     for (int i = 0; i < 1200 && !std::filesystem::exists(folder_ / "s1.h5"); ++i) std::this_thread::sleep_for(50ms);
     ASSERT_TRUE(ranks_[begins]->recorder.end({1, "s1"}).ok());
+    // "full-0" and this one.
+    for (int i = 0; i < 1200 && ranks_[0]->recorder.snapshot().complete_series < 2; ++i)
+      std::this_thread::sleep_for(50ms);
     stop();
     EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 2}));
     ranks_.clear();
