@@ -25,7 +25,8 @@ def arguments_for(header: Path, commands: dict[Path, list[str]]) -> list[str]:
     """
     include = f'#include "{header.relative_to(ROOT / "native")}"'
     for source, arguments in sorted(commands.items()):
-        if include in source.read_text(encoding="utf-8", errors="replace"):
+        # A source that the build makes is not there before.
+        if source.is_file() and include in source.read_text(encoding="utf-8", errors="replace"):
             return arguments
     for folder in header.parents:
         for source, arguments in sorted(commands.items()):
