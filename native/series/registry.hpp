@@ -372,7 +372,7 @@ class Registry {
   WaitingBytes frames_bytes_;
   std::set<std::string> connections_;
   std::size_t guests_ = 0;
-  std::deque<std::pair<std::string, std::uint64_t>> memory_;  ///< names that nothing goes on with, the oldest first
+  std::deque<std::pair<std::string, std::uint64_t>> memory_;  ///< names of series that are over, the oldest first
   std::uint64_t memories_ = 0;
   std::size_t early_series_ = 0;
   std::uint64_t generations_ = 0;

@@ -99,7 +99,7 @@ Result<std::optional<Task>> Admission::admit_now(Frame frame, ValuesRoom room) {
   tree.complete(frame);
   if (!opener.is_fitted()) {
     tree.note_series_date(frame.series_date);
-    // What has to be expanded before it is stored does not tell how the file is encoded.
+    // A frame that is expanded before it is stored does not decide how the file is encoded.
     auto fitted = opener.fit(frame.form.plain() ? frame.encoding : Encoding::none, meta_columns(frame.metadata));
     if (!fitted.ok() && fitted.error().code() == Errc::no_space) return lose(frame);
     PEN_TRY(fitted);

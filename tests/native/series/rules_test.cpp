@@ -43,7 +43,7 @@ class Rig {
   Answer frame(const std::string& name, std::uint64_t generation = 0) {
     return give(FrameSeen{.name = name, .generation = generation, .number = number++, .bytes = 10});
   }
-  /// Lets time pass, and tells what the file has.
+  /// Lets time pass, and returns what the file has.
   State after(Time time, const std::string& name, Facts facts = {}) {
     now += time;
     give(Measured{.name = name, .facts = facts});
