@@ -374,7 +374,7 @@ views:
 
 CAMPAIGN_PAGE = """\
 `penstock campaign FILE --target PATH --output DOCUMENT` runs what a YAML file describes: every case on every
-target, once in each block ([how](../how-to/run-a-campaign.md)). Unknown fields are refused. The document is
+target, once in each block ([how](../how-to/qualify/run-a-campaign.md)). Unknown fields are refused. The document is
 described by its [schema](campaign.schema.json).
 """
 
@@ -449,7 +449,7 @@ tree:
 """
 
 LAYOUT_PAGE = """\
-What is in a file, and where ([how to use one](../how-to/lay-out-a-file.md)): a file in YAML, or in
+What is in a file, and where ([how to use one](../how-to/record/choose-a-layout.md)): a file in YAML, or in
 areaDetector's XML, or a ready layout, given as `layout` in the configuration or as `penstock record
 --layout`. At most 1 MiB, 65536 objects, 64 levels, 1024 bytes a path, 4096 attributes an object.
 Names may have any characters but `/` and control

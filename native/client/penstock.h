@@ -1,7 +1,7 @@
 /* Sends series of frames to a Penstock recorder, with acknowledgements; what is lost on the way is sent again.
  *
  * This header is the whole interface, C99 and C++, POSIX and Windows. It needs nothing but libc and a socket. The pages
- * docs/how-to/send-from-c.md and docs/reference/client-c.md explain it.
+ * docs/how-to/develop/send-from-c.md and docs/reference/client-c.md explain it.
  *
  * Threads: a series and a map belong to one thread at a time; different ones are independent. The library starts no
  * thread, holds no global state, and reads acknowledgements during its calls.

@@ -18,7 +18,7 @@ from mid_series import native_recorder
 from penstock.model.events import SeriesStart
 
 ROOT = Path(__file__).resolve().parents[2]
-HOW_TO = ROOT / "docs" / "how-to"
+HOW_TO = ROOT / "docs" / "how-to" / "develop"
 
 
 def programs_of(page: str, language: str) -> list[str]:

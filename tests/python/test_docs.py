@@ -76,7 +76,7 @@ def test_the_example_of_a_campaign_can_be_planned() -> None:
 
 COMMAND_PAGES = [
     *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
-    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+    *sorted((ROOT / "docs" / "how-to").rglob("*.md")),
     ROOT / "docs" / "reference" / "cli.md",
     *([ROOT / "README.md"] if (ROOT / "README.md").exists() else []),
 ]

@@ -89,7 +89,7 @@ def adapted(command: str, port: int) -> str:
 PAGES = [
     page
     for kind in ("tutorial", "how-to")
-    for page in sorted((DOCS / kind).glob("*.md"))
+    for page in sorted((DOCS / kind).rglob("*.md"))
     if script_of(page, 0)
 ]
 
@@ -145,7 +145,7 @@ exec mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none -n "$SLUR
 
 def test_the_job_for_slurm_records(tmp_path: Path) -> None:
     """With the launcher of Open MPI in the place of Slurm's, and one host for both ranks."""
-    page = (DOCS / "how-to" / "record-under-slurm.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "record" / "record-under-slurm.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(bash|yaml)\n(.*?)```", page, flags=re.DOTALL)
     (configuration,) = (text for kind, text in blocks if kind == "yaml")
     job, *others = (text for kind, text in blocks if kind == "bash")

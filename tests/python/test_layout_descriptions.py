@@ -394,7 +394,7 @@ def test_the_command_shows_and_checks(run: Run, write: Write) -> None:
     assert "rotation_angle" in planned.stderr
 
 
-@pytest.mark.parametrize("page", ["how-to/lay-out-a-file.md", "reference/layout.md"])
+@pytest.mark.parametrize("page", ["how-to/record/choose-a-layout.md", "reference/layout.md"])
 def test_layouts_in_the_documentation_are_sound(write: Write, page: str) -> None:
     text = (CORPUS.parents[2] / "docs" / page).read_text(encoding="utf-8")
     blocks = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "tree:" in block]

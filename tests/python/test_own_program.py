@@ -1,4 +1,4 @@
-"""The programs in docs/how-to/record-from-your-own-program.md work as they stand."""
+"""The programs in docs/how-to/develop/record-from-your-own-program.md work as they stand."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ import numpy
 from conftest import Record
 from warm_command import penstock
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "record-from-your-own-program.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "develop" / "record-from-your-own-program.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 OVER_ZEROMQ, COMPRESSED, OVER_TCP = PROGRAMS
 

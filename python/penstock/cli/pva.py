@@ -140,11 +140,11 @@ class _StartFile(Plan):
 
 def read_start(path: Path) -> dict[str, Any]:
     """The fields in a file. A UsageError names the file, the field and the value."""
-    fields = read_yaml(path, _StartFile, "docs/how-to/record-from-epics.md").model_dump()
+    fields = read_yaml(path, _StartFile, "docs/how-to/record/record-from-epics.md").model_dump()
     try:
         check_start(fields)
     except ValueError as error:
-        raise UsageError(f"{path}: {error}", "see docs/how-to/record-from-epics.md") from error
+        raise UsageError(f"{path}: {error}", "see docs/how-to/record/record-from-epics.md") from error
     return fields
 
 

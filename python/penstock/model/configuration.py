@@ -79,7 +79,7 @@ class ZmqSource(Plan):
     element: ElementPlan | None = Field(
         None,
         description="of a detector of several elements: the one whose stream this is, where its start message"
-        " does not say so (docs/how-to/record-elements.md)",
+        " does not say so (docs/how-to/record/record-a-modular-detector.md)",
     )
 
     @model_validator(mode="after")
@@ -249,7 +249,7 @@ class Configuration(RecorderFields):
         "nxmx",
         min_length=1,
         description="what is in a file, and where: a ready layout (`penstock layout list`) or a file in YAML"
-        " or in areaDetector's XML; see docs/how-to/lay-out-a-file.md",
+        " or in areaDetector's XML; see docs/how-to/record/choose-a-layout.md",
     )
     sources: list[Annotated[TcpSource | ZmqSource | PvaSource, Field(discriminator="kind")]] = Field(
         default_factory=_default_sources, min_length=1, description="where frames come from"

@@ -216,7 +216,7 @@ class StorePlan(Plan):
 
 
 class FilesPlan(Plan):
-    """How the frames of a series are divided among files. See docs/how-to/choose-the-layout-of-files.md."""
+    """How a series is divided among files. See docs/how-to/record/split-a-series-into-files.md."""
 
     layout: Annotated[Literal["one", "per_writer", "split"], Cli("--files", metavar="KIND")] = Field(
         "one",
