@@ -267,7 +267,7 @@ def test_images_are_tried_on_the_codecs(run: Run, tmp_path: Path) -> None:
         tmp_path / "images.npy", numpy.random.default_rng(1).poisson(0.5, (3, 64, 64)).astype("uint16")
     )
     shape = ("custom", "--rows", "64", "--columns", "64")
-    told = run("advise", *shape, "--like", str(tmp_path / "images.npy"), "--json")
+    told = run("advise", *shape, "--images", str(tmp_path / "images.npy"), "--json")
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout)["ratios"]["images"] == 3
 
@@ -277,7 +277,7 @@ def test_images_are_tried_on_the_codecs(run: Run, tmp_path: Path) -> None:
     [
         ("eiger2-4m", "--read", "backwards"),
         ("eiger2-4m", "--read", "roi:9999x1"),
-        ("eiger2-4m", "--ratio", "2", "--like", "x"),
+        ("eiger2-4m", "--ratio", "2", "--images", "x"),
         ("eiger2-4m", "--rows", "5"),
         ("no-such-detector",),
         ("eiger2-4m", "--folder", "/no/such/folder"),

@@ -31,7 +31,7 @@ def campaign_of(text: str) -> Campaign:
 def test_blocks_have_both_cases_and_the_other_load_was_there(run: RunCommand, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    options = ("--beside", STREAM, "--beside-target", str(other), "--blocks", "2", "--seed", "3")
+    options = ("--background", STREAM, "--background-target", str(other), "--blocks", "2", "--seed", "3")
     finished = run("bench", "frames", str(tmp_path), *FRAMES, *options)
     campaign = campaign_of(finished.stdout)
     assert campaign.complete, finished.stderr
@@ -60,7 +60,7 @@ def test_the_document_of_a_stream_beside_frames_is_kept(run: RunCommand, tmp_pat
     output, target = tmp_path / "campaign.json", tmp_path / "target"
     target.mkdir()
     stream = ("--size", "8MiB", "--transfer", "1MiB", "--yes", "--output", str(output))
-    beside = ("--beside", "frames --frame-size 4KiB --rate 50 --seconds 60", "--blocks", "1")
+    beside = ("--background", "frames --frame-size 4KiB --rate 50 --seconds 60", "--blocks", "1")
     finished = run("bench", "stream", str(target), *stream, *beside)
     campaign = campaign_of(output.read_text())
     assert campaign.title == "stream, alone and beside frames --frame-size 4KiB --rate 50 --seconds 60"
@@ -78,7 +78,7 @@ def test_a_command_of_ones_own_ends_with_all_that_it_started(run: RunCommand, tm
     script = f"sleep 61 & echo $! > {tmp_path}/pid; wait"
     target = tmp_path / "target"
     target.mkdir()
-    options = ("--beside", f"command -- sh -c '{script}'", "--blocks", "1")
+    options = ("--background", f"command -- sh -c '{script}'", "--blocks", "1")
     campaign = campaign_of(run("bench", "frames", str(target), *FRAMES, *options).stdout)
     assert campaign.complete
     (beside,) = (each.run for each in campaign.runs if each.case == "beside")
@@ -97,14 +97,14 @@ def test_a_command_of_ones_own_ends_with_all_that_it_started(run: RunCommand, tm
         ("stream --size much", '--size: "much" is not a size'),
         ("stream --sizes 1GiB", "No such option"),
         ("stream --yes", "--yes has no meaning there"),
-        ("stream --beside stream", "--beside has no meaning there"),
+        ("stream --background stream", "--background has no meaning there"),
         ("frames --rate 1", "--frame-size"),
         ("frames --rate 0 --frame-size 1MiB", "--rate 0 needs --frames"),
         ("command --", "is no workload"),
     ],
 )
 def test_what_cannot_run_beside_is_named(run: RunCommand, tmp_path: Path, beside: str, words: str) -> None:
-    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--beside", beside)
+    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--background", beside)
     assert finished.returncode == 2
     assert words in finished.stderr
     assert list(tmp_path.iterdir()) == []
@@ -112,7 +112,7 @@ def test_what_cannot_run_beside_is_named(run: RunCommand, tmp_path: Path, beside
 
 def test_a_dry_run_shows_both(run: RunCommand, tmp_path: Path) -> None:
     finished = run(
-        "bench", "frames", str(tmp_path), *FRAMES, "--beside", STREAM, "--blocks", "4", "--dry-run"
+        "bench", "frames", str(tmp_path), *FRAMES, "--background", STREAM, "--blocks", "4", "--dry-run"
     )
     assert finished.returncode == 0
     for words in (STREAM, "8 MiB", "4, each alone and beside"):
@@ -125,17 +125,19 @@ def test_what_does_not_begin_beside_fails_the_command(run: RunCommand, tmp_path:
     target.mkdir()
     broken.write_text("no program")
     broken.chmod(0o755)
-    finished = run("bench", "frames", str(target), *FRAMES, "--beside", f"command -- {tmp_path}/none")
+    finished = run("bench", "frames", str(target), *FRAMES, "--background", f"command -- {tmp_path}/none")
     assert finished.returncode == 2, "before anything is written"
     assert f"there is no program {tmp_path}/none" in finished.stderr
-    finished = run("bench", "frames", str(target), *FRAMES, "--beside", f"command -- {broken}")
+    finished = run("bench", "frames", str(target), *FRAMES, "--background", f"command -- {broken}")
     assert finished.returncode == 1
     assert "what was to run beside it did not" in finished.stderr
     assert list(target.iterdir()) == []
 
 
 def test_what_ends_too_early_beside_makes_the_run_invalid(run: RunCommand, tmp_path: Path) -> None:
-    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--beside", "command -- false", "--blocks", "1")
+    finished = run(
+        "bench", "frames", str(tmp_path), *FRAMES, "--background", "command -- false", "--blocks", "1"
+    )
     campaign = campaign_of(finished.stdout)
     assert finished.returncode == 4
     (beside,) = (each.run for each in campaign.runs if each.case == "beside")
@@ -150,7 +152,7 @@ def test_an_interruption_ends_both_and_leaves_a_shorter_campaign(tmp_path: Path)
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes", "--output", str(output))
     command = [sys.executable, "-m", "penstock", "bench", "frames", str(target), *options]
     process = subprocess.Popen(
-        [*command, "--beside", STREAM, "--blocks", "3"], stderr=subprocess.PIPE, text=True
+        [*command, "--background", STREAM, "--blocks", "3"], stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     for line in process.stderr:
@@ -242,7 +244,7 @@ def test_effects_are_ratios_within_blocks() -> None:
 
 def test_a_storm_of_names_runs_beside(run: RunCommand, tmp_path: Path) -> None:
     storm = "metadata --items 300 --iterations 3 --size 1KiB --rename --threads 2"
-    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--beside", storm, "--blocks", "1")
+    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--background", storm, "--blocks", "1")
     campaign = campaign_of(finished.stdout)
     (beside,) = (each.run for each in campaign.runs if each.case == "beside")
     (check,) = (check for check in beside.checks if check.name == "second load under way")
@@ -254,13 +256,13 @@ def test_a_storm_of_names_runs_beside(run: RunCommand, tmp_path: Path) -> None:
 
 def test_names_are_measured_alone_and_beside(run: RunCommand, tmp_path: Path) -> None:
     options = ("--items", "400", "--iterations", "2", "--yes", "--json")
-    finished = run("bench", "metadata", str(tmp_path), *options, "--beside", STREAM, "--blocks", "1")
+    finished = run("bench", "metadata", str(tmp_path), *options, "--background", STREAM, "--blocks", "1")
     campaign = campaign_of(finished.stdout)
     assert [len(each.run.metadata) for each in campaign.runs] == [8, 8]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_storm_that_keeps_its_names_cannot_be_repeated(run: RunCommand, tmp_path: Path) -> None:
-    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--beside", "metadata --no-remove")
+    finished = run("bench", "frames", str(tmp_path), *FRAMES, "--background", "metadata --no-remove")
     assert finished.returncode == 2
     assert "--no-remove" in finished.stderr

@@ -106,7 +106,7 @@ def test_the_other_end_ends_after_its_sessions(run: RunCommand, listen: Listen) 
 
 
 def test_the_other_end_ends_after_its_time(listen: Listen) -> None:
-    out, _ = listen("127.0.0.1:0", "--for", "0.5", "--json").end()
+    out, _ = listen("127.0.0.1:0", "--seconds-max", "0.5", "--json").end()
     assert json.loads(out) == {"sessions": 0, "refused": 0}
 
 

@@ -34,7 +34,7 @@ def test_a_token_is_asked_for(run: RunCommand, listen: Listen, tmp_path: Path) -
 
 
 def test_beyond_loopback_there_is_no_end_without_a_token(run: RunCommand) -> None:
-    refused = run("bench", "network", "--listen", "0.0.0.0", "--for", "1")
+    refused = run("bench", "network", "--listen", "0.0.0.0", "--seconds-max", "1")
     assert refused.returncode == 2
     assert "token" in refused.stderr
 

@@ -114,7 +114,7 @@ def test_frames_are_measured_beside_a_reader(run: RunCommand, data: Path, tmp_pa
     target = tmp_path / "target"
     target.mkdir()
     before = bytes_in(data)
-    beside = ("--beside", f"read '{data}' --threads 2", "--blocks", "1")
+    beside = ("--background", f"read '{data}' --threads 2", "--blocks", "1")
     finished = run("bench", "frames", str(target), *FRAMES, "--json", *beside)
     campaign = Campaign.model_validate_json(finished.stdout)
     assert "2 files of 3.15 MB, read again and again; nothing is written" in finished.stderr
@@ -134,17 +134,17 @@ def test_a_verdict_beside_a_reader_has_it_beside_each_step(
     target.mkdir()
     shape = ("--rows", "64", "--columns", "64", "--rate", "20")
     small = (*shape, "--seconds", "2", "--quick", "--yes", "--json")
-    finished = run("verdict", "custom", str(target), *small, "--beside", f"read {data}")
+    finished = run("verdict", "custom", str(target), *small, "--background", f"read {data}")
     verdict = Verdict.model_validate_json(finished.stdout)
     assert verdict.beside == f"read {data}"
     for step in verdict.steps:
         assert "second load under way" in [check.name for check in step.run.checks]
         assert "storage to itself" not in [check.name for check in step.run.checks]
     assert list(target.iterdir()) == []
-    refused = run("verdict", "custom", str(target), *small, "--beside-target", str(data))
+    refused = run("verdict", "custom", str(target), *small, "--background-target", str(data))
     assert refused.returncode == 2
-    assert "--beside-target is for --beside" in refused.stderr
-    refused = run("verdict", "custom", str(target), *small, "--beside", "nothing")
+    assert "--background-target is for --background" in refused.stderr
+    refused = run("verdict", "custom", str(target), *small, "--background", "nothing")
     assert refused.returncode == 2
     assert "is no workload" in refused.stderr
 
@@ -190,7 +190,7 @@ def test_a_campaign_shows_what_runs_beside_do(run: RunCommand, data: Path, tmp_p
         ("stream --ranks 2", "which cannot be repeated"),
         ("stream --backend store", "which cannot be repeated"),
         ("metadata --items 5 more", "more has no meaning there"),
-        ("stream --beside none", "--beside has no meaning there"),
+        ("stream --background none", "--background has no meaning there"),
         ("stream --sizes 1GiB", "there is no such parameter"),
         ("frames --rate 5", "--frame-size or --shape"),
         ("read --threads none", "--threads none"),

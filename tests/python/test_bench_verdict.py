@@ -207,7 +207,7 @@ def test_the_top_of_the_search_that_could_not_be_repeated_is_no_wide_bracket() -
     found = searched(held_hz=100.0, not_held_hz=None, held_runs=1, not_held_runs=0, ended="time")
     verdict = verdict_of(at_rate(), full_speed(), top, soak(), search=found)
     assert "nothing higher was tried" in verdict_rows(verdict)["bracket"]
-    assert [("--search-to" in each, "--search-time" in each) for each in verdict.advice] == [(True, True)]
+    assert [("--search-max" in each, "--search-time" in each) for each in verdict.advice] == [(True, True)]
     below = verdict_of(
         at_rate(), full_speed(), top, soak(), search=found.model_copy(update={"held_hz": 50.0})
     )

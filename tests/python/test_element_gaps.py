@@ -462,7 +462,7 @@ def test_simulated_elements_stand_apart(record: Record, run: Run, tmp_path: Path
     )  # fmt: skip
     assert sent.returncode == 0, sent.stderr
     end = recorder.series_end()
-    checked = run("check", str(end.file), "--against", "recorded", "--complete")
+    checked = run("check", str(end.file), "--against", "recorded", "--require-complete")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "21 frames compared pixel by pixel, 0 different" in checked.stdout + checked.stderr
     with h5py.File(end.file) as file:

@@ -96,7 +96,7 @@ def test_elements_become_whole_frames(
     end = recorder.series_end()
     assert (end.frames_received, end.missing, end.late, end.problem) == (51, 0, 0, None)
     file = tmp_path / "s.h5"
-    checked = run("check", str(file), "--against", "recorded", "--complete")
+    checked = run("check", str(file), "--against", "recorded", "--require-complete")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "51 frames compared pixel by pixel, 0 different" in checked.stdout + checked.stderr
     rows, columns = map(int, elements.split("x"))

@@ -206,10 +206,10 @@ def test_a_series_that_ends_early(record: Record, run: Run, tmp_path: Path, quic
     assert (end.frames_announced, end.frames_received, end.missing) == (40, 25, 15)
     assert states_of(end) == [RECEIVED] * 25 + [MISSING] * 15
     assert run("check", end.file).returncode == 0
-    assert run("check", end.file, "--complete").returncode != 0
+    assert run("check", end.file, "--require-complete").returncode != 0
 
 
-@pytest.mark.parametrize(("options", "expected"), [((), 0), (("--complete",), 1)])
+@pytest.mark.parametrize(("options", "expected"), [((), 0), (("--require-complete",), 1)])
 def test_frames_that_are_missing_are_a_failure_when_asked(
     record: Record, tmp_path: Path, quick: str, free_port: int, options: tuple[str, ...], expected: int
 ) -> None:

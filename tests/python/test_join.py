@@ -33,7 +33,7 @@ def test_series_of_a_recorder_in_one_file(record: Record, run: Run, tmp_path: Pa
     """While it records: each is an entry once it is complete; also of several files, and in another place."""
     folder = tmp_path / "here"
     folder.mkdir()
-    recorder = record(folder, "--together", "night.h5", "--series", "3", "--frames-per-file", "2")
+    recorder = record(folder, "--join", "night.h5", "--series", "3", "--frames-per-file", "2")
     for number in range(3):
         send(recorder.address, f"s{number}", range(3 * number, 3 * number + 3))
         recorder.series_end()
@@ -60,7 +60,7 @@ def test_series_of_a_recorder_in_one_file(record: Record, run: Run, tmp_path: Pa
 @pytest.mark.parametrize("layout", ["areadetector-default", "nxtomo", "nxdata-scan"])
 def test_series_of_any_layout_with_an_entry(record: Record, tmp_path: Path, layout: str) -> None:
     """The time that tells a complete file stands where the layout has it."""
-    recorder = record(tmp_path, "--together", "night.h5", "--series", "1", "--layout", layout)
+    recorder = record(tmp_path, "--join", "night.h5", "--series", "1", "--layout", layout)
     send(recorder.address, "s0", range(3))
     recorder.series_end()
     assert recorder.process.wait(60) == 0

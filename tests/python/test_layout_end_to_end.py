@@ -125,7 +125,7 @@ def test_a_layout_that_moves_everything(recorded: Recorded, run: Run, tmp_path: 
 
     start = {**full_message("uint16", len(frames)), "pixel_mask": {"threshold_1": multi_dimensional(mask)}}
     path = recorded(frames, "--layout", str(layout), user_data=values_of(len(frames)), start=start)
-    checked = run("check", str(path), "--complete")
+    checked = run("check", str(path), "--require-complete")
     assert (checked.returncode, "warning" in checked.stdout) == (0, False), checked.stdout + checked.stderr
     with h5py.File(path) as file:
         assert file.attrs["default"] == "run"
@@ -215,7 +215,7 @@ def test_every_element_of_areadetectors_layouts(recorded: Recorded, run: Run) ->
         assert sorted(links) == ["constants", "frames", "of_a_link"]
         assert links["frames"] == links["of_a_link"] == exchange["data"]
         assert links["constants"] == constants
-    assert run("check", str(path), "--complete").returncode == 0
+    assert run("check", str(path), "--require-complete").returncode == 0
 
 
 def test_the_ready_layouts_have_their_trees(recorded: Recorded, run: Run, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_the_ready_layouts_have_their_trees(recorded: Recorded, run: Run, tmp_pa
     made = {}
     for name in ("raw", "nxtomo?rotation_angle=th", "areadetector-default"):
         path = recorded(frames, "--layout", name, user_data=told, start=full_message("uint16", len(frames)))
-        checked = run("check", str(path), "--complete")
+        checked = run("check", str(path), "--require-complete")
         assert (checked.returncode, "warning" in checked.stdout) == (0, False), checked.stdout
         made[name.partition("?")[0]] = path.rename(tmp_path / f"{name.partition('?')[0]}.h5")
     with h5py.File(made["raw"]) as file:
@@ -347,7 +347,7 @@ def test_a_scan_lies_in_a_group_of_its_own(recorded: Recorded, run: Run, tmp_pat
         assert list(scan.attrs["axes"]) == ["y", "x", ".", "."]
         assert (scan["y"].attrs["units"], scan["x"][...].tolist()) == ("mm", [0, 1, 2])
         assert file["/entry/instrument/detector/data"] == scan["data"]
-    checked = run("check", str(path), "--complete")
+    checked = run("check", str(path), "--require-complete")
     assert (checked.returncode, "warning" in checked.stdout) == (0, False), checked.stdout
 
 
@@ -378,7 +378,7 @@ def test_a_per_cent_sign_in_a_path_is_a_letter(recorded: Recorded, run: Run, tmp
     path = recorded(frames, "--layout", str(layout), "--frames-per-file", "4")
     with h5py.File(path) as master:
         assert numpy.array_equal(master["/entry/50%b/data%"][...], frames)
-    checked = run("check", str(path), "--complete")
+    checked = run("check", str(path), "--require-complete")
     assert checked.returncode == 0, checked.stdout
 
 

@@ -18,7 +18,7 @@ OVER_ZEROMQ, COMPRESSED, OVER_TCP = PROGRAMS
 
 def complete(file: str) -> bool:
     """The check finds nothing that the program could have told."""
-    checked = penstock("check", file, "--complete")
+    checked = penstock("check", file, "--require-complete")
     return (
         checked.returncode == 0
         and checked.stdout.splitlines()[-1] == "fine"

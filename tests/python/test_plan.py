@@ -184,7 +184,7 @@ def test_frames_of_another_size_than_the_measured_ones_are_named(tmp_path: Path)
 def test_a_plan_without_a_detector_assumes_nothing_of_recorders() -> None:
     shown = one_line(invoke("--write", "1GB/s").stdout)
     assert "(--duty)" in shown
-    assert not any(words in shown for words in ("--compresses", "--server-cores", "with frames"))
+    assert not any(words in shown for words in ("--compressed-by", "--server-cores", "with frames"))
 
 
 def shown_with(tmp_path: Path, *documents: Any, options: tuple[str, ...] = ()) -> str:

@@ -106,7 +106,7 @@ def detector(*arguments: str) -> "subprocess.Popen[str]":
 
 def check(run: Run, file: Path, frames: int, *, times: bool = True) -> dict[str, object]:
     """That the file holds all frames (and their times), by Penstock's own check and by plain h5py."""
-    checked = run("check", str(file), "--against", "recorded", "--complete", "--json")
+    checked = run("check", str(file), "--against", "recorded", "--require-complete", "--json")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     report: dict[str, object] = json.loads(checked.stdout)
     assert (report["compared_frames"], report["different_frames"], report["missing"]) == (frames, 0, 0)

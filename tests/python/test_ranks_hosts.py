@@ -200,7 +200,7 @@ def test_a_rank_a_host_fills_one_file(hosts: Hosts, run: Run, tmp_path: Path, mp
     assert job.returncode == 0, log
     ends = [event for event in map(json.loads, events.splitlines()) if event["event"] == "series_end"]
     assert [(end["frames_received"], end["problem"]) for end in ends] == [(FRAMES, None)]
-    checked = run("check", str(folder / "apart.h5"), "--against", "recorded", "--complete", "--json")
+    checked = run("check", str(folder / "apart.h5"), "--against", "recorded", "--require-complete", "--json")
     assert checked.returncode == 0, checked.stdout
     report = json.loads(checked.stdout)
     assert (report["compared_frames"], report["different_frames"], report["missing"]) == (FRAMES, 0, 0)

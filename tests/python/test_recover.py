@@ -31,7 +31,7 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
         pytest.fail("a file that was left open opens without a word")
     before = json.loads(run("check", str(left), "--json").stdout)
     assert before["unfinished"]
-    assert run("check", str(left), "--complete").returncode == 1
+    assert run("check", str(left), "--require-complete").returncode == 1
     size = left.stat().st_size
 
     tried = json.loads(run("recover", str(left), "--dry-run", "--json").stdout)

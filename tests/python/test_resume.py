@@ -143,7 +143,7 @@ def test_frames_whose_times_and_metadata_were_not_written_are_counted(
     assert 0 < lost.sum() <= 20, written
     assert np.array_equal(steps, np.where(lost, 0, np.arange(1, 31)))
     assert np.array_equal(temperatures, np.where(lost, np.nan, 20.5), equal_nan=True)
-    told = run("check", end.file, "--complete")
+    told = run("check", end.file, "--require-complete")
     assert told.returncode == 0, "every frame is there"
     assert "frames have no times and metadata" in told.stdout
     assert f"{lost.sum()} have none" in told.stdout

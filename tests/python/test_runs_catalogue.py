@@ -41,7 +41,7 @@ def known(tmp_path: Path) -> Catalogue:
 
 def invoke(known: Catalogue, *arguments: str) -> Result:
     return CliRunner().invoke(
-        application, ["runs", *arguments, "--catalogue", str(known.path)], catch_exceptions=False
+        application, ["runs", *arguments, "--index", str(known.path)], catch_exceptions=False
     )
 
 

@@ -39,7 +39,7 @@ def target(ports: list[int]) -> str:
 
 
 def expect_whole(run: Run, file: Path, frames: int, elements: int) -> None:
-    checked = run("check", str(file), "--against", "recorded", "--complete")
+    checked = run("check", str(file), "--against", "recorded", "--require-complete")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert f"{frames} frames compared pixel by pixel, 0 different" in checked.stdout + checked.stderr
     with h5py.File(file) as content:
@@ -96,7 +96,15 @@ def test_elements_that_do_not_say_which_they_are(record: Record, run: Run, tmp_p
     recorder = record(tmp_path, str(config), listen=False)
     recorder.until(Listening)
     sent = simulate(
-        run, target(ports), "--frames", "30", "--series-name", "s", "--elements", "2x2", "--no-tell-elements"
+        run,
+        target(ports),
+        "--frames",
+        "30",
+        "--series-name",
+        "s",
+        "--elements",
+        "2x2",
+        "--no-announce-elements",
     )
     assert sent.returncode == 0, sent.stderr
     end = recorder.series_end()
@@ -183,12 +191,12 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("--elements", "2x2", "--to", "zmq://h:65533"), "4 elements from port 65533 on go beyond port 65535"),
     (("--to", "zmq://h:1,h:2"), "2 ZeroMQ endpoints, and one stream"),
     (
-        ("--elements", "2x2", "--to", "tcp://h:1", "--no-tell-elements"),
+        ("--elements", "2x2", "--to", "tcp://h:1", "--no-announce-elements"),
         "over TCP nothing but the start message",
     ),
-    (("--to", "zmq://h:1", "--no-tell-elements"), "--no-tell-elements: there is one element"),
+    (("--to", "zmq://h:1", "--no-announce-elements"), "--no-announce-elements: there is one element"),
     (
-        ("--elements", "2x2", "--to", "zmq://h:1", "--no-tell-elements", "--element-gap", "1,1"),
+        ("--elements", "2x2", "--to", "zmq://h:1", "--no-announce-elements", "--element-gap", "1,1"),
         "--element-gap: start messages tell it",
     ),
 ]
@@ -202,7 +210,7 @@ def test_what_cannot_be_is_refused_with_a_remedy(run: Run, options: tuple[str, .
 
 
 def test_the_plan_shows_the_endpoints(run: Run) -> None:
-    options = ("--rows", "64", "--columns", "96", "--elements", "1x3", "--dry-run", "--no-tell-elements")
+    options = ("--rows", "64", "--columns", "96", "--elements", "1x3", "--dry-run", "--no-announce-elements")
     dry = run("simulate", "custom", *options, "--to", "zmq://127.0.0.1:31001")
     text = " ".join((dry.stdout + dry.stderr).split())
     assert "tcp://127.0.0.1:31001, tcp://127.0.0.1:31002, tcp://127.0.0.1:31003" in text

@@ -19,7 +19,7 @@ from penstock.model.runs import Run, Verdict
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reference" / "verdict.schema.json"
 SMALL = ("--rows", "64", "--columns", "64", "--rate", "20")
 # No figure of such short runs is worth anything; what is made of them is the same.
-SHORT = ("--seconds", "2", "--search-time", "25", "--search-to", "2", "--soak", "2")
+SHORT = ("--seconds", "2", "--search-time", "25", "--search-max", "2", "--soak", "2")
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_the_plan_shows_what_will_be_written_and_writes_nothing(run: RunCommand,
 
 def test_the_search_is_limited_by_the_space_that_there_is(run: RunCommand, tmp_path: Path) -> None:
     """Ten thousand times 100 MB/s, for ten seconds: nobody has ten petabytes free."""
-    options = ("--rows", "1000", "--columns", "1000", "--rate", "50", "--search-to", "10000")
+    options = ("--rows", "1000", "--columns", "1000", "--rate", "50", "--search-max", "10000")
     shown = run("verdict", "custom", str(tmp_path), *options, "--seconds", "1", "--soak", "1", "--dry-run")
     assert shown.returncode == 0, shown.stderr
     assert "for the space that is free" in shown.stderr
@@ -242,7 +242,7 @@ def test_a_step_that_does_not_fit_is_refused_before_anything_is_written(
         (["pilatus-6m", ".", "--output", "mine.html"], ["mine.html", "there already"]),
         (["pilatus-6m", ".", "--report", "absent/a.html"], ["absent/a.html", "not there"]),
         (["pilatus-6m", ".", "--report", "a.html", "--output", "a.html"], ["--report", "--output"]),
-        (["pilatus-6m", ".", "--search-to", "1"], ["--search-to"]),
+        (["pilatus-6m", ".", "--search-max", "1"], ["--search-max"]),
         (
             ["pilatus-6m", ".", "--rate", "1e6", "--soak", "2000000"],
             ["2000000000000 frames", "--rate", "1000000000"],

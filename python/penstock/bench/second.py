@@ -64,7 +64,7 @@ def words_in(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"--beside '{text}': {error}", "close the quotes") from error
+        raise UsageError(f"--background '{text}': {error}", "close the quotes") from error
 
 
 def reader_of(text: str, words: Sequence[str], folder: Path) -> Second:
@@ -77,11 +77,11 @@ def reader_of(text: str, words: Sequence[str], folder: Path) -> Second:
     files = list(itertools.islice(found, _FILES_MAX + 1))
     if not files:
         raise UsageError(
-            f"--beside '{text}': there is no file with bytes in {', '.join(paths) or folder}",
+            f"--background '{text}': there is no file with bytes in {', '.join(paths) or folder}",
             "name files, or folders of files, that are there already",
         )
     if len(files) > _FILES_MAX:
-        raise UsageError(f"--beside '{text}': these are more than {_FILES_MAX} files", "name fewer")
+        raise UsageError(f"--background '{text}': these are more than {_FILES_MAX} files", "name fewer")
     size = sum(each for _, each in files)
     return Second(
         text,
@@ -101,17 +101,19 @@ def _reader_asked(text: str, words: Sequence[str]) -> tuple[list[str], _Reader]:
     except ValidationError as error:
         first = error.errors()[0]
         name = place_of(first).replace("_", "-")
-        raise UsageError(f"--beside '{text}': --{name} {first['input']}: {words_of(first)}", usage) from error
+        raise UsageError(
+            f"--background '{text}': --{name} {first['input']}: {words_of(first)}", usage
+        ) from error
     for name, value in options.items():
         if isinstance(value, bool):
-            raise UsageError(f"--beside '{text}': --{name} has no value", usage)
+            raise UsageError(f"--background '{text}': --{name} has no value", usage)
     return paths, reader
 
 
 def _files_in(text: str, path: Path) -> Iterator[tuple[Path, int]]:
     """Plain files with their sizes; links in a folder are not followed."""
     if not path.exists():
-        raise UsageError(f"--beside '{text}': there is no {path}", "name files, or folders of files")
+        raise UsageError(f"--background '{text}': there is no {path}", "name files, or folders of files")
     path = path.resolve()
     for file in [path] if path.is_file() else _plain_files(path):
         with contextlib.suppress(OSError):  # it is gone already
@@ -148,7 +150,7 @@ def with_second(job: Job, text: str, parameters_of: ParametersOf) -> Job:
         raise UsageError(f"`beside` is '{text}', which is no workload", f"begin it with one of: {known}")
     alone, options = _options_of(words[1:])
     if alone or "beside" in options:
-        what = alone[0] if alone else "--beside"
+        what = alone[0] if alone else "--background"
         raise UsageError(f"`beside` is '{text}': {what} has no meaning there", "leave it out")
     second = parameters_of(words[0], options).job()
     plan = second.plan if isinstance(second, Job) else None

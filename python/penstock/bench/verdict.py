@@ -129,7 +129,7 @@ def _advice(measured: Measured) -> Iterator[str]:
         return
     held_top = search.not_held_hz is None and search.held_hz is not None and search.held_hz >= search.top_hz
     if search.ended == "top" or (held_top and search.ended in ("time", "steps")):
-        why = "with more free space" if search.top_reason == "space" else "with a larger --search-to"
+        why = "with more free space" if search.top_reason == "space" else "with a larger --search-max"
         if search.ended != "top":
             why += ", and more --search-time, so that it is repeated"
         yield f"the highest rate that was tried held: the storage may carry more, which shows {why}"

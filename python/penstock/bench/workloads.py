@@ -1,7 +1,7 @@
 """The workloads that a campaign can vary, by name, each with its parameters.
 
 A new one is a class here and a line in WORKLOADS. Its fields are the keys of campaigns and, with `Cli`, the
-options of its `penstock bench` command and of `--beside`.
+options of its `penstock bench` command and of `--background`.
 """
 
 import math

@@ -38,7 +38,7 @@ def advise_command(
     ratio: Annotated[
         float | None, typer.Option(min=1, help="How many times smaller the images become, if you know it.")
     ] = None,
-    like: Annotated[
+    images: Annotated[
         list[Path] | None,
         typer.Option(metavar="PATH", help="Images, or a folder of them, to try the codecs on; repeatable."),
     ] = None,
@@ -51,8 +51,8 @@ def advise_command(
 
     Reads nothing but the example images, and writes nothing.
     """
-    if ratio is not None and like:
-        raise UsageError("--ratio and --like both tell how images compress", "give one of them")
+    if ratio is not None and images:
+        raise UsageError("--ratio and --images both tell how images compress", "give one of them")
     chosen = choose_detector("advise", detector, rows, columns, type_)
     geometry = Geometry(
         frames=frames,
@@ -61,7 +61,7 @@ def advise_command(
         element_bytes=chosen.frame_bytes // (chosen.rows * chosen.columns),
     )
     patterns = [Pattern.parse(text) for text in read or ["frames"]]
-    ratios = _measured(like) if like else Ratios()
+    ratios = _measured(images) if images else Ratios()
     if ratio is not None:
         ratios = Ratios(by_codec={"bslz4": ratio})
     if not folder.is_dir():

@@ -72,7 +72,7 @@ COMMANDS = {
         examples=[
             "penstock advise eiger2-16m --folder /data --read frames",
             "penstock advise eiger2-4m --read 'frames*3' --read roi:128x128",
-            "penstock advise custom --rows 2048 --columns 2048 --read rows --like images/",
+            "penstock advise custom --rows 2048 --columns 2048 --read rows --images images/",
         ],
     ),
     "info": Later(
@@ -132,7 +132,7 @@ COMMANDS = {
         short_help="Join values of a journal to the frames of a series.",
         examples=[
             "penstock attach series.h5 values-20260102T030405.pnval",
-            "penstock attach series.h5 *.pnval --by linear --max-age 2 --dry-run",
+            "penstock attach series.h5 *.pnval --interpolation linear --max-age 2 --dry-run",
         ],
     ),
     "verdict": Later(

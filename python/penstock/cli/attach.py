@@ -18,7 +18,7 @@ def attach_command(
     output: Annotated[
         Path | None, typer.Option(help="The file to make. [default: SERIES.values.h5 beside the series]")
     ] = None,
-    by: Annotated[
+    interpolation: Annotated[
         str, typer.Option(metavar="previous|nearest|linear", help="Which value by time a frame gets.")
     ] = "previous",
     time: Annotated[
@@ -45,11 +45,13 @@ def attach_command(
     The new file has links to the recorded one, which stays as it is. Keep them together.
     """
     try:
-        how = How.model_validate({"by": by, "time": time, "offset_s": offset, "max_age_s": max_age})
+        how = How.model_validate(
+            {"by": interpolation, "time": time, "offset_s": offset, "max_age_s": max_age}
+        )
     except ValueError as error:
         raise UsageError(
-            f"--by {by}, --time {time}, --offset {offset:g}, --max-age {max_age}: one of them is wrong",
-            "--by previous, nearest or linear; --time exposure or received",
+            f"--interpolation {interpolation}, --time {time}, --offset {offset:g}, --max-age {max_age}: one of them is wrong",
+            "--interpolation previous, nearest or linear; --time exposure or received",
         ) from error
     done = attach(series, journals, output, how, dry_run=dry_run, overwrite=overwrite)
     if json:

@@ -101,7 +101,7 @@ bench_application.command(
         "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
         "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
         "penstock bench frames /data --format cbf --shape 2527x2463 --rate 25 --rename",
-        "penstock bench frames /data --frame-size 8MiB --rate 50 --beside 'stream --threads 2 --size 8GiB'",
+        "penstock bench frames /data --frame-size 8MiB --rate 50 --background 'stream --threads 2 --size 8GiB'",
     ),
 )(frames_command)
 

@@ -1,4 +1,4 @@
-"""`--beside` of the commands of `penstock bench`: the same workload alone, and beside another one."""
+"""`--background` of the commands of `penstock bench`: the same workload alone, and beside another one."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ BesideTarget = Annotated[
 Blocks = Annotated[
     int | None,
     typer.Option(
-        min=1, max=1000, help="With --beside: so often both, in an order that is drawn anew. [default: 6]"
+        min=1, max=1000, help="With --background: so often both, in an order that is drawn anew. [default: 6]"
     ),
 ]
 BLOCKS = 6  # the fewest that have an interval with 95 % confidence
@@ -48,7 +48,7 @@ _WrongOptions: type[Exception] = typer.BadParameter.__mro__[1]
 _REPEATABLE = ("frames", "stream", "metadata")
 # Options of a command that a load beside another one does not have.
 _ELSEWHERE = (
-    "output", "yes", "dry_run", "json", "keep", "profile", "repetitions", "beside", "beside_target",
+    "output", "yes", "dry_run", "json", "keep", "profile", "repetitions", "background", "background_target",
     "ranks", "mpi", "format", "rename", "backend", "mpi_io", "collective", "block", "hint", "chunk",
     "deflate", "blocks", "null_delay", "null_straggler", "null_freeze",
 )  # fmt: skip
@@ -60,12 +60,12 @@ def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
     if words[:2] == ["command", "--"] and len(words) > 2:
         if shutil.which(words[2]) is None:
             raise UsageError(
-                f"--beside '{text}': there is no program {words[2]}", "check its name, or give its path"
+                f"--background '{text}': there is no program {words[2]}", "check its name, or give its path"
             )
         return Second(text, None, 0, 0, lambda: RepeatedCommand(words[2:]))
     if not words or words[0] not in (*_REPEATABLE, READER):
         known = ", ".join([*_REPEATABLE, READER, "command -- …"])
-        raise UsageError(f"--beside '{text}' is no workload", f"begin it with one of: {known}")
+        raise UsageError(f"--background '{text}' is no workload", f"begin it with one of: {known}")
     if words[0] == READER:
         require_target(target)
         return reader_of(text, words[1:], target)
@@ -74,7 +74,8 @@ def parse_second(text: str, target: Path, group: typer.Typer) -> Second:
     job = made.alone() if isinstance(made, StoredParameters) else None
     if job is None or job.plan is None:
         raise UsageError(
-            f"--beside '{text}' cannot be repeated", "one process, plain frames, a plain stream, or metadata"
+            f"--background '{text}' cannot be repeated",
+            "one process, plain frames, a plain stream, or metadata",
         )
     plan = job.plan
     return Second(text, target, job.bytes, job.files, lambda: load_beside(target, plan))
@@ -88,14 +89,14 @@ def _options(text: str, words: list[str], target: Path, group: typer.Typer) -> M
     except _WrongOptions as error:
         said = getattr(error, "format_message", error.__str__)()
         raise UsageError(
-            f"--beside '{text}': {said}",
+            f"--background '{text}': {said}",
             f"penstock bench {words[0]} --help has its options",
         ) from error
     # Names of files that are measured are renamed in this workload, and hidden until then in others.
     for name in (name for name in _ELSEWHERE if (words[0], name) != ("metadata", "rename")):
         if context.params.get(name) not in (None, False, (), [], "raw", "posix"):
             option = name.rstrip("_").replace("_", "-")
-            raise UsageError(f"--beside '{text}': --{option} has no meaning there", "leave it out")
+            raise UsageError(f"--background '{text}': --{option} has no meaning there", "leave it out")
     return context.params
 
 

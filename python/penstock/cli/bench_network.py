@@ -73,7 +73,9 @@ def network_command(
     ] = 0,
     for_seconds: Annotated[
         float,
-        typer.Option("--for", min=0, metavar="SECONDS", help="With --listen: end after this; 0: go on."),
+        typer.Option(
+            "--seconds-max", min=0, metavar="SECONDS", help="With --listen: end after this; 0: go on."
+        ),
     ] = 0.0,
     profile: ProfileOption = False,
     output: Output = None,

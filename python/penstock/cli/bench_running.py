@@ -66,8 +66,8 @@ class How:
     profile: ProfileOption = False
     keep: Keep = False
     repetitions: Repetitions = None
-    beside: Beside = None
-    beside_target: BesideTarget = None
+    background: Beside = None
+    background_target: BesideTarget = None
     blocks: Blocks = None
     output: Output = None
     yes: Yes = False
@@ -77,7 +77,7 @@ class How:
 
 def runs_of(how: How) -> int:
     """How often the job is run."""
-    if how.beside is not None:
+    if how.background is not None:
         return 2 * (how.blocks or BLOCKS)
     return how.repetitions or 1
 
@@ -89,19 +89,21 @@ def check_run(
 
     `group` has the commands whose options are understood there.
     """
-    if how.beside is None and (how.beside_target is not None or how.blocks is not None):
-        raise UsageError("--beside-target and --blocks are for --beside", "add --beside, or leave them away")
-    if how.beside is not None and how.keep:
-        raise UsageError("--keep is for one run", "leave --beside or --keep away")
-    if how.repetitions is not None and (how.keep or how.beside is not None):
-        other = "--keep" if how.keep else "--beside"
+    if how.background is None and (how.background_target is not None or how.blocks is not None):
+        raise UsageError(
+            "--background-target and --blocks are for --background", "add --background, or leave them away"
+        )
+    if how.background is not None and how.keep:
+        raise UsageError("--keep is for one run", "leave --background or --keep away")
+    if how.repetitions is not None and (how.keep or how.background is not None):
+        other = "--keep" if how.keep else "--background"
         raise UsageError(f"--repetitions with {other}", "leave one of them away")
     require_writable(how.target)
     warn_of_others(how.target)
     require_new(how.output)
     second = None
-    if how.beside is not None:
-        second = parse_second(how.beside, how.beside_target or how.target, group)
+    if how.background is not None:
+        second = parse_second(how.background, how.background_target or how.target, group)
     require_room_for_both(how.target, needed_bytes, files, second, advice)
     return second
 

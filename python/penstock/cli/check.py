@@ -39,10 +39,10 @@ def check_command(
             " may be made to crash them.",
         ),
     ] = False,
-    complete: Annotated[
+    require_complete: Annotated[
         bool,
         typer.Option(
-            "--complete", help="Exit code 1 also when frames are missing, or the file is unfinished."
+            "--require-complete", help="Exit code 1 also when frames are missing, or the file is unfinished."
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
@@ -93,5 +93,5 @@ def check_command(
         raise typer.Exit(int(ExitCode.of_signal(report.stopped_by or "SIGINT")))
     if report.ok and lacks_checksums(report.findings) and not report.compared_frames:
         raise typer.Exit(int(ExitCode.CANNOT_TELL))
-    if not report.ok or (complete and (report.missing or report.unfinished)):
+    if not report.ok or (require_complete and (report.missing or report.unfinished)):
         raise typer.Exit(int(ExitCode.FAILED))

@@ -61,7 +61,7 @@ def plan_command(
         list[Path] | None,
         typer.Option(metavar="PATH", help="As --measure, with these images, or a folder's; repeatable."),
     ] = None,
-    compresses: Annotated[
+    compressed_by: Annotated[
         Literal["recorder", "detector"], typer.Option(help="Whose cores, and what links carry.")
     ] = "recorder",
     write: Annotated[
@@ -112,7 +112,7 @@ def plan_command(
         write_bytes_per_s=bandwidth_option(write, "--write") if write is not None else 0.0,
         read_factor=read_factor,
         capacity_bytes=size_option(capacity, "--capacity") if capacity is not None else 0,
-        compresses=compresses,
+        compresses=compressed_by,
         link_efficiency=link_efficiency,
         server_cores=server_cores,
         server_bandwidth=bandwidth_option(server_bandwidth, "--server-bandwidth"),
@@ -179,7 +179,7 @@ def _redundancy(text: str | None) -> Redundancy | None:
         raise UsageError(f"--redundancy: {error}", "8+2 is two drives' worth of parity for eight") from error
 
 
-_OPTIONS = {"retention_days": "retention", "link_speeds": "link"}
+_OPTIONS = {"retention_days": "retention", "link_speeds": "link", "compresses": "compressed_by"}
 
 
 def _assumptions(**values: object) -> Assumptions:

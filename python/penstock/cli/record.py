@@ -96,7 +96,7 @@ class RunOptions:
             metavar="FILE", help="With --pva: YAML with what the channel does not send, as pixel_size_x."
         ),
     ] = None
-    together: Annotated[
+    join: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
@@ -114,8 +114,8 @@ class RunOptions:
         ),
     ] = 1
     mpi: Annotated[str, typer.Option(help="MPI for --ranks: openmpi or mpich.")] = "openmpi"
-    complete: Annotated[
-        bool, typer.Option("--complete", help="Exit with code 1 also when frames are missing.")
+    require_complete: Annotated[
+        bool, typer.Option("--require-complete", help="Exit with code 1 also when frames are missing.")
     ] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False
     show_placement: Annotated[
@@ -157,7 +157,7 @@ def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
     Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. SIGUSR2 ends the series that are open
     and goes on for the next. The exit code is 1 where a series had a problem (the storage failed, say) or
     was refused, or where every message was. Frames that are missing, damaged or dropped change it with
-    --complete alone: they are counted in each series' line, and in its file.
+    --require-complete alone: they are counted in each series' line, and in its file.
     """
     configuration, options = run.configuration, run.over(given)
     settings = configuration_from(configuration, options)
@@ -186,9 +186,9 @@ def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
         _show_placement(plan, run.json)
         return
     recording = _record(
-        plan, run.json, team, settings.pva_sources, _together(settings.folder.absolute(), run.together)
+        plan, run.json, team, settings.pva_sources, _together(settings.folder.absolute(), run.join)
     )
-    _require_success(recording, complete=run.complete)
+    _require_success(recording, complete=run.require_complete)
 
 
 record_command = reports_errors(command_of(_run, OverlayTable(Configuration), DataclassTable(RunOptions)))
@@ -210,7 +210,7 @@ def _together(folder: Path, name: str | None) -> "JointFile | None":
     from penstock.files.join import JointFile  # noqa: PLC0415  (it loads HDF5)
 
     if Path(name).name != name or name.startswith("."):
-        raise UsageError(f'--together: "{name}" is no plain name', "a file name; the folder is --folder")
+        raise UsageError(f'--join: "{name}" is no plain name', "a file name; the folder is --folder")
     return JointFile.open(folder / name, add=True)
 
 

@@ -25,7 +25,7 @@ runs_application = typer.Typer(
 CatalogueFile = Annotated[
     Path | None,
     typer.Option(
-        "--catalogue",
+        "--index",
         envvar=VARIABLE,
         metavar="FILE",
         help="Another one. [default: penstock/catalogue.sqlite in the XDG data folder]",

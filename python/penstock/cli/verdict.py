@@ -67,7 +67,7 @@ def verdict_command(
             min=0, max=86400, metavar="SECONDS", help="For the search for the highest rate; 0: no search."
         ),
     ] = 180.0,
-    search_to: Annotated[
+    search_max: Annotated[
         float,
         typer.Option(min=1.1, max=1e4, metavar="FACTOR", help="Search up to so many times the rate."),
     ] = 10.0,
@@ -94,7 +94,7 @@ def verdict_command(
     rows: CustomRows = None,
     columns: CustomColumns = None,
     type_: CustomType = None,
-    beside: Annotated[
+    background: Annotated[
         str | None,
         typer.Option(
             metavar="WORKLOAD",
@@ -102,7 +102,7 @@ def verdict_command(
             " files that are there already, 'stream …', 'frames …', 'metadata …' or 'command -- …'.",
         ),
     ] = None,
-    beside_target: BesideTarget = None,
+    background_target: BesideTarget = None,
     output: Output = None,
     report: ReportFile = None,
     yes: Yes = False,
@@ -135,12 +135,12 @@ def verdict_command(
         at_rate=at_rate,
         late_limit_s=late_limit_s(at_rate, late_after),
         search_s=0.0 if quick else search_time,
-        times_max=search_to,
+        times_max=search_max,
         soak_s=0.0 if quick else soak,
-        beside=beside or "",
+        beside=background or "",
     )
     require_writable(target)
-    second = _second(beside, beside_target, target)
+    second = _second(background, background_target, target)
     warn_of_others(target)
     require_new(output)
     require_new(report, "--report")
@@ -190,15 +190,15 @@ def _name_of(detector: Detector) -> str:
     return f"custom detector of {detector.rows} x {detector.columns} {detector.type}"
 
 
-def _second(beside: str | None, beside_target: Path | None, target: Path) -> Second | None:
-    if beside is None:
-        if beside_target is not None:
-            raise UsageError("--beside-target is for --beside", "add --beside, or leave it away")
+def _second(background: str | None, background_target: Path | None, target: Path) -> Second | None:
+    if background is None:
+        if background_target is not None:
+            raise UsageError("--background-target is for --background", "add --background, or leave it away")
         return None
     # Has all commands, which takes a moment.
     from penstock.cli.bench_group import bench_application  # noqa: PLC0415
 
-    return parse_second(beside, beside_target or target, bench_application)
+    return parse_second(background, background_target or target, bench_application)
 
 
 class _Growing:

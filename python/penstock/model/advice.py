@@ -269,7 +269,7 @@ def _codec(ratios: Ratios) -> tuple[CodecPlan, str]:
     if not ratios.by_codec:
         return CodecPlan(encoding="bslz4"), (
             "bslz4: readers of the field expect it and it expands at gigabytes a second; how well these"
-            " images compress is not known, so figures are for uncompressed bytes (give --like or --ratio)"
+            " images compress is not known, so figures are for uncompressed bytes (give --images or --ratio)"
         )
     if fast < 1.1:
         return CodecPlan(encoding="none"), (

@@ -360,7 +360,7 @@ class RecorderFields(Plan):
         "{series_unique_id}.h5",
         description="template of file names; {series_unique_id}, {series_id} and {date} are filled in",
     )
-    overwrite: Annotated[bool, Cli("--overwrite/--keep")] = Field(
+    overwrite: Annotated[bool, Cli("--overwrite/--no-overwrite")] = Field(
         False,
         description="replace an existing file; a symbolic link is neither followed nor replaced",
     )
@@ -551,7 +551,7 @@ class DetectorFields(Plan):
     )
     elements: tuple[int, int] | None = None
     element_gap: tuple[int, int] | None = None
-    elements_told: Annotated[bool, Cli("--tell-elements/--no-tell-elements")] = Field(
+    elements_told: Annotated[bool, Cli("--announce-elements/--no-announce-elements")] = Field(
         True,
         description="name the element of a stream in its start message. Otherwise, as with detectors that"
         " cannot, the recorder's configuration must name it (over ZeroMQ only)",

@@ -140,15 +140,17 @@ def check_telling(
     if told:
         return
     if elements is None:
-        raise UsageError("--no-tell-elements: there is one element", "say how many with --elements, as 2x4")
+        raise UsageError(
+            "--no-announce-elements: there is one element", "say how many with --elements, as 2x4"
+        )
     if not isinstance(target, ZmqTarget):
         raise UsageError(
-            "--no-tell-elements: over TCP nothing but the start message tells which element a stream is of",
+            "--no-announce-elements: over TCP nothing but the start message tells which element a stream is of",
             "use --to zmq://HOST:PORT, and `element` of each source in the recorder's configuration",
         )
     if gap is not None:
         raise UsageError(
-            "--element-gap: start messages tell it, and with --no-tell-elements they do not",
+            "--element-gap: start messages tell it, and with --no-announce-elements they do not",
             "leave it out, and give each source of the recorder's configuration a `gap` in its `element`",
         )
 

@@ -154,7 +154,7 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
         yield "also held", f"{human_bytes(assumed.capacity_bytes)} (--capacity)"
     yield "read meanwhile", f"{assumed.read_factor:g} times what is written (--read-factor)"
     if sizing.detectors:
-        yield "compresses", f"the {assumed.compresses} (--compresses)"
+        yield "compresses", f"the {assumed.compresses} (--compressed-by)"
     yield "links give", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
     if sizing.detectors:
         server = f"{assumed.server_cores} cores, {human_rate(assumed.server_bandwidth)} of network"
