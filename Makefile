@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup peers build debug tsan test test-all test-quick test-long test-readers lint format check-headers demo bench bench-before client-windows fuzz torture wheel clean distclean
+.PHONY: help setup peers build debug tsan test test-all test-quick test-long test-readers lint format check-headers docs demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -54,6 +54,10 @@ format: setup ## Format C++ and Python in place
 check-headers: setup ## Compile each native header alone
 	@scripts/build --configure-only tidy
 	@$(python) tools/check_headers.py --all
+
+docs: setup ## Build the documentation site (build/site/index.html); needs no network
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
 
 demo: build ## The main job on real input: detector to NeXus file, checked, with pictures in demo-out/
 	@$(python) -m penstock demo

@@ -374,8 +374,8 @@ views:
 
 CAMPAIGN_PAGE = """\
 `penstock campaign FILE --target PATH --output DOCUMENT` runs what a YAML file describes: every case on every
-target, once in each block ([how](../how-to/qualify/run-a-campaign.md)). Unknown fields are refused. The document is
-described by its [schema](campaign.schema.json).
+target, once in each block ([how](../how-to/qualify/run-a-campaign.md)). Unknown fields are rejected. The
+document follows its [schema](campaign.schema.json).
 """
 
 
