@@ -1,6 +1,7 @@
 #include "series/registry.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace penstock::series {
@@ -12,7 +13,6 @@ constexpr std::size_t early_frames_max = 65536;      ///< … and how many of ea
 constexpr std::size_t early_ends_max = 64;           ///< of one series
 constexpr Time handing_patience = 600 * second;      ///< for ranks to hand over what they have
 constexpr Time late_element_patience = 60 * second;  ///< a name is taken for the same series for so long
-constexpr Time room_interval = second / 2;           ///< between two requests for room
 constexpr Time sought_again = second;                ///< a series that was looked for in vain is not waited for again
 constexpr Time answer_patience = 60 * second;        ///< of another rank
 
@@ -20,7 +20,8 @@ constexpr Time answer_patience = 60 * second;        ///< of another rank
 
 Registry::Registry(const Rules& rules)
     : rules_(rules),
-      places_(rules.files_max, rules.starts_max),
+      // The coordinator's files are the other ranks' as well.
+      places_(rules.coordinates() ? rules.files_max : std::numeric_limits<std::size_t>::max(), rules.starts_max),
       starts_bytes_(rules.starts_bytes_max),
       frames_bytes_(rules.frames_bytes_max) {}
 
@@ -54,23 +55,32 @@ Answer Registry::on(const FrameSeen& event) {
   }
   if (event.from_line) return reject(Why::not_started);
   if (entry == nullptr) entry = &entries_[event.name];
-  const auto sought_before = entry->sought_at;
+  auto answer = search(event.name, *entry, event.since);
+  return answer.kind == Answer::Kind::reject ? early_frame(event, *entry) : answer;
+}
+
+/// Its start may be on its way through another socket or rank.
+Answer Registry::search(const std::string& name, Entry& entry, Time first) {
+  const auto sought_before = entry.sought_at;
   const bool sought_lately = sought_before >= 0 && now_ - sought_before < sought_again;
-  if (!rules_.start_may_come_elsewhere() || sought_lately || stopping_ || !waits_) return early_frame(event, *entry);
-  const bool opens = entry->state == State::opening;
+  // What waited in vain is still being refused.
+  const bool is_refused = entry.has_line;
+  if (!rules_.start_may_come_elsewhere() || sought_lately || is_refused || stopping_ || !waits_) {
+    if (entry.state == State::unknown) remember(name, entry);
+    return reject(Why::not_started);
+  }
+  const bool opens = entry.state == State::opening;
   const auto patience = opens ? answer_patience : (sought_before >= 0 ? 0 : rules_.start_patience());
-  const auto answered_by = since(event.since) + answer_patience;
-  if (!rules_.coordinates() && !opens && now_ < answered_by && entry->state != State::closing &&
-      places_.take(event.name)) {
-    entry->has_starter = false;
-    begin_opening(event.name, *entry, false, true);
+  const auto answered_by = since(first) + answer_patience;
+  if (!rules_.coordinates() && !opens && now_ < answered_by && entry.state != State::closing && places_.take(name)) {
+    entry.has_starter = false;
+    begin_opening(name, entry, false, true);
     return {.kind = Answer::Kind::wait_until, .until = answered_by};
   }
-  auto answer = until(event.since, patience, Why::not_started);
-  if (entry->state == State::unknown) remember(event.name, *entry);
-  if (answer.kind == Answer::Kind::wait_until) return answer;
-  entry->sought_at = now_;
-  return early_frame(event, *entry);
+  auto answer = until(first, patience, Why::not_started);
+  if (entry.state == State::unknown) remember(name, entry);
+  if (answer.kind != Answer::Kind::wait_until) entry.sought_at = now_;
+  return answer;
 }
 
 /// It is lost, and the file's accounting says so if the series begins yet.
@@ -220,7 +230,7 @@ void Registry::on(const Measured& event) {
 }
 
 void Registry::evaluate(const std::string& name, Entry& entry) {
-  if (!rules_.coordinates() || entry.has_line) return;
+  if (!rules_.coordinates() || is_waited_for(entry)) return;
   if (entry.ending.is_silent(now_, entry.facts, rules_.timeouts)) set_ending(entry, 0, true, EndedBy::silence);
   if (entry.facts.hopeless) set_ending(entry, 0, true, EndedBy::failure);
   if (entry.ending.is_over(now_, entry.facts, rules_.timeouts, entry.roster.has_elements(), !rules_.alone()))
@@ -280,14 +290,90 @@ void Registry::on(const CloseAsked& event) {
 }
 
 Answer Registry::on(const Sought& event) {
+  const bool is_local = event.rank == rules_.rank;
   const auto found = entries_.find(event.name);
-  if (found == entries_.end()) return reject(Why::not_started);
-  auto& entry = found->second;
-  if (entry.state == State::opening || entry.state == State::waiting)
-    return {.kind = Answer::Kind::wait_until, .until = now_ + second};
-  if (!is_open(entry)) return reject(Why::not_started);
-  entry.joined.insert(event.rank);
-  return accept(entry);
+  if (found == entries_.end() && !is_local)
+    return event.again ? reject(Why::not_started) : until(event.since, rules_.start_patience(), Why::not_started);
+  auto& entry = found == entries_.end() ? entries_[event.name] : found->second;
+  if (is_open(entry) && !is_local) entry.joined.insert(event.rank);
+  if (is_open(entry)) return accept(entry);
+  if (is_local) return entry.has_line ? accept(entry) : search(event.name, entry, event.since);
+  if (entry.state == State::opening || entry.state == State::waiting) return wait_there(entry, event.rank);
+  return event.again ? reject(Why::not_started) : until(event.since, rules_.start_patience(), Why::not_started);
+}
+
+Answer Registry::wait_there(Entry& entry, unsigned rank) {
+  entry.behind.insert(rank);
+  return {.kind = Answer::Kind::wait_there, .generation = entry.generation, .state = entry.state};
+}
+
+/// Of another rank: what waits there is presented when the coordinator calls. It may have called already.
+Answer Registry::on(const Waits& event) {
+  const auto found = entries_.find(event.name);
+  if (found == entries_.end() || found->second.state != State::opening) return {};
+  auto& [name, entry] = *found;
+  if (std::exchange(entry.has_starter, false) && !starts_bytes_.hold(entry.start_bytes)) {
+    places_.leave(event.name);
+    entry.state = State::unknown;
+    refuse(name, entry);
+    if (const auto call = std::exchange(entry.call, {})) catch_up(name, call->generation);
+    return reject(Why::line_full);
+  }
+  entry.state = State::waiting;
+  entry.has_line = true;
+  entry.held = rules_.holds_back && rules_.bound == 0;
+  const Answer answer{.kind = Answer::Kind::wait, .generation = entry.generation, .state = entry.state};
+  if (stopping_)
+    wait_in_vain(name, entry);
+  else if (const auto call = std::exchange(entry.call, {}))
+    on(*call);
+  return answer;
+}
+
+void Registry::on(const Called& event) {
+  const auto found = entries_.find(event.name);
+  const auto state = found == entries_.end() ? State::unknown : found->second.state;
+  if (state == State::opening) {
+    found->second.call = event;
+  } else if (state != State::waiting) {
+    catch_up(event.name, event.generation);
+  } else if (event.in_vain) {
+    wait_in_vain(found->first, found->second);
+  } else {
+    found->second.called_for = event.generation;
+    begin_opening(found->first, found->second, true, true);
+  }
+}
+
+void Registry::catch_up(const std::string& name, std::uint64_t generation) {
+  commands_.push_back(Notify{.what = Notify::What::caught_up, .rank = 0, .name = name, .generation = generation});
+}
+
+/// The coordinator's, to the ranks at which something waits for the series.
+void Registry::call(Notify::What what, const std::string& name, const Entry& entry) {
+  for (const auto rank : entry.behind)
+    commands_.push_back(Notify{.what = what, .rank = rank, .name = name, .generation = entry.generation});
+}
+
+/// Another rank's, which keeps a place for each name that it waits for.
+void Registry::wait_in_vain(const std::string& series, Entry& entry) {
+  places_.leave(series);
+  entry.state = State::unknown;
+  refuse(series, entry);
+  commands_.push_back(Notify{.what = Notify::What::in_vain, .rank = rules_.rank, .name = series});
+}
+
+void Registry::on(const CaughtUp& event) {
+  const auto found = entries_.find(event.name);
+  // One of a series of that name before this one comes late.
+  if (found == entries_.end() || found->second.generation != event.generation) return;
+  found->second.behind.erase(event.rank);
+  close_at_stop(found->first, found->second);
+}
+
+/// What has to be in the file first holds it open for a while, also then.
+void Registry::close_at_stop(const std::string& name, Entry& entry) {
+  if (is_open(entry) && (stopping_ || entry.close_asked) && !is_waited_for(entry)) begin_closing(name, entry);
 }
 
 // Time, and the end of it.
@@ -298,27 +384,20 @@ void Registry::on(const Stop&) {
   stopping_ = true;
   waits_ = false;
   for (auto& [name, entry] : entries_)
-    if (is_open(entry) && !entry.has_line) begin_closing(name, entry);
+    if (!rules_.coordinates() && entry.state == State::waiting)
+      wait_in_vain(name, entry);
+    else
+      close_at_stop(name, entry);
 }
 
 void Registry::on(const Tick&) {
-  for (auto& [name, entry] : entries_)
+  for (auto& [name, entry] : entries_) {
+    close_at_stop(name, entry);
     if (entry.state == State::closing && !entry.close_commanded && now_ >= entry.handover_until)
       command_close(name, entry);
-  if (!rules_.coordinates())
-    want_room();
-  else if (places_.anyone_waits() || now_ < place_wanted_until_)
-    make_room();
+  }
+  if (places_.anyone_waits()) make_room();
 }
-
-/// Another rank's: the coordinator alone ends a series so that another one gets its file.
-void Registry::want_room() {
-  if (!places_.anyone_waits() || now_ < room_asked_at_ + room_interval) return;
-  room_asked_at_ = now_;
-  commands_.push_back(Notify{.what = Notify::What::room_wanted, .rank = 0, .name = {}});
-}
-
-void Registry::on(const RoomWanted&) { place_wanted_until_ = now_ + place_wanted_patience; }
 
 /// A sender that died leaves its series open. While a start waits, the series that has been without a frame for longest
 /// is completed with what is there.
@@ -336,17 +415,15 @@ void Registry::make_room() {
 std::optional<Time> Registry::wake_at() const {
   std::optional<Time> wake;
   const auto at = [&](Time time) { wake = wake ? std::min(*wake, time) : time; };
-  if (!rules_.coordinates() && places_.anyone_waits()) at(room_asked_at_ + room_interval);
   for (const auto& [name, entry] : entries_) {
     if (is_open(entry) && rules_.coordinates()) {
       if (const auto left = entry.ending.left(now_, entry.facts, rules_.timeouts)) at(now_ + *left);
       if (rules_.timeouts.after > 0 && entry.facts.any_frame && !entry.ending.is_set())
         at(entry.facts.last_activity + rules_.timeouts.after);
-      if (places_.anyone_waits() || now_ < place_wanted_until_) at(entry.facts.last_activity + rules_.timeouts.idle);
+      if (places_.anyone_waits()) at(entry.facts.last_activity + rules_.timeouts.idle);
+      if (!entry.behind.empty()) at(entry.behind_until);
     } else if (entry.state == State::closing && !entry.close_commanded) {
       at(entry.handover_until);
-    } else if (entry.state == State::waiting && entry.retry_at > now_) {
-      at(entry.retry_at);
     }
   }
   return wake;
@@ -381,6 +458,12 @@ void Registry::remember(const std::string& name, Entry& entry) {
   entries_.erase(found);
 }
 
+std::optional<Time> Registry::ends_in(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || !is_open(found->second)) return std::nullopt;
+  return found->second.ending.left(now_, found->second.facts, rules_.timeouts);
+}
+
 State Registry::state(const std::string& name) const {
   const auto found = entries_.find(name);
   return found == entries_.end() ? State::unknown : found->second.state;
@@ -403,7 +486,8 @@ const Roster* Registry::roster(const std::string& name) const {
 std::string Registry::audit() const {
   std::size_t have_file = 0, wait = 0, early = 0;
   for (const auto& [name, entry] : entries_) {
-    const bool has = is_open(entry) || entry.state == State::opening || entry.state == State::closing;
+    const bool has = is_open(entry) || entry.state == State::opening || entry.state == State::closing ||
+                     (entry.state == State::waiting && !rules_.coordinates());
     if (has != places_.has(name)) return name + ": its state and its place disagree";
     have_file += has ? 1 : 0;
     wait += entry.state == State::waiting ? 1 : 0;
@@ -413,8 +497,8 @@ std::string Registry::audit() const {
     if (entry.state == State::waiting && !entry.has_line) return name + ": waits without its start";
     if (entry.state == State::unknown && entry.memory == 0) return name + ": is kept for nothing";
   }
-  if (have_file != places_.taken() || have_file > rules_.files_max) return "files and places disagree";
-  if (wait != places_.waiting() || wait > rules_.starts_max + rules_.files_max)
+  if (have_file != places_.taken()) return "files and places disagree";
+  if (rules_.coordinates() && (have_file > rules_.files_max || wait != places_.waiting() || wait > rules_.starts_max))
     return "starts that wait and the line disagree";
   if (early != early_series_ || early > early_series_max + 1) return "early frames are miscounted";
   return {};

@@ -39,6 +39,7 @@ struct Rules {
   std::size_t sources = 1;  ///< of this rank
   std::size_t tcp = 1;      ///< sources that listen to TCP
   std::size_t pulled = 0;   ///< distinct endpoints that are pulled from
+  std::size_t bound = 0;    ///< sources that others push into
   std::size_t files_max = 64;
   std::size_t starts_max = 64;
   std::uint64_t starts_bytes_max = 64 << 20;  ///< for starts that wait
@@ -77,11 +78,12 @@ struct Started {
   std::string name;
   Participant who;
   Announced what = {};
-  bool resume = false;        ///< its sender has begun it before
-  std::uint64_t before = 0;   ///< its source began that generation of the name before; 0: none
-  bool before_ended = false;  ///< and ended it
-  std::uint64_t bytes = 0;    ///< while it waits for a file
-  bool from_line = false;     ///< it has waited, and its turn has come
+  bool resume = false;           ///< its sender has begun it before
+  std::uint64_t before = 0;      ///< its source began that generation of the name before; 0: none
+  bool before_ended = false;     ///< and ended it
+  std::uint64_t bytes = 0;       ///< while it waits for a file …
+  std::uint64_t bare_bytes = 0;  ///< … without its tables; 0: it has none
+  bool from_line = false;        ///< it has waited, and its turn has come
   Time since = 0;
 };
 struct FrameSeen {
@@ -126,11 +128,33 @@ struct Opened {
   std::string name;
   Announced what = {};
 };
-/// `no_file`: the coordinator has no file free, and is to be asked again.
 struct OpenFailed {
   std::string name;
-  bool no_file = false;
-  bool not_found = false;
+};
+/// Of another rank: the coordinator has no file for the series yet, and calls this rank when it has.
+struct Waits {
+  std::string name;
+};
+/// The coordinator calls: the file of its generation is there, or, `in_vain`, will not be.
+struct Called {
+  std::string name;
+  std::uint64_t generation = 0;
+  bool in_vain = false;
+};
+/// A rank that was called for that generation has presented all that waited there.
+struct CaughtUp {
+  std::string name;
+  unsigned rank = 0;
+  std::uint64_t generation = 0;
+};
+/// A start that could not even be understood.
+struct StartRefused {
+  std::string name;
+};
+/// The same of one of a series' elements, though others may be recorded.
+struct ElementRefused {
+  std::string name;
+  std::string source;
 };
 /// All that waited behind a start has been presented.
 struct LineEmpty {
@@ -148,12 +172,13 @@ struct Measured {
 struct Closed {
   std::string name;
 };
-/// A start waits for a file at another rank.
-struct RoomWanted {};
-/// Another rank looks for a series of which frames came to it.
+/// A rank, this one or another, looks for a series of which something came to it. `again`: it has looked in vain
+/// before.
 struct Sought {
   std::string name;
   unsigned rank = 0;
+  bool again = false;
+  Time since = 0;
 };
 /// A rank has handed over what it has of a series that is being closed.
 struct HandedOver {
@@ -170,8 +195,8 @@ struct Stop {};
 struct Tick {};
 
 using Event = std::variant<Started, FrameSeen, Ended, Arrived, SenderLost, Departed, Guests, Answered, Opened,
-                           OpenFailed, LineEmpty, Taken, Measured, Closed, RoomWanted, Sought, HandedOver, CloseAsked,
-                           EndAll, StopWaiting, Stop, Tick>;
+                           OpenFailed, Waits, Called, CaughtUp, StartRefused, ElementRefused, LineEmpty, Taken,
+                           Measured, Closed, Sought, HandedOver, CloseAsked, EndAll, StopWaiting, Stop, Tick>;
 
 enum class Why : std::uint8_t {
   none,
@@ -187,7 +212,6 @@ enum class Why : std::uint8_t {
   name_taken,           ///< frames of the series before still come from elsewhere
   line_full,            ///< no file is free, and no more starts may wait
   no_room,              ///< no more bytes may wait behind starts
-  no_file,              ///< another rank is to ask again
   not_started,
   other_generation,  ///< it is of a series of the same name that is closed
 };
@@ -198,21 +222,25 @@ struct Answer {
     accept,  ///< a start takes part, a frame goes into the file, an end counts
     reject,
     wait,        ///< the event is kept behind the series' start
+    wait_there,  ///< the rank that asks keeps it, and is called
     wait_until,  ///< the caller asks again
   };
   Kind kind = Kind::none;
   Why why = Why::none;
   Time until = 0;
   std::uint64_t generation = 0;  ///< of the series that a start was taken for
+  bool is_bare = false;          ///< of a start that waits: there is no room for its tables
   State state = State::unknown;  ///< of the series, afterwards
 };
 
-/// Make the file, or, as another rank, ask the coordinator to and join it; `sought`: no start came here.
+/// Make the file, or, as another rank, ask the coordinator to and join it. `sought`: no start came here, or it is to be
+/// presented behind that; `again`: it was looked for in vain before. `from_line`: nobody waits for it but its line.
 struct Open {
   std::string name;
   std::uint64_t generation = 0;
   bool join = false;
   bool sought = false;
+  bool again = false;
   bool from_line = false;
 };
 struct Close {
@@ -224,9 +252,10 @@ struct Notify {
   enum class What : std::uint8_t {
     began,        ///< the coordinator, of another participant of a series that is open here
     ended,        ///< the coordinator, of an end
-    refused,      ///< the coordinator, of a series without a file; once for each name
-    room_wanted,  ///< the coordinator: a start waits here
-    in_vain,      ///< this rank: a start that waited gets no file, and what is behind it neither
+    refused,      ///< the coordinator, this rank or another, of a series without a file; once for each name
+    opened,       ///< a rank that waits: the file is there
+    in_vain,      ///< a rank that waits, this one or another: there will be no file
+    caught_up,    ///< the coordinator: all that waited here has been presented
     hand_over,    ///< a rank: hand over what you have, and close
     handed_over,  ///< the coordinator: there was nothing
     closed,       ///< a rank: the file is closed
@@ -237,6 +266,7 @@ struct Notify {
   What what = What::ended;
   unsigned rank = 0;
   std::string name;
+  std::uint64_t generation = 0;  ///< the coordinator's, of opened, in_vain and caught_up
   std::string connection = {};
   Participant who = {};  ///< that began or ended
   bool by_all = true;    ///< of an end: as in Ended, as this rank knows it
@@ -250,9 +280,6 @@ struct Actions {
   std::vector<Command> commands;
 };
 
-/// For another rank that asks again much sooner.
-constexpr Time place_wanted_patience = second;
-
 class Registry {
  public:
   explicit Registry(const Rules& rules);
@@ -261,11 +288,14 @@ class Registry {
   Actions step(Time now, const Event& event);
   /// When Tick is due at the latest; nothing if only events can change anything.
   std::optional<Time> wake_at() const;
+  /// How long the series waits at most if nothing comes; nothing if neither its end nor all of its frames have come.
+  std::optional<Time> ends_in(const std::string& name) const;
 
   State state(const std::string& name) const;
   std::uint64_t generation(const std::string& name) const;
   bool idle() const;  ///< no series waits, opens, is open or closes
   std::uint64_t refused() const { return refused_; }
+  std::uint64_t refused_elements() const { return refused_elements_; }
   const Roster* roster(const std::string& name) const;
   /// What contradicts itself; empty if nothing does. For tests.
   std::string audit() const;
@@ -283,15 +313,18 @@ class Registry {
     std::uint64_t start_bytes = 0;
     Time opened_at = 0;
     bool refusal_counted = false;
-    bool has_line = false;     ///< events wait behind its start
-    bool held = false;         ///< its source can be held back
-    bool close_asked = false;  ///< by the coordinator, while it opens here
-    Time retry_at = 0;         ///< for the coordinator's next answer
-    Time claim_until = 0;      ///< a probed rival has to answer
-    std::string probed;        ///< connection
+    bool has_line = false;         ///< events wait behind its start
+    bool held = false;             ///< its source can be held back
+    bool close_asked = false;      ///< by the coordinator, while it opens here
+    std::optional<Called> call;    ///< likewise
+    std::uint64_t called_for = 0;  ///< the coordinator's generation
+    Time claim_until = 0;          ///< a probed rival has to answer
+    std::string probed;            ///< connection
     bool rival_answers = false;
     std::set<unsigned> joined;   ///< other ranks
     std::set<unsigned> awaited;  ///< that have not handed over
+    std::set<unsigned> behind;   ///< at which something waits for the series
+    Time behind_until = 0;       ///< so long it is not closed for that
     Time handover_until = 0;
     bool close_commanded = false;
     // What is remembered of a name behind its close, and before its start.
@@ -303,7 +336,8 @@ class Registry {
     Time sought_at = -1;  ///< looked for in vain
     std::vector<Ended> early_ends;
     std::vector<std::uint64_t> early_frames;
-    std::uint64_t memory = 0;  ///< its place in memory_
+    std::set<std::string> early_refused;  ///< sources of elements
+    std::uint64_t memory = 0;             ///< its place in memory_
   };
   using Entries = std::map<std::string, Entry>;
 
@@ -318,11 +352,15 @@ class Registry {
   void on(const Answered& event);
   void on(const Opened& event);
   Answer on(const OpenFailed& event);
+  Answer on(const Waits& event);
+  void on(const Called& event);
+  void on(const CaughtUp& event);
+  void on(const StartRefused& event);
+  Answer on(const ElementRefused& event);
   void on(const LineEmpty& event);
   void on(const Taken& event);
   void on(const Measured& event);
   void on(const Closed& event);
-  void on(const RoomWanted& event);
   void on(const HandedOver& event);
   void on(const CloseAsked& event);
   void on(const EndAll& event);
@@ -336,6 +374,12 @@ class Registry {
   Answer open(const Started& event, Entry& entry);
   Answer wait_for_file(const Started& event, Entry& entry);
   Answer queue(Entry& entry, bool is_start, std::uint64_t bytes);
+  Answer search(const std::string& name, Entry& entry, Time first);
+  Answer wait_there(Entry& entry, unsigned rank);
+  void catch_up(const std::string& name, std::uint64_t generation);
+  void call(Notify::What what, const std::string& name, const Entry& entry);
+  void wait_in_vain(const std::string& series, Entry& entry);
+  void close_at_stop(const std::string& name, Entry& entry);
   Answer early_frame(const FrameSeen& event, Entry& entry);
   void begin_opening(const std::string& name, Entry& entry, bool from_line, bool sought);
   void end_others_of(const Participant& who, const std::string& name);
@@ -351,7 +395,6 @@ class Registry {
   void command_close(const std::string& name, Entry& entry);
   void refuse(const std::string& name, Entry& entry);
   void make_room();
-  void want_room();
   void let_in();
   void remember(const std::string& name, Entry& entry);
   void forget_early(Entry& entry);
@@ -362,6 +405,12 @@ class Registry {
     return {.kind = Answer::Kind::accept, .generation = entry.generation, .state = entry.state};
   }
   bool is_open(const Entry& entry) const { return entry.state == State::open || entry.state == State::ending; }
+  bool is_waited_for(const Entry& entry) const {
+    return entry.has_line || (!entry.behind.empty() && now_ < entry.behind_until);
+  }
+  bool is_known(const Entry& entry) const {
+    return entry.has_line || is_open(entry) || entry.state == State::opening || entry.state == State::waiting;
+  }
   Time since(Time since) const { return since == 0 ? now_ : since; }
 
   const Rules rules_;
@@ -377,8 +426,7 @@ class Registry {
   std::size_t early_series_ = 0;
   std::uint64_t generations_ = 0;
   std::uint64_t refused_ = 0;
-  Time place_wanted_until_ = 0;  ///< by another rank
-  Time room_asked_at_ = 0;       ///< of the coordinator
+  std::uint64_t refused_elements_ = 0;
   bool stopping_ = false;
   bool waits_ = true;
   std::vector<Command> commands_;  ///< of the current step

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Time closing_patience = 600 * second;  ///< for a file to be closed, however slow the storage is
 constexpr Time probe_patience = 2 * second;      ///< for a connection's system to acknowledge
-constexpr Time retry_interval = second / 20;     ///< between two questions to the coordinator
+constexpr Time behind_patience = 600 * second;   ///< for ranks to present what waited for the series
 
 }  // namespace
 
@@ -29,8 +29,9 @@ Answer Registry::on(const Started& event) {
   if (entry->has_line && !event.from_line && entry->state == State::refused)
     return until(event.since, rules_.opening_patience(), Why::being_closed);
   if (entry->has_line && !event.from_line && is_local) return queue(*entry, true, event.bytes);
+  if (!is_local && (entry->state == State::waiting || entry->state == State::opening))
+    return wait_there(*entry, event.who.rank);
   switch (entry->state) {
-    case State::waiting: place_wanted_until_ = now_ + place_wanted_patience; return reject(Why::no_file);
     case State::opening: return until(event.since, rules_.opening_patience(), Why::has_started);
     case State::open:
     case State::ending: return join(event, *entry);
@@ -133,12 +134,7 @@ Answer Registry::open(const Started& event, Entry& entry) {
   if (who.element && !entry.closed_elements.empty() && now_ < entry.late_until &&
       !entry.closed_elements.contains(*who.element))
     return reject(Why::element_late);
-  if (!places_.take(event.name)) {
-    if (who.rank == rules_.rank) return wait_for_file(event, entry);
-    place_wanted_until_ = now_ + place_wanted_patience;
-    forget();
-    return reject(Why::no_file);
-  }
+  if (!places_.take(event.name)) return wait_for_file(event, entry);
   entry.generation = ++generations_;
   entry.what = event.what;
   entry.starter = who;
@@ -152,22 +148,26 @@ Answer Registry::open(const Started& event, Entry& entry) {
 
 /// It waits in the order in which it came, and is a series of its own from now on.
 Answer Registry::wait_for_file(const Started& event, Entry& entry) {
-  if (stopping_ || !waits_ || !starts_bytes_.has_room(event.bytes) || !places_.wait(event.name)) {
+  // Frames matter more than masks.
+  const bool is_bare = !starts_bytes_.has_room(event.bytes) && event.bare_bytes > 0;
+  const auto bytes = is_bare ? event.bare_bytes : event.bytes;
+  if (stopping_ || !waits_ || !starts_bytes_.has_room(bytes) || !places_.wait(event.name)) {
     refuse(event.name, entry);
     return reject(Why::line_full);
   }
-  (void)starts_bytes_.hold(event.bytes);
+  (void)starts_bytes_.hold(bytes);
+  if (event.who.rank != rules_.rank) entry.behind.insert(event.who.rank);
   entry.state = State::waiting;
   entry.generation = ++generations_;
   entry.what = event.what;
   entry.starter = event.who;
   entry.has_starter = true;
-  entry.start_bytes = event.bytes;
+  entry.start_bytes = bytes;
   entry.has_line = true;
   entry.held = rules_.holds_back && event.who.way != Way::bound;
   // The series before from there may be what has the file.
   end_others_of(event.who, event.name);
-  return {.kind = Answer::Kind::wait, .generation = entry.generation, .state = entry.state};
+  return {.kind = Answer::Kind::wait, .generation = entry.generation, .is_bare = is_bare, .state = entry.state};
 }
 
 /// Behind the series' start. A source of which no other's messages depend is held back when there is no more room.
@@ -182,10 +182,12 @@ Answer Registry::queue(Entry& entry, bool is_start, std::uint64_t bytes) {
 void Registry::begin_opening(const std::string& name, Entry& entry, bool from_line, bool sought) {
   entry.state = State::opening;
   entry.close_asked = false;
+  entry.call.reset();
   commands_.push_back(Open{.name = name,
                            .generation = entry.generation,
                            .join = !rules_.coordinates(),
                            .sought = sought,
+                           .again = sought && !from_line && entry.sought_at >= 0,
                            .from_line = from_line});
 }
 
@@ -234,7 +236,10 @@ void Registry::on(const Opened& event) {
     commands_.push_back(Notify{.what = Notify::What::dropped, .name = name, .numbers = entry.early_frames});
   forget_early(entry);
   for (const auto& early : std::exchange(entry.early_ends, {})) apply_end(entry, early);
-  if ((stopping_ || entry.close_asked) && !entry.has_line) begin_closing(name, entry);
+  refused_elements_ += std::exchange(entry.early_refused, {}).size();
+  entry.behind_until = now_ + behind_patience;
+  call(Notify::What::opened, name, entry);
+  close_at_stop(name, entry);
 }
 
 Answer Registry::on(const OpenFailed& event) {
@@ -243,29 +248,42 @@ Answer Registry::on(const OpenFailed& event) {
   auto& [name, entry] = *found;
   if (std::exchange(entry.close_asked, false))
     commands_.push_back(Notify{.what = Notify::What::handed_over, .rank = 0, .name = name});
-  if (event.no_file && entry.has_starter && (entry.has_line || (!stopping_ && starts_bytes_.hold(entry.start_bytes)))) {
-    places_.wait_again(name);
-    entry.state = State::waiting;
-    entry.has_line = true;
-    entry.retry_at = now_ + retry_interval;
-    return {.kind = Answer::Kind::wait, .generation = entry.generation, .state = entry.state};
-  }
   places_.leave(name);
   entry.state = State::unknown;
   std::erase_if(entry.early_ends, [](const auto& end) { return end.by_start; });  // of what has just failed
-  if (entry.has_starter)
+  call(Notify::What::in_vain, name, entry);
+  entry.behind.clear();
+  if (entry.has_starter || entry.has_line)
     refuse(name, entry);
   else
     entry.sought_at = now_;
   remember(name, entry);
-  return reject(event.no_file ? Why::line_full : Why::not_started);
+  return reject(Why::not_started);
+}
+
+void Registry::on(const StartRefused& event) {
+  auto& entry = entries_[event.name];
+  if (!is_known(entry) && entry.state != State::closing && entry.state != State::closed) refuse(event.name, entry);
+}
+
+/// Counted as a refused series: a part of what the detector sent is in no file.
+Answer Registry::on(const ElementRefused& event) {
+  auto& entry = entries_[event.name];
+  if (is_known(entry)) {
+    ++refused_elements_;
+    return accept(entry);
+  }
+  entry.early_refused.insert(event.source);
+  on(StartRefused{event.name});
+  if (entry.memory == 0) remember(event.name, entry);
+  return reject(Why::not_started);
 }
 
 /// Whoever waits for the series waits in vain, though another start may bring it yet. It counts once.
 void Registry::refuse(const std::string& name, Entry& entry) {
   if (!std::exchange(entry.refusal_counted, true)) {
     ++refused_;
-    if (!rules_.coordinates()) commands_.push_back(Notify{.what = Notify::What::refused, .rank = 0, .name = name});
+    commands_.push_back(Notify{.what = Notify::What::refused, .rank = 0, .name = name});
   }
   if (entry.state == State::unknown || entry.state == State::early || entry.state == State::closed) {
     entry.state = State::refused;
@@ -278,28 +296,15 @@ void Registry::on(const LineEmpty& event) {
   if (found == entries_.end()) return;
   auto& [name, entry] = *found;
   entry.has_line = false;
-  if (is_open(entry) && (stopping_ || entry.close_asked)) begin_closing(name, entry);
+  if (!rules_.coordinates()) catch_up(name, std::exchange(entry.called_for, 0));
+  close_at_stop(name, entry);
 }
 
 void Registry::on(const Taken& event) { (event.start ? starts_bytes_ : frames_bytes_).release(event.bytes); }
 
 /// Gives a free file to the starts that wait for one.
 void Registry::let_in() {
-  while (auto next = places_.next()) {
-    auto& entry = entries_.at(*next);
-    if (stopping_ && !rules_.coordinates()) {
-      // The coordinator opens nothing any more.
-      places_.leave(*next);
-      entry.state = State::unknown;
-      refuse(*next, entry);
-      commands_.push_back(Notify{.what = Notify::What::in_vain, .name = *next});
-    } else if (entry.retry_at > now_) {
-      places_.wait_again(*next);
-      return;
-    } else {
-      begin_opening(*next, entry, true, false);
-    }
-  }
+  while (auto next = places_.next()) begin_opening(*next, entries_.at(*next), true, false);
 }
 
 }  // namespace penstock::series

@@ -5,29 +5,15 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "recorder/series/series_account.hpp"
 #include "recorder/series/series_spec.hpp"
+#include "series/ended_by.hpp"
 
 namespace penstock::recorder {
 
-/// Why a series ended.
-enum class EndedBy : std::uint8_t {
-  message,    ///< its source sent the end message
-  new_start,  ///< its source began another series without an end message
-  count,      ///< every announced frame was there, and no end message came
-  silence,    ///< no frame came for Config::end_after_s
-  command,    ///< a user ended it
-  room,       ///< another series needed its place
-  stop,       ///< the recorder was stopped
-  failure,    ///< its file was removed or replaced, or the storage failed for too long
-};
-constexpr std::string_view name(EndedBy why) {
-  constexpr std::string_view names[] = {"message", "new_start", "count", "silence",
-                                        "command", "room",      "stop",  "failure"};
-  return names[static_cast<std::size_t>(why)];
-}
+using penstock::series::EndedBy;
+using penstock::series::name;
 
 class Ending {
  public:

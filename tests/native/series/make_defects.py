@@ -37,16 +37,17 @@ ROWS: list[tuple[str, str, str]] = [
     ),
     # Files, and who waits for one.
     ("registry.cpp", "places_.leave(name);", ""),
-    ("registry_starts.cpp", "places_.wait_again(name);", ""),
+    ("registry.cpp", "!rules_.coordinates() || is_waited_for(entry)", "!rules_.coordinates()"),
+    ("registry.cpp", "entry.behind.insert(rank);", ""),
+    ("registry_starts.cpp", "entry.behind.insert(event.who.rank);", ""),
+    ("registry.cpp", "found->second.generation != event.generation", "false"),
     ("registry_starts.cpp", "room.hold(bytes)", "(room.hold(bytes), true)"),
-    ("registry.cpp", "!rules_.coordinates() || entry.has_line", "!rules_.coordinates()"),
     ("registry.cpp", "set_ending(*longest, 0, true, EndedBy::room);", ""),
     ("registry.cpp", "now_ >= deadline || stopping_", "false"),
     # Ranks, and the stop.
     ("registry.cpp", "if (entry.awaited.empty()) command_close(name, entry);", "command_close(name, entry);"),
     ("registry.cpp", "now_ >= entry.handover_until", "false"),
-    ("registry.cpp", "if (is_open(entry) && !entry.has_line) begin_closing(name, entry);", ""),
-    ("registry_starts.cpp", "(stopping_ || entry.close_asked) && !entry.has_line", "false"),
+    ("registry.cpp", "stopping_ || entry.close_asked", "false"),
 ]
 
 

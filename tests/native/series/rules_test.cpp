@@ -412,15 +412,79 @@ const Row rows[] = {
        EXPECT_EQ(rig.ended_by, EndedBy::room);
        EXPECT_EQ(rig.registry.state("b"), State::open);
      }},
-    {"AStartOnAnotherRankMakesRoom",
+    {"AStartOfAnotherRankWaitsInTheSameLineAndMakesRoom",
      {.ranks = 2, .files_max = 1, .timeouts = {second, 10 * second}},
      [](Rig& rig) {
        rig.give(Started{.name = "a", .who = {.way = Way::tcp}});
-       EXPECT_EQ(rig.give(Started{.name = "b", .who = {.way = Way::tcp, .rank = 1}}).why, Why::no_file);
+       EXPECT_EQ(rig.give(Started{.name = "b", .who = {.way = Way::tcp, .rank = 1}}).kind, Kind::wait);
+       EXPECT_EQ(rig.give(Sought{.name = "b", .rank = 1}).kind, Kind::wait_there);
+       EXPECT_EQ(rig.frame("b").kind, Kind::wait) << "what comes to the coordinator waits behind it";
        rig.now += 10 * second;
-       rig.give(RoomWanted{});
        rig.after(1, "a", at(second));
        EXPECT_EQ(rig.after(1, "a", at(second)), State::closed);
+       EXPECT_EQ(rig.registry.state("b"), State::open);
+       EXPECT_TRUE(rig.noticed(Notify::What::opened));
+     }},
+    {"ASeriesStaysOpenForWhatWaitedAtAnotherRank",
+     {.ranks = 2, .files_max = 1, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       rig.give(Started{.name = "a", .who = {.way = Way::tcp}});
+       rig.give(Started{.name = "b", .who = {.way = Way::tcp, .rank = 1}});
+       rig.give(Stop{});
+       EXPECT_EQ(rig.after(1, "b"), State::open);
+       EXPECT_EQ(rig.give(Sought{.name = "b", .rank = 1}).kind, Kind::accept);
+       rig.give(CaughtUp{"b", 1, 1});
+       EXPECT_EQ(rig.registry.state("b"), State::open) << "that was of a series before";
+       rig.give(CaughtUp{"b", 1, 2});
+       EXPECT_EQ(rig.registry.state("b"), State::closing);
+       rig.give(HandedOver{"b", 1});
+       EXPECT_TRUE(rig.registry.idle());
+     }},
+    {"AnotherRankKeepsWhatComesUntilItIsCalled",
+     {.ranks = 2, .rank = 1, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       rig.slow = true;
+       FrameSeen frame{.name = "s", .number = 1, .bytes = 1, .since = rig.now};
+       EXPECT_EQ(rig.give(frame).kind, Kind::wait_until) << "the coordinator is asked";
+       EXPECT_EQ(rig.give(Waits{"s"}).kind, Kind::wait);
+       EXPECT_EQ(rig.give(frame).kind, Kind::wait);
+       rig.give(Called{"s", 7});
+       ASSERT_EQ(rig.opened, 2);
+       rig.give(Opened{.name = "s"});
+       frame.from_line = true;
+       EXPECT_EQ(rig.give(frame).kind, Kind::accept);
+       rig.give(LineEmpty{"s"});
+       ASSERT_TRUE(rig.noticed(Notify::What::caught_up));
+       EXPECT_EQ(rig.notices.back().generation, 7u);
+     }},
+    {"ARankThatIsCalledBeforeItsAnswerCameGoesOnAtOnce",
+     {.ranks = 2, .rank = 1, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       rig.slow = true;
+       rig.start("s", "p0");
+       rig.give(Called{"s", 7});
+       EXPECT_EQ(rig.give(Waits{"s"}).kind, Kind::wait);
+       EXPECT_EQ(rig.opened, 2);
+     }},
+    {"WhatWaitsAtARankIsRefusedWhereTheStartIs",
+     {.ranks = 2, .rank = 1, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       rig.slow = true;
+       rig.start("s", "p0");
+       rig.give(Waits{"s"});
+       rig.give(Called{.name = "s", .in_vain = true});
+       EXPECT_TRUE(rig.noticed(Notify::What::in_vain));
+       EXPECT_EQ(rig.registry.state("s"), State::refused);
+     }},
+    {"AnElementThatIsRefusedCountsWhereOthersAreRecorded", pulls(2),
+     [](Rig& rig) {
+       rig.give(ElementRefused{"s", "p1"});
+       EXPECT_EQ(rig.registry.refused(), 1u);
+       rig.start("s", "p0", 9, 0, 2);
+       EXPECT_EQ(rig.registry.refused(), 0u);
+       EXPECT_EQ(rig.registry.refused_elements(), 1u);
+       rig.give(StartRefused{"s"});
+       EXPECT_EQ(rig.registry.refused(), 0u) << "it has its file";
      }},
     {"WhatWaitedIsRecordedAtTheStop",
      {.files_max = 1},

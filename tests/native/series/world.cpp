@@ -32,6 +32,7 @@ void World::draw() {
   rules_.sources = pulled + tcp + bound;
   rules_.tcp = tcp;
   rules_.pulled = pulled;
+  rules_.bound = bound;
   rules_.holds_back = chance(70);
   rules_.files_max = 1 + below(2);
   rules_.starts_max = 1 + below(3);
@@ -294,7 +295,7 @@ void World::keep(unsigned rank, std::size_t sender, const Event& event, const An
     frames += each.frames_kept;
   }
   if (starts > rules_.starts_bytes_max || frames > rules_.frames_bytes_max) fail("too many bytes wait", name);
-  if (here.line.size() > rules_.starts_max + (ranks_ > 1 ? rules_.files_max : 0)) fail("too many starts wait", name);
+  if (here.line.size() > rules_.starts_max) fail("too many starts wait", name);
 }
 
 void World::ask_again() {
@@ -314,7 +315,7 @@ void World::ask_again() {
     if (of_sender)
       taken(blocked.sender, rank, blocked.event, answer);
     else
-      reply(blocked.asker, blocked.event, answer);
+      reply(blocked.asker, blocked.asks_for, blocked.event, answer);
   }
   std::erase_if(blocked_, [](const auto& each) { return each.resolved; });
 }

@@ -79,6 +79,7 @@ class World {
     Whose whose = Whose::sender;
     std::size_t sender = 0;
     unsigned asker = 0;
+    std::size_t asks_for = 0;  ///< of a rank: the sender whose start it is
     Event event;
     Time first = 0;
     Time until = 0;
@@ -125,9 +126,8 @@ class World {
     bool fails = false;
     unsigned asker = 0;
     bool asks = false;  ///< of a message: it begins, or seeks, a series
-    bool no_file = false;
-    bool made_there = false;
-    bool not_found = false;
+    bool waits = false;
+    std::size_t sender = 0;
     Event event = {};
   };
   struct Rank {
@@ -158,7 +158,8 @@ class World {
   void end_by_start(std::size_t index, File& file);
   void end_others(std::size_t index, std::uint8_t name);
   void keep(unsigned rank, std::size_t sender, const Event& event, const Answer& answer);
-  void reply(unsigned asker, const Event& question, const Answer& answer);
+  void reply(unsigned asker, std::size_t sender, const Event& question, const Answer& answer);
+  void keep_at_rank(unsigned rank, std::uint8_t name);
   void ask_again();
   void act(Sender& sender, std::size_t index);
   void lose(Sender& sender, bool says_bye);

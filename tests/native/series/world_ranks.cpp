@@ -14,12 +14,14 @@ void World::obey(unsigned rank, const Open& open) {
   if (file.is != File::Is::nothing) fail("a file is opened that is not closed", name);
   const auto taken = std::count_if(here.files.begin(), here.files.end(),
                                    [](const auto& each) { return each.is != File::Is::nothing; });
-  if (static_cast<std::size_t>(taken) >= rules_.files_max) fail("more files are open than may be", name);
+  if (rank == 0 && static_cast<std::size_t>(taken) >= rules_.files_max) fail("more files are open than may be", name);
   file.is = File::Is::opening;
   file.generation = open.generation;
   file.sought = open.sought;
   if (!open.from_line) file.superseded = false;
-  if (open.from_line) {
+  if (open.from_line && rank != 0) {
+    if (!file.has_line || !open.sought) fail("a rank is called for nothing", name);
+  } else if (open.from_line) {
     if (here.line.empty() || here.line.front() != open.name) fail("a start overtakes another one", name);
     std::erase(here.line, open.name);
   } else if (!here.line.empty()) {
@@ -30,9 +32,9 @@ void World::obey(unsigned rank, const Open& open) {
         {.what = Job::What::made, .at = now_ + some_time(second / 2), .rank = 0, .name = name, .fails = chance(8)});
     return;
   }
-  Event question = Sought{.name = open.name, .rank = rank};
+  Event question = Sought{.name = open.name, .rank = rank, .again = open.again};
   if (!open.sought) {
-    auto start = std::get<Started>(open.from_line ? file.line.front().event : *current_);
+    auto start = std::get<Started>(*current_);
     start.who.rank = rank;
     if (start.who.way == Way::tcp) start.who.source.clear();
     start.from_line = false;
@@ -45,6 +47,7 @@ void World::obey(unsigned rank, const Open& open) {
                    .name = name,
                    .asker = rank,
                    .asks = true,
+                   .sender = presenting_.value_or(0),
                    .event = question});
 }
 
@@ -73,10 +76,13 @@ void World::obey(unsigned rank, const Notify& notify) {
     }
     case What::ended: send(0, name, Ended{.name = notify.name, .who = who, .by_all = notify.by_all}); break;
     case What::refused: break;
-    case What::room_wanted: send(0, 0, RoomWanted{}); break;
+    case What::opened: send(notify.rank, name, Called{notify.name, notify.generation}); break;
+    case What::caught_up: send(0, name, CaughtUp{notify.name, rank, notify.generation}); break;
     case What::in_vain: {
-      auto& here = all_[rank];
-      std::erase(here.line, notify.name);
+      if (notify.rank != rank) {
+        send(notify.rank, name, Called{notify.name, notify.generation, true});
+        break;
+      }
       jobs_.push_back({.what = Job::What::feed, .at = now_, .rank = rank, .name = name});
       break;
     }
@@ -140,7 +146,7 @@ void World::happen(const Job& job) {
     }
     case Job::What::message: {
       if (job.asks) {
-        reply(job.asker, job.event, step(0, job.event));
+        reply(job.asker, job.sender, job.event, step(0, job.event));
         break;
       }
       if (const auto* part = std::get_if<HandedOver>(&job.event)) add(file.handed_over, part->rank);
@@ -149,16 +155,13 @@ void World::happen(const Job& job) {
     }
     case Job::What::made: {
       const auto name = name_of(job.name);
+      if (job.waits) {
+        keep_at_rank(job.rank, job.name);
+        break;
+      }
       if (job.fails) {
         file.is = File::Is::nothing;
-        const auto answer =
-            step(job.rank, OpenFailed{.name = name, .no_file = job.no_file, .not_found = job.not_found});
-        if (answer.kind == Answer::Kind::wait) {
-          here.line.insert(here.line.begin(), name);
-          if (!file.has_line) file.starts_kept += std::get<Started>(file.line.front().event).bytes;
-          file.has_line = true;
-          break;
-        }
+        (void)step(job.rank, OpenFailed{name});
       } else {
         file.is = File::Is::open;
         ++(job.rank == 0 ? outcome_.opened : outcome_.joined);
@@ -193,6 +196,25 @@ void World::happen(const Job& job) {
       break;
     }
   }
+}
+
+/// The coordinator calls the rank when the file is there; until then what comes is kept behind the start, if one came.
+void World::keep_at_rank(unsigned rank, std::uint8_t name) {
+  auto& file = all_[rank].files[name];
+  file.is = File::Is::nothing;
+  const bool has_start = !file.sought && !file.line.empty();
+  const auto bytes = has_start ? std::get<Started>(file.line.front().event).bytes : 0;
+  // It may be called in the same step.
+  file.has_line = true;
+  file.starts_kept += bytes;
+  const auto answer = step(rank, Waits{name_of(name)});
+  if (answer.kind == Answer::Kind::wait) {
+    ++outcome_.waited;
+    return;
+  }
+  if (has_start) file.line.pop_front();
+  file.starts_kept -= bytes;
+  file.has_line = false;
 }
 
 /// One of those that waited behind the start of a series whose file is made, or could not be.
@@ -230,7 +252,7 @@ void World::feed(unsigned rank, std::uint8_t name) {
 }
 
 /// The coordinator's answer to another rank that wants to take part.
-void World::reply(unsigned asker, const Event& question, const Answer& answer) {
+void World::reply(unsigned asker, std::size_t sender, const Event& question, const Answer& answer) {
   const auto* start = std::get_if<Started>(&question);
   const auto* sought = std::get_if<Sought>(&question);
   const auto name = index_of(start != nullptr ? start->name : sought->name);
@@ -240,13 +262,30 @@ void World::reply(unsigned asker, const Event& question, const Answer& answer) {
           if constexpr (requires { what.since; }) what.since = what.since == 0 ? now_ : what.since;
         },
         again);
-    blocked_.push_back({.whose = Blocked::Whose::rank, .asker = asker, .event = again, .first = now_, .until = until});
+    blocked_.push_back({.whose = Blocked::Whose::rank,
+                        .asker = asker,
+                        .asks_for = sender,
+                        .event = again,
+                        .first = now_,
+                        .until = until});
   };
   if (answer.kind == Answer::Kind::wait_until) return wait(question, answer.until);
   const bool accepted = answer.kind == Answer::Kind::accept;
   if (accepted && answer.state == State::opening)
     return wait(Sought{.name = name_of(name), .rank = asker}, now_ + second);
   auto& file = all_[0].files[name];
+  if (answer.kind == Answer::Kind::wait) {
+    file.line.push_back({question, sender});
+    file.has_line = true;
+    file.generation = answer.generation;
+    file.superseded = false;
+    file.starts_kept += start->bytes;
+    all_[0].line.push_back(start->name);
+  }
+  const bool waits = answer.kind == Answer::Kind::wait || answer.kind == Answer::Kind::wait_there;
+  const bool was_called = all_[asker].files[name].has_line;
+  if (was_called && answer.kind == Answer::Kind::reject && !stopping_)
+    fail("a series is closed before what waited for it at a rank is in it", name);
   if (accepted && file.is != File::Is::open) fail("a rank joins a series that is not open", name);
   if (accepted) {
     add(file.parts, asker);
@@ -254,13 +293,8 @@ void World::reply(unsigned asker, const Event& question, const Answer& answer) {
     std::erase(file.handed_over, asker);
   }
   auto at = now_ + some_time(second / 5);
-  jobs_.push_back({.what = Job::What::made,
-                   .at = at,
-                   .rank = asker,
-                   .name = name,
-                   .fails = !accepted,
-                   .no_file = answer.why == Why::no_file,
-                   .not_found = sought != nullptr});
+  jobs_.push_back(
+      {.what = Job::What::made, .at = at, .rank = asker, .name = name, .fails = !accepted && !waits, .waits = waits});
 }
 
 }  // namespace penstock::series::testing
