@@ -2,7 +2,7 @@
 
 docs/reference/cli.md from the help of the commands; docs/reference/configuration.md, campaign.md, load.md and
 the JSON Schemas from the pydantic models.
-tests/python/test_docs.py fails when a page and the code differ.
+tests/python/house/test_docs.py fails when a page and the code differ.
 """
 
 import json
@@ -15,24 +15,12 @@ from pydantic import BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from penstock.bench.workloads import WORKLOADS
+from penstock.bench.run.workloads import WORKLOADS
 from penstock.cli import application
-from penstock.model.campaign_files import CampaignFile
-from penstock.model.campaigns import Baseline, Campaign, Line, Parameter, View
-from penstock.model.comparisons import Comparison, Trend
-from penstock.model.configuration import (
-    ChannelFilter,
-    Codec,
-    Configuration,
-    Metrics,
-    PvaSource,
-    TcpSource,
-    ZmqSource,
-)
-from penstock.model.datasheet import DataSheet
-from penstock.model.layout.own_tree import GROUPS, ITEMS, KEPT
-from penstock.model.layout.yaml_layout import AttributeFrom, LayoutFile, LayoutNode, LayoutParameter
-from penstock.model.load import (
+from penstock.model.bench.campaign_files import CampaignFile
+from penstock.model.bench.campaigns import Baseline, Campaign, Line, Parameter, View
+from penstock.model.bench.comparisons import Comparison, Trend
+from penstock.model.bench.load import (
     FrameImage,
     FramesWorkload,
     Hdf5Backend,
@@ -44,7 +32,21 @@ from penstock.model.load import (
     StoreBackend,
     StreamWorkload,
 )
-from penstock.model.network import NetworkServerWorkload, NetworkWorkload
+from penstock.model.bench.network import NetworkServerWorkload, NetworkWorkload
+from penstock.model.bench.runs import Run, Verdict, schema_of
+from penstock.model.configuration import (
+    ChannelFilter,
+    Codec,
+    Configuration,
+    Metrics,
+    PvaSource,
+    TcpSource,
+    ZmqSource,
+)
+from penstock.model.layout.own_tree import GROUPS, ITEMS, KEPT
+from penstock.model.layout.yaml_layout import AttributeFrom, LayoutFile, LayoutNode, LayoutParameter
+from penstock.model.plan.datasheet import DataSheet
+from penstock.model.plan.sizing import Sizing
 from penstock.model.plans import (
     ChunkPlan,
     ElementPlan,
@@ -55,8 +57,6 @@ from penstock.model.plans import (
     ScanPlan,
     StorePlan,
 )
-from penstock.model.runs import Run, Verdict, schema_of
-from penstock.model.sizing import Sizing
 from penstock.model.units import format_size
 
 REFERENCE = Path(__file__).resolve().parent / "reference"

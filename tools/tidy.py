@@ -19,7 +19,7 @@ from pathlib import Path
 LINES_MAX = 700
 LINES_WARNING = 350
 # Folders that are sorted by subject, with all below them, and how many files may lie in each.
-SORTED_FOLDERS = ("native/recorder",)
+SORTED_FOLDERS = ("native/recorder", "python", "tests/python")
 FILES_MAX = 25
 
 # From each folder of native/ to those it may include: the arrows of docs/explanation/architecture.md.

@@ -16,9 +16,9 @@ from measure.statistics import Estimate, verdict
 from scipy.signal import lfilter
 from scipy.stats import binomtest
 
-from penstock.bench.compare import compare
-from penstock.bench.sets import Measured, RunSet, read_sets
-from penstock.bench.values import Value
+from penstock.bench.compare.sets import Measured, RunSet, read_sets
+from penstock.bench.compare.storages import compare
+from penstock.bench.statistics.values import Value
 
 TRIALS = 2000
 BLOCKS = 6

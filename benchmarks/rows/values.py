@@ -14,8 +14,8 @@ from measure.context import GIB, Context
 from measure.results import Result, Sample, absolute
 
 from penstock.client.messages import typed
-from penstock.files.attach import How, attach
-from penstock.files.journal import JournalWriter
+from penstock.files.values.attach import How, attach
+from penstock.files.values.journal import JournalWriter
 
 FRAMES, CHANNELS, ROWS = 1_000_000, 50, 1000
 FIRST_NS, STEP_NS = 10**18, 250_000

@@ -27,7 +27,7 @@ namespace penstock::load {
 namespace {
 
 constexpr std::int64_t tick_ns = 200'000'000;
-/// Of a file that is not complete; python/penstock/bench/folder.py knows it.
+/// Of a file that is not complete; python/penstock/bench/data/folder.py knows it.
 constexpr const char* unfinished_suffix = ".partial";
 /// Up to here a pacer sleeps most of the time: it spins before each frame.
 constexpr double sleeping_rate_max_hz = 0.1e9 / static_cast<double>(Pacer::spin_ns);

@@ -1,5 +1,5 @@
 /// Where folders and files of a metadata workload lie. The names are part of what may be removed again:
-/// python/penstock/bench/trees.py knows them too.
+/// python/penstock/bench/data/trees.py knows them too.
 ///
 /// A tree's top is called PREFIX and nine digits, the folders below it t0, t1 and so on. An item's name is a letter,
 /// the number of the thread that made it, of all ranks' and with three digits or more, and its own: d003-000000042 is a

@@ -9,8 +9,8 @@ from typing import Any
 import nexus_series as sent
 import pytest
 
-from penstock.files.export import write_export
-from penstock.files.export_plan import plan_export
+from penstock.files.export.export import write_export
+from penstock.files.export.plan import plan_export
 
 READ = Path(__file__).with_name("read_dataset.mjs")
 LAYOUTS = {"one": (), "split": ("--frames-per-file", "3")}

@@ -16,11 +16,11 @@ from ports import free_ports
 from rounds import WAIT_S
 
 from penstock.files import aside
-from penstock.files.attach import How, attach
-from penstock.files.export import write_export
-from penstock.files.export_plan import plan_export
+from penstock.files.export.export import write_export
+from penstock.files.export.plan import plan_export
 from penstock.files.inspect import inspect_file
 from penstock.files.join import JointFile
+from penstock.files.values.attach import How, attach
 from penstock.model.configuration import Configuration
 from penstock.model.errors import PenstockError
 from penstock.model.events import Listening

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from places import command, mounted, zram
 
-from penstock.model.runs import Run
+from penstock.model.bench.runs import Run
 
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878  # linux/fs.h
 RATE_HZ, FRAMES, HELD_MAX = 20, 200, 20

@@ -18,7 +18,7 @@ import pytest
 from places import MIB, failing_device, image, mounted, tmpfs
 from rounds import is_long
 
-from penstock.model.load import LoadDocument
+from penstock.model.bench.load import LoadDocument
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import MpiIo, Ranks, mpi_of
 

@@ -16,7 +16,7 @@ from penstock.cli.words import (
 
 COMMANDS = {
     "record": Later(
-        "penstock.cli.record:record_command",
+        "penstock.cli.record.record:record_command",
         short_help="Record series after series, each into its own NeXus HDF5 file.",
         examples=[
             "penstock record --folder data",
@@ -26,7 +26,7 @@ COMMANDS = {
         ],
     ),
     "pva": Later(
-        "penstock.cli.pva:pva_command",
+        "penstock.cli.record.pva:pva_command",
         short_help="Send the frames of an EPICS areaDetector to a recorder.",
         examples=[
             "penstock pva 13SIM1:Pva1:Image --to tcp://127.0.0.1:9900",
@@ -35,7 +35,7 @@ COMMANDS = {
         ],
     ),
     "simulate": Later(
-        "penstock.cli.simulate:simulate_command",
+        "penstock.cli.record.simulate:simulate_command",
         short_help="Simulate a detector, or replay real images as one.",
         examples=[
             "penstock simulate pilatus-6m --frames 250",
@@ -46,7 +46,7 @@ COMMANDS = {
         ],
     ),
     "detectors": Later(
-        "penstock.cli.detectors:detectors_command",
+        "penstock.cli.plan.detectors:detectors_command",
         short_help="The catalogue of detectors that can be simulated.",
         examples=[
             "penstock detectors",
@@ -55,11 +55,11 @@ COMMANDS = {
         ],
     ),
     "layout": Later(
-        "penstock.cli.layout:layout_application",
+        "penstock.cli.record.layout:layout_application",
         short_help="Layouts of what is in a file: ready, your own, areaDetector's.",
     ),
     "filters": Later(
-        "penstock.cli.filters:filters_command",
+        "penstock.cli.record.filters:filters_command",
         short_help="The HDF5 filter plug-ins that the recorder can use.",
         examples=[
             "penstock filters",
@@ -67,7 +67,7 @@ COMMANDS = {
         ],
     ),
     "advise": Later(
-        "penstock.cli.advise:advise_command",
+        "penstock.cli.plan.advise:advise_command",
         short_help="Recommend chunks for the way in which files will be read.",
         examples=[
             "penstock advise eiger2-16m --folder /data --read frames",
@@ -76,7 +76,7 @@ COMMANDS = {
         ],
     ),
     "info": Later(
-        "penstock.cli.info:info_command",
+        "penstock.cli.files.info:info_command",
         short_help="What is in a file: frames, codec, ledger, times, tree.",
         examples=[
             "penstock info series.h5",
@@ -84,7 +84,7 @@ COMMANDS = {
         ],
     ),
     "check": Later(
-        "penstock.cli.check:check_command",
+        "penstock.cli.files.check:check_command",
         short_help="Check a file: every chunk, every frame, the structure.",
         examples=[
             "penstock check series.h5",
@@ -93,7 +93,7 @@ COMMANDS = {
         ],
     ),
     "export": Later(
-        "penstock.cli.export:export_command",
+        "penstock.cli.files.export:export_command",
         short_help="A master file for XDS plug-ins and readers of Eiger files.",
         examples=[
             "penstock export series.h5 --for xds",
@@ -103,7 +103,7 @@ COMMANDS = {
         ],
     ),
     "recover": Later(
-        "penstock.cli.recover:recover_command",
+        "penstock.cli.files.recover:recover_command",
         short_help="Complete a file whose recorder was killed.",
         examples=[
             "penstock recover series.h5 --dry-run",
@@ -111,7 +111,7 @@ COMMANDS = {
         ],
     ),
     "join": Later(
-        "penstock.cli.join:join_command",
+        "penstock.cli.files.join:join_command",
         short_help="Show several series' files as one file.",
         examples=[
             "penstock join night.h5 scan_1.h5 scan_2.h5",
@@ -119,7 +119,7 @@ COMMANDS = {
         ],
     ),
     "collect": Later(
-        "penstock.cli.collect:collect_command",
+        "penstock.cli.record.collect:collect_command",
         short_help="Take values of motors, counters and the like into a journal.",
         examples=[
             "penstock collect --folder data",
@@ -128,7 +128,7 @@ COMMANDS = {
         ],
     ),
     "attach": Later(
-        "penstock.cli.attach:attach_command",
+        "penstock.cli.record.attach:attach_command",
         short_help="Join values of a journal to the frames of a series.",
         examples=[
             "penstock attach series.h5 values-20260102T030405.pnval",
@@ -136,7 +136,7 @@ COMMANDS = {
         ],
     ),
     "verdict": Later(
-        "penstock.cli.verdict:verdict_command",
+        "penstock.cli.bench.verdict:verdict_command",
         short_help="Can this storage take this detector?",
         exit_codes=EXIT_CODES_OF_VERDICTS,
         examples=[
@@ -147,7 +147,7 @@ COMMANDS = {
         ],
     ),
     "describe": Later(
-        "penstock.cli.describe:describe_command",
+        "penstock.cli.plan.describe:describe_command",
         short_help="The data sheet of a storage and of this machine.",
         exit_codes=EXIT_CODES_OF_SHEETS,
         examples=[
@@ -157,7 +157,7 @@ COMMANDS = {
         ],
     ),
     "plan": Later(
-        "penstock.cli.plan:plan_command",
+        "penstock.cli.plan.plan:plan_command",
         short_help="What detectors need before storage is bought.",
         examples=[
             "penstock plan 2xeiger2-16m pilatus-6m --ratio 8 --duty 0.3 --retention 90",
@@ -166,7 +166,7 @@ COMMANDS = {
         ],
     ),
     "report": Later(
-        "penstock.cli.report:report_command",
+        "penstock.cli.campaign.report:report_command",
         short_help="A page with tables and plots from documents of measurements.",
         examples=[
             "penstock report verdict.json --output verdict.html",
@@ -174,11 +174,11 @@ COMMANDS = {
         ],
     ),
     "bench": Later(
-        "penstock.cli.bench_group:bench_application",
+        "penstock.cli.bench.group:bench_application",
         short_help="Measure a storage with one workload.",
     ),
     "compare": Later(
-        "penstock.cli.compare:compare_command",
+        "penstock.cli.bench.compare:compare_command",
         short_help="Is this storage better or worse than before?",
         exit_codes=EXIT_CODES_OF_COMPARISONS,
         examples=[
@@ -189,7 +189,7 @@ COMMANDS = {
         ],
     ),
     "campaign": Later(
-        "penstock.cli.campaign:campaign_command",
+        "penstock.cli.campaign.campaign:campaign_command",
         short_help="Measure many cases, many times, on one storage or several.",
         exit_codes=EXIT_CODES_OF_RUNS,
         examples=[
@@ -200,7 +200,7 @@ COMMANDS = {
         ],
     ),
     "runs": Later(
-        "penstock.cli.runs:runs_application",
+        "penstock.cli.campaign.runs:runs_application",
         short_help="The catalogue of runs: where documents of measurements lie.",
     ),
     "demo": Later(

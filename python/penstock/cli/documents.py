@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from penstock.bench.entries import entry_of
+from penstock.bench.campaign.entries import entry_of
 from penstock.cli.common import warn
 from penstock.files.catalogue import Catalogue, default_path
 from penstock.files.documents import Document, read_bytes

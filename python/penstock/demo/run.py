@@ -11,7 +11,7 @@ from typing import Any
 from penstock.demo.summary import PhaseResult, Summary
 from penstock.files.aside import aside
 from penstock.files.hdf5 import open_for_reading
-from penstock.files.replay import Replay, image_files, replay_file
+from penstock.files.images.replay import Replay, image_files, replay_file
 from penstock.files.space import require_space
 from penstock.files.timing import Percentiles, RatePoint, rate_curve, stage_percentiles
 from penstock.model.catalogue import Detector, find_detector, frames_for, read_catalogue, replayed_detector
@@ -302,7 +302,7 @@ def _first_frame(path: Path) -> Any:
 
 def _draw(folder: Path, series: list[RecordedSeries]) -> None:
     # Here, because matplotlib takes half a second to load, and every command would wait for it.
-    from penstock.report.pictures import Phase, draw_frame, draw_throughput  # noqa: PLC0415
+    from penstock.report.pages.pictures import Phase, draw_frame, draw_throughput  # noqa: PLC0415
 
     curves = []
     for each in series:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from penstock.model.entries import Entry, Kind, Listed, ListedValidity, State
+from penstock.model.bench.entries import Entry, Kind, Listed, ListedValidity, State
 from penstock.model.errors import PenstockError, UsageError
 
 VARIABLE = "PENSTOCK_CATALOGUE"

@@ -8,11 +8,11 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from penstock.model.campaigns import Campaign
-from penstock.model.comparisons import Comparison
+from penstock.model.bench.campaigns import Campaign
+from penstock.model.bench.comparisons import Comparison
+from penstock.model.bench.runs import Run, Verdict
 from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, words_of
-from penstock.model.runs import Run, Verdict
 from penstock.model.units import human_size
 
 Document = Run | Verdict | Campaign

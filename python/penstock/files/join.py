@@ -11,11 +11,11 @@ from pathlib import Path
 import h5py
 
 from penstock.files.aside import aside, require_file, run_aside
-from penstock.files.attach import is_attached
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, value_of
 from penstock.files.inspect import end_time_place
 from penstock.files.links import JOINED
 from penstock.files.naming import give_name
+from penstock.files.values.attach import is_attached
 from penstock.model.errors import PenstockError, UsageError
 
 _ENTRIES_MAX = 65536

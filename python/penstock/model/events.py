@@ -312,7 +312,7 @@ class NetworkSession(Event):
 
 
 class LoadResult(Event):
-    """The last event of penstock-load; penstock.model.load.LoadDocument reads the document."""
+    """The last event of penstock-load; penstock.model.bench.load.LoadDocument reads the document."""
 
     document: dict[str, Any]
 

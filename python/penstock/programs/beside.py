@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from penstock.model.bench.load import LoadDocument, LoadPlan
 from penstock.model.errors import PenstockError
 from penstock.model.events import LoadResult
-from penstock.model.load import LoadDocument, LoadPlan
 from penstock.model.units import human_bytes, human_rate
 from penstock.programs.process import Program
 

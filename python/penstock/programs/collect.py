@@ -17,7 +17,7 @@ import cbor2
 
 from penstock.client.crc32c import crc32c
 from penstock.client.wire import HEADER_BYTES, Kind, message, self_described
-from penstock.files.journal import JournalWriter
+from penstock.files.values.journal import JournalWriter
 from penstock.model.errors import PenstockError
 from penstock.model.pva import ValuesPlan
 from penstock.model.values import CHANNELS_MAX, MESSAGE_BYTES_MAX, BatchError, parse_batch

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
+from penstock.model.bench.load import LoadDocument, LoadPlan
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import LoadPartial, LoadProgress, LoadResult
-from penstock.model.load import LoadDocument, LoadPlan
 from penstock.model.problems import place_of, words_of
 from penstock.programs.process import LogLine, Program, forwarding_signals
 from penstock.programs.ranks import Ranks

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from penstock.model.bench.load import LoadDocument, LoadPlan, NullBackend
+from penstock.model.bench.network import NetworkServerWorkload
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import Event, Listening, LoadResult, NetworkSession
-from penstock.model.load import LoadDocument, LoadPlan, NullBackend
-from penstock.model.network import NetworkServerWorkload
 from penstock.model.units import split_address
 from penstock.programs.process import LogLine, Program, forwarding_signals, wait_for
 

@@ -27,7 +27,7 @@ from penstock.model.units import split_address
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
 if TYPE_CHECKING:  # it loads HDF5
-    from penstock.files.replay import Replay
+    from penstock.files.images.replay import Replay
 
 _FORMATS = ("cbf", "tiff", "hdf5")
 _TARGET_HELP = "write tcp://127.0.0.1:9900, zmq://127.0.0.1:31001 or files:FOLDER?format=cbf"

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.model.advice import Advice, Choice
+from penstock.model.plan.advice import Advice, Choice
 from penstock.model.units import human_bytes, human_number
 
 

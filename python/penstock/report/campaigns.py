@@ -8,10 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.campaigns import GUESSED_BYTES_PER_S, CampaignPlan, Standing, left_of
-from penstock.bench.lengths import length_warnings
-from penstock.bench.values import too_short_of
-from penstock.bench.views import (
+from penstock.bench.campaign.campaigns import GUESSED_BYTES_PER_S, CampaignPlan, Standing, left_of
+from penstock.bench.campaign.lengths import length_warnings
+from penstock.bench.campaign.views import (
     Cell,
     Grid,
     Key,
@@ -23,8 +22,9 @@ from penstock.bench.views import (
     units_of,
     usual_rate,
 )
-from penstock.model.campaign_files import CampaignFile
-from penstock.model.campaigns import Campaign, Parameter, Target, View
+from penstock.bench.statistics.values import too_short_of
+from penstock.model.bench.campaign_files import CampaignFile
+from penstock.model.bench.campaigns import Campaign, Parameter, Target, View
 from penstock.model.text import counted, harmless
 from penstock.model.units import human_bytes, human_number, human_rate, human_seconds
 from penstock.report.metadata import TOO_SHORT

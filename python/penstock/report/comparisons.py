@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from penstock.model.comparisons import (
+from penstock.model.bench.comparisons import (
     Change,
     Comparison,
     Difference,

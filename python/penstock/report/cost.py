@@ -1,6 +1,6 @@
 """What moving bytes costs, for people."""
 
-from penstock.model.runs import ProcessorCost, Profile
+from penstock.model.bench.runs import ProcessorCost, Profile
 from penstock.model.units import human_number
 
 _SYMBOLS_SHOWN = 5

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.table import Table
 
-from penstock.bench.local_speed import SpeedRequest
-from penstock.model.datasheet import DataSheet, Fact, LocalSpeed
+from penstock.bench.run.local_speed import SpeedRequest
+from penstock.model.plan.datasheet import DataSheet, Fact, LocalSpeed
 from penstock.model.units import format_size, human_bytes, human_number, human_rate, human_seconds, human_size
 from penstock.report.sections import Section, sections_markdown, sections_view
 from penstock.report.tables import fact_table

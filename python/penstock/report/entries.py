@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from penstock.model.entries import Entry, EntryValue, Listed
+from penstock.model.bench.entries import Entry, EntryValue, Listed
 from penstock.model.text import counted, harmless
 from penstock.model.units import human_bytes
 from penstock.report.tables import fact_table

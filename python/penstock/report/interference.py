@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.interference import ALONE, BESIDE, Effect, sound_pairs
-from penstock.bench.second import Second
-from penstock.bench.values import values_of
-from penstock.model.campaigns import Campaign, CaseRun
+from penstock.bench.run.interference import ALONE, BESIDE, Effect, sound_pairs
+from penstock.bench.run.second import Second
+from penstock.bench.statistics.values import values_of
+from penstock.model.bench.campaigns import Campaign, CaseRun
 from penstock.model.text import counted
 from penstock.model.units import human_number, human_percent, human_size
 from penstock.report.runs import checks_table

@@ -4,9 +4,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.metadata import bytes_at_once, names_at_once, names_made
-from penstock.model.load import MetadataWorkload, Operation, Sync
-from penstock.model.runs import OPERATION_S_MIN, OperationFigures
+from penstock.bench.run.metadata import bytes_at_once, names_at_once, names_made
+from penstock.model.bench.load import MetadataWorkload, Operation, Sync
+from penstock.model.bench.runs import OPERATION_S_MIN, OperationFigures
 from penstock.model.units import human_seconds, human_size
 from penstock.report.tables import fact_table, repeated_rows
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from penstock.bench.network import seconds_of
+from penstock.bench.run.network import seconds_of
+from penstock.model.bench.network import NetworkWorkload
+from penstock.model.bench.runs import NetworkFigures, RoundTrips, TransferFigures
 from penstock.model.events import Listening, NetworkSession
-from penstock.model.network import NetworkWorkload
-from penstock.model.runs import NetworkFigures, RoundTrips, TransferFigures
 from penstock.model.text import counted
 from penstock.model.units import human_number, human_percent, human_rate, human_seconds, human_size
 from penstock.report.tables import fact_table

@@ -1,6 +1,6 @@
 """A storage that there is not, for people."""
 
-from penstock.model.load import NullBackend
+from penstock.model.bench.load import NullBackend
 from penstock.model.units import human_seconds
 
 

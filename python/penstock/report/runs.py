@@ -7,9 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.run import Access, FramesRequest
-from penstock.model.load import LoadDocument, NullBackend, StreamWorkload
-from penstock.model.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
+from penstock.bench.run.run import Access, FramesRequest
+from penstock.model.bench.load import LoadDocument, NullBackend, StreamWorkload
+from penstock.model.bench.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.text import counted
 from penstock.model.units import (
     human_bytes,

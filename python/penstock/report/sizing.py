@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 
-from penstock.model.blocks import BlockFigures
-from penstock.model.sizing import DetectorNeed, Sizing
+from penstock.model.plan.blocks import BlockFigures
+from penstock.model.plan.sizing import DetectorNeed, Sizing
 from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_hz, human_number, human_percent, human_rate
 from penstock.report.sections import Section, sections_markdown, sections_view

@@ -4,7 +4,7 @@ from penstock.model.units import human_number, human_percent, human_rate, human_
 
 
 def value_text(value: float, unit: str, like: float | None = None) -> str:
-    """Rounded, with its unit: one of `penstock.bench.values`; an unknown one stands as it is.
+    """Rounded, with its unit: one of `penstock.bench.statistics.values`; an unknown one stands as it is.
 
     `like`: another one, whose unit of bandwidth is taken, so that rates that stand together have one.
     """

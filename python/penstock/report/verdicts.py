@@ -7,18 +7,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.doubts import BestCase
-from penstock.bench.run import RATE_MAX_HZ, FramesRequest
-from penstock.bench.second import Second
-from penstock.bench.stages import FULL_SPEED_S, VerdictRequest
-from penstock.bench.verdict import (
+from penstock.bench.judge.doubts import BestCase
+from penstock.bench.judge.reasons import STEP_NAMES
+from penstock.bench.judge.verdict import (
     best_case_of,
     carries_bytes_per_s,
     is_at_least,
     nothing_higher_was_tried,
 )
-from penstock.bench.verdict_reasons import STEP_NAMES
-from penstock.model.runs import Conditions, Search, Step, Verdict
+from penstock.bench.run.run import RATE_MAX_HZ, FramesRequest
+from penstock.bench.run.second import Second
+from penstock.bench.run.stages import FULL_SPEED_S, VerdictRequest
+from penstock.model.bench.runs import Conditions, Search, Step, Verdict
 from penstock.model.text import counted
 from penstock.model.units import (
     human_bytes,

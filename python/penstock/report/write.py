@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from penstock.files.documents import Document, Shown
-from penstock.model.comparisons import Comparison
+from penstock.model.bench.comparisons import Comparison
 from penstock.model.errors import UsageError
-from penstock.report.comma_separated import csv_of
-from penstock.report.html import html_of
-from penstock.report.markdown import markdown_of
-from penstock.report.pages import page_of
+from penstock.report.pages.comma_separated import csv_of
+from penstock.report.pages.documents import page_of
+from penstock.report.pages.html import html_of
+from penstock.report.pages.markdown import markdown_of
 
 
 def report_texts(

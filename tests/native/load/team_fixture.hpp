@@ -1,4 +1,4 @@
-/// Ranks as threads of this process; real ones are tested in tests/python/test_bench_ranks.py.
+/// Ranks as threads of this process; real ones are tested in tests/python/bench/test_bench_ranks.py.
 #pragma once
 
 #include <array>

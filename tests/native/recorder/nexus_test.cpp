@@ -1,4 +1,4 @@
-/// The tree of a series as data; tests/python/test_nexus.py reads it with the field's own readers.
+/// The tree of a series as data; tests/python/files/test_nexus.py reads it with the field's own readers.
 
 #include "recorder/tree/nexus/nexus.hpp"
 

@@ -1,4 +1,4 @@
-/// What Penstock encodes, byte for byte. tests/python/test_stream_vectors.py reads the same files with
+/// What Penstock encodes, byte for byte. tests/python/sources/test_stream_vectors.py reads the same files with
 /// another decoder. With PENSTOCK_WRITE_GOLDEN set the test writes the files anew.
 #include <gtest/gtest.h>
 

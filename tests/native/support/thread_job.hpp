@@ -1,5 +1,5 @@
 /// A job whose ranks are objects in one process: what ranks do to each other, under the
-/// sanitizers, which see nothing of another process. The real thing is tested in tests/python/test_ranks.py.
+/// sanitizers, which see nothing of another process. The real thing is tested in tests/python/record/test_ranks.py.
 #pragma once
 
 #include <array>

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 from penstock.files.sheet.system import Facts, System
 from penstock.files.tools import Seen
-from penstock.model.datasheet import FactGroup
-from penstock.model.system_texts import parse_chosen, parse_fields, parse_number, parse_pcie
+from penstock.model.plan.datasheet import FactGroup
+from penstock.model.plan.system_texts import parse_chosen, parse_fields, parse_number, parse_pcie
 
 _SECTOR_BYTES = 512
 _DEVICES_MAX = 256

@@ -9,9 +9,9 @@ from pathlib import Path
 from penstock.files.sheet.system import Facts, System
 from penstock.files.storage import Mount, find_mount, storage_facts
 from penstock.files.tools import Seen, ask
-from penstock.model.datasheet import FactGroup
+from penstock.model.plan.datasheet import FactGroup
+from penstock.model.plan.system_texts import parse_quota
 from penstock.model.storage import NETWORK_KINDS, StorageFacts
-from penstock.model.system_texts import parse_quota
 
 _MEMORY_KINDS = ("tmpfs", "ramfs")
 

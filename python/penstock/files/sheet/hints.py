@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from penstock.model.datasheet import DataSheet, FactGroup, Hint
+from penstock.model.plan.datasheet import DataSheet, FactGroup, Hint
 from penstock.model.units import human_bytes, human_size
 
 _DIRTY_BYTES = 8 << 30

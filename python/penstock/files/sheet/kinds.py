@@ -8,8 +8,8 @@ from pathlib import Path
 from penstock.files.sheet.file_system import Target, one_line
 from penstock.files.sheet.system import Facts, System
 from penstock.files.tools import Seen, ask
-from penstock.model.datasheet import FactGroup
-from penstock.model.system_texts import (
+from penstock.model.plan.datasheet import FactGroup
+from penstock.model.plan.system_texts import (
     parse_fields,
     parse_mountstats,
     parse_number,

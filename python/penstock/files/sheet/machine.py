@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 from penstock.files.sheet.system import Facts, System
 from penstock.files.tools import Seen, ask
-from penstock.model.datasheet import FactGroup
-from penstock.model.system_texts import (
+from penstock.model.plan.datasheet import FactGroup
+from penstock.model.plan.system_texts import (
     mitigations_word,
     parse_cgroup,
     parse_chosen,

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from penstock.files.sheet.devices import drives, numa_node, parse_node
 from penstock.files.sheet.system import Facts, System
 from penstock.files.tools import Seen
-from penstock.model.datasheet import FactGroup
-from penstock.model.system_texts import format_cpu_list, parse_cpu_list, parse_number
+from penstock.model.plan.datasheet import FactGroup
+from penstock.model.plan.system_texts import format_cpu_list, parse_cpu_list, parse_number
 
 _INTERRUPTS_MAX = 1024
 _NET = "/sys/class/net"

@@ -16,7 +16,7 @@ from penstock.files.sheet.kinds import detail_group
 from penstock.files.sheet.machine import kernel_group, limits_group, processor_group
 from penstock.files.sheet.network import interface_groups, placement_group
 from penstock.files.sheet.system import Facts, System
-from penstock.model.datasheet import DataSheet, FactGroup
+from penstock.model.plan.datasheet import DataSheet, FactGroup
 
 
 def data_sheet(folder: Path) -> DataSheet:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.files.tools import Seen
-from penstock.model.datasheet import Fact, FactGroup, Unit, Value
+from penstock.model.plan.datasheet import Fact, FactGroup, Unit, Value
 
 _PIECE_BYTES, _PIECES_MAX = 1 << 16, 64
 

@@ -1,0 +1,338 @@
+"""Plans a campaign, and runs what is not done of it yet."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+
+from penstock.bench.campaign.view_checks import require_known, require_told_apart, require_yielded
+from penstock.bench.data.folder import BenchFolder, RoomAdvice, require_room, require_target, require_writable
+from penstock.bench.judge.conditions import conditions_of, conditions_of_machine
+from penstock.bench.option_words import LIMITS, as_parameters
+from penstock.bench.run.jobs import Job, NetworkJob
+from penstock.bench.run.run import Telling
+from penstock.bench.run.workloads import WORKLOADS, WorkloadParameters, parameters_of
+from penstock.bench.statistics.profile import profiled
+from penstock.model.bench.campaign_files import CASES_MAX, REFERENCE, CampaignFile
+from penstock.model.bench.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
+from penstock.model.bench.runs import Run
+from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
+from penstock.model.units import human_number
+
+# What is taken for storage that nobody has measured yet, and for what a run takes beside its load.
+GUESSED_BYTES_PER_S = 1e9
+_START_S = 0.5
+_ROOM = RoomAdvice("the largest of its runs", "a smaller --scale writes less", "a smaller --scale")
+
+
+@dataclass(frozen=True)
+class CampaignPlan:
+    """A campaign, with or without runs in it, and how each of its cases is run."""
+
+    campaign: Campaign
+    jobs: dict[str, Job | NetworkJob]  # by the case's name
+
+    def with_runs_of(self, campaign: Campaign) -> "CampaignPlan":
+        return CampaignPlan(campaign, self.jobs)
+
+    def bytes_at_once(self) -> int:
+        return max(job.bytes for job in self.jobs.values())
+
+    def bytes_left(self) -> int:
+        """That files of the runs to come take, one after the other."""
+        return sum(self.jobs[case.name].bytes for _, case in left_of(self.campaign))
+
+    def seconds_left(self) -> float:
+        """At least where the rate is given, and as a guess where storage is as fast as it goes."""
+        return sum(estimate_s(self.jobs[case.name]) for _, case in left_of(self.campaign))
+
+
+def estimate_s(job: Job | NetworkJob) -> float:
+    return _START_S + job.paced_s + job.moved_bytes / GUESSED_BYTES_PER_S
+
+
+def order_of(seed: int, block: int, cases: int) -> list[int]:
+    """The order of the cases in one block. It depends on nothing else: blocks can be added and left out.
+
+    Every second block goes the way of the one before it back: what a run leaves behind for the next one (a
+    full cache, a busy device) meets both of two cases as often, and not by chance one of them in all of few
+    blocks.
+    """
+    drawn = numpy.random.default_rng([seed, block - block % 2]).permutation(cases)
+    return [int(number) for number in (drawn if block % 2 == 0 else drawn[::-1])]
+
+
+def left_of(campaign: Campaign) -> Iterator[tuple[int, Case]]:
+    """Block and case of each run that is not there yet, in their order."""
+    done = campaign.done
+    for block in range(campaign.blocks):
+        for number in order_of(campaign.seed, block, len(campaign.cases)):
+            case = campaign.cases[number]
+            if (block, case.name) not in done:
+                yield block, case
+
+
+def plan_campaign(
+    name: str,
+    file: CampaignFile,
+    targets: Sequence[Target],
+    seed: int,
+    blocks: int | None = None,
+    scale: float | None = None,
+) -> CampaignPlan:
+    """Every case of `file` on every target. A UsageError names the case and the value that is wrong."""
+    factor = file.scale if scale is None else scale
+    points = list(file.points())
+    require_known(file, points)
+    if len(points) * len(targets) > CASES_MAX:
+        raise UsageError(
+            f"{len(points)} cases on {len(targets)} targets are more than {CASES_MAX}", "name fewer targets"
+        )
+    planned = [_planned(name, file, point, factor) for point in points]
+    require_yielded(file, planned)
+    cases, jobs = [], {}
+    for target in targets:
+        for point, parameters in zip(points, planned, strict=True):
+            shown = _shown(parameters, point, factor)
+            case = Case(name=_name_of(shown, target, targets), target=target.name, parameters=shown)
+            if case.name in jobs:
+                raise UsageError(f"the case {case.name} stands twice in the campaign", "remove one of them")
+            cases.append(case)
+            jobs[case.name] = parameters.job()
+    campaign = Campaign(
+        name=name,
+        title=file.title,
+        reproduces=file.reproduces,
+        departures=[*file.departures, *_departures(file, points, planned, factor)],
+        workload=file.workload,
+        parameters=_shown(planned[0], file.parameters, factor),
+        scale=factor,
+        targets=list(targets),
+        profile=file.profile,
+        views=file.views,
+        seed=seed,
+        blocks=file.blocks if blocks is None else blocks,
+        cases=cases,
+        runs=[],
+    )
+    require_told_apart(campaign)
+    return CampaignPlan(campaign, jobs)
+
+
+def plan_repetitions(job: Job, target: Path, repetitions: int) -> CampaignPlan:
+    """One case, so many times."""
+    place = Target(name=str(target), path=str(target.absolute()))
+    campaign = Campaign(
+        name=job.workload,
+        title=f"{job.workload} on {target}, {repetitions} times",
+        workload=job.workload,
+        targets=[place],
+        seed=0,
+        blocks=repetitions,
+        cases=[Case(name=job.workload, target=place.name)],
+        runs=[],
+    )
+    return CampaignPlan(campaign, {job.workload: job})
+
+
+def _planned(name: str, file: CampaignFile, point: dict[str, Parameter], factor: float) -> WorkloadParameters:
+    """The parameters of one case, tried out: a case that is not possible is found before the first run."""
+    try:
+        parameters = parameters_of(file.workload, file.parameters | point).scaled(factor)
+        parameters.job()
+    except UsageError as error:
+        where = ", ".join(f"{key} {value}" for key, value in point.items())
+        known = WORKLOADS[file.workload].model_fields if file.workload in WORKLOADS else ()
+        message, remedy = (as_parameters(text, known) for text in (error.message, error.remedy))
+        raise UsageError(
+            f"{name}: the case {where or 'of the campaign'}: {message}",
+            f"{REFERENCE} has all parameters" if remedy == LIMITS else remedy,
+        ) from error
+    return parameters
+
+
+def _shown(
+    parameters: WorkloadParameters, described: dict[str, Parameter], factor: float
+) -> dict[str, Parameter]:
+    """As described, but for what the scale changes."""
+    scaled = parameters.SCALED if factor != 1 else ()
+    return {key: parameters.shown(key) if key in scaled else value for key, value in described.items()}
+
+
+def _name_of(shown: dict[str, Parameter], target: Target, targets: Sequence[Target]) -> str:
+    said = {True: "yes", False: "no"}
+    parts = [f"{key}={said[value] if isinstance(value, bool) else value}" for key, value in shown.items()]
+    if len(targets) > 1 or not parts:
+        parts.append(f"target={target.name}")
+    return " ".join(parts)
+
+
+def _departures(
+    file: CampaignFile, points: list[dict[str, Parameter]], planned: list[WorkloadParameters], factor: float
+) -> list[str]:
+    """What the scale does to what the file describes, a sentence a parameter."""
+    sentences = []
+    for key in planned[0].SCALED if factor != 1 else ():
+        before = [parameters_of(file.workload, file.parameters | point) for point in points]
+        found = {(each.shown(key), after.shown(key)) for each, after in zip(before, planned, strict=True)}
+        changed = sorted(
+            f"{_short(was)} became {_short(now)}" for was, now in found if now is not None and was != now
+        )
+        if changed:
+            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+            sentences.append(f"scaled by {factor:g}: {key} of {', '.join(changed[:3])}{more}")
+    return sentences
+
+
+def _short(value: Parameter) -> str:
+    return human_number(value, 6) if isinstance(value, float) else str(value)
+
+
+def require_targets(plan: CampaignPlan) -> None:
+    """Every folder is there, and has room for the largest of its cases; addresses are tried by the runs."""
+    for target in plan.campaign.folders:
+        path = Path(target.path)
+        require_writable(path)
+        jobs = [plan.jobs[case.name] for case in plan.campaign.cases if case.target == target.name]
+        require_room(path, max(job.bytes for job in jobs), max(job.files for job in jobs), _ROOM)
+
+
+def resumed(plan: CampaignPlan, document: Campaign) -> CampaignPlan:
+    """`document` with the blocks of `plan`. A UsageError names in what it is another campaign."""
+    wanted = plan.campaign
+    for field in ("name", "workload", "seed", "scale", "profile", "parameters", "targets", "cases"):
+        mine, theirs = getattr(wanted, field), getattr(document, field)
+        if mine != theirs:
+            raise UsageError(
+                f"the document is of another campaign: its {field} {_difference(theirs, mine)}",
+                "resume with the same description, targets, --scale and --seed, or name a new --output",
+            )
+    started = max((block for block, _ in document.done), default=-1) + 1
+    if wanted.blocks < started:
+        raise UsageError(
+            f"the document has {started} blocks already, more than {wanted.blocks}",
+            f"--blocks {started}, or more",
+        )
+    return plan.with_runs_of(wanted.model_copy(update={"runs": document.runs, "failures": document.failures}))
+
+
+def _difference(theirs: object, mine: object) -> str:
+    if not isinstance(theirs, list) or not isinstance(mine, list):
+        return f"is {theirs!r}, and not {mine!r}"
+    if len(theirs) != len(mine):
+        return f"are {len(theirs)}, and not {len(mine)}"
+    there, here = next(pair for pair in zip(theirs, mine, strict=True) if pair[0] != pair[1])
+    return f"differ: {there!r} there, {here!r} here"
+
+
+def strange_conditions(campaign: Campaign) -> list[str]:
+    """In what this machine and its targets differ from those of the runs in the document, a sentence each."""
+    sentences = []
+    folders = {target.name for target in campaign.folders}
+    cases = {case.name: case.target for case in campaign.cases}
+    for target in campaign.targets:
+        of_target = (each.run for each in campaign.runs if cases[each.case] == target.name)
+        before = next((run.conditions for run in of_target), None)
+        if before is None:
+            continue
+        now = conditions_of(Path(target.path)) if target.name in folders else conditions_of_machine()
+        for name in (
+            "host",
+            "kernel",
+            "processors",
+            "file_system",
+            "mount_source",
+            "mount_options",
+            "versions",
+        ):
+            then, here = getattr(before, name), getattr(now, name)
+            if then != here:
+                sentences.append(f"{target.name}: {name} was {then}, and is {here}")
+    return sentences
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a campaign is, when a run begins."""
+
+    done: int
+    total: int
+    block: int
+    case: str
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class CampaignTelling:
+    """Whom a campaign tells what it does."""
+
+    standing: Callable[[Standing], None]
+    trouble: Callable[[str], None]
+    save: Callable[[Campaign], None]  # after each run
+    load: Telling
+
+
+def run_campaign(plan: CampaignPlan, tell: CampaignTelling) -> Campaign:
+    """All runs that are not there yet. Interrupted where somebody ends it; what is done then was saved."""
+    campaign, pace = plan.campaign, _Pace(plan)
+    for block, case in list(left_of(campaign)):
+        done = len(campaign.done)
+        tell.standing(Standing(done, len(campaign.cases) * campaign.blocks, block, case.name, pace.left_s()))
+        begun = time.monotonic()
+        made = _run_case(plan, case, block, tell)
+        field = "runs" if isinstance(made, CaseRun) else "failures"
+        campaign = campaign.model_copy(update={field: [*getattr(campaign, field), made]})
+        tell.save(campaign)
+        pace.passed(plan.jobs[case.name], time.monotonic() - begun)
+    return campaign
+
+
+def _run_case(plan: CampaignPlan, case: Case, block: int, tell: CampaignTelling) -> CaseRun | CaseFailure:
+    """A failed run is written down; a folder that cannot be removed after a run costs no figures."""
+    target = next(each for each in plan.campaign.targets if each.name == case.target)
+    job, run, profile = plan.jobs[case.name], None, plan.campaign.profile
+    try:
+        if isinstance(job, NetworkJob):
+            run = profiled(profile, lambda: job.run(target.path, tell.load), tell.trouble)
+        else:
+            require_target(Path(target.path))
+            require_room(Path(target.path), job.bytes, job.files)
+            with BenchFolder.make(Path(target.path), needed_bytes=job.bytes) as folder:
+                run = profiled(profile, lambda: job.run(folder, tell.load), tell.trouble)
+    except InterruptedRunError:
+        raise
+    except (PenstockError, OSError) as error:
+        tell.trouble(f"{case.name}: {error}")
+        if run is None:
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            return CaseFailure(case=case.name, block=block, problem=str(error), when=when)
+    assert run is not None
+    _end_where_interrupted(run)
+    return CaseRun(case=case.name, block=block, run=run)
+
+
+def _end_where_interrupted(run: Run) -> None:
+    """A run that was cut short is no run of the case: it is made again."""
+    if run.document.interrupted:
+        raise InterruptedRunError("the campaign was interrupted")
+
+
+class _Pace:
+    """How long the rest takes, by how long the runs took that are done."""
+
+    def __init__(self, plan: CampaignPlan) -> None:
+        self._left_s = plan.seconds_left()
+        self._estimated_s = 0.0
+        self._passed_s = 0.0
+
+    def passed(self, job: Job | NetworkJob, seconds: float) -> None:
+        self._left_s = max(0.0, self._left_s - estimate_s(job))
+        self._estimated_s += estimate_s(job)
+        self._passed_s += seconds
+
+    def left_s(self) -> float:
+        slower = self._passed_s / self._estimated_s if self._estimated_s else 1.0
+        return self._left_s * (slower if math.isfinite(slower) else 1.0)

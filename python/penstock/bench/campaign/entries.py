@@ -1,0 +1,169 @@
+"""Reads documents of any kind, and makes the catalogue's entries of them."""
+
+import hashlib
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from penstock.bench.statistics.values import Value, too_short_of, values_of
+from penstock.files.documents import Document, parse_document, read_bytes
+from penstock.model.bench.campaigns import Campaign, Parameter
+from penstock.model.bench.entries import Entry, EntryTarget, EntryValue, Kind
+from penstock.model.bench.runs import Run, Validity, Verdict
+from penstock.model.errors import UsageError
+
+_MODELS: dict[Kind, type[Run] | type[Verdict] | type[Campaign]] = {
+    "run": Run,
+    "verdict": Verdict,
+    "campaign": Campaign,
+}
+# As they are written, the format is the first field.
+_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"penstock-(?P<kind>run|verdict|campaign) [0-9]+"')
+_HEAD_BYTES = 200
+_WORST: tuple[Validity, ...] = ("invalid", "warned", "valid")
+
+
+def kind_of(head: bytes) -> Kind | None:
+    """By the first bytes of a file; None where it is no document of Penstock."""
+    match = _HEAD.match(head)
+    return next((kind for kind in _MODELS if match and match["kind"].decode() == kind), None)
+
+
+def read_entry(path: Path) -> Entry:
+    """Of a document. A UsageError where it is none."""
+    text = read_bytes(path)
+    return entry_of(parse_document(text, str(path)), path, text)
+
+
+def entry_of(document: Document, path: Path, text: bytes) -> Entry:
+    """Of `document`, which lies at `path` as `text`. A UsageError where the path is not UTF-8."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the path {str(path)!r} is not UTF-8", "rename it") from error
+    runs = _runs_of(document)
+    return Entry(
+        path=str(path.absolute()),
+        sha256=hashlib.sha256(text).hexdigest(),
+        bytes=len(text),
+        modified_ns=path.stat().st_mtime_ns,
+        kind=_kind(document),
+        name=_name_of(document),
+        started=min((run.document.started for run in runs), default=""),
+        host=runs[0].conditions.host if runs else "",
+        workload=document.workload if isinstance(document, Campaign) else runs[0].workload if runs else "",
+        targets=_targets_of(document, runs),
+        parameters=_parameters_of(document, runs),
+        validity=_validity_of(document, runs),
+        answer=document.answer if isinstance(document, Verdict) else "",
+        runs=len(runs),
+        failures=len(document.failures) if isinstance(document, Campaign) else 0,
+        complete=_is_complete(document),
+        values=_finite(_values_of(document, runs)),
+    )
+
+
+def _validity_of(document: Document, runs: Sequence[Run]) -> Validity | None:
+    """Of the worst run. A verdict leaves out those of its runs that are invalid, unless all of it is."""
+    found = {run.validity for run in runs}
+    if isinstance(document, Verdict) and document.answer != "invalid":
+        found.discard("invalid")
+    return next((kind for kind in _WORST if kind in found), None)
+
+
+def _is_complete(document: Document) -> bool:
+    if isinstance(document, Campaign):
+        return document.complete
+    if isinstance(document, Verdict):
+        return document.problem is None
+    return not document.document.interrupted and document.document.problem is None
+
+
+def _kind(document: Document) -> Kind:
+    return next(kind for kind, model in _MODELS.items() if isinstance(document, model))
+
+
+def _runs_of(document: Document) -> list[Run]:
+    if isinstance(document, Run):
+        return [document]
+    return [each.run for each in (document.steps if isinstance(document, Verdict) else document.runs)]
+
+
+def _name_of(document: Document) -> str:
+    if isinstance(document, Run):
+        return ""
+    return document.detector if isinstance(document, Verdict) else document.name
+
+
+def _targets_of(document: Document, runs: Sequence[Run]) -> list[EntryTarget]:
+    """Where runs were made, and where a campaign without runs was to be made."""
+    found = {run.target: run.conditions.file_system for run in runs}
+    if isinstance(document, Campaign):
+        found = {target.path: "" for target in document.targets} | found
+    return [EntryTarget(path=path, file_system=kind) for path, kind in found.items()]
+
+
+def _parameters_of(document: Document, runs: Sequence[Run]) -> dict[str, Parameter]:
+    """Of a campaign those that all cases have; else the numbers and words of the first run's workload."""
+    if isinstance(document, Campaign) and (document.parameters or len(document.cases) > 1):
+        return document.parameters
+    plan = runs[0].document.plan.workload.model_dump(mode="json") if runs else {}
+    return {name: value for name, value in plan.items() if isinstance(value, str | bool | int | float)}
+
+
+def _values_of(document: Document, runs: Sequence[Run]) -> dict[str, Value]:
+    """Of a run; the medians of a campaign with one case; what a verdict rests on."""
+    if isinstance(document, Verdict):
+        values = {"needed": Value(document.needed_bytes_per_s, "B/s", "lower")}
+        if document.measured_bytes_per_s is not None:
+            values["measured"] = Value(document.measured_bytes_per_s, "B/s", "higher")
+        return values
+    if isinstance(document, Campaign) and len(document.cases) > 1:
+        return {}
+    sound = [run for run in runs if run.validity != "invalid"]
+    each = [_long_enough(run) for run in sound or runs]
+    names = each[0] if each else {}
+    return {
+        name: Value(median(values[name].value for values in each if name in values), first.unit, first.better)
+        for name, first in names.items()
+    }
+
+
+def _long_enough(run: Run) -> dict[str, Value]:
+    """Nothing in the catalogue would say of a figure that it is not to be used."""
+    short = too_short_of(run)
+    return {name: value for name, value in values_of(run).items() if name not in short}
+
+
+def _finite(values: dict[str, Value]) -> dict[str, EntryValue]:
+    return {
+        name: EntryValue(value=value.value, unit=value.unit)
+        for name, value in values.items()
+        if math.isfinite(value.value)
+    }
+
+
+def find_documents(place: Path) -> Iterator[Path]:
+    """`place` itself, or the documents in that folder and those below it, by their first bytes."""
+    if not place.is_dir():
+        yield place
+        return
+    for folder, _, names in os.walk(place):
+        for name in sorted(names):
+            path = Path(folder, name)
+            if path.suffix == ".json" and _looks_like_a_document(path):
+                yield path
+
+
+def _looks_like_a_document(path: Path) -> bool:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
+            return False
+        with path.open("rb") as file:
+            return kind_of(file.read(_HEAD_BYTES)) is not None
+    except OSError:
+        return False

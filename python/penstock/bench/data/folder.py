@@ -1,0 +1,554 @@
+"""The folder that a run works in: made and marked by it, and removed by what its manifest lists.
+
+Nothing is ever written into a folder that was there before, and nothing is removed that the manifest does
+not name: a run that was killed leaves its manifest, and `penstock bench clean` removes what that lists.
+Files are listed before they are made. The manifest is written through the folder's descriptor: who puts
+a link in the folder's place leads nothing elsewhere.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import platform
+import re
+import stat
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from penstock.bench.data.trees import TreeSet, names_in, remove_file
+from penstock.model.errors import PenstockError, UsageError
+from penstock.model.units import human_bytes, human_size
+from penstock.programs.signals import signals_later
+
+NAME = "penstock-bench-"
+MANIFEST = "penstock-bench.json"
+_UNFINISHED = MANIFEST + ".new"
+_MANIFEST_BYTES_MAX = 1 << 20
+# Of the folder of a run on another machine, whose lock cannot be seen from here.
+_QUIET_S = 600.0
+# What the load generator says of a file or folder that it came to make, and that was there.
+_WAS_THERE = re.compile(r"(\S+?)(\.partial)?: File exists \(errno [0-9]+\)")
+# Whoever makes a folder marks it at once.
+_UNMARKED_S = 30.0
+_LOCK_TRIES, _LOCK_PAUSE_S = 10, 0.02
+# What stays free: a full file system hurts others.
+RESERVE_SHARE = 0.02
+RESERVE_INODES = 1000
+
+
+class FileSet(BaseModel):
+    """Files called PREFIX000000000.SUFFIX up to, and without, number `count`; or NAME.partial."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
+    count: int = Field(ge=0, le=10**9)
+    suffix: str = Field("bin", pattern=r"^[a-z0-9]+(\.[a-z0-9]+)?$", max_length=10)
+
+    def has(self, name: str) -> bool:
+        numbered = rf"{re.escape(self.prefix)}([0-9]{{9}})\.{re.escape(self.suffix)}(\.partial)?"
+        match = re.fullmatch(numbered, name)
+        return match is not None and int(match[1]) < self.count
+
+
+class Manifest(BaseModel):
+    """What a run may have written into its folder."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid")
+
+    format: Literal["penstock-bench 1"] = "penstock-bench 1"
+    made: str
+    name: str
+    inode: int = Field(description="of the folder: a copy of it is another one")
+    host: str = Field("", description="where the run was started")
+    pid: int = Field(0, ge=0, description="of the command")
+    bytes: int = Field(0, ge=0, description="that its files take at most at once, as far as it is known")
+    kept: bool = Field(False, description="it was to stay")
+    sets: list[FileSet] = []
+    trees: list[TreeSet] = []
+    in_the_way: str = Field("", description="what was there when a run came to make it: somebody else's")
+
+
+class BenchFolder:
+    """Use as a context manager: leaving it removes what the run wrote, and the folder."""
+
+    def __init__(self, path: Path, manifest: Manifest, keep: bool = False) -> None:
+        """Claims the folder for this process. A UsageError where another one works in it."""
+        self.path = path
+        self._manifest = manifest
+        self._keep = keep
+        self._claim = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self._is_locked = False
+        try:
+            _lock(self._claim)
+            self._is_locked = True
+        except BlockingIOError as error:
+            self.close()
+            raise UsageError(f"a run is working in {path}", "wait for its end, or interrupt it") from error
+        except OSError:
+            pass  # a file system without locks
+
+    def close(self) -> None:
+        """Gives the folder up without removing it."""
+        if self._claim >= 0:
+            os.close(self._claim)
+        self._claim = -1
+
+    @classmethod
+    def make(cls, target: Path, keep: bool = False, needed_bytes: int = 0) -> Self:
+        """A new folder in `target`, which is there; with `keep` it stays, and what is in it.
+
+        A UsageError where nothing may be made in `target`; a PenstockError where `needed_bytes` and what
+        other runs on `target` will still write do not fit.
+        """
+        require_target(target)
+        name = f"{NAME}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
+        path = target.absolute() / name
+        is_made = False
+        try:
+            with signals_later():  # most come while the storage is asked to make the folder
+                path.mkdir(mode=0o700)
+                is_made = True
+                manifest = _new_manifest(path, keep, needed_bytes)
+                folder = cls(path, manifest, keep)
+                folder._write_manifest()
+            # Now that others can see it, one of two that begin together sees the other.
+            _require_room_beside_others(target, path, needed_bytes)
+        except BaseException as error:  # Ctrl-C, too: nothing is in it yet
+            if is_made:
+                _remove_unmarked(path)
+            if not isinstance(error, OSError):
+                raise
+            refused = not is_made and error.errno in _REFUSALS
+            raise (UsageError if refused else PenstockError)(
+                f"no folder can be made in {target}: {error.strerror}", _WRITABLE
+            ) from error
+        return folder
+
+    @classmethod
+    def left_at(cls, path: Path) -> Self:
+        """The folder of a run that did not remove it. A UsageError where it is not certain that it is one."""
+        try:
+            status = path.lstat()
+            manifest = _read_manifest(path) or _manifest_of_unmarked(path, status)
+        except (OSError, ValidationError) as error:
+            raise UsageError(
+                f"{path} is no folder of a run: its {MANIFEST} cannot be read",
+                "remove it by hand if it is yours",
+            ) from error
+        marked = (manifest.name, manifest.inode) == (path.name, status.st_ino)
+        if not path.name.startswith(NAME) or not stat.S_ISDIR(status.st_mode) or not marked:
+            raise UsageError(
+                f"{path} is not the folder that its {MANIFEST} was written for",
+                "it was copied or renamed; remove it by hand if it is yours",
+            )
+        folder = cls(path, manifest)
+        try:
+            folder._require_abandoned()
+        except UsageError:
+            folder.close()
+            raise
+        return folder
+
+    def _require_abandoned(self) -> None:
+        """Where a lock says nothing: of another machine, and on a file system without locks."""
+        made_by = self._manifest
+        if made_by.host in ("", platform.node()):
+            if not self._is_locked and made_by.pid and _is_running(made_by.pid):
+                raise UsageError(
+                    f"a run may be working in {self.path}: its process {made_by.pid} is there, and the file"
+                    " system has no locks",
+                    "wait for its end, or interrupt it",
+                )
+            return
+        quiet_s = time.time() - _last_written(self._claim)
+        if quiet_s < _QUIET_S:
+            raise UsageError(
+                f"a run of {made_by.host} may be working in {self.path}: it was written to"
+                f" {max(0, round(quiet_s))} s ago",
+                f"run this on {made_by.host}, or {round(_QUIET_S / 60)} minutes after that run's end",
+            )
+
+    @property
+    def kept(self) -> bool:
+        """It was to stay."""
+        return self._manifest.kept
+
+    def announce(self, files: FileSet | TreeSet) -> None:
+        """To be called before the first of these files or folders is made."""
+        if isinstance(files, TreeSet):
+            self._manifest.trees.append(files)
+        else:
+            self._manifest.sets.append(files)
+        self._write_manifest()
+
+    def note_problem(self, problem: str | None) -> None:
+        """What ended a run. Where that was somebody's file in the way, nothing is removed while it is there.
+
+        It has a name of the run's own; so may others that nobody came to yet.
+        """
+        found = _WAS_THERE.search(problem or "")
+        if found is not None:
+            self._manifest.in_the_way = found[1].rpartition(f"{self.path.name}/")[2]
+            self._write_manifest()
+
+    def _require_nothing_in_the_way(self) -> None:
+        name = self._manifest.in_the_way
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if name:
+                os.stat(name, dir_fd=self._claim, follow_symlinks=False)
+                raise PenstockError(
+                    f"{self.path} stays: {name} was there before the run came to make it",
+                    "move away what is yours, then `penstock bench clean` removes the rest",
+                )
+
+    def _write_manifest(self) -> None:
+        """By the descriptor, and never through a link."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_UNFINISHED, dir_fd=self._claim)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with os.fdopen(os.open(_UNFINISHED, flags, 0o600, dir_fd=self._claim), "w", encoding="utf-8") as file:
+            file.write(self._manifest.model_dump_json())
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(_UNFINISHED, MANIFEST, src_dir_fd=self._claim, dst_dir_fd=self._claim)
+
+    def remove(self) -> None:
+        """Removes what is listed, and the folder. A PenstockError names what is not its own."""
+        try:
+            self._remove()
+        except OSError as error:
+            raise PenstockError(
+                f"{self.path} cannot be removed: {error.strerror}",
+                f"when the storage is back: penstock bench clean {self.path.parent}",
+            ) from error
+
+    def clear(self) -> None:
+        """Removes the files that are listed; the folder stays, for more."""
+        try:
+            with _Opened(self.path, self._claim) as opened:
+                self._require_nothing_in_the_way()
+                opened.remove(self._is_listed)
+        except OSError as error:
+            raise PenstockError(
+                f"files in {self.path} cannot be removed: {error.strerror}",
+                f"when the storage is back: penstock bench clean {self.path.parent}",
+            ) from error
+
+    def _remove(self) -> None:
+        with _Opened(self.path, self._claim) as opened:
+            self._require_nothing_in_the_way()
+            opened.remove(self._is_listed)
+            foreign = sorted(opened.remove_trees(self._manifest.trees))
+            if foreign:
+                more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+                raise PenstockError(
+                    f"{self.path} stays: {foreign[0]}{more} in it is not of this run",
+                    "move them away, then `penstock bench clean` removes the rest",
+                )
+            opened.remove(lambda name: name in (MANIFEST, _UNFINISHED))
+        try:
+            self.path.rmdir()
+        except OSError as error:
+            # Storage that had hung goes on with what it was asked for: the folder stays marked.
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and self._claim >= 0:
+                self._write_manifest()
+            raise
+
+    def _is_listed(self, name: str) -> bool:
+        return any(files.has(name) for files in self._manifest.sets)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self._keep:
+                self.remove()
+        finally:
+            self.close()
+
+
+def _lock(folder: int) -> None:
+    """A BlockingIOError where a run has it. Whoever only looks whether one does has it for a moment, too."""
+    for _ in range(_LOCK_TRIES - 1):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_LOCK_PAUSE_S)
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _new_manifest(path: Path, keep: bool, needed_bytes: int) -> Manifest:
+    return Manifest(
+        made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        name=path.name,
+        inode=path.lstat().st_ino,
+        host=platform.node(),
+        pid=os.getpid(),
+        kept=keep,
+        bytes=needed_bytes,
+    )
+
+
+def _read_manifest(path: Path) -> Manifest | None:
+    """None where there is none."""
+    try:
+        number = os.open(path / MANIFEST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(os.fstat(number).st_mode):  # a pipe would be waited for
+        os.close(number)
+        raise OSError(errno.EINVAL, "not a regular file", str(path / MANIFEST))
+    with os.fdopen(number, "rb") as file:
+        return Manifest.model_validate_json(file.read(_MANIFEST_BYTES_MAX))
+
+
+def _manifest_of_unmarked(path: Path, status: os.stat_result) -> Manifest:
+    """Of a run that was killed between making its folder and marking it: nothing of anybody's is in it.
+
+    A UsageError where it may be about to be marked, a FileNotFoundError where something is in it.
+    """
+    if not stat.S_ISDIR(status.st_mode) or {each.name for each in path.iterdir()} - {_UNFINISHED}:
+        raise FileNotFoundError(errno.ENOENT, "no manifest", str(path))
+    if time.time() - status.st_mtime < _UNMARKED_S:
+        raise UsageError(
+            f"{path} is empty, and was made a moment ago: a run may be about to begin in it",
+            f"try again in {round(_UNMARKED_S)} seconds",
+        )
+    return Manifest(made="", name=path.name, inode=status.st_ino)
+
+
+def _remove_unmarked(path: Path) -> None:
+    """What a run that ends while it begins leaves."""
+    with contextlib.suppress(OSError), _Opened(path) as opened:
+        opened.remove(lambda name: name in (MANIFEST, _UNFINISHED))
+        path.rmdir()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid != os.getpid()
+
+
+def _last_written(folder: int) -> float:
+    """When something in the folder was last written to, by the storage's clock; seconds since 1970."""
+    times = [os.fstat(folder).st_mtime]
+    for name in names_in(folder):
+        with contextlib.suppress(FileNotFoundError):
+            times.append(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime)
+    return max(times)
+
+
+def _require_room_beside_others(target: Path, own: Path, needed_bytes: int) -> None:
+    """What runs that work in `target` now have announced, and not written yet, is not free."""
+    others = sum(_still_to_write(path) for path in find_left(target) if path.name != own.name)
+    if not others or not needed_bytes:
+        return
+    room = os.statvfs(target)
+    free = room.f_bavail * room.f_frsize - int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
+    if free - others < needed_bytes:
+        raise PenstockError(
+            f"the run writes {human_size(needed_bytes)}; other runs that work in {target} now will write"
+            f" {human_bytes(others)} more, and {human_bytes(max(0, free))} are free beside the reserve",
+            "wait for their end: they would disturb each other, too",
+        )
+
+
+def others_at_work(own: Path) -> list[str]:
+    """Folders beside `own` in which runs work now, as far as that can be told."""
+    with contextlib.suppress(OSError, UsageError):
+        return [str(path) for path in find_left(own.parent) if path.name != own.name and _is_at_work(path)]
+    return []
+
+
+def _is_at_work(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(folder)
+    return False
+
+
+def _still_to_write(path: Path) -> int:
+    """Of a run that works in `path` now; 0 where none does, as far as that can be told."""
+    with contextlib.suppress(OSError, ValidationError):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            manifest = _read_manifest(path)
+            there = sum(
+                os.stat(name, dir_fd=folder, follow_symlinks=False).st_blocks * 512
+                for name in names_in(folder)
+            )
+            return max(0, manifest.bytes - there) if manifest is not None else 0
+        finally:
+            os.close(folder)
+    return 0
+
+
+_Wanted = Callable[[str], bool]
+
+
+class _Opened:
+    """A folder by its descriptor: what somebody puts in its place, a link or a folder, is not touched."""
+
+    def __init__(self, path: Path, claim: int = -1) -> None:
+        """`claim` is a descriptor of the folder that is meant, where there is one."""
+        self._path = path
+        self._claim = claim
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        """A PenstockError where another folder has taken its place."""
+        self._descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if self._claim >= 0 and not os.path.sameopenfile(self._descriptor, self._claim):
+            os.close(self._descriptor)
+            raise PenstockError(
+                f"{self._path} is another folder than the one that was made: nothing in it is removed",
+                f"the run's own was moved away; its {MANIFEST} lists what the run wrote",
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def remove(self, wanted: _Wanted) -> None:
+        """Regular files only: a link or a folder of a listed name was put there by somebody else."""
+        for name in names_in(self._descriptor):
+            if wanted(name):
+                remove_file(self._descriptor, name)
+
+    def remove_trees(self, trees: list[TreeSet]) -> Iterator[str]:
+        """What is left is yielded, but for the manifest."""
+        for name in names_in(self._descriptor):
+            listed = next((tree for tree in trees if tree.has(name)), None)
+            if listed is not None:
+                yield from listed.remove(self._descriptor, name)
+            elif name not in (MANIFEST, _UNFINISHED):
+                yield name
+
+
+def find_left(target: Path) -> Iterator[Path]:
+    """Folders in `target` that are called as those of runs are."""
+    require_target(target)
+    return (path for path in sorted(target.iterdir()) if path.name.startswith(NAME))
+
+
+def find_removable(target: Path, kept: bool) -> tuple[list[BenchFolder], list[UsageError]]:
+    """Folders in `target` that runs left, and why others are none. Some were `kept`."""
+    found: list[BenchFolder] = []
+    doubts: list[UsageError] = []
+    for path in find_left(target):
+        try:
+            folder = BenchFolder.left_at(path)
+        except UsageError as error:
+            doubts.append(error)
+            continue
+        if kept or not folder.kept:
+            found.append(folder)
+        else:
+            folder.close()
+    return found, doubts
+
+
+def require_target(target: Path) -> None:
+    """A UsageError unless `target` is a folder, whose name a document can hold."""
+    try:
+        str(target.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"the name of the target {str(target)!r} is not UTF-8", "rename it, or name a link to it"
+        ) from error
+    if not target.is_dir():
+        what = "is not a folder" if target.exists() else "is not there"
+        raise UsageError(f"the target {target} {what}", "name a folder on the storage that is to be measured")
+
+
+def require_writable(target: Path) -> None:
+    """As `require_target`; a UsageError, too, where nothing may be written into it."""
+    require_target(target)
+    if not os.access(target, os.W_OK | os.X_OK):
+        raise UsageError(f"the target {target} cannot be written into", _WRITABLE)
+
+
+_WRITABLE = "name a folder that you may write into, on a file system that is not mounted read-only"
+# What the system says of a place where nothing may be made; a storage that fails says something else.
+_REFUSALS = frozenset(
+    (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+)
+
+
+@contextlib.contextmanager
+def usable(target: Path) -> Iterator[None]:
+    """What goes wrong with a storage that was there becomes a PenstockError that names it."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever reads the output is gone
+        raise
+    except OSError as error:
+        raise PenstockError(
+            f"{target} cannot be used any more: {error.strerror or error}",
+            "see whether the storage is there still, and look into the system's log",
+        ) from error
+
+
+def room_for_frames(target: Path, stored_bytes: int, file_a_frame: bool) -> int:
+    """How many frames `target` takes, with a reserve left free."""
+    room = os.statvfs(target)
+    free = room.f_bavail * room.f_frsize - int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
+    frames = max(0, free // stored_bytes)
+    return min(frames, max(0, room.f_favail - RESERVE_INODES)) if file_a_frame and room.f_files else frames
+
+
+@dataclass(frozen=True)
+class RoomAdvice:
+    """What has no room, and what makes it smaller."""
+
+    what: str = "the run"
+    fewer_bytes: str = "a shorter run writes less (--seconds)"
+    fewer_files: str = "--layout file_a_writer makes one file a writer"
+
+
+ROOM_ADVICE = RoomAdvice()
+
+
+def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice = ROOM_ADVICE) -> None:
+    """A PenstockError unless `target` takes so many bytes and files, and a reserve stays free."""
+    room = os.statvfs(target)
+    free = room.f_bavail * room.f_frsize
+    reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
+    if free - reserve < needed_bytes:
+        raise PenstockError(
+            f"{advice.what} writes {human_size(needed_bytes)}, and {target} has {human_bytes(free)} free, of"
+            f" which {human_bytes(reserve)} are left alone",
+            f"{advice.fewer_bytes}, or choose another target",
+        )
+    # File systems that make inodes as they need them say 0 of 0.
+    if room.f_files and room.f_favail - RESERVE_INODES < files:
+        raise PenstockError(
+            f"{advice.what} makes {files} files, and {target} has inodes for {room.f_favail}",
+            advice.fewer_files,
+        )

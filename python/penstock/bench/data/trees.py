@@ -1,0 +1,106 @@
+"""Trees of folders that a metadata workload makes, and their removal: what is not of them stays."""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.model.bench.load import MetadataWorkload
+
+_ITEM = re.compile(r"([defg])([0-9]{3}|[1-9][0-9]{3,4})-([0-9]{9})")
+_FOLDER = re.compile(r"t(0|[1-9][0-9]{0,4})")
+_FILE_LETTERS = "fg"
+
+
+class TreeSet(BaseModel):
+    """Folders called PREFIX000000000 up to, and without, number `count`, with one workload's names in them.
+
+    `native/load/tree.hpp` has the same names.
+    """
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
+    count: int = Field(ge=0, le=10**9)
+    depth: int = Field(ge=0, le=20)
+    branch: int = Field(ge=1, le=10_000)
+    threads: int = Field(ge=1, le=65536)
+    items: int = Field(ge=1, le=10**9)
+
+    @classmethod
+    def of(cls, workload: MetadataWorkload, prefix: str, ranks: int = 1) -> Self:
+        return cls(
+            prefix=prefix,
+            count=workload.iterations * workload.trees(ranks),
+            depth=workload.depth,
+            branch=workload.branch,
+            threads=ranks * workload.threads,
+            items=workload.items,
+        )
+
+    def has(self, name: str) -> bool:
+        match = re.fullmatch(re.escape(self.prefix) + r"([0-9]{9})", name)
+        return match is not None and int(match[1]) < self.count
+
+    def remove(self, parent: int, name: str, level: int = 0) -> Iterator[str]:
+        """Removes a tree in the folder with the descriptor `parent`; yields the paths of what is not its own.
+
+        A folder with such a thing in it stays. Descriptors are followed, no links.
+        """
+        try:
+            folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        except NotADirectoryError:  # a file, or a link
+            yield name
+            return
+        try:
+            foreign = False
+            for path in self._remove_inside(folder, level):
+                foreign = True
+                yield f"{name}/{path}"
+        finally:
+            os.close(folder)
+        if not foreign:
+            os.rmdir(name, dir_fd=parent)
+
+    def _remove_inside(self, folder: int, level: int) -> Iterator[str]:
+        for name in names_in(folder):
+            inner = _FOLDER.fullmatch(name)
+            if inner is not None and level < self.depth and int(inner[1]) < self.branch:
+                yield from self.remove(folder, name, level + 1)
+            elif not self._has_item(name):
+                yield name
+            elif name[0] in _FILE_LETTERS:
+                if not remove_file(folder, name):
+                    yield name
+            else:
+                yield from _remove_empty(folder, name)
+
+    def _has_item(self, name: str) -> bool:
+        match = _ITEM.fullmatch(name)
+        return match is not None and int(match[2]) < self.threads and int(match[3]) < self.items
+
+
+def names_in(folder: int) -> list[str]:
+    """Of an open folder."""
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def remove_file(folder: int, name: str) -> bool:
+    """Only a regular one with no second name: anything else was put there by somebody else."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        return False
+    os.unlink(name, dir_fd=folder)
+    return True
+
+
+def _remove_empty(folder: int, name: str) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        os.rmdir(name, dir_fd=folder)
+        return
+    yield name

@@ -1,0 +1,464 @@
+"""What makes a measurement sound: named conditions, each with what was expected and what was found."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy
+
+from penstock.bench.data.content import content_text, images_in_turn
+from penstock.bench.judge.generator_checks import (
+    IN_TIME,
+    NOT_THE_BOTTLENECK,
+    check_handing_over,
+    check_own_work,
+    check_running,
+    worst_gap,
+)
+from penstock.bench.judge.rank_checks import check_ranks_end_together, ended_together, make_check, rank_checks
+from penstock.bench.statistics.quantiles import latencies_ns, quantile_ns
+from penstock.bench.statistics.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
+from penstock.model.bench.load import FramesWorkload, LoadDocument, NullBackend, StoreBackend, StreamPhase
+from penstock.model.bench.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
+from penstock.model.units import human_bytes, human_number, human_percent, human_seconds
+
+LONG_ENOUGH, LARGE_ENOUGH = "long enough", "not too small against memory (read)"
+NO_STEAL, QUIET, AT_HAND = "no steal", "machine quiet", "processors at hand"
+SHORT_S = 10.0
+FAR_TOO_SHORT_S = STREAM_S_MIN
+# Of a frame's period, or the time itself where the period is short.
+JITTER_SHARE, JITTER_MIN_S = 0.1, 1e-3
+CEILING_FACTOR, CEILING_FACTOR_MIN = 2.0, 1.1
+STEAL_SHARE, STEAL_SHARE_MAX = 0.01, 0.1
+OTHERS_SHARE = 0.2
+WAIT_SHARE = 0.05
+CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
+# Of a frame's period.
+LATENCY_SHARE = 0.05
+# Of fewer, the one in which nothing more becomes due is too much of the whole.
+_PERIODS_MIN = 10
+
+
+def validity_of(checks: list[Check]) -> Validity:
+    outcomes = {check.outcome for check in checks}
+    return "invalid" if "failed" in outcomes else "warned" if "warning" in outcomes else "valid"
+
+
+def _graded(value: float, warning_above: float, failed_above: float) -> CheckOutcome:
+    return "failed" if value > failed_above else "warning" if value > warning_above else "ok"
+
+
+def frame_checks(
+    document: LoadDocument, ceiling_hz: float | None, memory_file_system: bool, direct_cached: str = ""
+) -> list[Check]:
+    """Of a frames workload. `direct_cached`: why direct I/O does not reach the storage, see Conditions."""
+    workload = document.plan.workload
+    assert isinstance(workload, FramesWorkload)
+    assert document.frames is not None
+    seconds = (document.seconds.completed or document.seconds.last_done or 0.0) if document.seconds else 0.0
+    checks = [
+        check_complete(document),
+        check_storage_was_written(document, document.frames.bytes, memory_file_system, direct_cached),
+        check_content(document),
+        *machine_checks(document, seconds),
+        *rank_checks(document),
+    ]
+    if workload.rate_hz == 0:
+        checks += [
+            check_long_enough(seconds),
+            *check_handing_over(document),
+            *check_ranks_end_together(document),
+        ]
+    if workload.rate_hz > 0:
+        checks += [
+            check_long_enough(max(seconds, schedule_s(document.frames.due, workload.rate_hz))),
+            check_offered_in_time(document, workload),
+            check_ceiling(workload, ceiling_hz),
+        ]
+    return [*checks, *check_steady(document, workload)]
+
+
+def schedule_s(due: int, rate_hz: float) -> float:
+    """The last frame stands for a period, too: 100 at 10 Hz are ten seconds. One at 0.1 Hz is a moment."""
+    return round(due / rate_hz, 6) if due >= _PERIODS_MIN else 0.0
+
+
+def stream_checks(
+    document: LoadDocument,
+    figures: list[StreamFigures],
+    memory_file_system: bool,
+    direct_cached: str = "",
+    own_cache: str = "",
+) -> list[Check]:
+    """Of a stream workload. `direct_cached`, `own_cache`: caches that reads may come from, see Conditions."""
+    written = sum(phase.bytes for phase in figures if phase.phase == "write")
+    seconds = sum(phase.last_done_s or 0.0 for phase in figures)
+    checks = [
+        check_complete(document),
+        check_storage_was_written(document, written, memory_file_system, direct_cached),
+        check_content(document),
+    ]
+    others_stand = not all(phase.too_short for phase in figures)
+    for phase in figures:
+        checks += [
+            check_long_enough(phase.last_done_s or 0.0, phase.phase, others_stand=others_stand),
+            *(check_read_back(phase) if phase.phase == "read" else ()),
+        ]
+        if phase.too_short and others_stand:  # it has no figure that these could make doubtful
+            continue
+        checks += [
+            *check_together(phase),
+            *(
+                check_read(document, phase, memory_file_system, direct_cached)
+                if phase.phase == "read"
+                else ()
+            ),
+            *check_size(document, phase, memory_file_system, own_cache),
+        ]
+    checks += [check for measured in document.phases or [] for check in check_own_work(measured)]
+    steady = (check for measured in document.phases or [] for check in check_steady_phase(measured))
+    return [*checks, *steady, *machine_checks(document, seconds), *rank_checks(document)]
+
+
+NO_SPACE_ADVICE = "the target is full: free space there, or let the run write less"
+# As the C library says it of ENOSPC and EDQUOT, and MPI-IO of a file that ends early.
+_NO_SPACE = ("No space left on device", "Disk quota exceeded", "no space, a quota")
+
+
+def is_no_space(problem: str) -> bool:
+    """Whether what ended a run is that the storage had no room."""
+    return any(words in problem for words in _NO_SPACE)
+
+
+def check_complete(document: LoadDocument) -> Check:
+    """An interruption leaves sound figures of a shorter run, storage that hangs is what was looked for.
+
+    An error leaves no figures.
+    """
+    counts = document.frames
+    if document.problem is not None and counts is not None and counts.unfinished and not counts.failed:
+        return make_check(
+            "complete",
+            "warning",
+            "it runs to its end",
+            document.problem,
+            "better",
+            "the storage did not answer: look into its servers, devices and logs",
+        )
+    if document.problem is not None:
+        advice = NO_SPACE_ADVICE if is_no_space(document.problem) else "see the error"
+        return make_check("complete", "failed", "no error", document.problem, advice=advice)
+    actual = "it was interrupted" if document.interrupted else "it ran to its end"
+    return make_check(
+        "complete",
+        "warning" if document.interrupted else "ok",
+        "it runs to its end",
+        actual,
+        "either",
+        "run again",
+    )
+
+
+def check_long_enough(
+    seconds: float,
+    what: str = "",
+    more: str = "a longer run",
+    far_too_short_s: float = FAR_TOO_SHORT_S,
+    others_stand: bool = False,
+) -> Check:
+    """Of the run, or of `what`. What is far too short is left out alone where figures of others stand."""
+    outcome: CheckOutcome = "warning" if seconds < SHORT_S else "ok"
+    actual, expected = human_seconds(seconds), f"at least {human_seconds(SHORT_S)}"
+    if seconds < far_too_short_s and others_stand:
+        actual += f": below {human_seconds(far_too_short_s)}, and left out"
+    elif seconds < far_too_short_s:
+        outcome, expected = "failed", f"{expected}, and {human_seconds(far_too_short_s)} to count at all"
+    return make_check(
+        f"{LONG_ENOUGH}{f' ({what})' if what else ''}",
+        outcome,
+        expected,
+        actual,
+        "better",
+        f"{more} shows what lies behind caches of devices and servers, which take the first seconds",
+    )
+
+
+def check_storage_was_written(
+    document: LoadDocument, written: int, memory_file_system: bool, direct_cached: str = ""
+) -> Check:
+    """Not the page cache: direct, or forced to storage; or at least more than fits into memory."""
+    backend = document.plan.backend
+    name, expected = "storage, not the page cache", "direct I/O, or a sync"
+    if isinstance(backend, NullBackend):
+        return make_check(name, "ok", expected, "nothing was stored, as asked")
+    if memory_file_system:
+        return make_check(name, "ok", expected, "the target is memory")
+    if document.storage.direct and not direct_cached:
+        return make_check(name, "ok", expected, "direct I/O")
+    memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
+    size = f"{human_bytes(written)} written, {human_bytes(memory)} of memory"
+    if document.storage.direct:
+        size = f"{direct_cached}; {size}"
+    if backend.sync == "none":
+        return make_check(
+            name,
+            "failed",
+            expected,
+            size if document.storage.direct else f"neither; {size}",
+            "better",
+            "use --sync each" if document.storage.direct else "leave --buffered away, or use --sync each",
+        )
+    if backend.sync == "end" and written < memory:
+        return make_check(
+            name,
+            "warning",
+            expected,
+            f"a sync of complete files only; {size}",
+            "better",
+            "single writes show the page cache: --sync each, or more bytes than memory",
+        )
+    return make_check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
+
+
+def check_content(document: LoadDocument) -> Check:
+    plan = document.plan
+    repeats = plan.content == "random" and images_in_turn(plan) > 0
+    return make_check(
+        "content as hard as it gets",
+        "ok" if plan.content == "random" and not repeats else "warning",
+        "bytes that storage can neither compress nor find again",
+        content_text(plan),
+        "better",
+        "--format cbf has other pixels in each frame" if repeats else f"leave --content {plan.content} away",
+    )
+
+
+def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> Check:
+    """The generator's own stalls: frames that it came to late, whatever storage did."""
+    assert document.times is not None
+    jitter = document.times.jitter
+    allowed_s = max(JITTER_MIN_S, JITTER_SHARE / workload.rate_hz)
+    most_s = jitter.max_ns * 1e-9
+    usual_s = quantile_ns(jitter, 0.999) * 1e-9
+    outcome: CheckOutcome = (
+        "failed" if most_s > workload.late_after_s else "warning" if usual_s > allowed_s else "ok"
+    )
+    actual = f"99.9 % within {human_seconds(usual_s)}, all within {human_seconds(most_s)}"
+    # It may have stood still when no frame was due any more, and some were being written.
+    if (worst := worst_gap(document)) is not None and worst.is_worse_than(outcome):
+        outcome, actual = worst.outcome, f"{actual}; it stood still for {worst.actual}"
+    return make_check(
+        IN_TIME,
+        outcome,
+        f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
+        actual,
+        "worse",
+        "another program held the processor: run it on an idle machine",
+    )
+
+
+def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
+    """Without any storage the generator is well above the rate, or it was what was measured."""
+    name, expected = NOT_THE_BOTTLENECK, f"{CEILING_FACTOR:g} times the rate without storage"
+    if ceiling_hz is None:
+        return make_check(name, "warning", expected, "not measured", "worse", "run again")
+    factor = ceiling_hz / workload.rate_hz
+    outcome: CheckOutcome = (
+        "failed" if factor < CEILING_FACTOR_MIN else "warning" if factor < CEILING_FACTOR else "ok"
+    )
+    return make_check(
+        name,
+        outcome,
+        expected,
+        f"{human_number(factor)} times ({human_number(ceiling_hz, 4)} frames/s)",
+        "worse",
+        "more --writers, or a machine with more cores",
+    )
+
+
+def check_steady(document: LoadDocument, workload: FramesWorkload) -> Iterator[Check]:
+    """What was carried and, at a rate, latency are the same from begin to end: nothing fills or warms up."""
+    if document.records is None:
+        return
+    done = numpy.asarray(document.records.done_ns, dtype=numpy.float64)
+    if (moved := bandwidth_movement(done[done >= 0])) is not None:
+        yield _steady("bandwidth", moved, moved.moved, moved.change < 0)
+    if workload.rate_hz == 0:
+        return
+    latencies = latencies_ns(document.records.done_ns, workload.rate_hz)
+    if (moved := movement_of(latencies[latencies >= 0] / 1e9)) is not None:
+        # Beside the time that a frame has, microseconds are nothing, however sure they are.
+        matters = abs(moved.after - moved.before) > LATENCY_SHARE / workload.rate_hz
+        beside = f", or {human_seconds(LATENCY_SHARE / workload.rate_hz)}"
+        yield _steady("latency", moved, moved.moved and matters, moved.change > 0, beside)
+
+
+def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
+    """By the bytes of the intervals that are whole: the last one has what came after it, too."""
+    if (moved := movement_of(numpy.asarray(phase.series.bytes[:-1], dtype=numpy.float64))) is not None:
+        yield _steady(f"bandwidth ({phase.phase})", moved, moved.moved, moved.change < 0)
+
+
+def _steady(what: str, found: Movement, moved: bool, got_worse: bool, beside: str = "") -> Check:
+    """Figures of a storage that gets slower are better than what comes. `beside`: what counts for nothing."""
+    towards = ("slower" if got_worse else "faster") if moved else "as before"
+    return make_check(
+        f"steady {what}",
+        "warning" if moved else "ok",
+        f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by{beside}",
+        f"{towards} at the end: {human_percent(found.change, sign='+')}",
+        "better" if got_worse else "worse",
+        "steady state was not reached: a longer run shows where that ends",
+    )
+
+
+def check_together(phase: StreamFigures) -> Iterator[Check]:
+    """A thread that ends early leaves the bandwidth to the others."""
+    if not phase.first_done_s or not phase.last_done_s:
+        return
+    share = phase.first_done_s / phase.last_done_s
+    yield ended_together(f"threads end together ({phase.phase})", share, "more bytes for each thread")
+
+
+def check_read_back(phase: StreamFigures) -> Iterator[Check]:
+    """Whatever its time was: storage that returns other bytes is told of a moment, too."""
+    if phase.mismatches is not None:
+        yield make_check(
+            "read as written",
+            "ok" if phase.mismatches == 0 else "failed",
+            "no block differs",
+            f"{phase.mismatches} blocks differ",
+            "either",
+            "this storage returned other bytes than were written: look into it before anything else",
+        )
+
+
+def check_read(
+    document: LoadDocument, phase: StreamFigures, memory_file_system: bool, direct_cached: str = ""
+) -> Iterator[Check]:
+    """Where the bytes came from."""
+    if memory_file_system or isinstance(document.plan.backend, NullBackend):
+        return
+    name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
+    cached = phase.cached_share
+    # A store is written past the page cache, and read by HDF5, which goes through it.
+    is_direct = document.storage.direct and not isinstance(document.plan.backend, StoreBackend)
+    advice = "leave --buffered away, or use --sync each"
+    if is_direct and direct_cached:
+        yield make_check(
+            name,
+            "warning",
+            expected,
+            direct_cached,
+            "better",
+            "more bytes than memory, or storage without that cache",
+        )
+    elif is_direct and (cached is None or cached <= CACHED_SHARE):
+        yield make_check(name, "ok", expected, "direct I/O")
+    elif cached is None:
+        yield make_check(name, "warning", expected, "the kernel does not tell", "better", advice)
+    else:
+        # Also of direct I/O: a file system may take O_DIRECT, and use its cache.
+        outcome = _graded(cached, CACHED_SHARE, CACHED_SHARE_MAX)
+        yield make_check(name, outcome, expected, f"{100 * cached:.1f} %", "better", advice)
+
+
+def check_size(
+    document: LoadDocument, phase: StreamFigures, memory_file_system: bool, own_cache: str
+) -> Iterator[Check]:
+    """What is read does not fit into a cache that the kernel does not show."""
+    if phase.phase != "read" or memory_file_system or isinstance(document.plan.backend, NullBackend):
+        return
+    memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
+    sizes = f"{human_bytes(phase.bytes)} read, {human_bytes(memory)} of memory"
+    is_small = bool(own_cache) and phase.bytes <= memory
+    yield make_check(
+        LARGE_ENOUGH,
+        "warning" if is_small else "ok",
+        "more than memory, or no cache but the kernel's, which is looked into",
+        f"{own_cache}; {sizes}" if own_cache else sizes,
+        "better",
+        "what was just written may be read from memory: more --size than memory",
+    )
+
+
+@dataclass(frozen=True)
+class _Processors:
+    """Processor-seconds between two looks."""
+
+    all: float
+    steal: float
+    others: float
+
+
+def _processors(document: LoadDocument) -> _Processors | None:
+    before, after = document.machine["before"], document.machine["after"]
+    if not before.get("processor_seconds") or not before.get("own"):
+        return None
+    spent = {
+        name: after["processor_seconds"][name] - seconds
+        for name, seconds in before["processor_seconds"].items()
+    }
+    own = sum(after["own"][name] - before["own"][name] for name in ("user_s", "system_s"))
+    total = sum(spent.values())
+    busy = total - spent["idle"] - spent["iowait"] - spent["steal"]
+    return _Processors(total, spent["steal"], max(0.0, busy - own)) if total > 0 else None
+
+
+def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
+    """Whether the generator had the machine to itself."""
+    spent = _processors(document)
+    if spent is not None:
+        steal = spent.steal / spent.all
+        yield make_check(
+            NO_STEAL,
+            _graded(steal, STEAL_SHARE, STEAL_SHARE_MAX),
+            f"at most {100 * STEAL_SHARE:.0f} % of the processors' time",
+            f"{100 * steal:.1f} %",
+            "worse",
+            "other virtual machines took the processors",
+        )
+        yield from check_quiet(document)
+    yield from _check_waiting(waits_ns(document), seconds)
+    workload = document.plan.workload
+    if not isinstance(workload, FramesWorkload) or workload.rate_hz == 0:
+        yield from check_running(document)
+
+
+def check_quiet(document: LoadDocument, second_s: float = 0.0) -> Iterator[Check]:
+    """`second_s`: of processors, that what was to run beside it used. Nothing where nothing is known."""
+    spent = _processors(document)
+    if spent is not None:
+        others = max(0.0, spent.others - second_s) / spent.all
+        yield make_check(
+            QUIET,
+            "ok" if others <= OTHERS_SHARE else "warning",
+            f"others use at most {100 * OTHERS_SHARE:.0f} % of the processors",
+            f"{100 * others:.0f} %",
+            "worse",
+            "stop other programs on this machine, or use another",
+        )
+
+
+def waits_ns(document: LoadDocument) -> list[int]:
+    if document.generator is not None:
+        return [document.generator.pacer_waited_ns, *(w.waited_ns for w in document.generator.writers)]
+    if document.metadata is not None:
+        return document.metadata.waited_ns
+    phases = document.phases or []
+    own = [thread.waited_ns for phase in phases for thread in phase.threads]
+    return own + [phase.storage_waited_ns for phase in phases if phase.storage_waited_ns is not None]
+
+
+def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
+    known = [wait for wait in waits if wait >= 0]
+    if not known or seconds <= 0:
+        return
+    share = max(known) * 1e-9 / seconds
+    yield make_check(
+        AT_HAND,
+        "ok" if share <= WAIT_SHARE else "warning",
+        f"no thread waits for a processor more than {100 * WAIT_SHARE:.0f} % of the time",
+        f"{100 * share:.1f} %",
+        "worse",
+        "fewer threads (--writers, --threads; a store has five of its own a file), or more cores",
+    )

@@ -1,0 +1,188 @@
+"""What else went on on this machine while a run was made, by the kernel's own counters."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.bench.data.folder import others_at_work
+from penstock.bench.judge.rank_checks import make_check
+from penstock.files.storage import find_mount
+from penstock.model.bench.load import LoadDocument, PosixBackend
+from penstock.model.bench.runs import Check, Conditions, Meanwhile
+from penstock.model.units import human_bytes
+
+ALONE, REACHED = "storage to itself", "moved by the device"
+# Less of what the run moved, and something in between kept it.
+_REACHED_SHARE = 0.9
+# Mount options with which bytes go around the counter, or to another device.
+_UNCOUNTED = ("dax", "rtdev")
+# Of what the run moves itself.
+_OTHERS_SHARE = 0.2
+# Beside its bytes a file that is synced has a folder, an inode and a journal.
+_NOTED_BYTES_EACH = 64 << 10
+# What an idle machine writes: logs, and whatever is due.
+_IDLE_BYTES_PER_S = 1 << 20
+_SECTOR_BYTES = 512
+_PRESSURE = Path("/proc/pressure")
+_PLAIN_KINDS = ("ext2", "ext3", "ext4", "xfs")
+_PLAIN_DISK = re.compile(r"(sd|vd|xvd|hd)[a-z]+|(nvme[0-9]+n|mmcblk)[0-9]+")
+_BLOCKS = Path("/sys/dev/block")
+
+
+@dataclass(frozen=True)
+class _Look:
+    waits_s: float | None
+    memory_s: float | None
+    moved: tuple[int, int] | None
+    """bytes read and written"""
+
+
+class Watch:
+    """Looks when it is made, before the run in `folder`, and when `seen` is called, after it."""
+
+    def __init__(self, folder: Path, pressure: Path = _PRESSURE, blocks: Path = _BLOCKS) -> None:
+        self._folder, self._pressure = folder, pressure
+        mount = find_mount(folder)
+        self._device = blocks / mount.device if mount is not None else None
+        self._plain = mount is not None and mount.kind in _PLAIN_KINDS and _is_plain(blocks / mount.device)
+        self._others = others_at_work(folder)
+        self._before = self._look()
+
+    def seen(self) -> Meanwhile:
+        before, after = self._before, self._look()
+        read, written = _since(before, after) or (0, 0)
+        is_known = self._device is not None and before.moved is not None and after.moved is not None
+        return Meanwhile(
+            processor_pressure_s=_more(before.waits_s, after.waits_s),
+            memory_pressure_s=_more(before.memory_s, after.memory_s),
+            device=self._device.resolve().name if self._device is not None and is_known else "",
+            plain=self._plain and is_known,
+            device_read_bytes=read,
+            device_written_bytes=written,
+            other_runs=list(dict.fromkeys([*self._others, *others_at_work(self._folder)])),
+        )
+
+    def _look(self) -> _Look:
+        waits, memory = (_waits_s(self._pressure / name) for name in ("cpu", "memory"))
+        return _Look(waits, memory, _moved_bytes(self._device) if self._device else None)
+
+
+def _more(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
+
+
+def _is_plain(device: Path) -> bool:
+    """A disk, or a partition of one; nothing that lies on other devices."""
+    with contextlib.suppress(OSError):
+        device = device.resolve(strict=True)
+        disk = device.parent if (device / "partition").exists() else device
+        return _PLAIN_DISK.fullmatch(disk.name) is not None
+    return False
+
+
+def _since(before: _Look, after: _Look) -> tuple[int, int] | None:
+    if before.moved is None or after.moved is None:
+        return None
+    return after.moved[0] - before.moved[0], after.moved[1] - before.moved[1]
+
+
+def _waits_s(pressure: Path) -> float | None:
+    """Since the machine began; the kernel brings it up to date when it is read."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in pressure.read_text(encoding="ascii").splitlines():
+            kind, *fields = line.split()
+            if kind == "some":
+                return int(dict(field.split("=", 1) for field in fields)["total"]) * 1e-6
+    return None
+
+
+def _moved_bytes(device: Path) -> tuple[int, int] | None:
+    """None of what is no block device, as that of a network, and of one that does not count."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = (device / "stat").read_text(encoding="ascii").split()
+        read, written = int(fields[2]) * _SECTOR_BYTES, int(fields[6]) * _SECTOR_BYTES
+        return (read, written) if read + written > 0 and _counts(device) else None
+    return None
+
+
+def _counts(device: Path) -> bool:
+    """Counting can be switched off."""
+    disk = device.resolve()
+    disk = disk.parent if (disk / "partition").exists() else disk
+    with contextlib.suppress(OSError):
+        return (disk / "queue" / "iostats").read_text(encoding="ascii").strip() != "0"
+    return True
+
+
+def check_alone(meanwhile: Meanwhile, document: LoadDocument, mount_options: str) -> Iterator[Check]:
+    """Nobody else on this machine used the storage; nothing where that cannot be told."""
+    expected = f"others move at most {100 * _OTHERS_SHARE:.0f} % of what the run does on the same device"
+    advice = "wait until nobody else uses this storage"
+    if meanwhile.other_runs:
+        actual = f"another run worked there: {meanwhile.other_runs[0]}"
+        yield make_check(ALONE, "warning", expected, actual, "worse", advice)
+        return
+    own, noted = own_and_noted_bytes(document)
+    # A journal of all data has each byte twice, and a library may read what it writes around.
+    if not meanwhile.device or own is None or "data=journal" in mount_options.split(","):
+        return
+    moved = meanwhile.device_read_bytes + meanwhile.device_written_bytes
+    others = max(0, moved - own - noted - round(_IDLE_BYTES_PER_S * document.active_seconds))
+    yield make_check(
+        ALONE,
+        "warning" if others > _OTHERS_SHARE * own else "ok",
+        expected,
+        f"{human_bytes(others)} of others on {meanwhile.device}, {human_bytes(own)} of the run",
+        "worse",
+        advice,
+    )
+
+
+def check_reached(meanwhile: Meanwhile, document: LoadDocument, conditions: Conditions) -> Iterator[Check]:
+    """The device moved what the run did; nothing where that cannot be told.
+
+    Whatever forces bytes to storage may be intercepted (eatmydata, SuppressSync of systemd-nspawn), and what
+    takes direct I/O may have a cache: the device's own counter is neither's. Of file systems alone that lie
+    on one device and store bytes as they are. What is written is counted alone, too: somebody may read.
+    """
+    own, _ = own_and_noted_bytes(document)
+    options = (each.partition("=")[0] for each in conditions.mount_options.split(","))
+    is_counted = conditions.file_system in _PLAIN_KINDS and not set(_UNCOUNTED) & set(options)
+    if not meanwhile.device or not own or not is_counted:
+        return
+    moved, what = meanwhile.device_read_bytes + meanwhile.device_written_bytes, ""
+    written = _written_bytes(document)
+    if meanwhile.device_written_bytes < _REACHED_SHARE * written:
+        moved, own, what = meanwhile.device_written_bytes, written, "written "
+    yield make_check(
+        REACHED,
+        "ok" if moved >= _REACHED_SHARE * own else "warning",
+        f"at least {100 * _REACHED_SHARE:.0f} % of what the run wrote and read",
+        f"{human_bytes(moved)} {what}by {meanwhile.device}, {human_bytes(own)} by the run",
+        "better",
+        "something between kept it: a cache, or a sync that is suppressed",
+    )
+
+
+def _written_bytes(document: LoadDocument) -> int:
+    """By the run."""
+    if document.frames is not None:
+        return document.frames.written * document.frames.stored_bytes_each
+    return sum(phase.bytes for phase in document.phases or [] if phase.phase == "write")
+
+
+def own_and_noted_bytes(document: LoadDocument) -> tuple[int | None, int]:
+    """What the run moved, and what its file system notes about that; None where that is not known."""
+    backend = document.plan.backend
+    if not isinstance(backend, PosixBackend):
+        return None, 0
+    if document.frames is not None:
+        written = document.frames.written
+        return written * document.frames.stored_bytes_each, written * _NOTED_BYTES_EACH
+    if document.phases:
+        synced = sum(phase.operations for phase in document.phases if phase.phase == "write")
+        noted = synced if backend.sync == "each" else 0
+        return sum(phase.bytes for phase in document.phases), noted * _NOTED_BYTES_EACH
+    return None, 0

@@ -1,0 +1,580 @@
+"""The workloads that a campaign can vary, by name, each with its parameters.
+
+A new one is a class here and a line in WORKLOADS. Its fields are the keys of campaigns and, with `Cli`, the
+options of its `penstock bench` command and of `--background`.
+"""
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from penstock.bench.data.content import chosen_content
+from penstock.bench.data.frame_choice import FrameFormat, check_layout, frame_bytes_of, image_request
+from penstock.bench.data.images import ImageRequest, PixelType
+from penstock.bench.run.jobs import LOCAL, Job, NetworkJob, frames_job, metadata_job, stream_job
+from penstock.bench.run.library import check_access, hdf5_access, parse_hint, refuse_foreign
+from penstock.bench.run.metadata import metadata_workload
+from penstock.bench.run.network import network_workload, run_local, run_network, seconds_of
+from penstock.bench.run.run import (
+    Access,
+    FramesRequest,
+    Telling,
+    frames_request,
+    require_possible,
+    stream_workload,
+)
+from penstock.bench.run.second import NONE, with_second
+from penstock.bench.statistics.values import (
+    NEEDED,
+    NETWORK_READINGS,
+    PROCESSOR_TIME,
+    TRANSFERS,
+    round_trip_names,
+)
+from penstock.model.bench.campaign_files import REFERENCE
+from penstock.model.bench.campaigns import Parameter
+from penstock.model.bench.load import (
+    CONTENT_RATIO_MAX,
+    ContentKind,
+    Hdf5Access,
+    Layout,
+    MetadataWorkload,
+    MpiioAccess,
+    NullBackend,
+    Order,
+    StreamWorkload,
+    Sync,
+)
+from penstock.model.bench.network import NETWORK_PORT, parse_address, parse_cpus, parse_link
+from penstock.model.bench.runs import Run
+from penstock.model.cli_option import Cli
+from penstock.model.configuration import read_token
+from penstock.model.errors import UsageError
+from penstock.model.plans import GIB
+from penstock.model.problems import place_of, words_of
+from penstock.model.units import Size, format_size, parse_size
+from penstock.programs.ranks import MpiIo, Ranks, mpi_of
+
+_MIB, _PAGE = 1 << 20, 4096
+
+
+def team_of(ranks: int, mpi_io: MpiIo | None, needs_mpi: bool = False) -> Ranks | None:
+    """None where one process without MPI will do."""
+    if ranks == 1 and not needs_mpi:
+        return None
+    return Ranks(ranks, "openmpi" if mpi_io is None else mpi_of(mpi_io), mpi_io)
+
+
+class WorkloadParameters(BaseModel):
+    """Of one workload. SCALED names those that make a run larger, and leave its pattern as it is."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+    SCALED: ClassVar[tuple[str, ...]] = ()
+
+    def job(self) -> Job | NetworkJob:
+        """A UsageError names a value that is not possible."""
+        raise NotImplementedError
+
+    def values(self) -> list[str]:
+        """What runs of it yield, as `values_of` names it: what tables and plots may show."""
+        raise NotImplementedError
+
+    def derived(self) -> list[str]:
+        """What they may show beside that, as `derived_of` names it; some of it a run may lack."""
+        return []
+
+    def scaled(self, factor: float) -> Self:
+        """Sizes are whole MiB, or whole pages where they are small; counts are whole, and at least one."""
+        return self.model_copy(
+            update={
+                name: _scaled(name, getattr(self, name), factor)
+                for name in self.SCALED
+                if getattr(self, name) is not None and factor != 1
+            }
+        )
+
+    def shown(self, name: str) -> Parameter:
+        """As a description has it."""
+        value: Parameter = getattr(self, name)
+        return format_size(int(value)) if name in self.SCALED and _is_size(name) else value
+
+
+def _is_size(name: str) -> bool:
+    return name.endswith("size")
+
+
+def whole(size: int, unit: int) -> int:
+    """`size`, or the next larger one that has whole units."""
+    return -(-size // unit) * unit
+
+
+def _scaled(name: str, value: float, factor: float) -> float:
+    if not isinstance(value, int):
+        return round(value * factor, 6)
+    if name == "segments":  # rounded up as sizes are: what is in each of them stays
+        return max(1, math.ceil(round(value * factor, 6))) if value > 1 else value
+    scaled = round(value * factor)
+    unit = 1
+    if _is_size(name):
+        unit = _MIB if scaled >= _MIB else _PAGE if value >= _PAGE else 1
+    return max(unit, whole(scaled, unit))
+
+
+class StoredParameters(WorkloadParameters):
+    """Of a workload that writes into a folder of its own in its target."""
+
+    beside: str = Field(
+        NONE,
+        description="what is repeated beside it, on the same target: stream, frames or metadata with options"
+        " (`stream --threads 2 --size 1GiB`), or `read PATH… --threads 4` for files that are there already",
+    )
+
+    def job(self) -> Job:
+        return with_second(self.alone(), self.beside, parameters_of)
+
+    def alone(self) -> Job:
+        """With nothing beside it."""
+        raise NotImplementedError
+
+
+# Threads of each rank, and processes of an MPI job.
+Threads = Annotated[int, Cli()]
+RanksField = Annotated[int, Field(ge=1, le=256)]
+
+
+class WrittenParameters(StoredParameters):
+    """What bytes a workload writes."""
+
+    content: Annotated[ContentKind, Cli()] = Field(
+        "random",
+        description="bytes that are written: random, which storage can neither compress nor find again;"
+        " zeros; compressible by `ratio`; or those of `content_file`",
+    )
+    ratio: Annotated[float | None, Cli()] = Field(
+        None,
+        ge=1,
+        le=CONTENT_RATIO_MAX,
+        description="compression ratio of the content `compressible`",
+    )
+    content_file: Annotated[str | None, Cli(metavar="FILE")] = Field(
+        None,
+        description="file whose first 16 MiB, or transfer, are written again and again with the content"
+        " `file`; with an image format a file or folder of your images, which are written as such files",
+    )
+    seed: Annotated[int, Cli()] = Field(1, ge=0, le=2**63 - 1, description="seed of the random bytes")
+
+
+class FramesParameters(WrittenParameters):
+    """Frames that become due at a rate, as `penstock bench frames` writes them."""
+
+    SCALED = ("seconds", "frames")
+
+    rate: Annotated[float, Cli(metavar="HZ")] = Field(
+        ge=0, le=1e7, description="frames a second; 0: at maximum rate, requires `frames`"
+    )
+    frame_size: Annotated[Size | None, Cli()] = Field(
+        None, description="size of a frame of plain bytes; instead of a shape"
+    )
+    shape: Annotated[str | None, Cli(metavar="ROWSxCOLUMNS")] = Field(
+        None, description="shape of a frame in pixels, as 2527x2463; instead of a size"
+    )
+    rows: int = Field(2527, ge=1, le=1 << 20, description="rows of an image, without `shape`")
+    columns: int = Field(2463, ge=1, le=1 << 20, description="columns of an image, without `shape`")
+    type: Annotated[PixelType | None, Cli(default="int32")] = Field(
+        None, description="type of pixels, with a shape; left out: int32"
+    )
+    format: Annotated[FrameFormat, Cli()] = Field(
+        "raw", description="plain bytes, or files that image readers open"
+    )
+    rename: Annotated[bool, Cli("--rename")] = Field(
+        False, description="call files NAME.partial until they are complete"
+    )
+    seconds: Annotated[float, Cli()] = Field(
+        30.0, ge=0.001, description="duration in seconds during which frames become due"
+    )
+    frames: Annotated[int | None, Cli()] = Field(
+        None, ge=1, description="number of frames (instead of `seconds`); required with a rate of 0"
+    )
+    writers: Threads = Field(4, ge=1, le=256, description="number of writer threads of each rank")
+    buffer_seconds: Annotated[float, Cli()] = Field(
+        1.0,
+        ge=0,
+        le=3600,
+        description="size of the buffer in seconds of frames; a frame that finds it full is dropped",
+    )
+    late_after: Annotated[
+        float | None, Cli(metavar="SECONDS", default="the time between frames, at least 0.01")
+    ] = Field(
+        None,
+        ge=0,
+        le=3600,
+        description="seconds after which a frame that is not written counts as late, from when it was due",
+    )
+    layout: Annotated[Layout, Cli()] = Field(
+        "file_a_frame", description="one file for each frame, or one for each writer"
+    )
+    buffered: Annotated[bool, Cli("--buffered")] = Field(
+        False, description="write through the page cache instead of past it (direct I/O)"
+    )
+    sync: Annotated[Sync, Cli()] = Field(
+        "each", description="force data to storage: never, when a file is complete, or after each write"
+    )
+    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
+
+    def request(self, null: NullBackend | None = None) -> FramesRequest:
+        """`null`: no storage at all. A UsageError names a value that is not possible."""
+        if self.rate == 0 and self.frames is None:
+            raise UsageError("--rate 0 needs --frames", "say how many frames are written at maximum rate")
+        check_layout(self.layout, self.format, self.rename)
+        image, written = self._image(), _content(self, self._image())
+        request = frames_request(
+            self._frame_bytes(image),
+            self.rate,
+            self.frames / self.rate if self.frames is not None and self.rate > 0 else self.seconds,
+            self.writers,
+            self.buffer_seconds,
+            self.late_after,
+            self.layout,
+            Access(direct=not self.buffered, sync=self.sync, seed=self.seed, null=null, **written),
+            self.ranks,
+        )
+        frames = request.frames if self.frames is None else self.frames
+        request = request.model_copy(update={"frames": frames, "image": image, "rename": self.rename})
+        require_possible(request)
+        return request
+
+    def alone(self) -> Job:
+        return frames_job(self.request(), team_of(self.ranks, None))
+
+    def values(self) -> list[str]:
+        of_rate = ["lost", "late"] if self.rate else []
+        return ["carried", *of_rate, "latency p50", "latency p99", "stall", PROCESSOR_TIME]
+
+    def derived(self) -> list[str]:
+        return [NEEDED] if self.rate else []
+
+    def _image(self) -> ImageRequest | None:
+        source = Path(self.content_file) if self.content == "file" and self.content_file else None
+        given = self.model_fields_set & {"shape", "rows", "columns", "type"}
+        if source is not None and self.format != "raw" and given:
+            raise UsageError(
+                f"--{min(given)} {getattr(self, min(given))} with images of your own",
+                "leave it away: they have one",
+            )
+        return image_request(self.shape or f"{self.rows}x{self.columns}", self.type, self.format, source)
+
+    def _frame_bytes(self, image: ImageRequest | None) -> int:
+        shape = self.shape
+        if image is not None and not image.source and self.frame_size is not None:
+            raise UsageError(
+                f"--frame-size with --format {self.format}: the size of an image file follows from its shape",
+                "leave --frame-size away",
+            )
+        return frame_bytes_of(self.frame_size, shape, self.type, image)
+
+
+class StreamedParameters(WrittenParameters):
+    """What streams have in common, whatever they go through."""
+
+    SCALED: ClassVar[tuple[str, ...]] = ("size",)
+
+    size: Annotated[Size, Cli()] = Field(4 << 30, description="bytes that each thread writes")
+    transfer: Annotated[Size, Cli()] = Field(8 << 20, description="bytes of one read or write")
+    threads: Threads = Field(1, ge=1, le=256, description="number of threads of each rank")
+    shared: Annotated[bool, Cli("--shared/--own-files")] = Field(
+        False, description="one file for all threads and ranks, or one for each; of hdf5 one for all ranks"
+    )
+    collective: Annotated[bool, Cli("--collective")] = Field(
+        False, description="make all ranks do each call together; of a shared file of mpiio or hdf5"
+    )
+    chunk: Annotated[Size | None, Cli(default="contiguous; with --deflate a transfer")] = Field(
+        None, le=GIB, description="size of a chunk of the dataset of hdf5, at most 1 GiB"
+    )
+    deflate: Annotated[int, Cli()] = Field(
+        0, ge=0, le=9, description="compression level of the chunks of hdf5; 0: none"
+    )
+    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
+    read: Annotated[bool, Cli("--read/--no-read")] = Field(
+        True, description="read all afterwards, each part by another thread"
+    )
+    verify: Annotated[bool, Cli("--verify/--no-verify")] = Field(
+        True, description="compare what is read with what was written"
+    )
+    seconds_max: Annotated[float, Cli(metavar="SECONDS")] = Field(
+        0.0, ge=0, le=86400, description="end each phase after this many seconds; 0: when it is done"
+    )
+    sync: Annotated[Sync, Cli()] = Field(
+        "end", description="force data to storage: never, when a file is complete, or after each write"
+    )
+
+    def values(self) -> list[str]:
+        return ["write", *(["read"] if self.read else []), PROCESSOR_TIME]
+
+
+class StreamParameters(StreamedParameters):
+    """A large file a thread, written and then read, as `penstock bench stream` does it."""
+
+    SCALED = ("size", "segments")
+
+    segments: Annotated[int, Cli()] = Field(
+        1, ge=1, description="number of segments of a shared file; each has a block of every thread"
+    )
+    order: Annotated[Order, Cli()] = Field(
+        "sequential", description="order in which a thread writes and reads: as in the file, or random"
+    )
+    queue_depth: Annotated[int | None, Cli(default="1; 8 with --backend store")] = Field(
+        None,
+        ge=1,
+        le=1024,
+        description="transfers of each thread under way at once; more than 1 by io_uring",
+    )
+    backend: Annotated[Literal["posix", "mpiio", "hdf5", "store", "null"], Cli()] = Field(
+        "posix",
+        description="write through the kernel, MPI-IO, HDF5, or Penstock's own store; null: store nothing",
+    )
+    mpi_io: Annotated[MpiIo | None, Cli(default="the MPI's own choice")] = Field(
+        None, description="implementation of MPI-IO: Open MPI's ompio or romio, or that of mpich"
+    )
+    block: Annotated[Size | None, Cli(default="all of them")] = Field(
+        None,
+        le=2**50,
+        description="bytes of a rank in a row in a shared file of mpiio, up to 1 PiB",
+    )
+    hints: str = Field(
+        "none",
+        description="of mpiio: KEY=VALUE, several with spaces between, such as cb_nodes=2",
+    )
+    buffered: Annotated[bool, Cli("--buffered")] = Field(
+        False, description="write through the page cache instead of past it (direct I/O)"
+    )
+
+    def parts(self, null: NullBackend | None = None) -> tuple[StreamWorkload, Access]:
+        """Who writes what, and how. A UsageError names a value that is not possible."""
+        library = self._library()
+        workload = stream_workload(
+            self.threads,
+            whole(self.size, self.block or 1),
+            self.transfer,
+            self.read,
+            self.verify and null is None,
+            self.seconds_max,
+            not self.buffered and library is None and null is None,
+            self.shared and library is None,
+            self.segments,
+            self.order,
+        )
+        access = Access(
+            direct=not self.buffered,
+            sync=self.sync,
+            **_content(self),
+            seed=self.seed,
+            queue_depth=self.queue_depth,
+            store=self.backend == "store",
+            library=library,
+            null=null,
+        )
+        check_access(workload, access)
+        return workload, access
+
+    @property
+    def needs_mpi(self) -> bool:
+        return self.backend == "mpiio" or (self.backend == "hdf5" and self.shared)
+
+    def alone(self) -> Job:
+        workload, access = self.parts(NullBackend() if self.backend == "null" else None)
+        return stream_job(workload, access, team_of(self.ranks, self.mpi_io, self.needs_mpi))
+
+    def _library(self) -> MpiioAccess | Hdf5Access | None:
+        refuse_foreign(
+            self.backend,
+            {"--mpi-io": self.mpi_io, "--block": self.block, "--hint": self._hints()},
+            {"--chunk": self.chunk, "--deflate": self.deflate},
+            self.collective,
+        )
+        if not self.shared and (self.collective or self.block is not None):
+            name = "--collective" if self.collective else "--block"
+            raise UsageError(
+                f"{name} without --shared", "add --shared: each rank has a file of its own without it"
+            )
+        if self.backend == "mpiio":
+            return MpiioAccess(
+                shared=self.shared,
+                collective=self.collective,
+                block_bytes=self.block or 0,
+                hints=self._hints(),
+            )
+        if self.backend == "hdf5":
+            return hdf5_access(self.shared, self.collective, self.chunk or 0, self.deflate, self.transfer)
+        return None
+
+    def _hints(self) -> dict[str, str]:
+        return {} if self.hints == "none" else dict(parse_hint(text) for text in self.hints.split())
+
+
+class Hdf5Parameters(StreamedParameters):
+    """A dataset in each file, written and then read through HDF5, as `penstock bench hdf5` does it."""
+
+    def alone(self) -> Job:
+        return StreamParameters(backend="hdf5", **self.model_dump()).alone()
+
+
+def _content(asked: WrittenParameters, image: ImageRequest | None = None) -> dict[str, Any]:
+    file = Path(asked.content_file) if asked.content_file is not None else None
+    return chosen_content(asked.content, asked.ratio, file, image)
+
+
+class MetadataParameters(WrittenParameters):
+    """Names: folders and files made, found, read and removed, as `penstock bench metadata` does it."""
+
+    SCALED = ("items",)
+
+    items: Annotated[int, Cli()] = Field(
+        1000,
+        ge=1,
+        le=10**7,
+        description="number of folders, and of files, that a thread makes in each folder of its tree",
+    )
+    threads: Threads = Field(1, ge=1, le=256, description="number of threads of each rank")
+    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
+    depth: Annotated[int, Cli()] = Field(
+        0, ge=0, le=20, description="depth of a tree of folders, below its top"
+    )
+    branch: Annotated[int, Cli()] = Field(
+        1, ge=1, le=10_000, description="number of folders of the tree in each of its folders"
+    )
+    iterations: Annotated[int, Cli()] = Field(
+        3, ge=1, le=1000, description="repetitions within a run, each in trees of its own"
+    )
+    shared: Annotated[bool, Cli("--shared/--unique")] = Field(
+        False, description="one tree for all threads and ranks, or one for each"
+    )
+    shift: Annotated[int, Cli()] = Field(
+        0,
+        ge=0,
+        lt=65536,
+        description="threads look up and remove what the thread this many further made; the number of threads"
+        " of a rank leads to the next rank",
+    )
+    only: Annotated[Literal["both", "folders", "files"], Cli()] = Field(
+        "both", description="items: folders, files, or both"
+    )
+    file_size: Annotated[Size, Cli("--size")] = Field(
+        0, description="size of a file; files of more than 0 bytes are read, too"
+    )
+    rename: Annotated[bool, Cli("--rename")] = Field(False, description="rename each item, too")
+    remove: Annotated[bool, Cli("--remove/--no-remove")] = Field(
+        True, description="measure how fast items and trees are removed"
+    )
+    sync: Annotated[Literal["none", "each"], Cli()] = Field(
+        "none", description="force each file to storage when it is made, or none"
+    )
+
+    def parts(self) -> tuple[MetadataWorkload, Access]:
+        """What is made, and how. A UsageError names a value that is not possible."""
+        same = {name for name in MetadataWorkload.model_fields if name in type(self).model_fields}
+        workload = metadata_workload(
+            self.ranks,
+            **self.model_dump(include=same),
+            folders=self.only != "files",
+            files=self.only != "folders",
+            file_bytes=self.file_size if self.only != "folders" else 0,
+        )
+        return workload, Access(direct=False, sync=self.sync, seed=self.seed, **_content(self))
+
+    def alone(self) -> Job:
+        return metadata_job(*self.parts(), team_of(self.ranks, None))
+
+    def values(self) -> list[str]:
+        of_files = ["read"] if self.file_size else []
+        of_all = ["create", "stat", *(["rename"] if self.rename else []), "remove"]
+        folders = [f"folder {each}" for each in of_all if self.only != "files"]
+        files = [f"file {each}" for each in (*of_all, *of_files) if self.only != "folders"]
+        return ["tree create", *folders, *files, "tree remove"]
+
+
+class NetworkParameters(WorkloadParameters):
+    """The way between two machines, as `penstock bench network` measures it; targets are addresses."""
+
+    SCALED = ("seconds", "latency_seconds")
+
+    streams: int = Field(1, ge=1, le=64, description="connections, a thread each way each")
+    message_size: Size = Field(128 << 10, description="of one call, in a transfer")
+    seconds: float = Field(10.0, ge=0.01, le=3600, description="of each transfer: there, back, both at once")
+    latency: str = Field(
+        "", description="sizes of messages that go there and back, as in 8B,1KiB; empty: none"
+    )
+    latency_seconds: float = Field(2.0, ge=0.01, le=3600, description="for each of these sizes")
+    cpus: str = Field(
+        "all", description="processors that the threads are bound to, as in 0,2-3; all: not bound"
+    )
+    link: str = Field(
+        "", description="speed of the link, as in 10Gb; empty: what the interface's driver tells"
+    )
+
+    def job(self) -> NetworkJob:
+        workload = network_workload(
+            host="127.0.0.1",
+            port=NETWORK_PORT,
+            streams=self.streams,
+            message_bytes=self.message_size,
+            seconds=self.seconds,
+            echo_bytes=[self._echo_bytes(size) for size in self.latency.split(",") if size.strip()],
+            echo_seconds=self.latency_seconds,
+            cpus=parse_cpus(self.cpus) if self.cpus != "all" else [],
+        )
+        link = parse_link(self.link) if self.link else None
+
+        def run(target: str, telling: Telling) -> Run:
+            if target == LOCAL:
+                return run_local(workload, telling, link)
+            host, port = parse_address(target)
+            token = read_token(None, os.environ)
+            there = workload.model_copy(update={"host": host, "port": port, "token": token})
+            return run_network(there, telling, link)
+
+        return NetworkJob(seconds_of(workload), run)
+
+    def values(self) -> list[str]:
+        sizes = [self._echo_bytes(size) for size in self.latency.split(",") if size.strip()]
+        return [*TRANSFERS, *(name for size in sizes for name in round_trip_names(size)), PROCESSOR_TIME]
+
+    def derived(self) -> list[str]:
+        return list(NETWORK_READINGS)
+
+    @staticmethod
+    def _echo_bytes(text: str) -> int:
+        try:
+            return parse_size(text.strip())
+        except ValueError as error:
+            raise UsageError(f"`latency` has {text!r}: {error}", "write for example 8B,1KiB") from error
+
+
+WORKLOADS: dict[str, type[WorkloadParameters]] = {
+    "frames": FramesParameters,
+    "hdf5": Hdf5Parameters,
+    "metadata": MetadataParameters,
+    "network": NetworkParameters,
+    "stream": StreamParameters,
+}
+
+
+def parameters_of(workload: str, values: Mapping[str, Parameter]) -> WorkloadParameters:
+    """A UsageError names what the workload does not know, or does not take."""
+    if workload not in WORKLOADS:
+        raise UsageError(f'there is no workload "{workload}"', f"one of {', '.join(sorted(WORKLOADS))}")
+    try:
+        return WORKLOADS[workload].model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = {"extra_forbidden": "there is no such parameter", "missing": "it is missing"}
+        problem = what.get(first["type"], f"{words_of(first)} (given: {first['input']!r})")
+        raise UsageError(
+            f"`{place_of(first)}` of the workload {workload}: {problem}",
+            f"one of {', '.join(WORKLOADS[workload].model_fields)}"
+            if first["type"] == "extra_forbidden"
+            else f"{REFERENCE} has what each parameter may be",
+        ) from error

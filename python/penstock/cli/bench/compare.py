@@ -1,0 +1,97 @@
+"""`penstock compare`"""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.bench.compare.sets import RunSet, documents_in, read_sets
+from penstock.bench.compare.storages import EXIT_CODES, compare
+from penstock.bench.compare.trend import WINDOW, trend
+from penstock.cli.bench.running import Json
+from penstock.cli.common import answers, out, print_json, require_new
+from penstock.files.space import write_document
+from penstock.model.bench.comparisons import Comparison, Trend
+from penstock.model.errors import UsageError
+from penstock.model.text import counted
+from penstock.report.comparisons import comparison_view, trend_view
+
+_THRESHOLD = re.compile(r"(?P<number>[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
+
+
+@answers
+def compare_command(
+    documents: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A and B: documents of runs, verdicts or campaigns, or folders of them. With --trend, many."
+        ),
+    ],
+    threshold: Annotated[
+        str, typer.Option(metavar="SHARE", help="Changes smaller than this do not matter, such as 5%.")
+    ] = "0%",
+    case: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this case; of B alone with --base-case.")
+    ] = None,
+    base_case: Annotated[str | None, typer.Option(metavar="NAME", help="Only this case of A.")] = None,
+    trend_: Annotated[
+        bool, typer.Option("--trend", help="What moves through many documents, or those of one folder.")
+    ] = False,
+    window: Annotated[
+        int, typer.Option(min=3, max=1000, help="With --trend: each is compared with so many before it.")
+    ] = WINDOW,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare although what was measured is not the same.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option(help="Write the document into this file.")] = None,
+    json: Json = False,
+) -> None:
+    """Is B better or worse than A, or can that not be told?
+
+    Each value of each case is compared, with the smallest change that could have been seen. Two sets of runs
+    of the same storage are called different in one of twenty cases at most. Exit code 0: nothing is worse;
+    1: something is; 3: cannot tell; 4: one of the sets has no valid run; 5: the command failed.
+    """
+    require_new(output)
+    share = _share(threshold)
+    if trend_:
+        if base_case is not None or share:
+            raise UsageError("--trend has neither --base-case nor --threshold", "leave them away")
+        sets = read_sets(_documents(documents))
+        found: Comparison | Trend = trend([each.only(case) for each in sets] if case else sets, window, force)
+    else:
+        base, other = _two(documents, case, base_case)
+        found = compare(base, other, share, force)
+    if output is not None:
+        write_document(output, found.model_dump_json())
+    if json:
+        print_json(found)
+    else:
+        out().print(comparison_view(found) if isinstance(found, Comparison) else trend_view(found))
+    raise typer.Exit(int(EXIT_CODES[found.answer]))
+
+
+def _share(text: str) -> float:
+    match = _THRESHOLD.fullmatch(text.strip())
+    if match is None or float(match["number"]) > 100:
+        raise UsageError(f'--threshold "{text}" is no share', "write for example 5% or 2.5%")
+    return float(match["number"]) / 100
+
+
+def _documents(paths: list[Path]) -> list[Path]:
+    """With one folder: those in it."""
+    return documents_in(paths[0]) if len(paths) == 1 and paths[0].is_dir() else paths
+
+
+def _two(paths: list[Path], case: str | None, base_case: str | None) -> tuple[RunSet, RunSet]:
+    """A and B. Two cases of one document may be compared: then it may be given once."""
+    both = paths * 2 if len(paths) == 1 and base_case and case and base_case != case else paths
+    if len(both) != 2:
+        raise UsageError(
+            f"A and B are compared, and {counted(len(paths), 'document')} given",
+            "give two; many with --trend; or two cases of one with --base-case and --case",
+        )
+    base, other = read_sets(both)
+    wanted = base_case if base_case is not None else case
+    return (base.only(wanted) if wanted else base), (other.only(case) if case else other)

@@ -1,0 +1,38 @@
+"""`penstock bench metadata`"""
+
+from penstock.bench.data.folder import RoomAdvice
+from penstock.bench.run.jobs import metadata_job
+from penstock.bench.run.workloads import MetadataParameters
+from penstock.cli.bench.beside import show_second
+from penstock.cli.bench.frames import bench_application
+from penstock.cli.bench.ranks_choice import RanksOptions, team_of
+from penstock.cli.bench.running import How, check_run, may_go_on, run_job
+from penstock.cli.common import err, reports_errors
+from penstock.cli.option_table import DataclassTable, ModelTable, command_of
+from penstock.report.metadata import metadata_plan_view
+
+_ROOM = RoomAdvice(fewer_bytes="smaller or fewer files (--size, --items)", fewer_files="fewer --items")
+
+
+def _metadata(parameters: MetadataParameters, of_ranks: RanksOptions, how: How) -> None:
+    """Measure how fast folders, files and trees of folders are made, found, read, renamed and removed.
+
+    The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
+    its figures are not to be used; 1: it was interrupted, or failed.
+    """
+    team = team_of(of_ranks.ranks, of_ranks.mpi)
+    asked = parameters.model_copy(update={"ranks": of_ranks.ranks or 1})
+    workload, access = asked.parts()
+    job = metadata_job(workload, access, team)
+    second = check_run(how, job.bytes, job.files, bench_application, _ROOM)
+    err().print(metadata_plan_view(workload, asked.sync, str(how.target), how.repetitions, asked.ranks))
+    show_second(second, how.blocks)
+    if how.dry_run:
+        return
+    may_go_on(how.yes)
+    run_job(job, how, second, asked.seed)
+
+
+metadata_command = reports_errors(
+    command_of(_metadata, ModelTable(MetadataParameters), DataclassTable(RanksOptions), DataclassTable(How))
+)

@@ -1,0 +1,90 @@
+"""`penstock bench stream`"""
+
+from dataclasses import dataclass
+
+from penstock.bench.data.folder import RoomAdvice
+from penstock.bench.run.jobs import stream_job
+from penstock.bench.run.run import stream_bytes, stream_files
+from penstock.bench.run.workloads import StreamParameters
+from penstock.cli.bench.beside import show_second
+from penstock.cli.bench.frames import bench_application
+from penstock.cli.bench.null_choice import NullOptions
+from penstock.cli.bench.ranks_choice import (
+    HintOption,
+    RanksOptions,
+    require_parallel_hdf5,
+    team_of,
+    through_text,
+)
+from penstock.cli.bench.running import How, check_run, may_go_on, run_job
+from penstock.cli.common import err, reports_errors
+from penstock.cli.option_table import DataclassTable, ModelTable, command_of
+from penstock.report.runs import stream_plan_view
+
+_ROOM = RoomAdvice(fewer_bytes="less of each thread (--size)", fewer_files="fewer --threads, or --shared")
+# What HDF5 does not have, or what is of streams through something else.
+_NOT_OF_HDF5 = ("segments", "order", "queue_depth", "buffered", "mpi_io", "block")
+_OF_NULL = ("null_delay", "null_straggler", "null_freeze")
+
+
+@dataclass(frozen=True)
+class _Hints:
+    hint: HintOption = None
+
+
+def _stream(
+    parameters: StreamParameters, of_ranks: RanksOptions, hints: _Hints, of_null: NullOptions, how: How
+) -> None:
+    """Measure bandwidth: write a file a thread, or a shared one, then read each part with another thread.
+
+    The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
+    its figures are not to be used; 1: it was interrupted, or failed.
+    """
+    asked = parameters.model_copy(update={"hints": " ".join(hints.hint)}) if hints.hint else parameters
+    team = team_of(of_ranks.ranks, of_ranks.mpi, asked.mpi_io, asked.needs_mpi)
+    workload, access = asked.parts(of_null.backend(asked.backend))
+    require_parallel_hdf5(access.library, team)
+    files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, access, team)
+    second = check_run(how, size_of_all, files, bench_application, _ROOM)
+    through = through_text(asked.backend, team)
+    target, repetitions = str(how.target), how.repetitions
+    err().print(stream_plan_view(workload, access, target, files, size_of_all, repetitions, through))
+    show_second(second, how.blocks)
+    if how.dry_run:
+        return
+    may_go_on(how.yes)
+    run_job(stream_job(workload, access, team), how, second, asked.seed)
+
+
+def _hdf5(
+    parameters: StreamParameters, of_ranks: RanksOptions, hints: _Hints, of_null: NullOptions, how: How
+) -> None:
+    """Measure bandwidth through HDF5: one dataset of bytes in each file, written, then read.
+
+    This is `penstock bench stream --backend hdf5`, and its document is that of a stream. The run is `valid`,
+    `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and its figures are not
+    to be used; 1: it was interrupted, or failed.
+    """
+    _stream(parameters, of_ranks, hints, of_null, how)
+
+
+stream_command = reports_errors(
+    command_of(
+        _stream,
+        ModelTable(StreamParameters),
+        DataclassTable(RanksOptions),
+        DataclassTable(_Hints),
+        DataclassTable(NullOptions),
+        DataclassTable(How),
+    )
+)
+hdf5_command = reports_errors(
+    command_of(
+        _hdf5,
+        ModelTable(StreamParameters, _NOT_OF_HDF5, backend="hdf5"),
+        DataclassTable(RanksOptions, ("mpi",)),
+        DataclassTable(_Hints, ("hint",)),
+        DataclassTable(NullOptions, _OF_NULL),
+        DataclassTable(How),
+    )
+)

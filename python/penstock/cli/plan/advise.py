@@ -1,0 +1,88 @@
+"""`penstock advise`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.files.storage import storage_facts
+from penstock.model.errors import UsageError
+from penstock.model.plan.access import PATTERNS, Geometry, Pattern
+from penstock.model.plan.advice import Ratios, advise
+from penstock.model.plans import GIB
+from penstock.report.advice import advice_view
+from penstock.report.progress import ProgressView
+
+_IMAGES_MAX = 8
+
+
+@reports_errors
+def advise_command(
+    detector: Annotated[
+        str, typer.Argument(help="Of the catalogue, or `custom` with --rows, --columns, --type.")
+    ],
+    read: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN", help=f"How the file is read, repeatable: {PATTERNS}. [default: frames]"
+        ),
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where the files go: its file system counts.")] = Path(),
+    frames: Annotated[int, typer.Option(min=1, max=2**32 - 2, help="Of a series.")] = 1000,
+    rate: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="HZ", help="Frames a second. [default: the detector's highest]"),
+    ] = None,
+    ratio: Annotated[
+        float | None, typer.Option(min=1, help="How many times smaller the images become, if you know it.")
+    ] = None,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="Images, or a folder of them, to try the codecs on; repeatable."),
+    ] = None,
+    rows: CustomRows = None,
+    columns: CustomColumns = None,
+    type_: CustomType = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
+) -> None:
+    """Recommend chunks, codec and alignment for the way in which files will be read, and say why.
+
+    Reads nothing but the example images, and writes nothing.
+    """
+    if ratio is not None and images:
+        raise UsageError("--ratio and --images both tell how images compress", "give one of them")
+    chosen = choose_detector("advise", detector, rows, columns, type_)
+    geometry = Geometry(
+        frames=frames,
+        rows=chosen.rows,
+        columns=chosen.columns,
+        element_bytes=chosen.frame_bytes // (chosen.rows * chosen.columns),
+    )
+    patterns = [Pattern.parse(text) for text in read or ["frames"]]
+    ratios = _measured(images) if images else Ratios()
+    if ratio is not None:
+        ratios = Ratios(by_codec={"bslz4": ratio})
+    if not folder.is_dir():
+        raise UsageError(f"the folder {folder} is not there", "name one that is")
+    facts = storage_facts(folder.absolute())
+    advice = advise(geometry, patterns, facts, ratios, chosen.rate_hz if rate is None else rate)
+    if json:
+        print_json(advice)
+    else:
+        out().print(advice_view(advice))
+
+
+def _measured(paths: list[Path]) -> Ratios:
+    with ProgressView(err()) as view:
+        reading = "reading images"
+        # They load fabio and HDF5.
+        from penstock.files.images.compressibility import measure_ratios  # noqa: PLC0415
+        from penstock.files.images.replay import replay_file  # noqa: PLC0415
+
+        with replay_file(
+            paths, GIB, _IMAGES_MAX, lambda n, of: view.update(reading, n, of, f"{n} of {of}")
+        ) as images:
+            view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
+            return measure_ratios(images.path)

@@ -1,0 +1,324 @@
+"""`penstock record`"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.common import err, out, print_json, print_json_line, reports_errors, warn
+from penstock.cli.option_table import DataclassTable, OverlayTable, command_of
+from penstock.cli.record.pva import pva_given, read_start
+from penstock.files.storage import storage_facts
+from penstock.model.configuration import Configuration, PvaSource
+from penstock.model.errors import PenstockError, UsageError
+from penstock.model.events import Event, RecorderSeriesEnd
+from penstock.model.layout.find import describe, load_layout
+from penstock.model.layout.nodes import DEFAULT, Layout
+from penstock.model.overrides import RecordOptions, configuration_from, sources_left_out
+from penstock.model.plans import RecorderPlan
+from penstock.model.storage import StorageFacts, describe_facts, settle_store
+from penstock.programs.locate import find_program, layouts_folder
+from penstock.programs.pva import require_p4p
+from penstock.programs.ranks import Ranks
+from penstock.programs.record import Recording, placement_of, record, try_out
+from penstock.report.layouts import layout_tree
+from penstock.report.machine import placement_tables
+from penstock.report.progress import ProgressView, show
+from penstock.report.tables import plan_table
+
+if TYPE_CHECKING:  # it loads HDF5
+    from penstock.files.join import JointFile
+
+_NAMED = 5  # series that lack frames
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options that are no fields of the configuration."""
+
+    configuration: Annotated[
+        Path | None,
+        typer.Argument(help="YAML file; options override it. See docs/reference/configuration.md."),
+    ] = None
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Listen for senders of the TCP protocol; repeatable. HOST may be a network interface. Beyond"
+            " loopback a token is required. [default: 127.0.0.1:9900]",
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the token that senders must send; otherwise the variable PENSTOCK_TOKEN."
+        ),
+    ] = None
+    zmq: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ENDPOINT",
+            help="Pull Stream V2 from a detector, for example tcp://127.0.0.1:31001; repeatable.",
+        ),
+    ] = None
+    pva: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHANNEL",
+            help="Watch an NTNDArray channel of EPICS areaDetector, for example 13SIM1:Pva1:Image;"
+            " repeatable. `penstock pva` does it apart from the recorder.",
+        ),
+    ] = None
+    pva_frames: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --pva: number of frames of a series. [default: open end]"),
+    ] = None
+    pva_idle_end: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="With --pva: end a series after this many seconds without a frame. [default: 60]",
+        ),
+    ] = None
+    pva_name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="With --pva: name of series; {channel}, {date}. [default: {channel}-{date}]",
+        ),
+    ] = None
+    pva_start: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --pva: YAML with what the channel does not send, as pixel_size_x."
+        ),
+    ] = None
+    join: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Add each series, when it is complete, as an entry to this file in the folder, as"
+            " `penstock join` does.",
+        ),
+    ] = None
+    ranks: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=256,
+            help="Number of processes (MPI) that record into one file; each listens on a port of its own,"
+            " from the given one on.",
+        ),
+    ] = 1
+    mpi: Annotated[str, typer.Option(help="MPI for --ranks: openmpi or mpich.")] = "openmpi"
+    require_complete: Annotated[
+        bool, typer.Option("--require-complete", help="Exit with code 1 also when frames are missing.")
+    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False
+    show_placement: Annotated[
+        bool,
+        typer.Option(
+            "--show-placement",
+            help="Show the machine, and where threads and memory would be, and end.",
+        ),
+    ] = False
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print events as JSON lines (with --dry-run: the plan; with --show-placement: the"
+            " placement).",
+        ),
+    ] = False
+
+    def over(self, given: dict[tuple[str, ...], Any]) -> RecordOptions:
+        """With what was given of the configuration's fields."""
+        return RecordOptions(
+            given=given,
+            listen=self.listen or [],
+            token_file=self.token_file,
+            zmq=self.zmq or [],
+            pva=self.pva or [],
+            pva_settings=pva_given(
+                frames=self.pva_frames,
+                idle_end_s=self.pva_idle_end,
+                name=self.pva_name,
+                start=None if self.pva_start is None else read_start(self.pva_start),
+            ),
+        )
+
+
+def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
+    """Record series after series, each into its own NeXus HDF5 file.
+
+    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. SIGUSR2 ends the series that are open
+    and goes on for the next. The exit code is 1 where a series had a problem (the storage failed, say) or
+    was refused, or where every message was. Frames that are missing, damaged or dropped change it with
+    --require-complete alone: they are counted in each series' line, and in its file.
+    """
+    configuration, options = run.configuration, run.over(given)
+    settings = configuration_from(configuration, options)
+    if left_out := sources_left_out(configuration, options):
+        err().print(
+            f"note: {configuration} has other sources, which the options replace: {', '.join(left_out)}",
+            markup=False,
+        )
+    _require_folder(settings.folder.absolute())
+    storage = storage_facts(settings.folder.absolute())
+    chosen = _layout(settings.layout)
+    plan = settings.plan(storage=storage, layout=chosen)
+    team = _ranks(run.ranks, run.mpi)
+    if settings.pva_sources:
+        _require_possible(team)
+    if run.dry_run:
+        try_out(plan, _log_line, team)
+        _show_plan(plan, run.json, team)
+        if not run.json and chosen is not None:
+            err().print(layout_tree(chosen))
+        for source in settings.pva_sources:
+            err().print(f"pvAccess: {source.channel}", markup=False)
+        _show_storage(storage, settle_store(settings.store, storage)[1])
+        return
+    if run.show_placement:
+        _show_placement(plan, run.json)
+        return
+    recording = _record(
+        plan, run.json, team, settings.pva_sources, _together(settings.folder.absolute(), run.join)
+    )
+    _require_success(recording, complete=run.require_complete)
+
+
+record_command = reports_errors(command_of(_run, OverlayTable(Configuration), DataclassTable(RunOptions)))
+
+
+def _layout(choice: str) -> Layout | None:
+    """None for the default one."""
+    if choice == DEFAULT:
+        return None
+    layout = load_layout(choice, layouts_folder())
+    for finding in layout.warnings:
+        warn(f"layout: {describe(finding)}")
+    return layout
+
+
+def _together(folder: Path, name: str | None) -> "JointFile | None":
+    if name is None:
+        return None
+    from penstock.files.join import JointFile  # noqa: PLC0415  (it loads HDF5)
+
+    if Path(name).name != name or name.startswith("."):
+        raise UsageError(f'--join: "{name}" is no plain name', "a file name; the folder is --folder")
+    return JointFile.open(folder / name, add=True)
+
+
+def _ranks(count: int, mpi: str) -> Ranks | None:
+    match mpi:
+        case "openmpi" | "mpich":
+            return Ranks(count, mpi) if count > 1 else None
+        case _:
+            raise UsageError(f'--mpi: "{mpi}" is not known', "openmpi or mpich")
+
+
+def _require_possible(team: Ranks | None) -> None:
+    """Of a pvAccess source."""
+    if team is not None:
+        raise UsageError(
+            "a pvAccess source sends to one recorder, and --ranks starts several",
+            "leave --pva out, and start `penstock pva CHANNEL --to tcp://HOST:PORT` beside it",
+        )
+    require_p4p()
+
+
+def _require_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise UsageError(
+            f"the folder {folder} {what}", "make it first, or choose another with --folder or `folder:`"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"the folder {folder} cannot be written", "change its permissions, or choose another"
+        )
+
+
+def _log_line(line: str) -> None:
+    err().print(line, markup=False, soft_wrap=True)
+
+
+def _show_plan(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
+    hidden = plan.without_tokens()
+    program = find_program("penstock-recorder")
+    command = [str(program)] if ranks is None else ranks.command(program)
+    if json:
+        print_json(hidden)
+        return
+    err().print(plan_table(hidden))
+    err().print(f"program: {' '.join(command)}", markup=False)
+
+
+def _show_storage(storage: StorageFacts, reason: str) -> None:
+    err().print(f"storage: {describe_facts(storage)}: {reason}", markup=False, soft_wrap=True)
+
+
+def _show_placement(plan: RecorderPlan, json: bool) -> None:
+    placement = placement_of(plan)
+    if json:
+        print_json(placement)
+        return
+    for table in placement_tables(placement):
+        out().print(table)
+
+
+def _record(
+    plan: RecorderPlan,
+    json: bool,
+    ranks: Ranks | None,
+    channels: Sequence[PvaSource],
+    joint: "JointFile | None",
+) -> Recording:
+    with ProgressView(err()) as view:
+
+        def on_event(event: Event) -> None:
+            if json:
+                print_json_line(event)
+            else:
+                show(view, event)
+            if joint is not None and isinstance(event, RecorderSeriesEnd):
+                try:
+                    joint.add([Path(event.file)])
+                except PenstockError as error:  # the series themselves are complete
+                    view.say(f"{event.file} is not in {joint.path}: {error}")
+
+        return record(plan, on_event, view.say, ranks, channels)
+
+
+def _require_success(recording: Recording, *, complete: bool) -> None:
+    if recording.source_problems and not recording.failed:
+        raise PenstockError(
+            "; ".join(recording.source_problems), "the lines before tell which frames, and of which series"
+        )
+    if recording.failed:
+        count = len(recording.ended) + recording.refused
+        raise PenstockError(
+            f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
+            "`penstock check FILE` reports what a file holds" if recording.has_damaged_files else "",
+        )
+    if recording.all_refused:
+        raise PenstockError(
+            "every message was refused, and nothing is recorded",
+            "the lines before name what is wrong with them",
+        )
+    if complete and recording.incomplete:
+        lacking = [
+            f"{series.series_unique_id} lacks {series.missing} frames"
+            for series in recording.incomplete[:_NAMED]
+        ]
+        more = len(recording.incomplete) - len(lacking)
+        raise PenstockError(
+            f"{len(recording.incomplete)} of {len(recording.ended)} series are not complete:"
+            f" {'; '.join(lacking)}" + (f"; {more} more" if more else ""),
+            "`penstock check FILE` tells which frames",
+        )

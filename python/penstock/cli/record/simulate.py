@@ -1,0 +1,207 @@
+"""`penstock simulate`"""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
+from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.option_table import DataclassTable, ModelTable, command_of
+from penstock.model.catalogue import CUSTOM, Detector, replayed_custom, replayed_detector
+from penstock.model.configuration import read_token
+from penstock.model.errors import UsageError
+from penstock.model.events import Event
+from penstock.model.faults import faults_plan
+from penstock.model.plans import DetectorPlan, FilesTarget
+from penstock.programs.simulate import (
+    Simulation,
+    check_encoding,
+    check_faults,
+    check_telling,
+    detector_plan,
+    encoding_note,
+    parse_element_gap,
+    parse_elements,
+    parse_rate,
+    parse_target,
+    simulate,
+    with_endpoints,
+)
+from penstock.report.progress import ProgressView, show
+from penstock.report.tables import simulation_table
+
+if TYPE_CHECKING:  # it loads HDF5
+    from penstock.files.images.replay import Replay
+
+
+@dataclass(frozen=True)
+class _Options:
+    """Options that are no fields of a simulation."""
+
+    detector: Annotated[str, typer.Argument(help="Name from `penstock detectors`, or `custom`.")]
+    rate: Annotated[
+        str, typer.Option(metavar="HZ|max", help="Frames a second. [default: the detector's own]")
+    ] = ""
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="TARGET",
+            help="Receiver: tcp://HOST:PORT, or tcp://HOST:PORT,HOST:PORT for the ranks of a recorder, in"
+            " turns; zmq://HOST:PORT (binds, as a detector does; with --elements one each,"
+            " zmq://HOST:PORT,HOST:PORT or that port and those behind it); or files:FOLDER, one file a"
+            " frame, followed by ?format=cbf, tiff or hdf5, and by &rename=false to write each file in place"
+            " instead of renaming it when it is complete.",
+        ),
+    ] = "tcp://127.0.0.1:9900"
+    elements: Annotated[
+        str,
+        typer.Option(
+            metavar="ROWSxCOLUMNS",
+            help="Cut each frame into this many equal elements, each with a stream of its own, as a"
+            " detector of several modules sends them: over TCP to the receivers in turns, over ZeroMQ each at"
+            " its own endpoint.",
+        ),
+    ] = ""
+    element_gap: Annotated[
+        str,
+        typer.Option(
+            metavar="ROWS,COLUMNS", help="Pixels between the elements, 0 to 65535; without it they touch."
+        ),
+    ] = ""
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=RATE|KIND@FRAMES",
+            help="Inject a fault; repeatable, the first that fits a frame counts. drop;"
+            " late:N (N frames, or 50ms); reorder:N (N frames change places); duplicate; corrupt (pixels that"
+            " cannot be decoded); flip (a bit of the pixels); shape (a row too few); cut (the message). As"
+            " drop=1%, late:8=0.01, duplicate@17,40-45, and of one element: drop/1=2%.",
+        ),
+    ] = None
+    fault_seed: Annotated[
+        int, typer.Option(min=0, help="Seed of faults; equal seeds inject equal faults.")
+    ] = 1
+    fault_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="New file that lists each fault and its frame, as JSON lines."),
+    ] = None
+    replay: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Send these images (file or folder: CBF, CBF.bz2, TIFF, EDF, HDF5, npy; FILE::/PATH for"
+            " one dataset of an HDF5 file); repeatable. A custom detector takes rows, columns and type"
+            " from them."
+        ),
+    ] = None
+    replay_memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory for images; no more are read than fit.")
+    ] = "2GiB"
+    rows: CustomRows = None
+    columns: CustomColumns = None
+    type_: CustomType = None
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the recorder's token; otherwise PENSTOCK_TOKEN.")
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and end.")] = False
+    json: Annotated[
+        bool, typer.Option("--json", help="Print events as JSON lines (with --dry-run: the plan).")
+    ] = False
+
+    @property
+    def sizes(self) -> tuple[int | None, int | None, str | None]:
+        """Of a custom detector."""
+        return self.rows, self.columns, self.type_
+
+
+def _run(simulation: Simulation, options: _Options) -> None:
+    """Simulate a detector, or replay real images as one."""
+    detector, replay, json = options.detector, options.replay, options.json
+    of_images = bool(replay) and detector == CUSTOM and options.sizes == (None, None, None)
+    chosen = replayed_custom() if of_images else choose_detector("simulate", detector, *options.sizes)
+    target = parse_target(options.to, read_token(options.token_file, os.environ))
+    fault_log = None if options.fault_log is None else str(options.fault_log.absolute())
+    faults = faults_plan(options.fault or [], options.fault_seed, fault_log)
+    simulation.rate_hz = parse_rate(options.rate, chosen)
+    simulation.faults = faults
+    check_encoding(simulation.encoding, target)
+    memory = size_option(options.replay_memory, "--replay-memory")
+    with ProgressView(err()) as view, contextlib.ExitStack() as stack:
+        images: Replay | None = None
+        if replay:
+            from penstock.files.images.replay import replay_file  # noqa: PLC0415  (it loads HDF5)
+
+            reading = "reading images"
+            images = stack.enter_context(
+                replay_file(
+                    replay,
+                    memory,
+                    simulation.frames,
+                    lambda n, of: view.update(reading, n, of, f"{n} of {of}"),
+                )
+            )
+            view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
+        simulation.elements = parse_elements(options.elements, _sent_as(chosen, images), target)
+        target = with_endpoints(target, simulation.elements)
+        simulation.element_gap = parse_element_gap(options.element_gap, simulation.elements)
+        check_telling(simulation.elements_told, target, simulation.elements, simulation.element_gap)
+        check_faults(faults, simulation.elements, target)
+        plan = detector_plan(chosen, simulation, target, images)
+        if images is not None and not of_images and _differs(images, chosen):
+            view.say(_note_on(images, chosen))
+        if note := encoding_note(simulation.encoding, target):
+            view.say(note)
+        if not options.dry_run and isinstance(plan.to, FilesTarget):
+            _make_folder(Path(plan.to.folder))
+        if options.dry_run:
+            _show_plan(plan, ", ".join(map(str, replay or [])), view, json)
+        else:
+            _simulate(plan, view, json)
+
+
+simulate_command = reports_errors(command_of(_run, ModelTable(Simulation), DataclassTable(_Options)))
+
+
+def _sent_as(detector: Detector, images: "Replay | None") -> Detector:
+    return (
+        detector if images is None else replayed_detector(detector, images.rows, images.columns, images.type)
+    )
+
+
+def _differs(images: "Replay", detector: Detector) -> bool:
+    return (images.rows, images.columns, images.type) != (detector.rows, detector.columns, detector.type)
+
+
+def _note_on(images: "Replay", detector: Detector) -> str:
+    mine = f"{images.rows} x {images.columns} {images.type}"
+    its = f"{detector.rows} x {detector.columns} {detector.type}"
+    return f"note: the images are {mine}, {detector.name} has {its}: they are sent as they are"
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the folder {folder} cannot be made: {error.strerror}", "choose another, or make it first"
+        ) from error
+
+
+def _show_plan(plan: DetectorPlan, replayed: str, view: ProgressView, json: bool) -> None:
+    if json:
+        print_json(plan.without_tokens())
+    else:
+        view.console.print(simulation_table(plan, replayed))
+
+
+def _simulate(plan: DetectorPlan, view: ProgressView, json: bool) -> None:
+    def on_event(event: Event) -> None:
+        if json:
+            print_json_line(event)
+        else:
+            show(view, event)
+
+    simulate(plan, on_event, view.say)

@@ -1,0 +1,241 @@
+"""A campaign: runs that belong together, of cases that differ in something, in interleaved blocks."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from penstock.model.bench.runs import Run
+
+Parameter = str | bool | int | float
+SERVERS_MAX = 100_000
+# What a view may name beside the parameters of cases.
+OF_TARGETS = ("target", "system", "servers")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Target(_Part):
+    """What is measured, under the name that tables and plots give it."""
+
+    name: str = Field(min_length=1)
+    path: str = Field(
+        min_length=1, description="a folder on a storage; of the workload network HOST:PORT, or local"
+    )
+    servers: int | None = Field(
+        None, ge=1, le=SERVERS_MAX, description="of the storage, as the user says; null: not said"
+    )
+    system: str = Field(
+        "", description="what it has in common with targets of other numbers of servers; empty: its name"
+    )
+    local: str = Field("", description="name of the target that is the local disk of one of its servers")
+
+
+class Case(_Part):
+    """One point of a table or a plot."""
+
+    name: str = Field(description="unique in its campaign")
+    target: str = Field("", description="the name of one of the campaign's targets")
+    parameters: dict[str, Parameter] = Field(
+        default={}, description="what makes it differ from the other cases"
+    )
+
+
+class CaseRun(_Part):
+    """A run of a case. Each block has a run of every case, in an order of its own."""
+
+    case: str
+    block: int = Field(ge=0)
+    run: Run
+
+
+class CaseFailure(_Part):
+    """A run of a case that gave no figures. The campaign goes on without it."""
+
+    case: str
+    block: int = Field(ge=0)
+    problem: str
+    when: str = Field(description="ISO 8601, UTC")
+
+
+class Baseline(_Part):
+    """What values are a share of: the median of the case with these parameters, else like the one shown."""
+
+    parameters: dict[str, Parameter] = Field(
+        default={}, description="`target`, `system` and `servers` may be among them"
+    )
+    times: str = Field(
+        "", description="a parameter of the case that is shown, or `servers`, whose value multiplies that"
+    )
+    local: bool = Field(
+        False,
+        description="instead: the highest median on the local disk of a server of its target, times servers",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if self.local == bool(self.parameters) or (self.local and self.times):
+            raise ValueError("it has `parameters`, with or without `times`, or else `local: true`")
+        return self
+
+
+class Line(_Part):
+    """Beside the curves of a plot, and a column of its table: what was asked, or what can be reached.
+
+    For each row the median of a value, of the row's own cases or of another one. A plot draws lines that have
+    the unit of its value.
+    """
+
+    title: str = Field(min_length=1, max_length=60)
+    value: str = Field(min_length=1, description="of runs, such as `needed`; see below")
+    of: dict[str, Parameter] = Field(
+        default={},
+        description="of the case with these parameters, else like the row's; left out: of the row's own",
+    )
+    columns: list[str] = Field(
+        default=[], description="parameters, or `target`: a line for each of their values; left out: one line"
+    )
+
+
+Aggregate = Literal["median", "max", "min", "mean"]
+
+
+class View(_Part):
+    """A table or a plot of a campaign. Rows and columns are parameters, or `target`.
+
+    A plot or table has one value, of each case the median of its runs. Extremes have several values, one a
+    row, and of each the most, the least and the mean of the runs. A listing has a case in each row: its
+    parameters, and then several values beside each other.
+
+    `servers` and `system` are a target's number of servers, and the name that it has in common with targets
+    of other numbers. A view by `servers` leaves out targets for which no number is given.
+    """
+
+    kind: Literal["table", "plot", "extremes", "listing"]
+    title: str = ""
+    value: str = Field(
+        "", description="of each run, by its name: carried, lost, write …; of tables and plots"
+    )
+    rows: str = Field("", description="of the table; of a plot, what its horizontal axis shows")
+    columns: list[str] = Field(
+        default=[],
+        description="of the table; of a plot, what its curves are; of a listing, what cases differ in",
+    )
+    share_of: Baseline | None = Field(None, description="of tables and plots")
+    lines: list[Line] = Field(default=[], max_length=10, description="of tables and plots")
+    values: dict[str, str] = Field(
+        default={},
+        max_length=100,
+        description="what rows of extremes or columns of a listing are called, and the value of each",
+    )
+    aggregate: Aggregate = Field("median", description="of a listing: what a value is of the runs of a case")
+    leave_out: dict[str, Parameter] = Field(
+        default={}, description="cases with these parameters are not shown, and may still be compared with"
+    )
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        if self.kind in ("extremes", "listing"):
+            if not self.values or self.value or self.rows or self.share_of is not None or self.lines:
+                raise ValueError(
+                    f"`{self.kind}` has `values` and `columns`, and no `value`, `rows`, `share_of` or `lines`"
+                )
+        elif self.values or not (self.value and self.rows):
+            raise ValueError(f"a {self.kind} has `value` and `rows`, and no `values`")
+        if self.kind == "listing" and not self.columns:
+            raise ValueError("a listing has `columns`: what its cases differ in")
+        if self.kind != "listing" and self.aggregate != "median":
+            raise ValueError("`aggregate` is of a listing, and its `values`")
+        return self
+
+    @property
+    def shown_values(self) -> list[str]:
+        """By their names, those of lines too."""
+        return [*(self.values.values() or [self.value]), *(line.value for line in self.lines)]
+
+    @property
+    def named(self) -> list[str]:
+        """The parameters that it needs cases to have, or `target`, `system` or `servers`."""
+        names = [*([self.rows] if self.rows else []), *self.columns, *self.leave_out]
+        if self.share_of is not None:
+            names += [*self.share_of.parameters, *([self.share_of.times] if self.share_of.times else [])]
+        for line in self.lines:
+            names += [*line.columns, *line.of]
+        return names
+
+    @property
+    def name(self) -> str:
+        return self.title or self.value or ", ".join(self.values)
+
+
+class Campaign(_Part):
+    """One JSON document. `penstock bench --repetitions` makes one with a single case."""
+
+    format: Literal["penstock-campaign 1"] = "penstock-campaign 1"
+    name: str
+    title: str
+    reproduces: str = Field("", description="the public document whose measurement this is")
+    departures: list[str] = Field(default=[], description="where it differs from that, and why")
+    workload: str = Field("", description="that of every case")
+    parameters: dict[str, Parameter] = Field(
+        default={}, description="those that are alike for all cases, and not at their defaults"
+    )
+    scale: float = Field(1.0, gt=0, description="sizes were multiplied by this")
+    targets: list[Target] = []
+    profile: bool = Field(False, description="runs were to be profiled with perf")
+    views: list[View] = []
+    seed: int = Field(ge=0, description="of the order of cases in each block")
+    blocks: int = Field(ge=1, description="planned")
+    cases: list[Case] = Field(min_length=1)
+    runs: list[CaseRun] = Field(description="in the order in which they were made")
+    failures: list[CaseFailure] = []
+
+    @property
+    def folders(self) -> list[Target]:
+        """The targets that are on a storage."""
+        return [] if self.workload == "network" else self.targets
+
+    def value_of(self, case: Case, name: str) -> Parameter | None:
+        """Of what a view names: a parameter of the case, or something of its target."""
+        if name not in OF_TARGETS:
+            return case.parameters.get(name)
+        if name == "target":
+            return case.target
+        target = self.target_of(case)
+        if target is None:
+            return None
+        return target.servers if name == "servers" else target.system or target.name
+
+    def target_of(self, case: Case) -> Target | None:
+        """None where the campaign names no targets."""
+        return next((target for target in self.targets if target.name == case.target), None)
+
+    @property
+    def complete(self) -> bool:
+        return len(self.runs) + len(self.failures) == self.blocks * len(self.cases)
+
+    @property
+    def done(self) -> set[tuple[int, str]]:
+        """Block and case of every run, of the failed ones too."""
+        made: tuple[CaseRun | CaseFailure, ...] = (*self.runs, *self.failures)
+        return {(each.block, each.case) for each in made}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Each run is of a case, of a planned block, and there once; so are cases and targets."""
+        names = [case.name for case in self.cases]
+        targets = [target.name for target in self.targets]
+        for what, each in (("case", names), ("target", targets)):
+            if len(set(each)) != len(each):
+                raise ValueError(f"a {what} stands twice")
+        if any(case.target not in targets for case in self.cases if case.target):
+            raise ValueError("a case has a target that is not in the list of targets")
+        for target in self.targets:
+            if target.local and (target.local not in targets or target.servers is None):
+                raise ValueError("a local disk is one of the targets, of one that has a number of servers")
+        if len(self.done) != len(self.runs) + len(self.failures):
+            raise ValueError("a case stands twice in a block")
+        if any(block >= self.blocks or name not in names for block, name in self.done):
+            raise ValueError("a run is of a case or a block that is not planned")
+        return self

@@ -1,0 +1,295 @@
+"""What detectors need before anything is bought: bandwidth, cores, links, servers, capacity, blocks."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from penstock.model.catalogue import Detector
+from penstock.model.errors import UsageError
+from penstock.model.plan.blocks import (
+    Block,
+    BlockFigures,
+    MeasuredBandwidth,
+    Need,
+    Redundancy,
+    figures_of,
+    whole,
+)
+from penstock.model.plans import Encoding
+from penstock.model.units import BANDWIDTH_MAX, Bandwidth, human_bytes
+
+DAY_S = 86400.0
+_ORDER = re.compile(r"(?:(?P<count>[0-9]{1,6})x)?(?P<name>[^@]+)(?:@(?P<rate>[^@]+))?")
+_COUNT_MAX = 10**5
+_SAME_SIZE = 0.1  # so far apart, frames count as of one size
+_RATE_MAX = 1e7
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+
+class Order(_Part):
+    """So many detectors of a name: "2xeiger2-16m@100"."""
+
+    name: str
+    count: int = Field(1, ge=1, le=_COUNT_MAX)
+    rate_hz: float | None = Field(None, gt=0, le=_RATE_MAX, allow_inf_nan=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        match = _ORDER.fullmatch(text.strip())
+        form = "write NAME, COUNTxNAME or COUNTxNAME@HZ, as 2xeiger2-16m@100"
+        if match is None:
+            raise UsageError(f'"{text}" names no detector', form)
+        try:
+            return cls.model_validate(
+                {
+                    "name": match["name"],
+                    "count": match["count"] or 1,
+                    "rate_hz": match["rate"],
+                }
+            )
+        except ValidationError as error:
+            field = {
+                "count": f"1 to {_COUNT_MAX} of them",
+                "rate_hz": f"more than 0, at most {_RATE_MAX:g} Hz",
+            }
+            raise UsageError(
+                f'"{text}" is not possible', f"{field[str(error.errors()[0]['loc'][0])]}; {form}"
+            ) from error
+
+
+class CodecMeasurement(_Part):
+    """What a thread of the recorder made of frames."""
+
+    encoding: Encoding
+    images: str = Field(description="which frames: simulated ones, or whose")
+    ratio: float = Field(description="raw bytes for each stored one")
+    bytes_per_s: float = Field(description="raw bytes that one thread compresses in a second of its time")
+    frames: int
+    raw_bytes: int
+    processor: str
+    simulated: bool
+    others_share: float = Field(description="of the processors, that others had meanwhile")
+
+
+class Compression(_Part):
+    """How frames become smaller. A speed of None is not known."""
+
+    encoding: Encoding = "none"
+    ratio: float = Field(1.0, gt=0, le=1e6, allow_inf_nan=False)
+    ratio_from: str = "nothing compresses"
+    speed_bytes_per_s: float | None = Field(None, description="raw, of a core")
+    speed_from: str = ""
+    speed_doubt: str = Field("", description="why the measured speed may be too low")
+    simulated: bool = Field(False, description="measured on frames of the simulator")
+
+
+class Wanted(_Part):
+    """Detectors of one kind, with how their frames compress."""
+
+    detector: Detector
+    count: int = Field(ge=1)
+    rate_hz: float = Field(gt=0)
+    compression: Compression = Compression()
+
+
+class Assumptions(_Part):
+    """What the figures rest on besides the detectors."""
+
+    duty: float = Field(1.0, gt=0, le=1, allow_inf_nan=False, description="share of the time with frames")
+    headroom: float = Field(
+        0.2,
+        ge=0,
+        le=100,
+        allow_inf_nan=False,
+        description="bandwidth, cores and links beyond the peak, as a share",
+    )
+    fill: float = Field(
+        0.9, gt=0, le=1, allow_inf_nan=False, description="share of the capacity that is ever used"
+    )
+    retention_days: float = Field(
+        30.0, ge=0, le=36525, allow_inf_nan=False, description="how long data stays"
+    )
+    write_bytes_per_s: float = Field(
+        0.0, ge=0, le=BANDWIDTH_MAX, allow_inf_nan=False, description="written besides the detectors' frames"
+    )
+    read_factor: float = Field(
+        0.0, ge=0, le=1000, allow_inf_nan=False, description="read at the same time, times what is written"
+    )
+    capacity_bytes: int = Field(0, ge=0, lt=2**63, description="held besides what detectors and writing need")
+    compresses: Literal["recorder", "detector"] = "recorder"
+    link_speeds: list[Bandwidth] = Field([1.25e9, 3.125e9, 12.5e9], min_length=1, max_length=16)
+    link_efficiency: float = Field(0.9, gt=0, le=1, allow_inf_nan=False)
+    server_cores: int = Field(32, ge=1, le=10**6, description="of a recorder's server, for compression")
+    server_bandwidth: Bandwidth = Field(12.5e9, description="of a recorder's server, each way")
+    redundancy: Redundancy | None = Field(None, description="null: that of the blocks")
+
+    @model_validator(mode="after")
+    def _distinct_speeds(self) -> Self:
+        if len(set(self.link_speeds)) < len(self.link_speeds):
+            raise ValueError("link_speeds has a speed twice")
+        return self
+
+
+class DetectorNeed(_Part):
+    """Of all detectors of one kind together, at their peak."""
+
+    detector: str
+    count: int
+    rate_hz: float
+    frame_bytes: int
+    raw_bytes_per_s: float
+    stored_bytes_per_s: float
+    compression: Compression
+    cores: float | None = Field(description="that compress, without headroom; null: not known")
+
+
+class LinkNeed(_Part):
+    """Ports of one speed, with headroom."""
+
+    bytes_per_s: float = Field(description="of a port")
+    in_ports: int = Field(description="from the detectors to the recorders")
+    out_ports: int = Field(description="from the recorders to the storage")
+
+
+class ServerNeed(_Part):
+    """Recorders' servers."""
+
+    servers: int
+    for_cores: int | None = Field(description="null: the speed of the codec is not known")
+    for_network: int
+
+
+class Sizing(_Part):
+    """What `penstock plan` finds. Bandwidths are bytes a second, and of data where nothing else is said."""
+
+    format: Literal["penstock-sizing 1"] = "penstock-sizing 1"
+    detectors: list[DetectorNeed]
+    assumptions: Assumptions
+    raw_bytes_per_s: float = Field(description="at the peak")
+    stored_bytes_per_s: float = Field(description="at the peak")
+    average_raw_bytes_per_s: float
+    average_stored_bytes_per_s: float
+    cores: int | None = Field(description="that compress, with headroom; null: not known")
+    links: list[LinkNeed]
+    servers: ServerNeed
+    need: Need = Field(
+        description="of the storage: bandwidth with headroom, capacity with retention and fill"
+    )
+    raw_capacity_bytes: float = Field(description="with the redundancy of the assumptions, if they have one")
+    blocks: list[BlockFigures]
+    notes: list[str]
+
+
+def size(
+    wanted: Sequence[Wanted],
+    assumptions: Assumptions,
+    blocks: Sequence[Block] = (),
+    measured: MeasuredBandwidth | None = None,
+) -> Sizing:
+    detectors = [_detector_need(each, assumptions) for each in wanted]
+    raw = sum(each.raw_bytes_per_s for each in detectors)
+    frames = sum(each.stored_bytes_per_s for each in detectors)
+    stored, room = frames + assumptions.write_bytes_per_s, 1 + assumptions.headroom
+    average = stored * assumptions.duty
+    kept = average * assumptions.retention_days * DAY_S + assumptions.capacity_bytes
+    need = Need(
+        write_bytes_per_s=stored * room,
+        read_bytes_per_s=stored * assumptions.read_factor * room,
+        capacity_bytes=kept / assumptions.fill,
+    )
+    cores = _cores(detectors)
+    arriving = raw if assumptions.compresses == "recorder" else frames
+    network = max(arriving, frames) * room
+    redundancy = assumptions.redundancy
+    return Sizing(
+        detectors=detectors,
+        assumptions=assumptions,
+        raw_bytes_per_s=raw,
+        stored_bytes_per_s=stored,
+        average_raw_bytes_per_s=raw * assumptions.duty,
+        average_stored_bytes_per_s=average,
+        cores=None if cores is None else whole(cores * room),
+        links=[
+            _links(speed, assumptions, arriving * room, need.write_bytes_per_s)
+            for speed in assumptions.link_speeds
+        ],
+        servers=_servers(assumptions, None if cores is None else cores * room, network),
+        need=need,
+        raw_capacity_bytes=need.capacity_bytes * (redundancy.factor if redundancy else 1.0),
+        blocks=[figures_of(block, need, redundancy, measured) for block in blocks],
+        notes=[*_notes(detectors, assumptions, blocks), *_other_frames(detectors, measured)],
+    )
+
+
+def _detector_need(wanted: Wanted, assumptions: Assumptions) -> DetectorNeed:
+    compression = wanted.compression
+    raw = wanted.count * wanted.detector.frame_bytes * wanted.rate_hz
+    cores: float | None = 0.0
+    if compression.encoding != "none" and assumptions.compresses == "recorder":
+        speed = compression.speed_bytes_per_s
+        cores = None if speed is None else raw / speed
+    return DetectorNeed(
+        detector=wanted.detector.name,
+        count=wanted.count,
+        rate_hz=wanted.rate_hz,
+        frame_bytes=wanted.detector.frame_bytes,
+        raw_bytes_per_s=raw,
+        stored_bytes_per_s=raw / compression.ratio,
+        compression=compression,
+        cores=cores,
+    )
+
+
+def _cores(detectors: Sequence[DetectorNeed]) -> float | None:
+    known = [each.cores for each in detectors if each.cores is not None]
+    return sum(known) if len(known) == len(detectors) else None
+
+
+def _links(speed: float, assumptions: Assumptions, arriving: float, leaving: float) -> LinkNeed:
+    useful = speed * assumptions.link_efficiency
+    return LinkNeed(bytes_per_s=speed, in_ports=whole(arriving / useful), out_ports=whole(leaving / useful))
+
+
+def _servers(assumptions: Assumptions, cores: float | None, network: float) -> ServerNeed:
+    for_cores = None if cores is None else whole(cores / assumptions.server_cores)
+    for_network = whole(network / (assumptions.server_bandwidth * assumptions.link_efficiency))
+    return ServerNeed(servers=max(for_cores or 0, for_network), for_cores=for_cores, for_network=for_network)
+
+
+def _notes(detectors: Sequence[DetectorNeed], assumptions: Assumptions, blocks: Sequence[Block]) -> list[str]:
+    notes = []
+    if any(each.cores is None for each in detectors):
+        notes.append(
+            "how fast a core compresses is not known: --measure finds it out, --codec-speed states it"
+        )
+    notes += dict.fromkeys(each.compression.speed_doubt for each in detectors if each.compression.speed_doubt)
+    if any(each.compression.simulated for each in detectors):
+        notes.append(
+            "the ratio is that of simulated frames: real ones compress otherwise, --images measures it"
+        )
+    if detectors and all(each.compression.encoding == "none" for each in detectors):
+        notes.append("no compression is counted: --ratio states one, --measure or --images finds one out")
+    if assumptions.redundancy is None and not blocks and assumptions.retention_days:
+        notes.append("the capacity is for data alone: --redundancy adds parity or copies")
+    return notes
+
+
+def _other_frames(detectors: Sequence[DetectorNeed], measured: MeasuredBandwidth | None) -> list[str]:
+    """A storage carries more of large frames than of small ones: whose were measured has to be said."""
+    if measured is None or not measured.frame_bytes:
+        return []
+    notes = []
+    for each in detectors:
+        stored = each.frame_bytes / each.compression.ratio
+        if not any(abs(size - stored) <= _SAME_SIZE * stored for size in measured.frame_bytes):
+            sizes = " and ".join(human_bytes(size) for size in measured.frame_bytes)
+            notes.append(
+                f"measured with frames of {sizes}; one of {each.detector} takes {human_bytes(stored)} when"
+                " stored: storage carries another rate of those, so measure with that size"
+            )
+    return notes

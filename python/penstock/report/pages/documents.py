@@ -1,0 +1,236 @@
+"""From a document to a page."""
+
+from collections.abc import Iterable
+
+from penstock.bench.judge.doubts import BestCase
+from penstock.bench.judge.reasons import STEP_NAMES
+from penstock.bench.judge.verdict import best_case_of, carries_bytes_per_s, is_at_least
+from penstock.files.documents import Shown
+from penstock.model.bench.campaigns import Campaign
+from penstock.model.bench.comparisons import Comparison
+from penstock.model.bench.runs import Answer, Run, Step, Verdict
+from penstock.model.units import human_hz, human_number, human_percent, human_rate, human_seconds
+from penstock.report.pages.campaign import campaign_page
+from penstock.report.pages.comparison import comparison_page
+from penstock.report.pages.page import Banner, Block, Cell, Lines, Page, Section, State, Table, Tile, Tiles
+from penstock.report.pages.parts import (
+    checks_block,
+    conditions_block,
+    figures_block,
+    milliseconds,
+    pattern_block,
+    plots_of,
+    run_banners,
+    run_section,
+)
+from penstock.report.pages.plots import search_plot
+from penstock.report.verdicts import bound_text, bracket_line, storage_line
+
+_ANSWER_STATE: dict[Answer, State] = {"yes": "good", "no": "bad", "cannot tell": "warning", "invalid": "void"}
+_OUTCOME_STATE: dict[str, State] = {"held": "good", "not held": "bad", "invalid": "void", "measured": ""}
+
+
+def page_of(document: Shown, source: str) -> Page:
+    """`source` names the file that it was read from."""
+    match document:
+        case Verdict():
+            return _verdict_page(document, source)
+        case Campaign():
+            return campaign_page(document, source)
+        case Run():
+            return _run_page(document, source)
+        case Comparison():
+            return comparison_page(document, source)
+
+
+def _run_page(run: Run, source: str) -> Page:
+    what = "invalid: not to be used" if run.validity == "invalid" else run.validity
+    return Page(
+        title=f"A run of {run.workload} on {run.target}",
+        answer="",
+        answer_state="",
+        subtitle=f"{storage_line(run.conditions)}; {run.document.started}; the run is {what}",
+        source=source,
+        banners=run_banners(run),
+        sections=[
+            Section("Figures", [figures_block(run), *plots_of(run, run.workload)], run.validity == "invalid"),
+            Section("Checks", [checks_block(run.checks)]),
+            Section("Conditions", [pattern_block(run), conditions_block([run.conditions])]),
+        ],
+    )
+
+
+def _verdict_page(verdict: Verdict, source: str) -> Page:
+    runs = [step.run for step in verdict.steps]
+    started = runs[0].document.started if runs else ""
+    storage = storage_line(runs[0].conditions) if runs else "nothing was measured"
+    target = runs[0].target if runs else ""
+    sections = [
+        Section("", [_tiles(verdict), *_reasons(verdict)]),
+        Section("The steps", [_steps_table(verdict.steps)]),
+        *_search_section(verdict),
+        *(_step_section(step, verdict.late_limit_s) for step in _telling(verdict)),
+        *_checks_sections(verdict.steps),
+    ]
+    if runs:
+        conditions = conditions_block([run.conditions for run in runs])
+        sections.append(Section("Conditions", [pattern_block(runs[0]), conditions]))
+    return Page(
+        title=f"Can this storage take the {verdict.detector}?",
+        answer=verdict.answer[:1].upper() + verdict.answer[1:],
+        answer_state=_ANSWER_STATE[verdict.answer],
+        subtitle=f"{target}: {storage}; {started}{f'; beside {verdict.beside}' if verdict.beside else ''}",
+        source=source,
+        banners=_banners(verdict),
+        sections=sections,
+    )
+
+
+def _banners(verdict: Verdict) -> list[Banner]:
+    banners = []
+    if verdict.problem is not None:
+        banners.append(Banner("bad", f"Incomplete: {verdict.problem}. It shows what was measured by then."))
+    if verdict.answer == "invalid":
+        banners.append(
+            Banner("void", "What was measured is not the storage: the figures are not to be used.")
+        )
+    return banners
+
+
+def _tiles(verdict: Verdict) -> Tiles:
+    state: State = "void" if verdict.answer == "invalid" else ""
+    tiles = [
+        Tile(
+            "needed",
+            human_rate(verdict.needed_bytes_per_s),
+            f"{human_number(verdict.needed_hz, 6)} frames a second",
+        )
+    ]
+    if verdict.measured_bytes_per_s is None or verdict.margin is None:
+        tiles.append(_unmeasured_tile(verdict, state))
+    else:
+        how = (
+            bracket_line(verdict.search, verdict.steps)
+            if verdict.search is not None
+            else "as fast as it goes"
+        )
+        more = " or more" if is_at_least(verdict) else ""
+        tiles.append(Tile("measured", f"{human_rate(verdict.measured_bytes_per_s)}{more}", how, state))
+        good: State = "good" if verdict.margin >= 0 else "bad"
+        margin = f"{human_percent(verdict.margin, sign='+')}{more}"
+        tiles.append(Tile("margin", margin, "measured over needed", state or good))
+        tiles.append(Tile("such detectors", f"{verdict.detectors}{more}", "by bandwidth alone", state))
+    if (best := best_case_of(verdict)) is not None:
+        tiles.append(_best_case_tile(best, state))
+    lost: State = "good" if verdict.lost == 0 else "bad"
+    tiles.append(Tile("frames lost", f"{verdict.lost} of {verdict.due}", bound_text(verdict), state or lost))
+    return Tiles(tiles)
+
+
+def _best_case_tile(best: BestCase, state: State) -> Tile:
+    """On a busy machine: what the storage would have carried without the others."""
+    if best.bytes_per_s is None:
+        return Tile("best case", "not known", f"as {best.unknown}", state or "warning")
+    note = "at most, had no other program used this machine"
+    return Tile("best case", human_rate(best.bytes_per_s), note, state)
+
+
+def _unmeasured_tile(verdict: Verdict, state: State) -> Tile:
+    carried = carries_bytes_per_s(verdict)
+    if carried is None:
+        why = "no sound run at its rate" if verdict.answer == "invalid" else "no rate was found that held"
+        return Tile("measured", "not known", why, state or "warning")
+    why = "the detector's rate held, and no more was measured"
+    return Tile("measured", f"{human_rate(carried)} or more", why, state or "warning")
+
+
+def _reasons(verdict: Verdict) -> list[Block]:
+    found = [Lines("Why", verdict.reasons)] if verdict.reasons else []
+    return [*found, *([Lines("What to do", verdict.advice)] if verdict.advice else [])]
+
+
+def _steps_table(steps: Iterable[Step]) -> Table:
+    columns = [
+        "step",
+        "rate",
+        "carried",
+        "lost",
+        "late",
+        "half done within",
+        "99 % within",
+        "all within",
+        "stall",
+        "outcome",
+        "why",
+    ]
+    rows = [_step_row(number, step) for number, step in enumerate(steps, 1)]
+    return Table("Each run of this verdict, in order; times count from when a frame was due", columns, rows)
+
+
+def _step_row(number: int, step: Step) -> list[Cell]:
+    state: State = "void" if step.outcome == "invalid" else ""
+    colour = "bad" if step.outcome == "invalid" else _OUTCOME_STATE[step.outcome]
+    outcome = Cell(step.outcome, colour, is_narrow=True)
+    rate = human_hz(step.rate_hz) if step.rate_hz else "–"
+    figures = step.run.frames
+    texts = [""] * 7
+    if figures is not None:
+        texts = [
+            human_rate(figures.carried_bytes_per_s),
+            f"{figures.due - figures.written} of {figures.due}",
+            str(figures.late),
+            milliseconds(figures.latency_ms.p50),
+            milliseconds(figures.latency_ms.p99),
+            milliseconds(figures.latency_ms.max),
+            human_seconds(figures.stall_s),
+        ]
+    numbers = [Cell(text, state, is_narrow=True) for text in [rate, *texts]]
+    return [
+        Cell(f"{number}: {STEP_NAMES[step.kind]}", is_narrow=True),
+        *numbers,
+        outcome,
+        Cell("; ".join(step.shortcomings)),
+    ]
+
+
+def _search_section(verdict: Verdict) -> list[Section]:
+    plot = search_plot(verdict)
+    if verdict.search is None or plot is None:
+        return []
+    lines = [
+        f"{bracket_line(verdict.search, verdict.steps)}. Near the limit a rate holds by chance: both ends are"
+        " run again, and one that does not repeat lies between the ends that are shown.",
+        "A rate holds when no frame is lost, none is done more than the limit of"
+        f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow. A frame"
+        " that is late is counted, and does no more.",
+    ]
+    return [Section("The search", [plot, Lines("", lines)])]
+
+
+def _telling(verdict: Verdict) -> list[Step]:
+    """The steps that are shown in full: those at the detector's rate, and both ends of the bracket."""
+    search = verdict.search
+    ends = () if search is None else (search.held_hz, search.not_held_hz)
+    return [
+        step
+        for step in verdict.steps
+        if step.kind in ("rate", "soak") or (step.kind == "search" and step.rate_hz in ends)
+    ]
+
+
+def _step_section(step: Step, late_limit_s: float) -> Section:
+    name = STEP_NAMES[step.kind]
+    title = f"{name}, {human_hz(step.rate_hz)}: {step.outcome}"
+    return run_section(step.run, title[:1].upper() + title[1:], late_limit_s)
+
+
+def _checks_sections(steps: list[Step]) -> list[Section]:
+    """All checks of the steps at the detector's rate; of others what was not as it should be."""
+    sections = []
+    for step in steps:
+        whole = step.kind in ("rate", "soak")
+        checks = [check for check in step.run.checks if whole or check.outcome != "ok"]
+        if checks:
+            rate = f" at {human_hz(step.rate_hz)}" if step.kind == "search" else ""
+            sections.append(Section(f"Checks: {STEP_NAMES[step.kind]}{rate}", [checks_block(checks)]))
+    return sections

@@ -1,0 +1,277 @@
+"""The commands as typer runs them: help, usage errors, dry runs, exit codes. Of the native programs only the
+recorder runs here, to try plans out."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner, Result
+
+from penstock.cli import application, words
+from penstock.model.bench.load import LoadPlan, NullBackend, StreamWorkload
+from penstock.model.errors import PenstockError
+from penstock.programs.load import load
+
+runner = CliRunner()
+COMMANDS = (
+    "record",
+    "simulate",
+    "detectors",
+    "filters",
+    "advise",
+    "info",
+    "check",
+    "export",
+    "recover",
+    "verdict",
+    "plan",
+    "describe",
+    "compare",
+    "campaign",
+    "demo",
+)
+
+
+def invoke(*arguments: str) -> Result:
+    return runner.invoke(application, list(arguments), catch_exceptions=False)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_and_exit_codes(command: str) -> None:
+    result = invoke(command, "--help")
+    assert result.exit_code == 0
+    assert f"penstock {command}" in result.output
+    assert "Examples:" in result.output
+    known = [text for name, text in vars(words).items() if name.startswith("EXIT_CODES")]
+    assert sum(text in one_line(result.output) for text in known) == 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_names_of_options_are_whole_on_a_narrow_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    group: Any = typer.main.get_command(application)
+    shown = invoke(name, "--help").output
+    assert max(map(len, shown.partition("Examples:")[0].splitlines())) <= 80
+    for option in group.commands[name].params:
+        for text in [*option.opts, *option.secondary_opts]:
+            assert re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", shown), f"{text}\n{shown}"
+    commands = invoke("--help").output
+    assert re.search(rf"^  {name} +[A-Z].*[.?]$", commands, flags=re.MULTILINE), "in one line, and whole"
+
+
+def test_version_and_bare_call() -> None:
+    assert invoke("--version").output.startswith("penstock 0.")
+    bare = invoke()
+    assert all(command in bare.output for command in COMMANDS)
+    assert invoke("frobnicate").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["record", "--pool", "huge", "--dry-run"], ["--pool", "huge", "what to do"]),
+        (["record", "absent.yaml"], ["absent.yaml", "what to do"]),
+        (["record", "--listen", "0.0.0.0:9900", "--dry-run"], ["token", "--token-file", "127.0.0.1"]),
+        (["simulate", "no-such-detector"], ["no-such-detector", "penstock detectors"]),
+        (["simulate", "custom"], ["--rows"]),
+        (
+            ["simulate", "custom", "--rows", "4", "--columns", "4", "--type", "float128"],
+            ["float128", "uint16"],
+        ),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--rate", "-3"], ["-3", "max"]),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--rate", "nan"], ["nan", "max"]),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--to", "udp://x"], ["udp://x", "tcp://"]),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--to", "files:"], ["folder"]),
+        (
+            ["simulate", "custom", "--rows", "4", "--columns", "4", "--to", "files:x?format=gif"],
+            ["gif", "cbf"],
+        ),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--encoding", "rle"], ["--encoding", "rle"]),
+        (["simulate", "pilatus-6m", "--rows", "4"], ["custom"]),
+        (["simulate", "custom", "--rows", "4", "--columns", "4", "--replay", "absent"], ["absent"]),
+        (["info", "absent.h5"], ["absent.h5", "not there"]),
+        (["check", "absent.h5"], ["absent.h5", "not there"]),
+        (["check", ".", "--against", "recorded"], ["folder"]),
+        (["detectors", "no-such-detector"], ["no-such-detector"]),
+        (["record", "--chunk", "4x4x4x4", "--dry-run"], ["--chunk", "at most 3"]),
+        (["detectors", "nosuch", "--json"], ["nosuch"]),
+        (["advise", "nosuch"], ["nosuch", "penstock detectors"]),
+        (["demo", "--detector", "nosuch"], ["nosuch"]),
+    ],
+)
+def test_usage_errors_say_what_is_wrong(
+    arguments: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    for word in words:
+        assert word in one_line(result.stderr), result.stderr
+    assert result.stdout == ""
+
+
+def test_record_dry_run_as_json_is_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TOKEN", "topsecret")
+    path = tmp_path / "c.yaml"
+    path.write_text("folder: /tmp\nsources: [{kind: tcp, listen: '0.0.0.0:9900'}]\n")
+    result = invoke("record", str(path), "--pool", "2GiB", "--dry-run", "--json")
+    assert result.exit_code == 0, result.output
+    plan = json.loads(result.stdout)
+    assert plan["pool_bytes"] == 2 << 30
+    assert plan["folder"] == "/tmp"
+    assert "topsecret" not in result.output
+
+
+def test_record_refuses_a_folder_that_it_cannot_use(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("precious")
+    for folder, word in ((file, "is a file"), (tmp_path / "nowhere", "does not exist")):
+        for more in ((), ("--dry-run",)):
+            result = invoke("record", "--folder", str(folder), *more)
+            assert result.exit_code == 2
+            assert word in one_line(result.output)
+
+
+def test_encodings_that_no_detector_sends_are_refused_at_once() -> None:
+    result = invoke("simulate", "eiger2-1m", "--encoding", "deflate")
+    assert result.exit_code == 2
+    assert "--encoding" in result.output
+    assert "bslz4" in result.output
+
+
+@pytest.mark.parametrize("to", ["tcp://127.0.0.1:1", "zmq://127.0.0.1:1"])
+def test_what_stream_v2_has_no_name_for_goes_into_files_alone(to: str, tmp_path: Path) -> None:
+    for more in ((), ("--dry-run",)):
+        result = invoke("simulate", "eiger2-1m", "--encoding", "zstd", "--to", to, *more)
+        assert result.exit_code == 2
+        assert "no name for zstd" in one_line(result.stderr)
+    into = f"files:{tmp_path}?format=hdf5"
+    assert invoke("simulate", "eiger2-1m", "--encoding", "zstd", "--to", into, "--dry-run").exit_code == 0
+
+
+def test_record_dry_run_for_people(tmp_path: Path) -> None:
+    result = invoke("record", "--folder", str(tmp_path), "--codec", "zstd", "--level", "3", "--dry-run")
+    text = one_line(result.stderr)
+    for word in ("listen on 127.0.0.1:9900", "zstd level 3", "1 GiB", "SIGTERM"):
+        assert word in text
+
+
+def test_a_dry_run_refuses_a_folder_that_takes_no_files() -> None:
+    result = invoke("record", "--folder", "/proc", "--dry-run")
+    assert result.exit_code == 2
+    assert "cannot create files in /proc" in one_line(result.stderr)
+    assert "choose another --folder" in one_line(result.stderr)
+
+
+def test_a_dry_run_tells_which_frames_a_chunk_is_for(tmp_path: Path) -> None:
+    shown = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "4x8x8", "--dry-run").stderr)
+    assert "4 x 8 x 8 pixels of a frame of 3 dimensions; whole frames where they have others" in shown
+    plain = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "8x8", "--dry-run").stderr)
+    assert "8 x 8 pixels of a frame" in plain
+    assert "dimensions" not in plain
+
+
+def test_simulate_dry_run() -> None:
+    arguments = [
+        "simulate",
+        "custom",
+        "--rows",
+        "1000",
+        "--columns",
+        "500",
+        "--frames",
+        "200",
+        "--rate",
+        "50",
+    ]
+    text = one_line(invoke(*arguments, "--dry-run").output)
+    for word in (
+        "1000 x 500 uint16",
+        "200 of 1 MB",
+        "200 MB",
+        "50 Hz",
+        "50 MB/s",
+        "4 s",
+        "tcp://127.0.0.1:9900",
+    ):
+        assert word in text, text
+    plan = json.loads(invoke(*arguments, "--dry-run", "--json", "--to", "zmq://127.0.0.1:31001").stdout)
+    assert plan["to"] == {"kind": "zmq", "endpoint": "tcp://127.0.0.1:31001", "more": []}
+    assert plan["rate_hz"] == 50
+
+
+def test_detectors() -> None:
+    listed = invoke("detectors")
+    assert listed.exit_code == 0
+    assert "2527" in listed.output
+    one = invoke("detectors", "PILATUS 6M")
+    assert "2527 rows x 2463 columns" in one_line(one.output)
+    assert json.loads(invoke("detectors", "pilatus-6m", "--json").stdout)["columns"] == 2463
+    assert "pilatus-6m" in json.loads(invoke("detectors", "--json").stdout)
+
+
+def test_info_of_a_file_that_is_no_hdf5_fails(tmp_path: Path) -> None:
+    (tmp_path / "x.h5").write_text("nothing")
+    result = invoke("info", str(tmp_path / "x.h5"))
+    assert result.exit_code == 1
+    assert "no HDF5 file" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ('printf \'{"event": "result", "document": {\'; kill -9 $$', "was killed by SIGKILL"),
+        ('printf \'{"event": "result", "document": {%2000s\\n\' x', "an event that is not understood"),
+    ],
+)
+def test_a_program_that_dies_in_the_middle_of_a_word_is_told_to_have_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, told: str
+) -> None:
+    """Nobody has to build anything again; and what it said is not shown at length."""
+    program = tmp_path / "penstock-load"
+    program.write_text(f"#!/bin/sh\n{does}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))
+    work = StreamWorkload(thread_bytes=4096, transfer_bytes=4096)
+    with pytest.raises(PenstockError, match=told) as error:
+        load(LoadPlan(backend=NullBackend(), workload=work), lambda _: None)
+    assert len(error.value.message) < 1000
+
+
+def test_absent_programs_are_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))
+    result = invoke("record", "--folder", str(tmp_path))
+    assert result.exit_code == 1
+    assert "penstock-recorder is not there" in result.stderr
+    assert "make build" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--help"], {"pydantic", "rich", "numpy", "h5py", "yaml"}),
+        (["recover", "--help"], {"numpy", "h5py", "hdf5plugin"}),
+        (["record", "--help"], {"numpy", "h5py", "hdf5plugin"}),
+        (["check", "--help"], {"fabio", "tifffile", "matplotlib", "scipy"}),
+        (["plan", "--help"], {"h5py", "hdf5plugin", "fabio", "matplotlib", "scipy"}),
+        (["bench", "frames", "--help"], {"h5py", "hdf5plugin", "fabio", "matplotlib", "scipy"}),
+    ],
+)
+def test_command_loads_only_the_libraries_that_it_needs(arguments: list[str], absent: set[str]) -> None:
+    program = (
+        "import sys\nfrom penstock.cli import application\n"
+        f"application({arguments!r}, prog_name='penstock', standalone_mode=False)\n"
+        f"print(sorted({absent!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "Usage: penstock" in ended.stdout
+    assert ended.stderr.strip() == "[]"

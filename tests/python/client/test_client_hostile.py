@@ -1,0 +1,222 @@
+"""`penstock.client` beside made-up recorders: what real ones never or seldom say."""
+
+import contextlib
+import ctypes
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import cbor2
+import pytest
+from plain_client import ACK, CLOSED, ERROR, HELLO, crc32c, message
+from test_client import images_of, small
+
+from penstock.client import ClientError, FramesRefusedError
+from penstock.client.connection import Connection
+
+
+@contextmanager
+def made_up_recorder(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Takes connections one after another until the end, and lets `answer` have them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+        stop = threading.Event()
+
+        def serve() -> None:
+            while not stop.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with connection:
+                    connection.settimeout(2)
+                    try:
+                        answer(connection)
+                    except OSError:
+                        continue
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            stop.set()
+            thread.join()
+
+
+def altered(place: int, value: bytes) -> bytes:
+    """A hello whose header has other bytes at one place, and the right checksum."""
+    whole = bytearray(message(HELLO, 0, {"type": "hello", "name": "x"}))
+    whole[place : place + len(value)] = value
+    whole[60:64] = struct.pack("<I", crc32c(bytes(whole[:60])))
+    return bytes(whole)
+
+
+def raw(kind: int, text: bytes) -> bytes:
+    """A message whose CBOR part is any bytes."""
+    head = struct.pack("<4sHHIIQQII20x", b"PNST", 1, kind, 0, len(text), 0, 0, crc32c(text), 0)
+    return head + struct.pack("<I", crc32c(head)) + text
+
+
+ANSWERS: list[tuple[bytes, str]] = [
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n" + b" " * 64, "no message of Penstock"),
+    (altered(4, b"\x09\x00"), "version 9 and kind 1"),
+    (altered(6, b"\x63\x00"), "version 1 and kind 99"),
+    (altered(12, b"\xff\xff\xff\x7f"), "announces an answer of 2147483647"),
+    (altered(16, b"\x01"), r"\+ 1 bytes"),
+    (altered(32, b"\x00\x00\x00\x00"), "checksum of its message hello"),
+    (message(ERROR, 0, {"type": "error", "code": [1], "message": "m"}), "is no text"),
+    (message(ERROR, 0, {"type": "error", "sequence": -1}), "is no count"),
+    (message(ERROR, 0, {"type": "error", "sequence": "0"}), "is no count"),
+    (message(ERROR, 0, {"sequence": 1 << 64}), "is no count"),
+    (message(ERROR, 0, {"code": "refused", "message": "go away"}), r"go away \(refused\)"),
+    (raw(HELLO, cbor2.dumps([1])), "is no map"),
+    (raw(HELLO, b"\xff\xff"), "is no CBOR"),
+    (b"", "no recorder answered"),
+]
+
+
+@pytest.mark.parametrize(("said", "why"), ANSWERS)
+def test_hostile_answers(said: bytes, why: str) -> None:
+    with (
+        made_up_recorder(lambda connection: connection.sendall(said)) as address,
+        pytest.raises(ClientError, match=why),
+    ):
+        small(address, connect_timeout=0.3)
+
+
+@pytest.fixture(scope="module")
+def library() -> ctypes.CDLL:
+    """The C client, as any language calls it."""
+    root = Path(__file__).resolve().parents[3]
+    return ctypes.CDLL(str(root / "build" / "release" / "native" / "client" / "libpenstock.so"))
+
+
+def c_series(library: ctypes.CDLL) -> ctypes.c_void_p:
+    """Of 30 x 40 pixels in 16 bits, without an address."""
+    library.penstock_new.restype = library.penstock_error.restype = ctypes.c_void_p
+    series = ctypes.c_void_p(library.penstock_new())
+    shape = (ctypes.c_uint64 * 2)(30, 40)
+    library.penstock_set_name(series, b"s")
+    library.penstock_set_type(series, 2)
+    library.penstock_set_shape(series, shape, ctypes.c_size_t(2))
+    return series
+
+
+@pytest.mark.parametrize("said", [said for said, _ in ANSWERS])
+def test_hostile_answers_to_the_c_client(library: ctypes.CDLL, said: bytes) -> None:
+    """It ends each time, with a status and words."""
+    series = c_series(library)
+    library.penstock_set_timeout(series, 1, ctypes.c_int64(300))
+    with made_up_recorder(lambda connection: connection.sendall(said)) as address:
+        library.penstock_set_address(series, address.encode())
+        status = library.penstock_begin(series)
+    words = ctypes.string_at(library.penstock_error(series)).decode()
+    library.penstock_free(series)
+    if not said:
+        assert (status, "no recorder answered" in words) == (2, True)
+    elif b"go away" in said:
+        assert (status, "refuses the connection" in words) == (3, True)
+    else:
+        assert (status, "this is no recorder" in words) in ((8, True), (3, False))
+
+
+def test_a_refusal_after_an_acknowledgement_that_covers_it_is_told() -> None:
+    """As a recorder may say it; once for each of two channels."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(message(HELLO, 0, {"type": "hello", "name": "x"}))
+        ack = {"type": "ack", "series_unique_id": "s"}
+        connection.sendall(message(ACK, 1, ack | {"safe_below": 0}))
+        refusal = message(ERROR, 3, {"type": "error", "sequence": 3, "code": "dropped", "message": "full"})
+        time.sleep(0.3)
+        connection.sendall(message(ACK, 2, ack | {"safe_below": 3}) + refusal + refusal)
+        connection.sendall(message(CLOSED, 5, ack | {"safe_below": 3, "problem": None}))
+        while connection.recv(1 << 16):
+            pass
+
+    with made_up_recorder(answer) as address:
+        series = small(address)
+        for image in images_of(3):
+            series.send(image)
+        with pytest.raises(FramesRefusedError, match="refused 1 of 3"):
+            series.close()
+    assert (series.acknowledged, series.waiting) == (2, 0)
+    assert [refusal.number for refusal in series.refused] == [1]
+
+
+def says_safe(below: int, kind: int) -> Callable[[socket.socket], None]:
+    """A recorder that takes the series, and at its first frame calls those below `below` safe."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(message(HELLO, 0, {"type": "hello", "name": "x"}))
+        reply = {"type": "ack", "series_unique_id": "s"}
+        connection.sendall(message(ACK, 1, reply | {"safe_below": 0}))
+        time.sleep(0.3)
+        connection.sendall(message(kind, 2, reply | {"safe_below": below, "problem": None}))
+        while connection.recv(1 << 16):
+            pass
+
+    return answer
+
+
+@pytest.mark.parametrize("kind", [ACK, CLOSED])
+def test_an_acknowledgement_of_what_was_not_sent_is_not_believed(kind: int) -> None:
+    with made_up_recorder(says_safe(4, kind)) as address:
+        series = small(address)
+        for image in images_of(3):
+            series.send(image)
+        with pytest.raises(ClientError, match=r"frames below 4 .* safe, and only those below 3"):
+            series.wait_acknowledged(5)
+    assert (series.acknowledged, series.waiting, series.safe_below) == (0, 3, 0)
+
+
+@pytest.mark.parametrize("kind", [ACK, CLOSED])
+def test_nor_is_it_by_the_c_client(library: ctypes.CDLL, kind: int) -> None:
+    with made_up_recorder(says_safe(2, kind)) as address:
+        series = c_series(library)
+        library.penstock_set_address(series, address.encode())
+        assert library.penstock_begin(series) == 0
+        pixels = bytes(2 * 30 * 40)
+        assert library.penstock_send_image(series, pixels, ctypes.c_uint64(len(pixels))) == 0
+        status = library.penstock_wait_acknowledged(series, ctypes.c_int64(5000))
+    words = ctypes.string_at(library.penstock_error(series)).decode()
+    library.penstock_free(series)
+    assert (status, 'frames below 2 of the series "s" safe, and only those below 1' in words) == (8, True)
+
+
+def test_what_comes_without_end_is_not_listened_to_without_end() -> None:
+    """And ends where it is no message of the protocol."""
+
+    def answer(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection.sendall(b"\xff" * (1 << 20))
+
+    with made_up_recorder(answer) as address:
+        host, port = address.rsplit(":", 1)
+        connection = Connection((host, int(port)), 5, 5, lambda _: None, peer="recorder")
+        try:
+            with pytest.raises(ClientError, match="no message of Penstock"):
+                connection.wait(5)
+            assert len(connection._received) <= 1 << 20
+        finally:
+            connection.close()
+
+
+def test_a_recorder_that_never_answers_the_start_is_given_up() -> None:
+    """Connection after connection is cut once the start came."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(message(HELLO, 0, {"type": "hello", "name": "x"}))
+        connection.recv(1 << 16)
+
+    with (
+        made_up_recorder(answer) as address,
+        pytest.raises(ClientError, match="without an answer to the start"),
+    ):
+        small(address, connect_timeout=30)

@@ -1,0 +1,413 @@
+"""Layouts as they are read: YAML and XML, what is wrong with them and in which line."""
+
+import json
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import Run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.model.configuration import Configuration
+from penstock.model.errors import UsageError
+from penstock.model.layout.check import check_layout
+from penstock.model.layout.find import describe, load_layout, read_layout, ready_layouts
+from penstock.model.layout.nodes import Layout
+from penstock.model.layout.own_tree import GROUPS, ITEMS
+from penstock.model.layout.to_yaml import layout_to_yaml
+from penstock.model.layout.yaml_layout import read_layout_text
+from penstock.programs.locate import layouts_folder
+from penstock.report.layouts import layout_tree
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus" / "layout"
+FRAMES = "  data: {frames: 0}\n"
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def make(text: str | bytes, name: str = "layout.yaml") -> str:
+        content = text.encode() if isinstance(text, str) else text
+        (tmp_path / name).write_bytes(content)
+        return str(tmp_path / name)
+
+    return make
+
+
+def read(choice: str) -> Layout:
+    return read_layout(choice, layouts_folder())
+
+
+def findings(choice: str) -> list[str]:
+    """Without the folder of the file."""
+    folder = str(Path(choice).parent) + "/"
+    return [f"{each.level} {describe(each)}".replace(folder, "") for each in read(choice).findings]
+
+
+@pytest.mark.parametrize(
+    ("tree", "line", "what"),
+    [
+        ("  x: {serie: arm_date}\n", 3, "there is no field `tree.x.serie`"),
+        ("  x: {series: arm_dat}\n", 3, "a series brings no such thing: series: arm_dat"),
+        ("  x: {nxmx: /entry/nothing}\n", 3, "the default layout has no such group: nxmx: /entry/nothing"),
+        ("  x: {frames: 0}\n", 3, "two datasets have the frames of one channel"),
+        ("  x: {frames: 99}\n", 3, "there is no such channel: 99"),
+        ("  x: {link: /y}\n", 3, "the target does not exist: /x → /y"),
+        ("  x: {link: /x}\n", 3, "links go round in a circle"),
+        ("  x: {tree: {y: {link: /x}}}\n", 3, "the link leads back into a group that it is in"),
+        ("  x: {link: /data, attributes: {units: mm}}\n", 3, "a link has no attributes of its own"),
+        ("  x: {constant: [1, a]}\n", 3, "its values are of several kinds"),
+        ("  x: {constant: 300, type: uint8}\n", 3, "300 does not fit uint8"),
+        ("  x: {constant: a, type: complex}\n", 3, 'the type "complex" is not known'),
+        ("  x: {constant: .nan}\n", 3, "nan does not fit float64"),
+        ("  x: {constant: []}\n", 3, "the list is empty"),
+        ("  x: {constant: \"a\\0b\"}\n", 3, "a character that HDF5 cannot store"),
+        ("  x: {constant: 1, link: /data}\n", 3, "an object is one thing only: /x has constant, link"),
+        ("  x: {constant: 1, tree: {}}\n", 3, "an object is one thing only: /x has constant, tree"),
+        ("  x: {metadata: $dose}\n", 3, "there is no such parameter: /x: $dose"),
+        ("  x: {metadata: a, type: real}\n", 3, "the type of a frame's value is not known"),
+        ("  x: {metadata: a, when: last, type: int}\n", 3, "a single value has the type"),
+        ("  x: {series: arm_date, when: last}\n", 3, "when is for metadata"),
+        ("  x: {attributes: {a: {}}}\n", 3, "an attribute has one of constant, metadata and series"),
+        ("  \"a/b\": {}\n", 3, "the name is not possible: 'a/b'"),
+        ("  ..: {}\n", 3, "the name is not possible: '..'"),
+        ("  \"a\\x07\": {}\n", 3, "the name is not possible: 'a\\x07'"),
+        ("  \" a\": {}\n", 3, "the name is not possible: ' a'"),
+        ("  on: {}\n", 3, "the name True is no text; put it in quotes"),
+        ("  entry: {constant: 1}\n", 3, "/entry has to be a group"),
+        ("  entry:\n    tree:\n      penstock: {}\n", 5, "/entry/penstock is Penstock's own"),
+        ("  x: {nxmx: /entry/data}\n  y: {nxmx: /entry/data}\n", 4, "two groups take over one"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_with_their_line(write: Write, tree: str, line: int, what: str) -> None:
+    found = [each for each in findings(write(f"tree:\n{FRAMES}{tree}")) if each.startswith("error")]
+    assert len(found) == 1, found
+    assert found[0].startswith(f"error layout.yaml:{line}: "), found
+    assert what in found[0]
+
+
+# Three times as much with each line: without bound where merge keys are followed.
+MERGE_BOMB = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n}\n  <<: [*a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 30)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "is empty"),
+        ("tree: {x: {constant: 1}}", "no dataset has the frames"),
+        ("tree: [", "is not YAML"),
+        ("tree: {a: &a {}, b: *a}", "aliases (*name) are not supported"),
+        ("tree: {a: &a {}, b: {<<: *a}}", "aliases (*name) are not supported"),
+        (MERGE_BOMB, "aliases (*name) are not supported"),
+        ("tree:\n  a: {}\n  a: {}\n", "layout.yaml:2: the field `a` stands twice"),
+        ("metadata: entry/x\ntree: {data: {frames: 0}}", "metadata is no path of a group: entry/x"),
+        ("metadata: /data\ntree: {data: {frames: 0}}", "frames' values cannot go there: /data"),
+        ("metadata: /x\ntree: {x: {nxmx: /entry}}", "frames' values cannot go there: /x"),
+        ("{" * 2000, "is not YAML"),
+        ("tree: " + "{a: {tree: " * 100 + "{}" + "}}" * 100, "groups are too deep"),
+        ("x" * (2 << 20), "larger than 1 MiB"),
+        (b"tree: {\xff: {}}", "is no text in UTF-8"),
+        (b"<hdf5_layout><group></hdf5_layout>", "this is not XML"),
+        (b"<html/>", "the first element is <html>"),
+        (b"<group name='a'>" * 100 + b"</group>" * 100, "groups are too deep"),
+        (b"<hdf5_layout>" + b"<group name='a'>" * 5000, "this is not XML"),
+        (b"<hdf5_layout>" + b"<x/>" * 70_000 + b"</hdf5_layout>", "more than 65536 elements"),
+    ],
+)  # fmt: skip
+def test_hostile_layouts_are_refused(write: Write, text: str | bytes, what: str) -> None:
+    path = write(text)
+    with pytest.raises(UsageError) as caught:
+        load_layout(path, layouts_folder())
+    assert what in caught.value.message
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("description: x\ntree: {a: 1]\n", "2:12", "expected ',' or '}', but got ']'"),
+        ("tree: [a, b\nfoo: bar: baz\n", "2:4", "expected ',' or ']', but got ':'"),
+        ("tree:\n  a: b: c\n", "2:7", "mapping values are not allowed here"),
+        ("description: x\ntree: \x01\n", "2:7", "special characters are not allowed"),
+    ],
+)
+def test_a_slip_of_the_pen_is_one_error_with_its_place(
+    write: Write, text: str, where: str, what: str
+) -> None:
+    """YAML's reader says it in up to eight lines, of a text of no name."""
+    path = write(text)
+    (finding,) = read_layout(str(path), layouts_folder()).findings
+    assert f"{path}:{where}: this is not YAML: {what}" in finding.what + finding.where
+    assert "\n" not in finding.what
+
+
+def full_of(piece: str, before: str = "", behind: str = "") -> str:
+    """As many pieces, each with its number, as a layout has room for: 1 MiB, 65536 objects."""
+    pieces: list[str] = []
+    size = len(before) + len(behind) + (1 << 10)
+    while size < 1 << 20 and len(pieces) < 65_000:
+        pieces.append(piece.replace("#", f"{len(pieces):x}"))
+        size += len(pieces[-1])
+    return before + "".join(pieces) + behind
+
+
+XML_IN = ('<hdf5_layout><group name="g"><dataset name="frames" source="detector"/>', "</group></hdf5_layout>")
+DEEP = "".join(f'<group name="{"n" * 12}{depth}">' for depth in range(60)), "</group>" * 60
+LARGE = {
+    "groups": (full_of('<group name="#"/>', *XML_IN), 45_000),
+    "constants": (full_of('<dataset name="#" source="constant"/>', *XML_IN), 25_000),
+    "attributes": (
+        full_of('<attribute name="#" source="constant"/>', f"{XML_IN[0][:-2]}>", f"</dataset>{XML_IN[1]}"), 1,
+    ),
+    "detectors": (full_of('<group name="#"><dataset name="d" source="detector"/></group>', *XML_IN), 15_000),
+    "links nowhere": (full_of('<hardlink name="#" target="/y/x"/>', *XML_IN), 1),
+    "links in a chain": (full_of('<hardlink name="l#" target="/g/frames"/>', *XML_IN), 20_000),
+    "deep": (
+        "<hdf5_layout>" + full_of('<dataset name="#" source="constant"/>', *DEEP)
+        + '<group name="f"><dataset name="d" source="detector"/></group></hdf5_layout>', 20_000,
+    ),
+    "one path": (full_of('<group name="g"/>', *XML_IN), 1),
+    "YAML": (full_of("  g#: {constant: 1}\n", f"tree:\n{FRAMES}"), 40_000),
+    "YAML links": (full_of("  g#: {link: /x}\n", f"tree:\n{FRAMES}"), 1),
+    "YAML taken": (full_of("  g#: {nxmx: /entry/data}\n  h#: {link: /x}\n", f"tree:\n{FRAMES}"), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.long if kind.startswith("YAML") else ()) for kind in LARGE],
+)
+def test_the_largest_layouts_end_in_seconds_with_bounded_memory(run: Run, write: Write, kind: str) -> None:
+    text, objects = LARGE[kind]
+    path = write(text, "large.yaml" if kind.startswith("YAML") else "large.xml")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    code = (
+        "import resource, sys\nfrom penstock.cli import application\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+        "application(['layout', 'check', sys.argv[1], '--json'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=120, check=False
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime - before.ru_utime
+    findings = json.loads(done.stdout)
+    errors = [each for each in findings if each["level"] == "error"]
+    assert done.returncode == (1 if errors else 0), done.stderr
+    assert bool(errors) == (
+        kind in ("attributes", "links nowhere", "one path", "YAML links", "YAML taken")
+    ), errors[:3]
+    assert seconds < 30, kind
+    assert after.ru_maxrss < 1 << 20, "KiB"
+    print(kind, len(text), f"{seconds:.1f} s", after.ru_maxrss >> 10, "MiB", len(findings))
+    layout = read(path)
+    assert len(layout.nodes) >= objects
+
+
+@pytest.mark.parametrize("name", ["billion_laughs", "external_entity", "external_subset"])
+def test_document_types_are_refused(name: str) -> None:
+    found = findings(str(CORPUS / "hostile" / f"{name}.xml"))
+    assert len(found) == 1
+    assert "declares a document type" in found[0] or "this is not XML" in found[0]
+    assert "root:" not in found[0]  # of /etc/passwd
+
+
+def test_everything_that_is_wrong_in_an_xml_layout_is_told_at_once() -> None:
+    found = findings(str(CORPUS / "hostile" / "many_mistakes.xml"))
+    lines: dict[tuple[str, int], str] = {}
+    for each in found:
+        level, where, *_ = each.split(" ")
+        lines.setdefault((level, int(where.split(":")[1])), each)
+    assert [line for level, line in sorted(lines) if level == "error"] == [
+        5, 6, 7, 9, 10, 11, 12, 13, 16, 17, 18, 19, 20, 21, 22, 24,
+    ]  # fmt: skip
+    assert [line for level, line in sorted(lines) if level == "warning"] == [1, 2, 3, 8, 14, 15, 23]
+    assert 'value="one" type="int"' in lines["error", 6]
+    assert "/entry/data, also on line 4" in lines["error", 5]
+    assert all(each.endswith(")") for each in found)  # a remedy
+
+
+def test_what_does_not_apply_gives_warnings_alone() -> None:
+    layout = read(str(CORPUS / "every_element.xml"))
+    assert not layout.errors
+    told = [f"{each.where.rpartition(':')[2]} {each.what}" for each in layout.warnings]
+    assert told == [
+        "5 the dataset of a frame cannot follow from an attribute",
+        "18 it gets no frames, and is left out",
+        "50 what it leads to is left out, and so is it",
+    ]
+
+
+def test_areadetectors_own_default_needs_no_root_element(write: Write) -> None:
+    """It begins with <group>."""
+    path = write('<group name="entry"><dataset name="data" source="detector"/></group>', "own.xml")
+    layout = load_layout(path, layouts_folder())
+    assert [node.path for node in layout.nodes] == ["/", "/entry", "/entry/data"]
+    assert layout.metadata_group == "/"
+    nowhere = write(
+        '<hdf5_layout auto_ndattr_default="false"><group name="a" ndattr_default="true">'
+        '<dataset name="data" source="detector"/></group></hdf5_layout>',
+        "nowhere.xml",
+    )
+    assert load_layout(nowhere, layouts_folder()).metadata_group is None
+
+
+def test_parameters_are_set_behind_the_name(write: Write) -> None:
+    folder = layouts_folder()
+
+    def angle(choice: str) -> str | None:
+        node = next(
+            each for each in load_layout(choice, folder).nodes if each.path == "/entry/sample/rotation_angle"
+        )
+        return node.metadata.name if node.metadata else None
+
+    assert angle("nxtomo") == "rotation_angle"
+    assert angle("nxtomo?rotation_angle=a%20b&image_key=k") == "a b"
+    for choice, what in (
+        ("nxtomo?angle=x", "there is no such parameter"),
+        ("nxtomo?", "no parameters follow"),
+        ("nxtom", "there is no layout"),
+        (str(CORPUS / "every_element.xml") + "?a=b", "layouts in XML have no parameters"),
+    ):
+        with pytest.raises(UsageError, match=what):
+            load_layout(choice, folder)
+
+
+def test_ready_layouts_have_nothing_against_them() -> None:
+    ready = ready_layouts(layouts_folder())
+    assert set(ready) == {"raw", "nxmx", "nxtomo", "nxdata-scan", "areadetector-default"}
+    for name, path in ready.items():
+        layout = load_layout(name, layouts_folder())
+        assert not layout.warnings
+        assert layout.description
+        assert load_layout(str(path), layouts_folder()).plan() == layout.plan()
+
+
+# Names that a layout may have, readers' favourites among them.
+names = st.one_of(
+    st.sampled_from(["entry", "data", "x_1", "µm", "a b", "-", "1"]),
+    st.text("abcdefghij_.é", min_size=1, max_size=6).filter(lambda name: name not in (".", "..", "entry")),
+)
+constants = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8),
+    st.lists(st.integers(-9, 9), min_size=1, max_size=3),
+    st.lists(st.text("abc", max_size=3), min_size=1, max_size=3),
+)
+attributes = st.dictionaries(
+    names,
+    st.one_of(
+        constants,
+        st.builds(
+            lambda name, when: {"metadata": name, "when": when}, names, st.sampled_from(["first", "last"])
+        ),
+        st.builds(lambda item: {"series": item}, st.sampled_from(sorted(ITEMS))),
+    ),
+    max_size=3,
+)
+leaves = st.one_of(
+    st.builds(lambda value, more: {"constant": value, "attributes": more}, constants, attributes),
+    st.builds(lambda name, more: {"metadata": name, "attributes": more}, names, attributes),
+    st.builds(lambda name: {"metadata": name, "when": "last"}, names),
+    st.builds(
+        lambda name, kind: {"metadata": name, "type": kind},
+        names,
+        st.sampled_from(["int", "uint", "float", "text"]),
+    ),
+    st.builds(lambda item: {"series": item}, st.sampled_from(sorted(ITEMS))),
+    st.just({"link": "/frames"}),
+)
+trees = st.recursive(
+    st.dictionaries(names.filter(lambda name: name != "entry"), leaves, max_size=4),
+    lambda inner: st.dictionaries(
+        names,
+        st.builds(lambda tree, more: {"tree": tree, "attributes": more}, inner, attributes),
+        max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+def places(tree: dict[str, Any], group: str = "") -> set[str]:
+    found = set()
+    for name, node in tree.items():
+        found.add(f"{group}/{name}")
+        found |= places(node.get("tree") or {}, f"{group}/{name}")
+    return found
+
+
+@given(trees, st.none() | st.just("/values"))
+@settings(max_examples=40, deadline=None)
+def test_any_tree_is_read_and_written_as_it_is(tree: dict[str, Any], metadata: str | None) -> None:
+    document: dict[str, Any] = {"tree": {**tree, "frames": {"frames": 0}}} | (
+        {"metadata": metadata} if metadata else {}
+    )
+    text = yaml.safe_dump(json.loads(json.dumps(document)), allow_unicode=True)
+    layout = check_layout(read_layout_text(text, "made", "made.yaml", {}))
+    assert not layout.errors, layout.errors
+    assert {node.path for node in layout.nodes} == {"/", *places(document["tree"])}
+    lines = text.splitlines()
+    for node in layout.nodes[1:]:
+        assert node.path.rpartition("/")[2] in lines[node.line - 1]
+    again = check_layout(read_layout_text(layout_to_yaml(layout), "made", "made.yaml", {}))
+
+    def in_order(one: Layout) -> list[Any]:
+        return sorted(one.plan()["nodes"], key=lambda node: node["path"])
+
+    assert in_order(again) == in_order(layout)
+    assert again.metadata_group == layout.metadata_group
+    assert layout_tree(layout).children
+
+
+def test_the_command_shows_and_checks(run: Run, write: Write) -> None:
+    shown = run("layout", "show", "nxmx").stdout
+    for group in GROUPS:
+        assert group.rpartition("/")[2] in shown
+    for item in ITEMS.values():
+        assert item.is_kept or item.path.rpartition("/")[2] in shown, item
+    as_yaml = run("layout", "show", str(CORPUS / "every_element.xml"), "--yaml")
+    assert as_yaml.returncode == 0, as_yaml.stderr
+    one = load_layout(str(CORPUS / "every_element.xml"), layouts_folder())
+    other = load_layout(write(as_yaml.stdout), layouts_folder())
+    assert sorted(other.plan()["nodes"], key=str) == sorted(one.plan()["nodes"], key=str)
+    bad = write("tree:\n  data: {frames: 0}\n  x: {link: /y}\n")
+    checked = run("layout", "check", bad)
+    assert checked.returncode == 1
+    assert f"{bad}:3: the target does not exist: /x → /y" in checked.stdout
+    assert run("layout", "check", "nothing.xml").returncode == 2
+    refused = run("record", "--layout", bad, "--dry-run")
+    assert refused.returncode == 2
+    assert f"{bad}:3" in refused.stderr
+    planned = run("record", "--layout", "nxtomo", "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert "rotation_angle" in planned.stderr
+
+
+@pytest.mark.parametrize("page", ["how-to/record/choose-a-layout.md", "reference/layout.md"])
+def test_layouts_in_the_documentation_are_sound(write: Write, page: str) -> None:
+    text = (CORPUS.parents[2] / "docs" / page).read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "tree:" in block]
+    assert blocks
+    for block in blocks:
+        assert not findings(write(block))
+
+
+def test_a_configuration_does_not_forget_its_layout() -> None:
+    settings = Configuration.model_validate({"layout": "raw"})
+    with pytest.raises(ValueError, match="was not read"):
+        settings.plan({})
+    layout = load_layout("raw", layouts_folder())
+    told = settings.plan({}, layout=layout).layout
+    assert told is not None
+    assert told["name"] == "raw"

@@ -1,0 +1,119 @@
+"""Pages that follow from the code agree with it, and the examples in them work."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.bench.campaign.campaigns import plan_campaign
+from penstock.cli import application
+from penstock.model.bench.campaign_files import CampaignFile
+from penstock.model.bench.campaigns import Target
+from penstock.model.configuration import Configuration
+from penstock.model.events import _BY_PROGRAM, _COMMON
+from penstock.model.yaml_file import parse_yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generate = load()
+
+
+@pytest.mark.parametrize("name", generate.PAGES)
+def test_pages_agree_with_the_code(name: str) -> None:
+    written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+    assert written == generate.PAGES[name](), "run: python docs/generate.py"
+
+
+def test_the_page_of_events_has_every_event_and_field() -> None:
+    """And no other: a table's row for each, by the program that tells it."""
+    page = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    events_of = {
+        "Of the recorder": {"listening", "series_start", "rejected", *_BY_PROGRAM["penstock-recorder"]},
+        "Of the pvAccess source": {"channel", "frame_problem", "source_progress", "source_series_end"},
+        "Of the simulated detector": set(_BY_PROGRAM["penstock-detector"]),
+    }
+    programs = ("penstock-recorder", "penstock-recorder", "penstock-detector")
+    for section, (title, events), program in zip(sections, events_of.items(), programs, strict=True):
+        told: dict[str, set[str]] = {}
+        event = ""
+        for row in re.findall(r"^\| (?!Event|---).*", section, re.MULTILINE):
+            _, name, fields, *_ = row.split("|")
+            event = name.strip(" `") or event
+            told.setdefault(event, set()).update(re.findall(r"`(\w+)`", fields))
+        kinds = _COMMON | _BY_PROGRAM[program]
+        expected = {name: set(kinds[name].model_fields) - {"event", "time"} for name in events}
+        expected.pop("placement", None)  # of --show-placement, for people
+        assert section.startswith(title)
+        assert told == expected
+
+
+def test_the_configuration_example_is_valid() -> None:
+    configuration = parse_yaml(generate.EXAMPLE, Configuration, "example")
+    assert configuration.pool_bytes == 4 << 30
+    assert configuration.plan({}).store.sync_interval_ms == 500
+
+
+def test_the_example_of_a_campaign_can_be_planned() -> None:
+    file = parse_yaml(generate.CAMPAIGN_EXAMPLE, CampaignFile, "example")
+    plan = plan_campaign("example", file, [Target(name="here", path="/tmp")], seed=1)
+    assert [case.name for case in plan.campaign.cases] == ["rate=10", "rate=20", "rate=40"]
+
+
+COMMAND_PAGES = [
+    *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
+    *sorted((ROOT / "docs" / "how-to").rglob("*.md")),
+    ROOT / "docs" / "reference" / "cli.md",
+    *([ROOT / "README.md"] if (ROOT / "README.md").exists() else []),
+]
+
+
+def commands(path: Path) -> list[str]:
+    """The penstock commands in a page's console blocks."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"```(?:console|bash|sh|shell)\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line.strip().removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    return [line for line in lines if re.match(r"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?penstock ", line)]
+
+
+@pytest.mark.parametrize("path", COMMAND_PAGES, ids=lambda path: path.name)
+def test_options_in_the_documentation_exist(path: Path) -> None:
+    """Each command line of the pages names a command and options that its help knows."""
+    for line in commands(path):
+        words = shlex.split(line.partition(" #")[0].rstrip("&"))
+        words = words[[word.endswith("penstock") for word in words].index(True) + 1 :]
+        if words[0].startswith("-"):
+            continue
+        command = words[:2] if words[0] in ("bench", "layout", "runs") else words[:1]
+        shown = CliRunner().invoke(application, [*command, "--help"])
+        assert shown.exit_code == 0, f"{path}: {line}"
+        for word in words[1:]:
+            if word.startswith("--"):
+                assert re.search(rf"(?<![\w-]){re.escape(word.partition('=')[0])}(?![\w-])", shown.output), (
+                    f"{path}: {line}"
+                )
+
+
+@pytest.mark.parametrize("path", COMMAND_PAGES, ids=lambda path: path.name)
+def test_configurations_in_the_documentation_are_valid(path: Path) -> None:
+    """YAML blocks that name sources are whole or partial configurations, those with a workload campaigns."""
+    for block in re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
+        if "sources:" in block:
+            parse_yaml(block, Configuration, str(path))
+        if "workload:" in block:
+            described = parse_yaml(block, CampaignFile, str(path))
+            plan_campaign("example", described, [Target(name="here", path="/tmp")], seed=1)

@@ -1,0 +1,383 @@
+"""`penstock compare` as a user runs it, on documents in files."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+from bench_documents import paced_document, run_of, searched, step_of, verdict_of
+from comparable import campaign_of, run_at
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner, Result
+
+from penstock.bench.compare.sets import read_sets
+from penstock.bench.judge.checks import frame_checks
+from penstock.cli import application
+from penstock.model.bench.campaigns import CaseFailure
+from penstock.model.bench.comparisons import Comparison, Trend
+from penstock.model.bench.load import LoadDocument
+from penstock.model.bench.runs import Check, Run, StepKind, StreamFigures
+from penstock.model.errors import UsageError
+
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "reference"
+
+
+def compare(*arguments: object) -> Result:
+    return CliRunner().invoke(
+        application, ["compare", *(str(each) for each in arguments)], catch_exceptions=False
+    )
+
+
+def valid_document(text: str, kind: str) -> Comparison | Trend:
+    schema = json.loads((SCHEMAS / f"{kind}.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(json.loads(text))
+    return (Comparison if kind == "comparison" else Trend).model_validate_json(text)
+
+
+def folder_of(path: Path, factor: float, first: int, kernel: str = "6") -> Path:
+    """Six runs, every other minute."""
+    path.mkdir()
+    numbers = numpy.random.default_rng(first)
+    for block in range(6):
+        run = run_at(first + 2 * block, factor * 1e7 * numbers.lognormal(0, 0.01), kernel=kernel)
+        (path / f"{block}.json").write_text(run.model_dump_json())
+    return path
+
+
+def test_folders_of_runs_that_were_made_in_turn(tmp_path: Path) -> None:
+    before, after = folder_of(tmp_path / "a", 1, 0), folder_of(tmp_path / "b", 0.9, 1, kernel="7")
+    found = compare(before, after, "--json")
+    assert found.exit_code == 1, found.output
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    (row,) = (row for row in comparison.values if row.value == "carried")
+    assert (row.outcome, row.design, row.pairs) == ("worse", "in blocks", 6)
+    assert row.effect == pytest.approx(0.9, rel=0.02)
+    assert [each.name for each in comparison.conditions] == ["kernel"]
+    shown = compare(before, after)
+    assert "B is worse" in shown.stdout
+    told = " ".join(shown.stdout.split())
+    assert "The change is of pairs of runs that were made beside one another, the geometric mean" in told
+    assert "between the means" not in told
+    assert shown.stdout.index("kernel") < shown.stdout.index("carried")
+    assert compare(after, before).exit_code == 0
+    assert compare(before, after, "--threshold", "20%").exit_code == 0
+    assert compare(before, after, "--threshold", "9%").exit_code in (1, 3)
+
+
+def test_two_single_runs_cannot_tell(tmp_path: Path) -> None:
+    for name, place in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text(run_at(place, 1e7 * (1 + place)).model_dump_json())
+    found = compare(tmp_path / "a", tmp_path / "b")
+    assert found.exit_code == 3
+    assert "one run each says nothing about noise" in " ".join(found.stdout.split())
+    assert "+100 %" in found.stdout
+    assert "The change is" not in found.stdout, "it is that of the two values"
+
+
+def test_cases_of_campaigns(tmp_path: Path) -> None:
+    noise = numpy.random.default_rng(2).normal(0, 0.01, (4, 6))
+    ssd, nfs, ssd_2, nfs_2 = (1e7 * numpy.exp(row) for row in noise)
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    first.write_text(campaign_of({"ssd": ssd, "nfs": nfs / 2}).model_dump_json())
+    second.write_text(campaign_of({"ssd": ssd_2, "nfs": nfs_2}, start=1000).model_dump_json())
+    both = valid_document(compare(first, second, "--json").stdout, "comparison")
+    assert isinstance(both, Comparison)
+    carried = {row.case: row for row in both.values if row.value == "carried"}
+    assert {case: row.outcome for case, row in carried.items()} == {
+        "ssd": "indistinguishable",
+        "nfs": "better",
+    }
+    assert {row.design for row in carried.values()} == {"apart"}
+    assert "The change is between the means of both sets" in " ".join(compare(first, second).stdout.split())
+    one = valid_document(compare(first, "--base-case", "ssd", "--case", "nfs", "--json").stdout, "comparison")
+    assert isinstance(one, Comparison)
+    assert (one.values[0].case, one.values[0].outcome) == ("ssd / nfs", "worse")
+    assert (one.values[0].design, one.values[0].pairs) == ("in blocks", 6)
+    assert {row.case for row in both.values} == {"ssd", "nfs"}
+    refused = compare(first, second, "--case", "tape")
+    assert refused.exit_code == 2
+    assert "ssd" in refused.output
+
+
+def test_runs_of_a_campaign_are_paired_by_their_block(tmp_path: Path) -> None:
+    """Also where one of a block is invalid: its partner is left out, and not paired with a neighbour."""
+    mood = [1e7, 5e7, 2e7, 9e7, 4e7]
+    campaign = campaign_of({"ssd": mood, "nfs": [2 * each for each in mood]})
+    bad = Check(name="c", outcome="failed", expected="e", actual="a", bias="either", advice="do")
+    broken = campaign.runs[5].model_copy(
+        update={"run": campaign.runs[5].run.model_copy(update={"validity": "invalid", "checks": [bad]})}
+    )
+    runs = [*campaign.runs[:5], broken, *campaign.runs[6:]]
+    path = tmp_path / "c.json"
+    path.write_text(campaign.model_copy(update={"runs": runs}).model_dump_json())
+    found = compare(path, "--base-case", "ssd", "--case", "nfs", "--json")
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    assert comparison.values[0].pairs == 4
+    # Each run has an error of its own, of a thousandth; neighbours of other blocks differ by factors.
+    assert comparison.values[0].low == pytest.approx(2, rel=0.01)
+    assert comparison.values[0].high == pytest.approx(2, rel=0.01)
+    assert (comparison.other.runs, comparison.other.invalid) == (4, 1)
+
+
+def test_a_verdict_has_cases_of_all_that_is_the_same_in_each(tmp_path: Path) -> None:
+    at = [paced_document(rate, 300, started=f"2026-01-0{day}T00:00:00Z") for day, rate in enumerate(
+        (10.0, 0.0, 17.0, 10.0), start=1)]  # fmt: skip
+    kinds: tuple[StepKind, ...] = ("rate", "full speed", "search", "soak")
+    steps = [step_of(kind, document) for kind, document in zip(kinds, at, strict=True)]
+    path = tmp_path / "verdict.json"
+    path.write_text(verdict_of(*steps, search=searched()).model_dump_json())
+    (found,) = read_sets([path])
+    assert list(found.cases) == ["rate", "full speed", "soak"]
+
+
+def test_two_verdicts_of_one_storage_are_comparable(tmp_path: Path) -> None:
+    """How many frames go as fast as they go follows from how fast that is; a first look is none of it."""
+    kinds: tuple[StepKind, ...] = ("rate", "probe", "full speed", "soak")
+    paths = []
+    for day, frames in ((1, 100), (2, 137)):
+        at = [(10.0, 300), (0.0, 20), (0.0, frames), (10.0, 300)]
+        documents = [
+            paced_document(rate, due, started=f"2026-01-0{day}T0{hour}:00:00Z")
+            for hour, (rate, due) in enumerate(at)
+        ]
+        steps = [step_of(kind, document) for kind, document in zip(kinds, documents, strict=True)]
+        paths.append(tmp_path / f"{day}.json")
+        paths[-1].write_text(verdict_of(*steps, search=searched()).model_dump_json())
+    found = compare(*paths, "--json")
+    assert found.exit_code == 3, found.output  # one run each says nothing
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    assert comparison.parameters == []
+    assert {row.case for row in comparison.values} == {"rate", "full speed", "soak"}
+
+
+def test_other_parameters_are_refused_unless_that_is_meant(tmp_path: Path) -> None:
+    for name, place in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text(run_at(place, frame_bytes=10 ** (5 + place)).model_dump_json())
+    refused = compare(tmp_path / "a", tmp_path / "b")
+    assert refused.exit_code == 2
+    assert "frame size is 100 kB and 1 MB" in refused.output
+    assert "--force" in refused.output
+    assert compare(tmp_path / "a", tmp_path / "b", "--force").exit_code == 3
+
+
+def test_a_set_without_a_valid_run_is_invalid(tmp_path: Path) -> None:
+    bad = Check(name="c", outcome="failed", expected="e", actual="a", bias="either", advice="do")
+    (tmp_path / "a").write_text(run_at(0, checks=[bad]).model_dump_json())
+    (tmp_path / "b").write_text(run_at(1).model_dump_json())
+    found = compare(tmp_path / "a", tmp_path / "b")
+    assert found.exit_code == 4
+    assert "1 invalid run left out" in found.stdout
+
+
+def test_a_trend_of_a_folder(tmp_path: Path) -> None:
+    nights = tmp_path / "nights"
+    nights.mkdir()
+    numbers = numpy.random.default_rng(5)
+    for night in range(10):
+        level = 1e7 * (0.5 if night > 6 else 1) * numbers.lognormal(0, 0.01)
+        (nights / f"{night}.json").write_text(run_at(1440 * night, level).model_dump_json())
+    found = compare("--trend", nights, "--json")
+    assert found.exit_code == 1
+    trend = valid_document(found.stdout, "trend")
+    assert isinstance(trend, Trend)
+    (row,) = (row for row in trend.rows if row.value == "carried")
+    assert (row.movement, row.jumped_at) == ("jumped", [str(nights / "7.json")])
+    assert "███████▁▁▁" in compare("--trend", nights).stdout
+
+
+def test_the_document_is_written_into_a_new_file_only(tmp_path: Path) -> None:
+    before, after = folder_of(tmp_path / "a", 1, 0), folder_of(tmp_path / "b", 1, 1)
+    output = tmp_path / "c.json"
+    assert compare(before, after, "--output", output).exit_code == 0
+    valid_document(output.read_text(encoding="utf-8"), "comparison")
+    written = output.read_bytes()
+    assert compare(before, after, "--output", output).exit_code == 2
+    assert output.read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read"),
+        ("", "is not understood"),
+        ("{}", "is not understood"),
+        ('{"format": "penstock-run 2"}', "is not understood"),
+        ('{"format": "penstock-run 1", "workload": "frames"}', "is not understood"),
+        ("\x00\xff", "is not understood"),
+    ],
+)
+def test_files_that_are_no_documents_are_named(tmp_path: Path, content: str | None, words: str) -> None:
+    path = tmp_path / "it.json"
+    if content is not None:
+        path.write_text(content, encoding="latin-1")
+    with pytest.raises(UsageError, match=words) as error:
+        read_sets([path])
+    assert "it.json" in error.value.message
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("carried_bytes_per_s", float("nan")), ("stall_s", -1.0), ("carried_bytes_per_s", 1e400)],
+)
+def test_impossible_values_are_refused(tmp_path: Path, field: str, value: float) -> None:
+    document = run_at(0).model_dump()
+    document["frames"][field] = value
+    path = tmp_path / "it.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=r"not possible|finite number"):
+        read_sets([path])
+
+
+def test_times_without_a_zone_and_runs_that_are_there_twice_are_refused(tmp_path: Path) -> None:
+    run = run_at(0)
+    (tmp_path / "a.json").write_text(run.model_dump_json())
+    shutil.copy(tmp_path / "a.json", tmp_path / "b.json")
+    with pytest.raises(UsageError, match="there twice"):
+        read_sets([tmp_path])
+    local = run.model_copy(
+        update={"document": run.document.model_copy(update={"started": "2026-01-01T00:00"})}
+    )
+    (tmp_path / "a.json").write_text(local.model_dump_json())
+    with pytest.raises(UsageError, match="time zone"):
+        read_sets([tmp_path / "a.json"])
+
+
+@pytest.mark.parametrize("threshold", ["5", "abc", "-5%", "nan%", "1e3%", "101%"])
+def test_thresholds_are_shares(tmp_path: Path, threshold: str) -> None:
+    found = compare(tmp_path / "a", tmp_path / "b", f"--threshold={threshold}")
+    assert found.exit_code == 2
+    assert "write for example 5%" in found.output
+
+
+def test_arguments_that_do_not_fit_together(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    path = tmp_path / "a.json"
+    path.write_text(run_at(0).model_dump_json())
+    for arguments in ([path], [path] * 3, ["--trend", path, "--threshold", "5%"], [tmp_path / "empty", path]):
+        assert compare(*arguments).exit_code == 2
+
+
+def test_what_failed_is_not_no_worse(tmp_path: Path) -> None:
+    """Three runs that are as good as before, and three that came to nothing."""
+    base = campaign_of({"one": [1e7, 1.01e7, 0.99e7, 1e7, 1.01e7, 0.99e7]})
+    other = campaign_of({"one": [1e7, 1.01e7, 0.99e7]}, start=1000)
+    failures = [CaseFailure(case="one", block=each, problem="EIO", when="x") for each in (3, 4, 5)]
+    other = other.model_copy(update={"blocks": 6, "failures": failures})
+    (tmp_path / "a.json").write_text(base.model_dump_json())
+    (tmp_path / "b.json").write_text(other.model_dump_json())
+    found = compare(tmp_path / "a.json", tmp_path / "b.json", "--json")
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    assert (found.exit_code, comparison.other.failed) == (3, 3)
+    assert any("3 runs of" in note and "failed" in note for note in comparison.notes)
+
+
+def test_a_case_without_a_sound_run_is_not_no_worse(tmp_path: Path) -> None:
+    bad = Check(name="c", outcome="failed", expected="e", actual="a", bias="either", advice="do")
+    base = campaign_of({"one": [1e7] * 6, "two": [1e7] * 6})
+    other = campaign_of({"one": [1e7] * 6, "two": [1e7] * 6}, start=1000)
+    runs = [
+        each.model_copy(update={"run": run_at(2000 + number, checks=[bad])}) if each.case == "two" else each
+        for number, each in enumerate(other.runs)
+    ]
+    (tmp_path / "a.json").write_text(base.model_dump_json())
+    (tmp_path / "b.json").write_text(other.model_copy(update={"runs": runs}).model_dump_json())
+    found = compare(tmp_path / "a.json", tmp_path / "b.json")
+    assert found.exit_code == 3
+    assert "two: no run of" in " ".join(found.stdout.split())
+
+
+def test_ranks_are_parameters_and_a_template_is_none(tmp_path: Path) -> None:
+    def with_image(place: float, template: str, ranks: int = 1) -> Run:
+        run = run_at(place)
+        document = run.document.model_dump()
+        document["plan"]["workload"]["image"] = {
+            "template": template, "suffix": "cbf", "pixels_at": 0, "pixels_bytes": 0, "differences": True,
+        }  # fmt: skip
+        part = {"rank": 0, "host": "h", "lead_ahead_ns": 0, "clock_error_ns": 0, "late_ns": 0}
+        document["job"] = {"ranks": ranks, "library": "MPI", "parts": [part]} if ranks > 1 else None
+        return run.model_copy(update={"document": LoadDocument.model_validate(document)})
+
+    runs = {"a": with_image(0, "/tmp/1/t"), "b": with_image(1, "/tmp/2/t"), "c": with_image(2, "/t", 4)}
+    for name, run in runs.items():
+        (tmp_path / name).write_text(run.model_dump_json())
+    assert compare(tmp_path / "a", tmp_path / "b").exit_code == 3, "one run each"
+    refused = compare(tmp_path / "a", tmp_path / "c")
+    assert refused.exit_code == 2
+    assert "ranks is 1 and 4" in " ".join(refused.output.split())
+
+
+def test_a_verdict_beside_something_else_is_another_measurement(tmp_path: Path) -> None:
+    for day, beside in ((1, ""), (2, "read /data --threads 8")):
+        document = paced_document(10.0, 300, started=f"2026-01-0{day}T00:00:00Z")
+        verdict = verdict_of(step_of("rate", document), searches=True, beside=beside)
+        (tmp_path / f"{day}.json").write_text(verdict.model_dump_json())
+    refused = compare(tmp_path / "1.json", tmp_path / "2.json")
+    assert refused.exit_code == 2
+    said = " ".join(refused.output.split())
+    assert "beside" in said
+    assert "read /data --threads 8" in said
+    assert compare(tmp_path / "1.json", tmp_path / "2.json", "--force").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"problem": "write x: Input/output error (errno 5)"}, "Input/output error"),
+        ({"interrupted": True}, ""),
+    ],
+)
+def test_runs_that_ended_with_an_error_are_counted_against_their_storage(
+    tmp_path: Path, changes: dict[str, object], told: str
+) -> None:
+    before, after = folder_of(tmp_path / "a", 1, 0), folder_of(tmp_path / "b", 1, 1)
+    assert compare(before, after).exit_code == 0
+    run = run_at(30)
+    document = LoadDocument.model_validate(run.document.model_dump() | changes)
+    run = run_of(document, list(frame_checks(document, 1000.0, False)))
+    (after / "6.json").write_text(run.model_dump_json())
+    found = compare(before, after)
+    assert found.exit_code == (3 if told else 0), found.output
+    assert told in " ".join(found.stdout.split())
+
+
+def test_other_bytes_than_were_written_are_counted_against_their_storage(tmp_path: Path) -> None:
+    run = run_at(0)
+    assert run.frames is not None
+    read = StreamFigures(
+        phase="read",
+        bytes=10**9,
+        bytes_per_s=1e8,
+        first_done_s=10.0,
+        last_done_s=10.0,
+        service_ms=run.frames.service_ms,
+        cached_share=0.0,
+        mismatches=3,
+    )
+    run = run.model_copy(update={"frames": None, "streams": [read], "validity": "invalid"})
+    (tmp_path / "a.json").write_text(run.model_dump_json())
+    (found,) = read_sets([tmp_path / "a.json"])
+    assert found.runs[0].fault == "3 blocks came back with other bytes than were written"
+
+
+def test_a_command_that_breaks_down_gives_no_answer(tmp_path: Path) -> None:
+    """Python ends with 1 where nobody catches what goes wrong; that is "worse" here, or a "no"."""
+    for name, place in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text(run_at(place).model_dump_json())
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "penstock", "compare", str(tmp_path / "a"), str(tmp_path / "b")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert "No space left on device" in finished.stderr
+    assert finished.returncode == 5

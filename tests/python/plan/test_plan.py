@@ -1,0 +1,354 @@
+"""`penstock plan` as a user runs it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_documents import frames_document, run_of, searched, step_of, verdict_of
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner, Result
+
+from penstock.bench.judge.checks import validity_of
+from penstock.bench.run import codec_speed
+from penstock.cli import application
+from penstock.model.bench.campaigns import Campaign, Case, CaseRun
+from penstock.model.bench.runs import Check, Run, StreamFigures
+from penstock.model.catalogue import custom_detector
+from penstock.model.plan.sizing import CodecMeasurement, Sizing
+
+SCHEMA = Path(__file__).resolve().parents[3] / "docs" / "reference" / "sizing.schema.json"
+BRICK = ("--write", "1TB/s", "--capacity", "100PB", "--headroom", "0", "--fill", "1", "--retention", "0")
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(application, ["plan", *arguments], catch_exceptions=False)
+
+
+def sizing(*arguments: str) -> Sizing:
+    """Read by the model, and by the schema in the documentation with a validator of others."""
+    result = invoke(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(json.loads(result.stdout))
+    return Sizing.model_validate_json(result.stdout)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_detectors_with_a_ratio() -> None:
+    found = sizing(
+        "2xeiger2-16m@100", "pilatus-6m", "--ratio", "8", "--codec-speed", "1GB/s", "--duty", "0.5"
+    )
+    frame = 4362 * 4148 * 2
+    assert [each.count for each in found.detectors] == [2, 1]
+    assert found.detectors[0].raw_bytes_per_s == pytest.approx(200 * frame)
+    assert found.stored_bytes_per_s == pytest.approx(found.raw_bytes_per_s / 8)
+    assert found.average_stored_bytes_per_s == pytest.approx(found.raw_bytes_per_s / 16)
+    assert found.cores == 10
+    assert found.detectors[0].compression.ratio_from == "stated"
+
+
+def test_the_tables_name_what_is_needed_and_what_is_assumed() -> None:
+    shown = one_line(invoke("eiger2-16m", "--ratio", "8", "--block", "nvme-server-example").stdout)
+    for words in (
+        "EIGER2 X 16M x 1 130 Hz",
+        "not known",
+        "--codec-speed",
+        "100 Gb/s",
+        "network adapters",
+        "the bottleneck is network adapters",
+        "the capacity decides",
+        "90 % (--fill)",
+        "made up as an example",
+    ):
+        assert words in shown, words
+
+
+def test_the_test_brick_from_the_command() -> None:
+    (block,) = sizing(*BRICK, "--block", "test-brick-gen2").blocks
+    assert (block.blocks, block.decides) == (131, "capacity")
+    shown = one_line(invoke(*BRICK, "--block", "test-brick-gen2").stdout)
+    assert "for the throughput 50 blocks, for the capacity 130.2" in shown
+
+
+def test_a_custom_detector_and_a_rate() -> None:
+    custom = ("--rows", "1000", "--columns", "1000", "--type", "uint16")
+    assert sizing("3xcustom@10", *custom).raw_bytes_per_s == pytest.approx(60e6)
+    assert "custom@HZ" in invoke("custom", *custom).stderr
+
+
+def test_links_and_servers_of_a_choice() -> None:
+    network = ("--link", "40Gb/s", "--link-efficiency", "1", "--server-bandwidth", "1GB/s")
+    found = sizing("eiger2-16m@100", "--headroom", "0", *network)
+    assert [(link.bytes_per_s, link.in_ports, link.out_ports) for link in found.links] == [(5e9, 1, 1)]
+    assert found.servers.servers == 4  # 3.62 GB/s
+
+
+def test_markdown_is_a_new_file(tmp_path: Path) -> None:
+    file = tmp_path / "plan.md"
+    assert invoke("pilatus-6m", "--block", "test-brick-gen2", "--markdown", str(file)).exit_code == 0
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("# What is needed")
+    assert "| drives | x 192 |" in text
+    again = invoke("pilatus-6m", "--markdown", str(file))
+    assert again.exit_code == 2
+    assert str(file) in one_line(again.stderr)
+    assert file.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["nothing is asked for", "--write"]),
+        (["nosuch"], ["nosuch", "penstock detectors"]),
+        (["0xpilatus-6m"], ["0xpilatus-6m"]),
+        (["pilatus-6m", "--duty", "1.5"], ["--duty", "1.5"]),
+        (["pilatus-6m", "--duty", "nan"], ["--duty", "nan"]),
+        (["pilatus-6m", "--headroom", "-1"], ["--headroom", "-1"]),
+        (["pilatus-6m", "--retention", "inf"], ["--retention", "inf"]),
+        (["pilatus-6m", "--fill", "0"], ["--fill", "0"]),
+        (["pilatus-6m", "--ratio", "nan"], ["--ratio", "nan"]),
+        (["pilatus-6m", "--ratio", "0"], ["--ratio", "0"]),
+        (["pilatus-6m", "--ratio", "2", "--images", "."], ["--ratio", "--images"]),
+        (["pilatus-6m", "--encoding", "none", "--measure"], ["--encoding none", "--measure"]),
+        (["pilatus-6m", "--codec-speed", "fast"], ["--codec-speed", "fast"]),
+        (["pilatus-6m", "--codec-speed", "0 GB/s"], ["--codec-speed", "more than 0"]),
+        (["pilatus-6m", "--write", "1TB"], ["--write", "1TB"]),
+        (["pilatus-6m", "--capacity", "lots"], ["--capacity", "lots"]),
+        (["pilatus-6m", "--link", "10"], ["--link", "10"]),
+        (["pilatus-6m", "--link", "10Gb/s", "--link", "10Gbit/s"], ["twice"]),
+        (["pilatus-6m", "--server-cores", "0"], ["--server-cores", "0"]),
+        (["pilatus-6m", "--redundancy", "raid6"], ["--redundancy", "raid6", "8+2"]),
+        (["pilatus-6m", "--rows", "5"], ["custom"]),
+        (["pilatus-6m", "--block", "nosuch"], ["nosuch", "test-brick-gen2"]),
+        (["pilatus-6m", "--measured", "x.json"], ["--block"]),
+        (["pilatus-6m", "--block", "test-brick-gen2", "--measured", "absent.json"], ["absent.json"]),
+    ],
+)
+def test_usage_errors_say_what_is_wrong(
+    arguments: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    for word in words:
+        assert word in one_line(result.stderr), result.stderr
+    assert result.stdout == ""
+
+
+def fast_run(seconds: float = 30.0, outcome: Any = "ok") -> Run:
+    """As fast as it went: 300 MB in so many seconds."""
+    document = frames_document(duration_s=seconds)
+    workload = document.plan.workload.model_copy(update={"rate_hz": 0.0})
+    plan = document.plan.model_copy(update={"workload": workload})
+    check = Check(name="any", outcome=outcome, expected="", actual="", bias="better")
+    return run_of(document.model_copy(update={"plan": plan}), [check])
+
+
+def at_rate() -> Run:
+    return run_of(frames_document(), [])
+
+
+def measured(tmp_path: Path, document: Any, *more: str) -> Result:
+    file = tmp_path / f"measured-{len(list(tmp_path.iterdir()))}.json"
+    file.write_text(document.model_dump_json(), encoding="utf-8")
+    return invoke(*BRICK, "--block", "test-brick-gen2", "--measured", str(file), *more, "--json")
+
+
+def test_a_verdict_takes_the_place_of_the_computed_bandwidth(tmp_path: Path) -> None:
+    """The highest rate that held, 20 Hz of 1 MB; how fast it went while it was waited for does not count."""
+    steps = [step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
+    result = measured(tmp_path, verdict_of(*steps, search=searched(held_hz=20.0)))
+    assert result.exit_code == 0, result.stderr
+    (block,) = Sizing.model_validate_json(result.stdout).blocks
+    assert block.write_bytes_per_s == pytest.approx(20e6)
+    assert block.measured is not None
+    assert block.measured.validity == "valid"
+    assert (block.blocks, block.decides) == (50_000, "throughput")
+
+
+def test_frames_of_another_size_than_the_measured_ones_are_named(tmp_path: Path) -> None:
+    """Those were of 1 MB. A storage carries more of large frames than of small ones."""
+    (tmp_path / "run.json").write_text(fast_run().model_dump_json(), encoding="utf-8")
+    with_block = ("--block", "test-brick-gen2", "--measured", str(tmp_path / "run.json"))
+    small = ("2xcustom@100", "--rows", "100", "--columns", "100", "--type", "uint16")
+    notes = sizing(*small, *with_block).notes
+    assert any("measured with frames of 1 MB; one of" in note and "20 kB" in note for note in notes), notes
+    same = ("custom@100", "--rows", "1000", "--columns", "500", "--type", "uint16")
+    assert not any("measured with frames" in note for note in sizing(*same, *with_block).notes)
+
+
+def test_a_plan_without_a_detector_assumes_nothing_of_recorders() -> None:
+    shown = one_line(invoke("--write", "1GB/s").stdout)
+    assert "(--duty)" in shown
+    assert not any(words in shown for words in ("--compressed-by", "--server-cores", "with frames"))
+
+
+def shown_with(tmp_path: Path, *documents: Any, options: tuple[str, ...] = ()) -> str:
+    files = []
+    for number, document in enumerate(documents):
+        files += ["--measured", str(tmp_path / f"{number}.json")]
+        (tmp_path / f"{number}.json").write_text(document.model_dump_json(), encoding="utf-8")
+    result = invoke(*BRICK, "--block", "test-brick-gen2", *files, *options)
+    assert result.exit_code == 0, result.stderr
+    return one_line(result.stdout)
+
+
+def test_what_a_verdict_found_at_least_is_no_more_than_a_bound(tmp_path: Path) -> None:
+    """Nothing that was tried was too much for the block: fewer of them may do."""
+    steps = [step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
+    open_end = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=None, ended="top"))
+    shown = shown_with(tmp_path, open_end, options=("--read-factor", "1"))
+    for words in (
+        "a block writes at least 20 MB/s",
+        "it reads at least 20 MB/s, as is taken from writing: reading was not measured",
+        "for the throughput at most 100000 blocks",
+        "at most 100000 blocks: the throughput decides",
+    ):
+        assert words in shown, shown
+    result = measured(tmp_path, open_end)
+    (block,) = Sizing.model_validate_json(result.stdout).blocks
+    assert block.measured is not None
+    assert block.measured.at_least
+    bracket = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=21.0))
+    assert "at least" not in shown_with(tmp_path, bracket)
+    assert "at least" in shown_with(tmp_path, bracket, open_end), "a median with a bound in it is a bound"
+
+
+def test_a_generator_that_was_the_limit_shows_a_bound(tmp_path: Path) -> None:
+    """A quick verdict: as fast as it went, which is near what the generator does without storage."""
+    rate, fast = step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)
+
+    def shown(ceiling_hz: float) -> str:
+        limited = rate.model_copy(update={"run": rate.run.model_copy(update={"ceiling_hz": ceiling_hz})})
+        return shown_with(tmp_path, verdict_of(limited, fast))
+
+    assert "a block writes at least 30 MB/s" in shown(40.0)
+    assert "a block writes 30 MB/s" in shown(100.0)
+
+
+def test_reads_are_never_taken_for_writes(tmp_path: Path) -> None:
+    phases = [("write", 2.0), ("read", 8.0)]
+    figures = [
+        StreamFigures(
+            phase=phase,
+            bytes=10**8,
+            bytes_per_s=value * 1e7,
+            first_done_s=10.0,
+            last_done_s=10.0,
+            service_ms={"p50": 1, "p90": 1, "p99": 1, "p999": 1, "max": 1},
+            cached_share=0.0,
+            mismatches=0,
+        )
+        for phase, value in phases
+    ]
+    run = fast_run().model_copy(update={"workload": "stream", "frames": None, "streams": figures})
+    shown = shown_with(tmp_path, run)
+    assert "a block writes 20 MB/s" in shown
+    assert "it reads 80 MB/s" in shown
+    assert "not measured" not in shown
+    reads_alone = run.model_copy(update={"streams": figures[1:]})
+    refused = measured(tmp_path, reads_alone)
+    assert refused.exit_code == 2
+    assert "no run that was as fast as it goes" in one_line(refused.stderr)
+
+
+def test_of_several_runs_the_median_counts(tmp_path: Path) -> None:
+    campaign = Campaign(
+        name="c",
+        title="t",
+        seed=1,
+        blocks=3,
+        cases=[Case(name="a")],
+        runs=[CaseRun(case="a", block=n, run=fast_run(s, o)) for n, (s, o) in enumerate(
+            [(10.0, "ok"), (15.0, "warning"), (60.0, "ok")])],
+    )  # fmt: skip
+    (block,) = Sizing.model_validate_json(measured(tmp_path, campaign).stdout).blocks
+    assert block.measured is not None
+    assert block.measured.write_bytes_per_s == pytest.approx(20e6)
+    assert block.measured.validity == "warned"
+    assert "median of 3 runs" in block.measured.source
+    two = campaign.model_copy(update={"cases": [Case(name="a"), Case(name="b")]})
+    refused = measured(tmp_path, two)
+    assert refused.exit_code == 2
+    assert "2 cases" in one_line(refused.stderr)
+
+
+def test_an_invalid_run_is_refused(tmp_path: Path) -> None:
+    run = fast_run(outcome="failed")
+    assert validity_of(run.checks) == "invalid"
+    result = measured(tmp_path, run)
+    assert result.exit_code == 4
+    assert "invalid" in result.stderr
+
+
+def test_a_run_at_a_rate_is_no_measurement_of_the_most(tmp_path: Path) -> None:
+    result = measured(tmp_path, at_rate())
+    assert result.exit_code == 2
+    assert "as fast as it goes" in one_line(result.stderr)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", '{"format": "penstock-run 1"}', '{"format": ["x"]}', "[" * 100_000, "\xff", "NaN"],
+)
+def test_what_is_no_document_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "measured.json"
+    file.write_bytes(text.encode("latin-1"))
+    result = invoke("pilatus-6m", "--block", "test-brick-gen2", "--measured", str(file))
+    assert result.exit_code == 2
+    assert str(file) in one_line(result.stderr)
+
+
+def test_the_recorder_measures_what_a_core_compresses(programs: dict[str, Path]) -> None:
+    """Simulated frames, through the recorder itself; the ratio stays when the speed is stated."""
+    found = sizing("custom@1000", "--rows", "256", "--columns", "256", "--measure", "--encoding", "bslz4")
+    (detector,) = found.detectors
+    compression = detector.compression
+    assert compression.simulated
+    assert compression.ratio > 1.5
+    assert compression.speed_bytes_per_s is not None
+    assert compression.speed_bytes_per_s > 0
+    assert found.cores is not None
+    assert found.cores == -(-found.raw_bytes_per_s * 1.2 // compression.speed_bytes_per_s)
+    assert any("simulated" in note for note in found.notes)
+
+
+def test_a_speed_from_a_busy_machine_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured_beside(share: float) -> str:
+        found = CodecMeasurement(
+            encoding="bslz4",
+            images="frames",
+            ratio=8,
+            bytes_per_s=1e9,
+            frames=1,
+            raw_bytes=1,
+            processor="p",
+            simulated=True,
+            others_share=share,
+        )
+        monkeypatch.setattr(codec_speed, "measure_codec", lambda *_: found)
+        detector = custom_detector(8, 8, None)
+        (compression,) = codec_speed.compressions([detector], "bslz4", None, None, True, [], lambda _: None)
+        return compression.speed_doubt
+
+    assert measured_beside(0.05) == ""
+    assert "70 % of the processors" in measured_beside(0.7)
+
+
+def test_images_are_measured_in_the_place_of_simulated_frames(
+    programs: dict[str, Path], tmp_path: Path
+) -> None:
+    import numpy
+
+    numpy.save(tmp_path / "images.npy", numpy.zeros((2, 512, 512), numpy.uint16))
+    found = sizing("pilatus-6m", "--images", str(tmp_path / "images.npy"), "--codec-speed", "1GB/s")
+    (detector,) = found.detectors
+    assert not detector.compression.simulated
+    assert "2 real images" in detector.compression.ratio_from
+    assert detector.compression.ratio > 50, "nothing but zeros"
+    assert detector.compression.speed_from == "stated"
+    assert detector.frame_bytes == 2463 * 2527 * 4, "the detector keeps its shape"
