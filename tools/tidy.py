@@ -65,6 +65,7 @@ TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".toml", ".yaml", ".yml", ".js
 # Spelt in two parts, so that this file passes its own rule.
 UNFINISHED = re.compile(r"\b(" + "TO" + "DO|FIX" + r"ME|XX" + r"X)\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+ASSERT = re.compile(r"(?<!\w)assert\(")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 HOME_PATH = re.compile(r"(?<![\w.])/(?:home|root|work|Users)/[\w.-]+")
@@ -168,6 +169,15 @@ def check_pragma_once(tree: Tree) -> Iterator[Finding]:
     for path, lines in tree.texts({".hpp"}):
         if "#pragma once" not in lines:
             yield Finding(path, 1, "a header has #pragma once")
+
+
+def check_invariants(tree: Tree) -> Iterator[Finding]:
+    """assert() is not checked in release builds."""
+    for path, lines in tree.texts({".cpp", ".hpp"}):
+        if path.startswith("native/"):
+            for number, line in enumerate(lines, 1):
+                if ASSERT.search(line):
+                    yield Finding(path, number, "use PEN_INVARIANT, which every build checks")
 
 
 def check_length(tree: Tree) -> Iterator[Finding]:
@@ -293,6 +303,7 @@ RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     check_hdf5,
     check_mpi,
     check_pragma_once,
+    check_invariants,
     check_length,
     check_crowded,
     check_unfinished,

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <cassert>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,10 +1,10 @@
 #include "detector/simulation.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <vector>
 
+#include "base/invariant.hpp"
 #include "base/random.hpp"
 #include "detector/poisson.hpp"
 #include "detector/spots.hpp"
@@ -224,7 +224,7 @@ void Simulation::make(std::uint64_t number, MutableBytes into) const {
 }
 
 void Simulation::make_image(std::uint64_t index, MutableBytes into) const {
-  assert(into.size() == spec().frame_bytes());
+  PEN_INVARIANT(into.size() == spec().frame_bytes());
   // Every type takes the low bits of the same 32: a negative gap value survives that.
   switch (size_of(spec().type)) {
     case 1: return scene_->make<std::uint8_t>(index, into);

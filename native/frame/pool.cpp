@@ -6,6 +6,8 @@
 #include <bit>
 #include <cerrno>
 
+#include "base/invariant.hpp"
+
 namespace penstock {
 
 struct BufferPool::Shared {
@@ -35,6 +37,7 @@ struct BufferPool::Shared {
       std::lock_guard lock(mutex);
       idle[slab.capacity].push_back(slab);
       idle_bytes += slab.capacity;
+      PEN_INVARIANT(slab.capacity <= used_bytes);
       used_bytes -= slab.capacity;
     }
     room.notify_all();
@@ -145,6 +148,7 @@ Result<std::shared_ptr<const void>> BufferPool::reserve(std::size_t size, std::c
   return std::shared_ptr<const void>(this, [shared = shared_, size](const void*) {
     {
       std::lock_guard lock(shared->mutex);
+      PEN_INVARIANT(size <= shared->used_bytes);
       shared->used_bytes -= size;
     }
     shared->room.notify_all();

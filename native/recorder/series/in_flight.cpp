@@ -1,5 +1,7 @@
 #include "recorder/series/in_flight.hpp"
 
+#include "base/invariant.hpp"
+
 namespace penstock::recorder {
 
 bool InFlight::begin_task() {
@@ -16,6 +18,7 @@ void InFlight::add_task() {
 
 void InFlight::end_task() {
   std::lock_guard lock(mutex_);
+  PEN_INVARIANT(tasks_ > 0);
   if (--tasks_ == 0) idle_.notify_all();
 }
 
@@ -26,6 +29,7 @@ void InFlight::admitted() {
 
 void InFlight::settled(std::uint64_t frames) {
   std::lock_guard lock(mutex_);
+  PEN_INVARIANT(frames <= unsettled_);
   unsettled_ -= frames;
   if (unsettled_ == 0) idle_.notify_all();
 }

@@ -1,11 +1,11 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 
 #include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/invariant.hpp"
 #include "store/format/segment.hpp"
 
 namespace penstock::store::format {
@@ -66,9 +66,9 @@ constexpr std::uint8_t magic[8] = {0x89, 'P', 'E', 'N', 'S', 'E', 'G', '\n'};
 
 /// Writes the header in front of a body that is in place already, and clears the padding.
 void seal(SegmentHeader header, std::size_t body_bytes, MutableBytes region) {
-  assert(header.address % page_bytes == 0 && header.segment_bytes % page_bytes == 0);
-  assert(region.size() % page_bytes == 0 && region.size() <= header.segment_bytes);
-  assert(header_size_bytes + body_bytes <= region.size());
+  PEN_INVARIANT(header.address % page_bytes == 0 && header.segment_bytes % page_bytes == 0);
+  PEN_INVARIANT(region.size() % page_bytes == 0 && region.size() <= header.segment_bytes);
+  PEN_INVARIANT(header_size_bytes + body_bytes <= region.size());
   HeaderBytes bytes{};
   std::copy(std::begin(magic), std::end(magic), bytes.magic);
   bytes.version = version;
@@ -111,11 +111,11 @@ std::string to_hex(const FileId& id) {
 }
 
 void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records, MutableBytes region) {
-  assert(region.size() == header_region_bytes(records.size() * record_size_bytes));
+  PEN_INVARIANT(region.size() == header_region_bytes(records.size() * record_size_bytes));
   auto* to = region.data() + header_size_bytes;
   for (const auto& record : records) {
-    assert(record.offset >= region.size() && record.offset % chunk_alignment_bytes == 0);
-    assert(std::uint64_t{record.offset} + record.size <= header.segment_bytes);
+    PEN_INVARIANT(record.offset >= region.size() && record.offset % chunk_alignment_bytes == 0);
+    PEN_INVARIANT(std::uint64_t{record.offset} + record.size <= header.segment_bytes);
     const RecordBytes bytes{record.chunk_index, record.received_ns, record.offset, record.size, record.crc,
                             record.filter_mask, record.dataset,     record.flags,  record.frame};
     std::memcpy(to, &bytes, sizeof bytes);
@@ -148,7 +148,7 @@ void encode_journal(SegmentHeader header, const JournalBody& body, MutableBytes 
 }
 
 void encode_stretches(SegmentHeader header, const std::vector<Stretch>& stretches, MutableBytes region) {
-  assert(region.size() == header_region_bytes(stretches.size() * stretch_size_bytes));
+  PEN_INVARIANT(region.size() == header_region_bytes(stretches.size() * stretch_size_bytes));
   auto* to = region.data() + header_size_bytes;
   for (const auto& stretch : stretches) {
     const StretchBytes bytes{stretch.address, stretch.bytes, stretch.crc, 0};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/invariant.hpp"
 #include "store/format/segment.hpp"
 
 namespace penstock::store {
@@ -46,6 +47,7 @@ Result<std::uint64_t> EndBesideSlots::advance(std::uint64_t bytes) {
   }
   const auto address = next_;
   next_ += bytes;
+  PEN_INVARIANT(next_ <= room_end_);
   return address;
 }
 

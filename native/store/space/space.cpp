@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/invariant.hpp"
 #include "store/recovery/journal_place.hpp"
 
 namespace penstock::store {
@@ -120,6 +121,7 @@ void Space::use_for_metadata(Hole hole) {
 std::uint64_t Space::hand_out_metadata(std::uint64_t bytes) {
   const auto address = metadata_next_;
   metadata_next_ += bytes;
+  PEN_INVARIANT(metadata_next_ + metadata_guard_bytes <= metadata_end_);
   end_ = std::max(end_, metadata_next_ + metadata_guard_bytes);
   return address;
 }
@@ -193,6 +195,7 @@ Result<std::uint64_t> Space::take(std::uint64_t bytes, std::uint64_t alignment) 
   const auto address = align_up(next_, alignment);
   if (address + bytes > reserved_end_) PEN_TRY(reserve_to(address + bytes));
   next_ = address + bytes;
+  PEN_INVARIANT(next_ <= reserved_end_ && reserved_end_ <= extent_end_);
   return address;
 }
 
@@ -201,6 +204,7 @@ Result<void> Space::lease_extent(std::uint64_t bytes, std::uint64_t alignment) {
   const auto slack = alignment > page_bytes ? alignment : 0;  // extents start at a page
   const auto wanted = std::max(align_up(options_.extent_bytes, page_bytes), align_up(bytes + slack, page_bytes));
   PEN_ASSIGN(const auto address, end_of_file_->advance(wanted));
+  PEN_INVARIANT(address >= extent_end_);  // what was leased before is leased once
   if (address != extent_end_) {
     const auto rest = align_up(next_, options_.alignment_bytes);
     if (rest < reserved_end_) holes_.push_back({rest, reserved_end_ - rest});

@@ -1,4 +1,5 @@
-/// Layouts as data: plans that cannot be, and where objects go. tests/python/files/test_layout_end_to_end.py reads files.
+/// Layouts as data: plans that cannot be, and where objects go. tests/python/files/test_layout_end_to_end.py reads
+/// files.
 
 #include "recorder/tree/layout/user_layout.hpp"
 

@@ -63,6 +63,7 @@ CASES = [
     ("check_mpi", "native/load/a.cpp", "#include <mpi.h>\n", "#include <fmt/format.h>\n", "mpi.h"),
     ("check_hdf5", "native/store/a.cpp", "#include <H5FDdevelop.h>\n", "", "H5FDdevelop.h"),
     ("check_pragma_once", "native/base/a.hpp", "int a;\n", "#pragma once\n", "pragma"),
+    ("check_invariants", "native/base/a.cpp", "  assert(a);\n", "  static_assert(a);\n", "PEN_INVARIANT"),
     ("check_length", "native/base/a.cpp", "\n" * 701, "\n" * 350, "split"),
     ("check_length", "native/base/a.cpp", "\n" * 351, "\n", "warning"),
     ("check_unfinished", "tools/a.py", "# TO" + "DO later\n", "# todos are fine as a word\n", "finish"),
