@@ -24,7 +24,7 @@ FAILURES_SHOWN = 8
 PYTHON = sys.executable
 PYTHON_FOLDERS = ("python", "tests", "tools", "benchmarks", "docs", "requirements")
 # Pages that follow .vale/styles; the others are to follow.
-PROSE = ("docs/explanation/decisions", "CONTRIBUTING.md")
+PROSE = ("docs/explanation", "CHANGELOG.md", "CONTRIBUTING.md")
 # A sanitizer's finding ends the test with a failure, whatever the code under test catches.
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
