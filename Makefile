@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup peers build debug tsan test test-all test-quick test-long test-readers lint format check-headers docs demo bench bench-before client-windows fuzz torture wheel clean distclean
+.PHONY: help setup peers vale build debug tsan test test-all test-quick test-long test-readers lint format check-headers docs demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -30,10 +30,13 @@ tsan: setup ## Build with the thread sanitizer (build/tsan)
 peers: setup
 	@$(python) requirements/peers.py
 
-test: peers ## Run the gate that continuous integration runs (18 minutes on 2 cores)
+vale: setup
+	@scripts/setup-vale
+
+test: peers vale ## Run the gate that continuous integration runs (18 minutes on 2 cores)
 	@$(python) tools/run_tests.py
 
-test-all: peers ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
+test-all: peers vale ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
 	@$(python) tools/run_tests.py --all
 
 test-quick: peers ## Run the Python tests and the native tests of the release build's codec and store
@@ -45,7 +48,7 @@ test-long: build ## Run the long Python tests: the largest layouts, thousands of
 test-readers: build ## Recorded files in h5wasm, the engine of H5Web (needs Node.js 18 and npm)
 	@scripts/test-readers
 
-lint: setup ## Check formatting, tidy rules, ruff, mypy, layers, headers and clang-tidy
+lint: setup vale ## Check formatting, prose, tidy rules, ruff, mypy, layers, headers and clang-tidy
 	@$(python) tools/run_tests.py --all --only lint
 
 format: setup ## Format C++ and Python in place

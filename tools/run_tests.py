@@ -23,6 +23,8 @@ FAILURES_SHOWN = 8
 
 PYTHON = sys.executable
 PYTHON_FOLDERS = ("python", "tests", "tools", "benchmarks", "docs", "requirements")
+# Pages that follow .vale/styles; the others are to follow.
+PROSE = ("docs/explanation", "CHANGELOG.md", "CONTRIBUTING.md")
 # A sanitizer's finding ends the test with a failure, whatever the code under test catches.
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
@@ -84,6 +86,7 @@ LINT = (
     Command("configure", ("scripts/build", "--configure-only", "tidy")),
     Command("format", ("scripts/format", "--check")),
     Command("tidy", (PYTHON, "tools/tidy.py")),
+    Command("prose", (PYTHON, "tools/prose.py", *PROSE)),
     Command("ruff", (PYTHON, "-m", "ruff", "check", *PYTHON_FOLDERS)),
     Command("mypy", (PYTHON, "-m", "mypy")),
     Command("mypy tools", (PYTHON, "-m", "mypy", "tools"), environment={"MYPYPATH": "tools"}),

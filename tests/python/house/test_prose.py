@@ -1,0 +1,80 @@
+"""The prose linter: what it reads of a program, and which sentences it rejects."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+VALE = ROOT / ".venv" / "bin" / "vale"
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("prose", ROOT / "tools" / "prose.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+prose = load()
+
+
+def test_strings_of_python_are_read_without_docstrings() -> None:
+    source = '"""Not this one."""\nraise E(f"{name}: file {path} is"\n  " missing")\nhelp="Read it"\n'
+    assert sorted(prose.python_texts(source)) == [(2, "{}: file {} is missing"), (4, "Read it")]
+
+
+def test_strings_of_native_programs_are_read_without_comments() -> None:
+    source = '// a "comment"\n#include "a.hpp"\nfail(\'"\', "one "\n     "two\\n");\nR"(raw "text")"\n'
+    assert list(prose.native_texts(source)) == [(3, "one two "), (5, 'raw "text"')]
+
+
+REJECTED = (
+    "Close a series when its end was not told.",
+    "Make so many frames instead.",
+    "The tree is no directory.",
+    "Problems amiss: none.",
+    "The ledger counts frames.",
+    "The file is made anew.",
+    "The storage carries 2 GB/s.",
+    "The storage is measured as fast as it goes.",
+    "Whoever measures it waits.",
+    "It fails. What is missing is lost.",
+)
+ACCEPTED = (
+    "Close a series after this many seconds without a frame, even if no end message arrived.",
+    "The tree is not a directory, and is no longer one.",
+    "The frame ledger is a dataset with one row per frame.",
+    "`told` is a name, and names are not prose.",
+    "# What is in a file",
+    "What is in a file? Frames.",
+    "The storage sustains 2 GB/s, measured at maximum rate.",
+)
+
+
+@pytest.mark.skipif(not VALE.exists(), reason="vale is not built; run scripts/setup-vale")
+@pytest.mark.parametrize(("sentences", "rejected"), [(REJECTED, True), (ACCEPTED, False)])
+def test_rules_reject_and_accept(sentences: tuple[str, ...], rejected: bool, tmp_path: Path) -> None:
+    for number, sentence in enumerate(sentences):
+        page = tmp_path / f"{number}.md"
+        page.write_text(f"{sentence}\n", encoding="utf-8")
+        command = [str(VALE), "--no-global", f"--config={ROOT / '.vale.ini'}", str(page)]
+        checked = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert checked.returncode == int(rejected), f"{sentence}\n{checked.stdout}{checked.stderr}"
+
+
+@pytest.mark.skipif(not VALE.exists(), reason="vale is not built; run scripts/setup-vale")
+def test_finding_in_a_program_names_file_and_line() -> None:
+    source = ROOT / "build" / "prose-test.py"
+    source.parent.mkdir(exist_ok=True)
+    source.write_text('x = 1\n\nerror = "this file is no image"\n', encoding="utf-8")
+    command = [sys.executable, str(ROOT / "tools" / "prose.py"), str(source)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 1
+    assert checked.stdout.startswith("build/prose-test.py:3:")
+    assert "'is no …'" in checked.stdout
