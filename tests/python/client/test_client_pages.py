@@ -51,9 +51,10 @@ def test_python(record: Record, tmp_path: Path) -> None:
 
 
 def test_tango(record: Record, tmp_path: Path, free_port: int) -> None:
-    """A real device server without a database, driven by a real Tango client, both as the page has them."""
+    """A real device server without a database, driven by a real Tango client, both as users get them."""
     recorder = record(tmp_path)
-    server, client = programs_of("save-from-lima-or-tango.md", "python")
+    server = (ROOT / "docs" / "examples" / "saver.py").read_text(encoding="utf-8")
+    (client,) = programs_of("save-from-lima-or-tango.md", "python")
     device, steering = tmp_path / "saver.py", tmp_path / "client.py"
     device.write_text(server.replace("127.0.0.1:9900", recorder.address), encoding="utf-8")
     steering.write_text(client.replace("45450", str(free_port)), encoding="utf-8")

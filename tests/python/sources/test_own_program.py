@@ -1,4 +1,4 @@
-"""The programs in docs/how-to/develop/record-from-your-own-program.md work as they stand."""
+"""The programs for readers without a client library work as they stand."""
 
 import re
 import subprocess
@@ -11,9 +11,11 @@ import numpy
 from conftest import Record
 from warm_command import penstock
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "develop" / "record-from-your-own-program.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = DOCS / "how-to" / "develop" / "record-from-your-own-program.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-OVER_ZEROMQ, COMPRESSED, OVER_TCP = PROGRAMS
+OVER_ZEROMQ, COMPRESSED = PROGRAMS
+OVER_TCP = (DOCS / "examples" / "send_over_tcp.py").read_text(encoding="utf-8")
 
 
 def complete(file: str) -> bool:
