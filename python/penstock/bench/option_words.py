@@ -1,4 +1,4 @@
-"""What is not possible in a workload, in the words of the options that it was asked for with."""
+"""Errors about values of a workload, which name the options of the user."""
 
 import re
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, words_of
 from penstock.model.units import human_size
 
-# Fields of plans whose options are called otherwise.
+# Options of fields of plans, if the name differs.
 _OPTIONS = {
     "frame_bytes": "--frame-size",
     "rate_hz": "--rate",
@@ -26,29 +26,31 @@ _OPTIONS = {
     "content_ratio": "--ratio",
     "token": "--token-file",
 }
-LIMITS = "--help tells what the options may be"
+LIMITS = "`--help` lists the range of each option"
 _LIMITS = ("gt", "ge", "lt", "le")
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)")
 
 
 def impossible_value(error: ValidationError) -> UsageError:
-    """The first value that is not possible, by its option, with the limit."""
-    first = error.errors()[0]
-    field, given = place_of(first).partition(".")[0], first["input"]
-    told = words_of(_in_bytes(first) if field.endswith("_bytes") else first)
-    return UsageError(f"{_given_text(field, given)}: {told}", LIMITS)
+    """Returns an error with the option, value and limit of every invalid value."""
+    return UsageError("\n".join(_problem_words(each) for each in error.errors()), LIMITS)
 
 
-def _given_text(field: str, given: Any) -> str:
-    """ "--frame-size is 5 GiB"; what follows from several options names these; secrets are not shown."""
-    if field == "token":
-        return option_of(field)
-    if field == "buffer_frames":
-        return f"the buffer has {given} frames (--rate times --buffer-seconds)"
-    if field == "frames":
-        return f"the run has {given} frames (--frames, or --rate times its seconds)"
-    shown = human_size(given) if field.endswith("_bytes") and isinstance(given, int) else repr(given)
-    return f"{option_of(field)} is {shown}"
+def _problem_words(problem: Any) -> str:
+    field, given = place_of(problem).partition(".")[0], problem["input"]
+    if field == "token":  # secrets are not shown
+        return f"{option_of(field)}: {words_of(problem, 'it')}"
+    if field.endswith("_bytes"):
+        shown = human_size(given) if isinstance(given, int) else None
+        return f"{option_of(field)}: {words_of(_in_bytes(problem), shown)}"
+    return f"{_ORIGINS.get(field, option_of(field))}: {words_of(problem)}"
+
+
+# Fields that follow from several options.
+_ORIGINS = {
+    "buffer_frames": "frames in the queue (--rate times --buffer-seconds)",
+    "frames": "frames of the run (--frames, or --rate times its seconds)",
+}
 
 
 def option_of(field: str) -> str:

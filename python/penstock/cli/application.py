@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli.lazy import Later, lazy_group
+from penstock.cli.lazy import Later, LaterGroup, context_settings, lazy_group
 from penstock.cli.words import (
     EXIT_CODES,
     EXIT_CODES_OF_COMPARISONS,
@@ -14,10 +14,127 @@ from penstock.cli.words import (
     EXIT_CODES_OF_VERDICTS,
 )
 
-COMMANDS = {
+_RECORD = "Record a detector"
+_READ = "Read, check and convert files"
+_MEASURE = "Measure storage and networks"
+_PLAN = "Plan and look up"
+
+BENCH = {
+    "frames": Later(
+        "penstock.cli.bench.frames:frames_command",
+        short_help="Write frames at a fixed rate, or at maximum rate.",
+        examples=[
+            "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
+            "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
+            "penstock bench frames /data --format cbf --shape 2527x2463 --rate 25 --rename",
+            "penstock bench frames /data --frame-size 8MiB --rate 50"
+            " --background 'stream --threads 2 --size 8GiB'",
+        ],
+    ),
+    "clean": Later(
+        "penstock.cli.bench.frames:clean_command",
+        short_help="Remove directories that killed runs left behind.",
+        examples=["penstock bench clean /data", "penstock bench clean /data --yes"],
+    ),
+    "stream": Later(
+        "penstock.cli.bench.stream:stream_command",
+        short_help="Measure write and read bandwidth of large files.",
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock bench stream /data --threads 2 --size 8GiB",
+            "penstock bench stream /data --threads 4 --shared --segments 256 --size 1GiB --transfer 1MiB",
+            "penstock bench stream /data --transfer 1MiB --buffered --sync end --dry-run",
+            "penstock bench stream /data --ranks 4 --backend mpiio --shared --collective --hint cb_nodes=2",
+            "penstock bench stream /data --backend hdf5 --size 8GiB",
+        ],
+    ),
+    "hdf5": Later(
+        "penstock.cli.bench.stream:hdf5_command",
+        short_help="Measure write and read bandwidth through HDF5.",
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock bench hdf5 /data --size 8GiB --chunk 1MiB",
+            "penstock bench hdf5 /data --deflate 1 --content compressible --ratio 4",
+            "penstock bench hdf5 /data --ranks 4 --shared --collective",
+        ],
+    ),
+    "metadata": Later(
+        "penstock.cli.bench.metadata:metadata_command",
+        short_help="Measure how fast files and directories are created and removed.",
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock bench metadata /data --items 10000 --threads 4",
+            "penstock bench metadata /data --items 10 --depth 5 --branch 5 --iterations 5 --dry-run",
+            "penstock bench metadata /data --threads 8 --shared --shift 1 --only files --size 4KiB",
+            "penstock bench metadata /data --ranks 4 --threads 2 --shift 2",
+        ],
+    ),
+    "network": Later(
+        "penstock.cli.bench.network:network_command",
+        short_help="Measure the network between two machines.",
+        examples=[
+            "penstock bench network --local",
+            "penstock bench network --listen eth1 --token-file token.txt",
+            "penstock bench network 10.1.2.3 --token-file token.txt --streams 4 --link 100Gb",
+        ],
+    ),
+}
+
+LAYOUT = {
+    "list": Later(
+        "penstock.cli.record.layout:list_command",
+        short_help="List the layouts that come with Penstock.",
+        examples=["penstock layout list"],
+    ),
+    "check": Later(
+        "penstock.cli.record.layout:check_command",
+        short_help="Check a layout file and report errors by line.",
+        examples=["penstock layout check beamline.xml", "penstock layout check nxtomo --json"],
+    ),
+    "show": Later(
+        "penstock.cli.record.layout:show_command",
+        short_help="Show the tree that a layout makes.",
+        examples=[
+            "penstock layout show nxmx",
+            "penstock layout show beamline.xml --yaml",
+            "penstock layout show 'nxtomo?rotation_angle=theta'",
+        ],
+    ),
+}
+
+RUNS = {
+    "list": Later(
+        "penstock.cli.campaign.runs:list_command",
+        short_help="List documents, the oldest first.",
+        examples=[
+            "penstock runs list",
+            "penstock runs list --workload frames --target /data --since 30d --validity valid",
+            "penstock runs list --kind campaign --json",
+            "penstock runs list --validity incomplete",
+        ],
+    ),
+    "show": Later(
+        "penstock.cli.campaign.runs:show_command",
+        short_help="Show the index entry of one document.",
+        examples=["penstock runs show 12", "penstock runs show run.json --json"],
+    ),
+    "add": Later(
+        "penstock.cli.campaign.runs:add_command",
+        short_help="Add documents, including ones that moved or changed.",
+        examples=["penstock runs add results/", "penstock runs add run.json verdict.json"],
+    ),
+    "forget": Later(
+        "penstock.cli.campaign.runs:forget_command",
+        short_help="Remove documents from the index; the files stay.",
+        examples=["penstock runs forget 12 13", "penstock runs forget --missing"],
+    ),
+}
+
+COMMANDS: dict[str, Later | LaterGroup] = {
     "record": Later(
         "penstock.cli.record.record:record_command",
-        short_help="Record series after series, each into its own NeXus HDF5 file.",
+        short_help="Record detector series into NeXus HDF5 files.",
+        panel=_RECORD,
         examples=[
             "penstock record --folder data",
             "penstock record beamline.yaml --dry-run",
@@ -27,7 +144,8 @@ COMMANDS = {
     ),
     "pva": Later(
         "penstock.cli.record.pva:pva_command",
-        short_help="Send the frames of an EPICS areaDetector to a recorder.",
+        short_help="Send frames of an EPICS areaDetector to a recorder.",
+        panel=_RECORD,
         examples=[
             "penstock pva 13SIM1:Pva1:Image --to tcp://127.0.0.1:9900",
             "penstock pva 13SIM1:Pva1:Image --frames 1000 --start detector.yaml",
@@ -36,7 +154,8 @@ COMMANDS = {
     ),
     "simulate": Later(
         "penstock.cli.record.simulate:simulate_command",
-        short_help="Simulate a detector, or replay real images as one.",
+        short_help="Simulate a detector, or replay recorded images as one.",
+        panel=_RECORD,
         examples=[
             "penstock simulate pilatus-6m --frames 250",
             "penstock simulate eiger2-16m --rate max --encoding bslz4 --to tcp://127.0.0.1:9900",
@@ -45,39 +164,30 @@ COMMANDS = {
             "penstock simulate pilatus-6m --frames 100 --to 'files:out?format=cbf'",
         ],
     ),
-    "detectors": Later(
-        "penstock.cli.plan.detectors:detectors_command",
-        short_help="The catalogue of detectors that can be simulated.",
+    "collect": Later(
+        "penstock.cli.record.collect:collect_command",
+        short_help="Collect values of motors and sensors into a journal.",
+        panel=_RECORD,
         examples=[
-            "penstock detectors",
-            "penstock detectors pilatus-6m",
-            "penstock detectors --json",
+            "penstock collect --folder data",
+            "penstock collect --folder data --listen 10.1.2.3:9930 --token-file token.txt",
+            "penstock collect --folder data --pva RING:Current --pva BL1:Stage:X",
         ],
     ),
-    "layout": Later(
-        "penstock.cli.record.layout:layout_application",
-        short_help="Layouts of what is in a file: ready, your own, areaDetector's.",
-    ),
-    "filters": Later(
-        "penstock.cli.record.filters:filters_command",
-        short_help="The HDF5 filter plug-ins that the recorder can use.",
+    "demo": Later(
+        "penstock.cli.demo:demo_command",
+        short_help="Record a simulated detector and check every pixel.",
+        panel=_RECORD,
         examples=[
-            "penstock filters",
-            "penstock filters --json",
-        ],
-    ),
-    "advise": Later(
-        "penstock.cli.plan.advise:advise_command",
-        short_help="Recommend chunks for the way in which files will be read.",
-        examples=[
-            "penstock advise eiger2-16m --folder /data --read frames",
-            "penstock advise eiger2-4m --read 'frames*3' --read roi:128x128",
-            "penstock advise custom --rows 2048 --columns 2048 --read rows --images images/",
+            "penstock demo",
+            "penstock demo --quick",
+            "PENSTOCK_DATA=images/ penstock demo",
         ],
     ),
     "info": Later(
         "penstock.cli.files.info:info_command",
-        short_help="What is in a file: frames, codec, ledger, times, tree.",
+        short_help="Show a file's frames, codec, accounting, times and tree.",
+        panel=_READ,
         examples=[
             "penstock info series.h5",
             "penstock info series.h5 --json",
@@ -85,26 +195,18 @@ COMMANDS = {
     ),
     "check": Later(
         "penstock.cli.files.check:check_command",
-        short_help="Check a file: every chunk, every frame, the structure.",
+        short_help="Check every chunk, every frame and the structure of a file.",
+        panel=_READ,
         examples=[
             "penstock check series.h5",
             "penstock check series.h5 --against recorded",
             "penstock check series.h5 --against images/",
         ],
     ),
-    "export": Later(
-        "penstock.cli.files.export:export_command",
-        short_help="A master file for XDS plug-ins and readers of Eiger files.",
-        examples=[
-            "penstock export series.h5 --for xds",
-            "penstock export series.h5 --for xds --copy",
-            "penstock export series.h5 --for eiger --output elsewhere/series_master.h5",
-            "penstock export series.h5 --for xds --dry-run",
-        ],
-    ),
     "recover": Later(
         "penstock.cli.files.recover:recover_command",
         short_help="Complete a file whose recorder was killed.",
+        panel=_READ,
         examples=[
             "penstock recover series.h5 --dry-run",
             "penstock recover series.h5",
@@ -112,32 +214,37 @@ COMMANDS = {
     ),
     "join": Later(
         "penstock.cli.files.join:join_command",
-        short_help="Show several series' files as one file.",
+        short_help="Link the files of several series into one file.",
+        panel=_READ,
         examples=[
             "penstock join night.h5 scan_1.h5 scan_2.h5",
             "penstock join night.h5 scan_3.h5 --add",
         ],
     ),
-    "collect": Later(
-        "penstock.cli.record.collect:collect_command",
-        short_help="Take values of motors, counters and the like into a journal.",
-        examples=[
-            "penstock collect --folder data",
-            "penstock collect --folder data --listen 10.1.2.3:9930 --token-file token.txt",
-            "penstock collect --folder data --pva RING:Current --pva BL1:Stage:X",
-        ],
-    ),
     "attach": Later(
         "penstock.cli.record.attach:attach_command",
-        short_help="Join values of a journal to the frames of a series.",
+        short_help="Match the values of a journal to the frames of a series.",
+        panel=_READ,
         examples=[
             "penstock attach series.h5 values-20260102T030405.pnval",
             "penstock attach series.h5 *.pnval --interpolation linear --max-age 2 --dry-run",
         ],
     ),
+    "export": Later(
+        "penstock.cli.files.export:export_command",
+        short_help="Write a master file for XDS plug-ins or EIGER readers.",
+        panel=_READ,
+        examples=[
+            "penstock export series.h5 --for xds",
+            "penstock export series.h5 --for xds --copy",
+            "penstock export series.h5 --for eiger --output elsewhere/series_master.h5",
+            "penstock export series.h5 --for xds --dry-run",
+        ],
+    ),
     "verdict": Later(
         "penstock.cli.bench.verdict:verdict_command",
-        short_help="Can this storage take this detector?",
+        short_help="Measure whether a storage sustains a detector.",
+        panel=_MEASURE,
         exit_codes=EXIT_CODES_OF_VERDICTS,
         examples=[
             "penstock verdict pilatus-6m /data",
@@ -146,9 +253,45 @@ COMMANDS = {
             "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
         ],
     ),
+    "bench": LaterGroup("Measure a storage or a network with one workload.", BENCH, _MEASURE),
+    "campaign": Later(
+        "penstock.cli.campaign.campaign:campaign_command",
+        short_help="Measure many cases repeatedly, on one or more storages.",
+        panel=_MEASURE,
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock campaign --list",
+            "penstock campaign pilatus-6m-rates --target /data --dry-run",
+            "penstock campaign campaign.yaml --target ssd=/a --target disk=/b --output result.json --yes",
+            "penstock campaign campaign.yaml --target /data --output result.json --resume",
+        ],
+    ),
+    "compare": Later(
+        "penstock.cli.bench.compare:compare_command",
+        short_help="Compare two sets of measurements, or follow a trend.",
+        panel=_MEASURE,
+        exit_codes=EXIT_CODES_OF_COMPARISONS,
+        examples=[
+            "penstock compare before.json after.json --threshold 5%",
+            "penstock compare runs/ssd runs/nfs --json",
+            "penstock compare campaign.json --base-case 'rate=10 target=ssd' --case 'rate=10 target=nfs'",
+            "penstock compare --trend nightly/",
+        ],
+    ),
+    "report": Later(
+        "penstock.cli.campaign.report:report_command",
+        short_help="Write a page with tables and plots of measurements.",
+        panel=_MEASURE,
+        examples=[
+            "penstock report verdict.json --output verdict.html",
+            "penstock report run.json campaign.json --output report.html --markdown report.md --csv it.csv",
+        ],
+    ),
+    "runs": LaterGroup("Manage the run index, a list of documents of measurements.", RUNS, _MEASURE),
     "describe": Later(
         "penstock.cli.plan.describe:describe_command",
-        short_help="The data sheet of a storage and of this machine.",
+        short_help="Show the data sheet of a storage and of this machine.",
+        panel=_MEASURE,
         exit_codes=EXIT_CODES_OF_SHEETS,
         examples=[
             "penstock describe /data",
@@ -158,70 +301,60 @@ COMMANDS = {
     ),
     "plan": Later(
         "penstock.cli.plan.plan:plan_command",
-        short_help="What detectors need before storage is bought.",
+        short_help="Compute the storage and servers that detectors need.",
+        panel=_PLAN,
         examples=[
             "penstock plan 2xeiger2-16m pilatus-6m --ratio 8 --duty 0.3 --retention 90",
             "penstock plan eiger2-16m@100 --measure --block nvme-server-example",
             "penstock plan --write 1TB/s --capacity 100PB --block test-brick-gen2 --headroom 0 --fill 1",
         ],
     ),
-    "report": Later(
-        "penstock.cli.campaign.report:report_command",
-        short_help="A page with tables and plots from documents of measurements.",
+    "advise": Later(
+        "penstock.cli.plan.advise:advise_command",
+        short_help="Recommend chunks, codec and alignment for your readers.",
+        panel=_PLAN,
         examples=[
-            "penstock report verdict.json --output verdict.html",
-            "penstock report run.json campaign.json --output report.html --markdown report.md --csv it.csv",
+            "penstock advise eiger2-16m --folder /data --read frames",
+            "penstock advise eiger2-4m --read 'frames*3' --read roi:128x128",
+            "penstock advise custom --rows 2048 --columns 2048 --read rows --images images/",
         ],
     ),
-    "bench": Later(
-        "penstock.cli.bench.group:bench_application",
-        short_help="Measure a storage with one workload.",
-    ),
-    "compare": Later(
-        "penstock.cli.bench.compare:compare_command",
-        short_help="Is this storage better or worse than before?",
-        exit_codes=EXIT_CODES_OF_COMPARISONS,
+    "detectors": Later(
+        "penstock.cli.plan.detectors:detectors_command",
+        short_help="List the detectors that can be simulated.",
+        panel=_PLAN,
         examples=[
-            "penstock compare before.json after.json --threshold 5%",
-            "penstock compare runs/ssd runs/nfs --json",
-            "penstock compare campaign.json --base-case 'rate=10 target=ssd' --case 'rate=10 target=nfs'",
-            "penstock compare --trend nightly/",
+            "penstock detectors",
+            "penstock detectors pilatus-6m",
+            "penstock detectors --json",
         ],
     ),
-    "campaign": Later(
-        "penstock.cli.campaign.campaign:campaign_command",
-        short_help="Measure many cases, many times, on one storage or several.",
-        exit_codes=EXIT_CODES_OF_RUNS,
+    "layout": LaterGroup("List, check and show layouts: the tree inside a file.", LAYOUT, _PLAN),
+    "filters": Later(
+        "penstock.cli.record.filters:filters_command",
+        short_help="List the HDF5 filter plug-ins that the recorder can use.",
+        panel=_PLAN,
         examples=[
-            "penstock campaign --list",
-            "penstock campaign pilatus-6m-rates --target /data --dry-run",
-            "penstock campaign campaign.yaml --target ssd=/a --target disk=/b --output result.json --yes",
-            "penstock campaign campaign.yaml --target /data --output result.json --resume",
+            "penstock filters",
+            "penstock filters --json",
         ],
     ),
-    "runs": Later(
-        "penstock.cli.campaign.runs:runs_application",
-        short_help="The catalogue of runs: where documents of measurements lie.",
-    ),
-    "demo": Later(
-        "penstock.cli.demo:demo_command",
-        short_help="Record a simulated detector, and check every pixel.",
-        examples=[
-            "penstock demo",
-            "penstock demo --quick",
-            "PENSTOCK_DATA=images/ penstock demo",
-        ],
+    "help": Later(
+        "penstock.cli.help:help_command",
+        short_help="Show the help of a command.",
+        panel=_PLAN,
+        examples=["penstock help", "penstock help bench frames"],
     ),
 }
 
 application = typer.Typer(
     name="penstock",
-    help="Record detectors into NeXus HDF5 files at the speed of the storage, and measure what that is.",
-    epilog=EXIT_CODES + " `penstock COMMAND --help` tells more about each command.",
+    help="Record detectors into NeXus HDF5 files, and measure which rates a storage sustains.",
+    epilog=EXIT_CODES + " `penstock help COMMAND` shows all options of a command.",
     no_args_is_help=True,
     rich_markup_mode=None,  # its tables cut names where a terminal is narrow
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=context_settings(),
     cls=lazy_group(COMMANDS),
 )
 
@@ -235,7 +368,7 @@ def _version(show: bool) -> None:
 @application.callback()
 def _top(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass

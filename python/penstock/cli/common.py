@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.markup import escape
 
+from penstock.cli.lazy import unwrapped_width
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
@@ -24,27 +25,27 @@ R = TypeVar("R")
 
 
 def out() -> Console:
-    """For results."""
-    return Console(highlight=False)
+    """Returns the console for results. Lines are as wide as they need to be unless it is a terminal."""
+    return Console(highlight=False, width=unwrapped_width(sys.stdout))
 
 
 def err() -> Console:
-    """For progress, logs and errors, so that results can be piped."""
-    return Console(stderr=True, highlight=False)
+    """Returns the console for progress, logs and errors, so that results can be piped."""
+    return Console(stderr=True, highlight=False, width=unwrapped_width(sys.stderr))
 
 
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turns a PenstockError into a message and an exit code."""
+    """Makes a PenstockError a message and an exit code."""
     return _reporting(command, ExitCode.FAILED)
 
 
 def inspects(command: Callable[P, R]) -> Callable[P, R]:
-    """As `reports_errors`, of a command that reads files. Interrupted, it ends with 130 or 143."""
+    """Does what `reports_errors` does for commands that read files: an interrupt exits with 130 or 143."""
     return _reporting(command, ExitCode.FAILED, of_signals=True)
 
 
 def answers(command: Callable[P, R]) -> Callable[P, R]:
-    """As `reports_errors`, of a command whose exit code 1 is an answer: it fails with another one."""
+    """Does what `reports_errors` does for a command whose exit code 1 is an answer: it fails with 5."""
     return _reporting(command, ExitCode.UNANSWERED)
 
 
@@ -60,14 +61,14 @@ def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = Fal
             code = ExitCode.of_signal(signal_of(stop)) if of_signals else failed
             fail(PenstockError("interrupted"), code)
         except BrokenPipeError:
-            sys.stderr.close()  # whoever read the output is gone; there is nobody to tell
+            sys.stderr.close()  # the reader of the output is gone, and no error can be shown
             raise typer.Exit(int(failed)) from None
         except typer.Exit:
             raise
         except Exception:
             if failed == ExitCode.FAILED:
                 raise
-            # As Python would tell it; its exit code 1 is an answer of this command.
+            # Python's own exit code, 1, is an answer of this command.
             traceback.print_exc()
             raise typer.Exit(int(failed)) from None
 
@@ -75,12 +76,12 @@ def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = Fal
 
 
 def warn(text: str) -> None:
-    """What does not keep a command from its work."""
+    """Prints a warning: the command continues."""
     err().print(harmless(text), markup=False, soft_wrap=True)
 
 
 def fail(error: PenstockError, code: ExitCode | None = None) -> NoReturn:
-    """`code`: another one than the error's."""
+    """Prints the error and exits with its code, or with `code`."""
     console = err()
     console.print(f"[bold red]error:[/] {escape(harmless(error.message))}", soft_wrap=True)
     if error.remedy:
@@ -89,19 +90,19 @@ def fail(error: PenstockError, code: ExitCode | None = None) -> NoReturn:
 
 
 def print_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:
-    """One JSON document, for machines."""
+    """Prints one JSON document."""
     data = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     typer.echo(json.dumps(data, indent=2))
 
 
 def print_json_line(value: BaseModel) -> None:
-    """One JSON document on one line, at once, for machines that follow."""
+    """Prints one JSON document on one line, and flushes it."""
     sys.stdout.write(value.model_dump_json() + "\n")
     sys.stdout.flush()
 
 
 def size_option(text: str, name: str) -> int:
-    """The bytes of an option such as --pool 1GiB."""
+    """Returns the bytes of an option such as --pool 1GiB. Raises UsageError."""
     try:
         return parse_size(text)
     except ValueError as error:
@@ -109,24 +110,28 @@ def size_option(text: str, name: str) -> int:
 
 
 def bandwidth_option(text: str, name: str) -> float:
-    """The bytes a second of an option such as --link 25Gb/s."""
+    """Returns the bytes per second of an option such as --link 25Gb/s. Raises UsageError."""
     try:
         found = parse_bandwidth(text)
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from error
     if not found:
-        raise UsageError(f"{name}: {text} carries nothing", "give more than 0")
+        raise UsageError(f"{name} is {text}; it must be greater than 0", "for example 25Gb/s")
     return found
 
 
 def require_new(path: Path | None, option: str = "--output") -> None:
-    """Before anything is done: a UsageError where the file could not be written, or is there already."""
+    """Raises UsageError if the file exists already or cannot be created."""
     if path is None:
         return
     folder = path.absolute().parent
     if os.path.lexists(path):
-        raise UsageError(f"{option} {path} is there already", "name a new file")
+        raise UsageError(f"{option} {path} exists already", "name a new file")
     if not folder.is_dir():
-        raise UsageError(f"{option} {path} is in a folder that is not there", "name a new file")
+        raise UsageError(
+            f"{option} {path}: the folder {folder} does not exist", "create it, or name another file"
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path} is in a folder that you may not write into", "name another file")
+        raise UsageError(
+            f"{option} {path}: you have no permission to write into {folder}", "name a file in another folder"
+        )

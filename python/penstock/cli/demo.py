@@ -6,44 +6,59 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli import completion
+from penstock.cli.common import out, print_json, reports_errors
+from penstock.cli.verbosity import progress, shows_progress
 from penstock.demo import demo_options, run_demo, summary_page
+from penstock.model import panels
 from penstock.model.errors import PenstockError
-from penstock.report.progress import ProgressView
 
 
 @reports_errors
+@shows_progress
 def demo_command(
     folder: Annotated[
-        Path, typer.Option(help="Where files and pictures go; it is replaced by each demonstration.")
+        Path, typer.Option(help="Folder for files and plots. It is replaced by each demonstration.")
     ] = Path("demo-out"),
-    detector: Annotated[str, typer.Option(help="A name from `penstock detectors`.")] = "pilatus-6m",
+    detector: Annotated[
+        str,
+        typer.Option(
+            help="Detector to simulate: a name from `penstock detectors`.",
+            autocompletion=completion.detectors,
+        ),
+    ] = "pilatus-6m",
     data: Annotated[
         Path | None,
         typer.Option(
             envvar="PENSTOCK_DATA",
-            help="Folder of images to replay; without images the detector is simulated.",
+            help="Folder of images to replay. [default: simulated frames]",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer frames; also where CI=true is set.")] = False,
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads that compress and check.")] = 2,
-    json: Annotated[bool, typer.Option("--json", help="The summary as JSON, for machines.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Record fewer frames. Also set by CI=true in the environment.")
+    ] = False,
+    threads: Annotated[
+        int, typer.Option(min=1, max=1024, help="Number of threads that compress and check.")
+    ] = 2,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
-    """Record a detector at its own rate, then as fast as it goes; check both files pixel by pixel.
+    """Record a detector at its own rate, then at maximum rate, and check both files pixel by pixel.
 
-    Its own rate is the catalogue's, but at most 500 Hz and 640 MB/s; the summary says which was used.
-    Leaves the files, summary.json, frame.png and throughput.png.
+    Its own rate is that of `penstock detectors`, at most 500 Hz and 640 MB/s; the summary names the rate.
+    Leaves the two files, summary.json, frame.png and throughput.png.
     """
     short = quick or os.environ.get("CI") == "true"
-    with ProgressView(err()) as view:
+    with progress() as view:
         summary = run_demo(demo_options(folder, detector, data, threads, quick=short), view)
     if json:
         print_json(summary)
     else:
         out().print(summary_page(summary))
-        out().print(f"pictures: {folder / 'frame.png'}, {folder / 'throughput.png'}", markup=False)
+        out().print(f"plots: {folder / 'frame.png'}, {folder / 'throughput.png'}", markup=False)
     problems = summary.problems()
     if problems:
         raise PenstockError(
-            "the demonstration failed:\n" + "\n".join(problems), f"look into {folder / 'summary.json'}"
+            "the demonstration failed:\n" + "\n".join(problems), f"see {folder / 'summary.json'}"
         )

@@ -1,4 +1,4 @@
-"""Writes documents, and enters them into the catalogue of runs."""
+"""Writes documents, and adds them to the run index."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from penstock.model.errors import PenstockError
 
 
 def write_and_enter(path: Path, document: Document) -> None:
-    """A new file. A catalogue that cannot be used is a warning: what was measured is in the document."""
+    """Writes a new file and adds it to the run index. A run index that fails is a warning only."""
     write_document(path, document.model_dump_json())
     enter(path, document)
 
 
 @contextlib.contextmanager
 def written_whatever_happens(path: Path | None, document: Document) -> Iterator[None]:
-    """The document is written first; where that fails, what it holds is shown all the same, inside."""
+    """Writes the document first; if that fails, raises the error after the body has shown the results."""
     trouble: PenstockError | None = None
     if path is not None:
         try:
@@ -34,20 +34,19 @@ def written_whatever_happens(path: Path | None, document: Document) -> Iterator[
 
 
 def enter(path: Path, document: Document, more: str = "") -> bool:
-    """Whether it is in the catalogue now. Where it is not, a warning, with `more`."""
+    """Returns whether the document is in the run index now; prints a warning, with `more`, if not."""
     try:
         Catalogue(default_path()).add(entry_of(document, path, read_bytes(path)))
     except (PenstockError, OSError) as error:
-        warn(f"warning: {path} is not in the catalogue of runs: {error}{more}")
+        warn(f"warning: could not add {path} to the run index: {error}{more}")
         return False
     return True
 
 
 class Entering:
-    """Enters a document that grows, whenever it has grown.
+    """Updates the entry of a growing document in the run index. Use as a context manager.
 
-    A catalogue that cannot be used is waited for once: after that it is tried again at the end alone, as no
-    measurement waits for an index. Use as a context manager.
+    After one failure it tries again only at the end, so that no measurement waits for the index.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +56,7 @@ class Entering:
     def enter(self, document: Document) -> None:
         waits = self._left is not None
         self._left = document
-        if not waits and enter(self._path, document, "; it is tried once more at the end"):
+        if not waits and enter(self._path, document, "; another attempt follows at the end"):
             self._left = None
 
     def __enter__(self) -> Self:

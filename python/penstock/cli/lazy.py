@@ -3,48 +3,110 @@
 The list of commands shows their short helps without loading a module: loading all takes most of a second.
 """
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from penstock.cli.words import EXIT_CODES, examples
+from penstock.model import panels
+
+_UNLIMITED = 1 << 16
+_HELP_COLUMNS = 110  # the widest lines of a help on a terminal
+
+
+def unwrapped_width(stream: Any) -> int | None:
+    """Returns a width that wraps no line if the stream is piped; None on a terminal or with COLUMNS set."""
+    return None if stream.isatty() or "COLUMNS" in os.environ else _UNLIMITED
+
+
+def context_settings() -> dict[str, Any]:
+    """Returns what all commands have in common."""
+    return {
+        "help_option_names": ["-h", "--help"],
+        "terminal_width": unwrapped_width(sys.stdout),
+        "max_content_width": _HELP_COLUMNS,
+    }
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help shows options in groups: `rich_help_panel` of an option names its group."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(_panel(parameter), []).append(record)
+        order = ["Arguments", *panels.ORDER]
+        for title in sorted(sections, key=order.index):
+            with formatter.section(title):
+                formatter.write_dl(sections[title])
+
+
+def _panel(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    return getattr(parameter, "rich_help_panel", None) or panels.OTHER
 
 
 @dataclass(frozen=True)
 class Later:
-    """A command, or a group of commands, where it is found: "module:name".
+    """A command, where it is found: "module:function".
 
-    `short_help` is its line in the list of commands: at most 65 characters, which 80 columns show.
+    `short_help` is its line in the list of commands: at most 65 characters, which 80 columns show. `panel`
+    is the section of that list.
     """
 
     where: str
     short_help: str
     examples: Sequence[str] = ()
     exit_codes: str = EXIT_CODES
+    panel: str = "Commands"
 
     def load(self, name: str) -> Any:
-        """As a command of click."""
+        """Returns it as a command of typer."""
         module, _, function = self.where.partition(":")
         found = getattr(import_module(module), function)
-        if isinstance(found, typer.Typer):
-            group = typer.main.get_group(found)
-            group.name, group.short_help = name, self.short_help
-            return group
         alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(
-            name, short_help=self.short_help, epilog=examples(*self.examples, exit_codes=self.exit_codes)
-        )(found)
+        epilog = examples(*self.examples, exit_codes=self.exit_codes)
+        alone.command(name, short_help=self.short_help, epilog=epilog, cls=GroupedCommand)(found)
         return typer.main.get_command_from_info(
             alone.registered_commands[0], pretty_exceptions_short=True, rich_markup_mode=None
         )
 
 
+@dataclass(frozen=True)
+class LaterGroup:
+    """Commands below a name of their own, such as `penstock bench`."""
+
+    short_help: str
+    commands: Mapping[str, Later]
+    panel: str = "Commands"
+
+    def load(self, name: str) -> Any:
+        """Returns them as a group of typer."""
+        group = typer.Typer(
+            name=name,
+            help=self.short_help,
+            no_args_is_help=True,
+            rich_markup_mode=None,  # its tables cut names where a terminal is narrow
+            context_settings=context_settings(),
+            cls=lazy_group(self.commands),
+        )
+        group.callback()(lambda: None)
+        made = typer.main.get_group(group)
+        made.name, made.short_help = name, self.short_help
+        return made
+
+
 class _Commands(Mapping[str, Any]):
-    def __init__(self, later: Mapping[str, Later]) -> None:
+    def __init__(self, later: Mapping[str, Later | LaterGroup]) -> None:
         self._later, self._loaded = later, dict[str, Any]()
 
     def __getitem__(self, name: str) -> Any:
@@ -59,8 +121,8 @@ class _Commands(Mapping[str, Any]):
         return len(self._later)
 
 
-def lazy_group(later: Mapping[str, Later]) -> type[TyperGroup]:
-    """A class of group with these commands, in this order."""
+def lazy_group(later: Mapping[str, Later | LaterGroup]) -> type[TyperGroup]:
+    """Returns a class of group with these commands, in this order."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **options: Any) -> None:
@@ -68,7 +130,10 @@ def lazy_group(later: Mapping[str, Later]) -> type[TyperGroup]:
             self.commands = _Commands(later)  # type: ignore[assignment]
 
         def format_commands(self, _ctx: Any, formatter: Any) -> None:
-            with formatter.section("Commands"):
-                formatter.write_dl([(name, each.short_help) for name, each in later.items()])
+            for panel in dict.fromkeys(each.panel for each in later.values()):
+                with formatter.section(panel):
+                    formatter.write_dl(
+                        [(name, each.short_help) for name, each in later.items() if each.panel == panel]
+                    )
 
     return LazyGroup

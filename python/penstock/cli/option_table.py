@@ -1,4 +1,4 @@
-"""Commands made of tables of options: fields of dataclasses, or of the models that declare options."""
+"""Makes commands from tables of options: fields of dataclasses, or of models that declare options."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
@@ -9,16 +9,18 @@ from typing import Annotated, Any, Protocol, TypeVar, get_type_hints
 import typer
 from pydantic import BaseModel, ValidationError
 
+from penstock.cli import completion
 from penstock.model.cli_option import CliField, cli_fields
 from penstock.model.errors import UsageError
 from penstock.model.problems import words_of
 
 Model = TypeVar("Model", bound=BaseModel)
-_SEE_HELP = "`--help` lists all options and what they may be"
+_SEE_HELP = "`--help` lists all options with their ranges"
+_COMPLETIONS: dict[tuple[str, ...], Any] = {("layout",): completion.layouts}
 
 
 class Table(Protocol):
-    """Some options of a command, and what is made of them."""
+    """Some options of a command, and the object that is made from their values."""
 
     def parameters(self) -> Iterator[inspect.Parameter]: ...
 
@@ -28,7 +30,7 @@ class Table(Protocol):
 class DataclassTable:
     """The fields of a dataclass, with annotations of typer, in their order.
 
-    Those of `without` and `fixed` are left out, and have their defaults, or what `fixed` says.
+    Fields in `without` and `fixed` are no options; they have their defaults, or the values in `fixed`.
     """
 
     def __init__(self, table: type, without: Collection[str] = (), **fixed: object) -> None:
@@ -45,9 +47,9 @@ class DataclassTable:
 
 
 class OverlayTable:
-    """The options among the fields of a model, to be laid over what a file says: each is None unless given.
+    """The options of a model that override the values of a file: each is None unless given.
 
-    What is made of them are the values by the paths of their fields, those that were given.
+    `made` returns the given values by the paths of their fields.
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
@@ -63,9 +65,9 @@ class OverlayTable:
 
 
 class ModelTable:
-    """The options among the fields of a model, with its types, limits and defaults, as a `model`.
+    """The options of a model, with its types, limits and defaults; `made` returns a `model`.
 
-    Those of `without` and `fixed` are left out, and have their defaults, or what `fixed` says.
+    Fields in `without` and `fixed` are no options; they have their defaults, or the values in `fixed`.
     """
 
     def __init__(self, model: type[Model], without: Collection[str] = (), **fixed: object) -> None:
@@ -83,7 +85,7 @@ class ModelTable:
 
 
 def validated(model: type[Model], values: dict[str, Any]) -> Model:
-    """A UsageError names the option, the value and the limit."""
+    """Returns the model. Raises UsageError with option, value and limit of every problem."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -92,24 +94,19 @@ def validated(model: type[Model], values: dict[str, Any]) -> Model:
         for each in error.errors():
             place = str(each["loc"][0]) if each["loc"] else ""
             name = options.get(place, "--" + place.replace("_", "-")) if place else ""
-            given = f"{each['input']:g}" if isinstance(each["input"], float) else each["input"]
-            words = f"{words_of(each)} (given: {given})" if place else words_of(each)
-            problems.append(": ".join(part for part in (name, words) if part))
+            problems.append(": ".join(part for part in (name, words_of(each)) if part))
         raise UsageError("\n".join(problems), _SEE_HELP) from error
 
 
 def command_of(run: Callable[..., None], *tables: Table) -> Callable[..., None]:
-    """A command for typer that calls `run` with what each of the tables makes of its options.
-
-    Its help is that of `run`.
-    """
+    """Returns a command that calls `run` with the object of each table. Its help is that of `run`."""
     of_tables = [(table, list(table.parameters())) for table in tables]
 
     def command(**options: Any) -> None:
         run(*(table.made({each.name: options[each.name] for each in shown}) for table, shown in of_tables))
 
     shown = [parameter for _, parameters in of_tables for parameter in parameters]
-    # Python wants those without a default first; typer takes all by name.
+    # Python requires parameters without a default first; typer passes all by name.
     shown.sort(key=lambda each: each.default is not inspect.Parameter.empty)
     command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in shown}
@@ -138,9 +135,15 @@ def _parsed(field: CliField, value: Any) -> Any:
 
 
 def _overlay_annotation(field: CliField) -> object:
-    """Numbers and switches as such; all else is text, and the model tells what is wrong with it."""
+    """Returns the type of the option: numbers and switches as such, everything else as text for the model."""
     kind = field.kind if field.kind in (int, float, bool, Path) and not field.is_size else str
-    option = typer.Option(field.flag, metavar=field.cli.metavar or None, help=field.help)
+    option = typer.Option(
+        field.flag,
+        metavar=field.cli.metavar or None,
+        help=field.help,
+        rich_help_panel=field.cli.panel or None,
+        autocompletion=_COMPLETIONS.get(field.path),
+    )
     return Annotated[kind | None, option]
 
 
@@ -153,8 +156,10 @@ def _model_default(field: CliField) -> object:
 
 def _model_annotation(field: CliField) -> object:
     metavar = field.cli.metavar or ("SIZE" if field.is_size else None)
-    # The model checks the limits: the words of its errors are ours.
-    option = typer.Option(field.flag, metavar=metavar, help=field.plain_help)
+    # The model checks the limits, and its errors have our wording.
+    option = typer.Option(
+        field.flag, metavar=metavar, help=field.plain_help, rich_help_panel=field.cli.panel or None
+    )
     kind = str if field.takes_text else field.kind
     optional = not field.info.is_required() and field.info.get_default(call_default_factory=True) is None
     return Annotated[kind | None if optional else kind, option]

@@ -36,7 +36,7 @@ class Detector(BaseModel):
     rows: int = Field(ge=1, le=1 << 20)
     columns: int = Field(ge=1, le=1 << 20)
     type: ElementType
-    rate_hz: float = Field(0.0, ge=0, description="the detector's highest frame rate; 0 when not known")
+    rate_hz: float = Field(0.0, ge=0, description="maximum frame rate in Hz; 0 if unknown")
     pixel_size_m: tuple[float, float] = Field((75e-6, 75e-6), description="[y, x]")
     sensor_material: str = "Si"
     sensor_thickness_m: float = Field(450e-6, gt=0)
@@ -48,7 +48,7 @@ class Detector(BaseModel):
     def _gaps_inside(self) -> Self:
         for number, gap in enumerate(self.gaps):
             if gap.row + gap.rows > self.rows or gap.column + gap.columns > self.columns:
-                raise ValueError(f"gaps[{number}] reaches beyond the {self.rows} x {self.columns} pixels")
+                raise ValueError(f"gaps[{number}] extends beyond the {self.rows} x {self.columns} pixels")
         return self
 
     @property
@@ -78,26 +78,26 @@ class Detector(BaseModel):
 
 
 def read_catalogue(folder: Path) -> dict[str, Detector]:
-    """All detectors in `folder`, by the name of their file, sorted by the bytes of a frame."""
+    """Returns all detectors in `folder` by file name, sorted by the size of a frame."""
     found = {path.stem: read_yaml(path, Detector) for path in sorted(folder.glob("*.yaml"))}
     return dict(sorted(found.items(), key=lambda item: (item[1].frame_bytes, item[0])))
 
 
 def key_of(name: str) -> str:
-    """Names are found whatever their case and separators: "PILATUS 6M" is pilatus-6m."""
+    """Returns the name without case and separators: "PILATUS 6M" matches pilatus-6m."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def find_detector(catalogue: dict[str, Detector], name: str) -> Detector:
-    """The detector of that name. The error lists close names."""
+    """Returns the detector of that name. Raises UsageError with similar names."""
     for key, detector in catalogue.items():
         if key_of(name) in (key_of(key), key_of(detector.name)):
             return detector
     near = get_close_matches(name.lower(), catalogue, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}? " if near else ""
     raise UsageError(
-        f'there is no detector "{name}" in the catalogue',
-        f"{hint}`penstock detectors` lists all; `custom` with --rows, --columns and --type makes any other",
+        f'unknown detector "{name}"',
+        f"{hint}`penstock detectors` lists all; `custom` with --rows, --columns and --type defines any other",
     )
 
 
@@ -105,12 +105,15 @@ def custom_detector(rows: int | None, columns: int | None, kind: str | None) -> 
     """A detector of any shape, without gaps."""
     if rows is None or columns is None:
         raise UsageError(
-            "a custom detector needs --rows and --columns", "for example --rows 512 --columns 1028"
+            "the detector `custom` requires --rows and --columns", "for example --rows 512 --columns 1028"
         )
     if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
-        raise UsageError(f"{rows} x {columns} pixels is not possible", "rows and columns are 1 to 1048576")
+        raise UsageError(
+            f"--rows {rows}, --columns {columns}: each must be from 1 to 1048576",
+            "give a smaller or larger number",
+        )
     if kind is not None and kind not in COUNTING_TYPES:
-        raise UsageError(f'the type "{kind}" is not known', f"one of {', '.join(COUNTING_TYPES)}")
+        raise UsageError(f'--type "{kind}" is unknown', f"use one of {', '.join(COUNTING_TYPES)}")
     shape = {"rows": rows, "columns": columns, "type": kind or "uint16"}
     return Detector.model_validate({"name": CUSTOM, "description": "custom detector", **shape})
 

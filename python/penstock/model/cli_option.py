@@ -1,4 +1,4 @@
-"""How fields of a model become options of a command: the model declares them, a command is made of it."""
+"""Makes options of a command from the fields of a model that declare them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,20 +11,21 @@ from pydantic.fields import FieldInfo
 
 from penstock.model.units import format_size
 
-# A limit that nobody meets is not worth telling.
+# A larger limit is not worth showing.
 _MANY = 2**32
 _FIELD = re.compile("`(?P<name>[a-z_]+)`")
 
 
 @dataclass(frozen=True)
 class Cli:
-    """In the annotation of a field: it is an option. Without a `flag` its name follows from the field's.
+    """Declares an option in the annotation of a field. Without a `flag` its name follows from the field's.
 
-    `default` is shown in the help where the field's own default says less. `parse` makes the field's value
-    of the option's text; its ValueError says what is wrong.
+    `panel` is its group in the help (panels.py). `default` is shown instead of the field's own default.
+    `parse` converts the option's text to the field's value, or raises ValueError with the reason.
     """
 
     flag: str = ""
+    panel: str = ""
     metavar: str = ""
     default: str = ""
     parse: Callable[[str], Any] | None = None
@@ -32,7 +33,7 @@ class Cli:
 
 @dataclass(frozen=True)
 class CliField:
-    """A field that is an option: `path` leads to it from the model."""
+    """A field with an option; `path` leads from the model to the field."""
 
     path: tuple[str, ...]
     info: FieldInfo
@@ -46,17 +47,17 @@ class CliField:
 
     @property
     def option(self) -> str:
-        """The first name: "--pool"."""
+        """Returns the first name: "--pool"."""
         return self.flag.partition("/")[0]
 
     @property
     def parameter(self) -> str:
-        """The name of the function's parameter."""
+        """Returns the name of the function's parameter."""
         return self.option.removeprefix("--").replace("-", "_")
 
     @property
     def kind(self) -> Any:
-        """Its type, without None."""
+        """Returns its type, without None."""
         kinds = [part for part in get_args(self.info.annotation) if part is not type(None)]
         is_union = type(None) in get_args(self.info.annotation)
         return kinds[0] if is_union and len(kinds) == 1 else self.info.annotation
@@ -75,7 +76,7 @@ class CliField:
 
     @property
     def is_size(self) -> bool:
-        """Whether text with a unit is understood."""
+        """Returns whether text with a unit is accepted."""
         kinds = [self.info, *(part for part in get_args(self.info.annotation))]
         metadata = [
             item for kind in kinds for item in getattr(kind, "metadata", getattr(kind, "__metadata__", ()))
@@ -87,7 +88,7 @@ class CliField:
         return self.is_size or self.cli.parse is not None
 
     def text_of(self, value: Any) -> str:
-        """As people write it."""
+        """Returns the value as users write it."""
         if isinstance(value, bool):
             names = [name.removeprefix("--") for name in self.flag.split("/")]
             return names[0 if value else -1]
@@ -97,13 +98,13 @@ class CliField:
 
     @property
     def default_text(self) -> str:
-        """Empty where there is none."""
+        """Returns the default as text, or ""."""
         default = self.info.get_default(call_default_factory=False)
         return self.cli.default or ("" if default in (None, ...) else self.text_of(default))
 
     @property
     def range_text(self) -> str:
-        """ "1 to 256", "none, interval or segment"; empty where all is allowed."""
+        """Returns "1 to 256" or "none, interval or segment", or "" without a limit."""
         if self.choices:
             return f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
         if self.kind is bool or self.most is None or (self.most >= _MANY and not self.is_size):
@@ -112,7 +113,7 @@ class CliField:
 
     @property
     def plain_help(self) -> str:
-        """Description, the range of a number, and a default that the model lacks; typer adds the others."""
+        """Returns description, range of a number, and a default that the model lacks; typer adds others."""
         number = self.kind is not bool and not self.choices and not self.takes_text
         allowed = f" ({self.range_text})" if number and self.range_text else ""
         default = f" [default: {self.cli.default}]" if self.cli.default else ""
@@ -124,14 +125,14 @@ class CliField:
         return _FIELD.sub(self._as_option, text[:1].upper() + text[1:])
 
     def _as_option(self, field: re.Match[str]) -> str:
-        """Descriptions name other fields in backticks: here these are options."""
+        """Replaces the name of another field in backticks by its option."""
         info = self.siblings.get(field["name"])
         cli = None if info is None else _cli_of(info)
         return field[0] if info is None or cli is None else CliField((field["name"],), info, cli, {}).option
 
     @property
     def help(self) -> str:
-        """Description, range and default."""
+        """Returns description, range and default."""
         text = self._sentence
         allowed = f" ({self.range_text})" if self.range_text else ""
         default = f" [default: {self.default_text}]" if self.default_text else ""
@@ -143,7 +144,7 @@ def _cli_of(info: FieldInfo) -> Cli | None:
 
 
 def cli_fields(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[CliField]:
-    """Those of the model and of the models in its fields, in their order."""
+    """Yields the options of the model and of the models in its fields, in their order."""
     for name, info in model.model_fields.items():
         cli = _cli_of(info)
         if cli is not None:
@@ -155,7 +156,7 @@ def cli_fields(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[C
 
 
 def nested(values: dict[tuple[str, ...], Any]) -> dict[str, Any]:
-    """{("codec", "level"): 3} as {"codec": {"level": 3}}."""
+    """Returns {("codec", "level"): 3} as {"codec": {"level": 3}}."""
     tree: dict[str, Any] = {}
     for path, value in values.items():
         node = tree

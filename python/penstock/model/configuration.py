@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from penstock.model import panels
 from penstock.model.cli_option import Cli
 from penstock.model.errors import UsageError
 from penstock.model.filters import filter_plan
@@ -26,6 +27,7 @@ from penstock.model.plans import (
     TcpSourcePlan,
     ZmqSourcePlan,
 )
+from penstock.model.problems import reason_of
 from penstock.model.pva import PvaSettings
 from penstock.model.storage import StorageFacts, settle_store
 from penstock.model.units import format_size, is_loopback, split_address
@@ -42,12 +44,11 @@ class TcpSource(Plan):
     kind: Literal["tcp"] = "tcp"
     listen: str = Field(
         "127.0.0.1:9900",
-        description="HOST:PORT; HOST may be a network interface as well (`eth1`), port 0 lets the system"
-        " choose",
+        description="address HOST:PORT; HOST may be a network interface (`eth1`); the system chooses port 0",
     )
     token_file: Path | None = Field(
         None,
-        description=f"file with the token that senders must show; otherwise the variable {TOKEN_VARIABLE}",
+        description=f"file with the token that senders must send; otherwise the variable {TOKEN_VARIABLE}",
     )
 
     @field_validator("listen")
@@ -63,9 +64,9 @@ class TcpSource(Plan):
         token = read_token(self.token_file, environment)
         if token is None and not is_loopback(host):
             raise UsageError(
-                f"{self.listen} can be reached from other machines, so senders must show a token",
-                f"put a token of your own into a file and give --token-file FILE, or set {TOKEN_VARIABLE};"
-                " or listen on 127.0.0.1",
+                f"listen: {self.listen} is reachable from other machines and requires a token",
+                f"write a token into a file and give --token-file FILE, set {TOKEN_VARIABLE}, or listen on"
+                " 127.0.0.1",
             )
         return TcpSourcePlan(host=host, port=port, token=token)
 
@@ -74,24 +75,29 @@ class ZmqSource(Plan):
     """Pulls Stream V2 from a detector."""
 
     kind: Literal["zmq"]
-    endpoint: str = Field(description="for example tcp://127.0.0.1:31001")
-    bind: bool = Field(False, description="bind instead of connect; only on loopback, ZeroMQ has no token")
+    endpoint: str = Field(description="ZeroMQ endpoint, for example tcp://127.0.0.1:31001")
+    bind: bool = Field(
+        False, description="bind instead of connect; only on loopback, because ZeroMQ has no token"
+    )
     element: ElementPlan | None = Field(
         None,
-        description="of a detector of several elements: the one whose stream this is, where its start message"
-        " does not say so (docs/how-to/record/record-a-modular-detector.md)",
+        description="element of this stream, for a detector of several elements whose start message does not"
+        " name it (docs/how-to/record/record-a-modular-detector.md)",
     )
 
     @model_validator(mode="after")
     def _allowed(self) -> Self:
         scheme, separator, rest = self.endpoint.partition("://")
         if not separator or scheme not in ("tcp", "ipc") or not rest:
-            raise ValueError(f'"{self.endpoint}" is not an endpoint; write for example tcp://127.0.0.1:31001')
+            raise ValueError(
+                f'"{self.endpoint}" is not a ZeroMQ endpoint; write for example tcp://127.0.0.1:31001'
+            )
         if scheme == "tcp" and not re.fullmatch(r"[^/]+:([0-9]{1,5}|\*)", rest):
             raise ValueError(f'"{self.endpoint}" has no port; write for example tcp://{rest}:31001')
         if self.bind and scheme == "tcp" and not is_loopback(rest.rpartition(":")[0].strip("[]")):
             raise ValueError(
-                f'"{self.endpoint}" would accept anybody: a ZeroMQ source binds on loopback only;'
+                f'"{self.endpoint}" is reachable from other machines; a ZeroMQ source may bind only on'
+                f" loopback:"
                 " use bind: false, or a tcp source with a token"
             )
         return self
@@ -107,12 +113,14 @@ class PvaSource(PvaSettings):
 
 
 class Metrics(Plan):
-    """Metrics for Prometheus, over HTTP. Without `metrics` none are served."""
+    """Metrics for Prometheus, over HTTP. Not served by default."""
 
-    listen: Annotated[str, Cli("--metrics", metavar="HOST:PORT", default="no metrics")] = Field(
+    listen: Annotated[
+        str, Cli("--metrics", panel=panels.OUTPUT, metavar="HOST:PORT", default="no metrics")
+    ] = Field(
         "127.0.0.1:9810",
-        description="address on loopback, HOST:PORT, at which http://HOST:PORT/metrics is served; port 0 lets"
-        " the system choose. Rank N of a job has PORT + N",
+        description="loopback address at which http://HOST:PORT/metrics is served; the system chooses port 0;"
+        " rank N uses PORT + N",
     )
 
     @field_validator("listen")
@@ -123,8 +131,9 @@ class Metrics(Plan):
             raise ValueError(f'"{value}" is not an address; write HOST:PORT, for example 127.0.0.1:9810')
         if not is_loopback(host):
             raise ValueError(
-                f'"{value}" can be reached from other machines, and metrics have no token: use 127.0.0.1,'
-                " and an SSH tunnel or a reverse proxy that asks for a password"
+                f'"{value}" is reachable from other machines, and metrics have no access control: use'
+                f" 127.0.0.1"
+                " with an SSH tunnel, or a reverse proxy with a password"
             )
         return value
 
@@ -137,12 +146,13 @@ Parameters = dict[str, bool | int | float | str] | list[int]
 
 
 class ChannelFilter(Plan):
-    """The filter of one channel's frames, whose dataset is its own."""
+    """Filter of the frames of one channel."""
 
-    filter: str | int = Field(description="by name or number (`penstock filters`)")
+    filter: str | int = Field(description="HDF5 filter plug-in by name or number (`penstock filters`)")
     parameters: Parameters = Field(
         default_factory=dict,
-        description="of the filter: by name, the others as in hdf5plugin, or its list of numbers",
+        description="parameters of the filter: by name, with the defaults of hdf5plugin, or as a list of"
+        " numbers",
     )
 
     @model_validator(mode="after")
@@ -156,37 +166,37 @@ class Codec(EncodingPlan):
 
     filter: str | int | None = Field(
         None,
-        description="instead of an encoding: an HDF5 filter plug-in, by name or number (`penstock filters`)",
+        description="HDF5 filter plug-in instead of an encoding, by name or number (`penstock filters`)",
     )
     parameters: Parameters = Field(
         default_factory=dict,
-        description="of the filter: by name, the others as in hdf5plugin, or its list of numbers",
+        description="parameters of the filter: by name, with the defaults of hdf5plugin, or as a list of"
+        " numbers",
     )
     channels: dict[Annotated[str, Field(min_length=1)], ChannelFilter] = Field(
         default_factory=dict,
-        description="filters of the channels that have another one, by the channel's name",
+        description="filters of channels that differ from `filter`, by channel name",
     )
     plugin_folders: list[Path] = Field(
         default_factory=list,
-        description="where plug-ins are looked for first; hdf5plugin's and HDF5's own follow",
+        description="folders to search for plug-ins before those of hdf5plugin and HDF5",
     )
     exclusive: bool = Field(
         False,
-        description="the filter never runs beside HDF5: slow, for a plug-in that calls HDF5 with each chunk",
+        description="never run the filter concurrently with HDF5: slow, for plug-ins that call HDF5 for"
+        " each chunk",
     )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.filter is None:
             if self.parameters:
-                raise ValueError("parameters need a `filter` that takes them; an encoding has a level")
+                raise ValueError("parameters require `filter`; an encoding has a level instead")
             if self.channels:
-                raise ValueError("channels need a `filter` beside them, for all that have none of their own")
+                raise ValueError("channels require `filter`, which applies to all other channels")
         else:
             if self.encoding not in ("bslz4", "none") or self.level or self.block_bytes:
-                raise ValueError(
-                    "encoding, level and block_bytes have no meaning beside `filter`; give its `parameters`"
-                )
+                raise ValueError("encoding, level and block_bytes exclude `filter`; use its `parameters`")
             filter_plan(self.filter, self.parameters)
         return self
 
@@ -202,7 +212,7 @@ class Codec(EncodingPlan):
 
 
 def _words(element: ElementPlan) -> str:
-    """Its gaps, as a user may write them."""
+    """Returns the gaps as users write them."""
     rows, columns = (gaps[0] if len(set(gaps)) == 1 else gaps or 0 for gaps in element.gaps())
     return f"[{rows}, {columns}]"
 
@@ -210,26 +220,26 @@ def _words(element: ElementPlan) -> str:
 def _check_apart(
     source: ZmqSource, element: ElementPlan, place: int, other: ZmqSource, its: ElementPlan, its_place: int
 ) -> None:
-    """Two sources of elements of one detector."""
+    """Raises ValueError if two sources cannot be elements of one detector."""
     if element.grid != its.grid:
         raise ValueError(
-            f"sources[{place}].element.grid is {element.grid}, that of sources[{its_place}] is {its.grid};"
-            " the elements of a detector have one grid"
+            f"sources[{place}].element.grid is {element.grid}, but sources[{its_place}] has {its.grid};"
+            " all elements of a detector have the same grid"
         )
     if element.gaps() != its.gaps():
         raise ValueError(
-            f"sources[{place}].element.gap is {_words(element)}, that of sources[{its_place}] is"
-            f" {_words(its)}; the elements of a detector have the same gaps"
+            f"sources[{place}].element.gap is {_words(element)}, but sources[{its_place}] has"
+            f" {_words(its)}; all elements of a detector have the same gaps"
         )
     if element.number == its.number:
         raise ValueError(
-            f"sources[{place}].element.number is {element.number}, which sources[{its_place}] has;"
-            " each element comes from one source"
+            f"sources[{place}].element.number {element.number} is already used by sources[{its_place}];"
+            " each element has exactly one source"
         )
     if source.endpoint == other.endpoint:
         raise ValueError(
-            f"sources[{place}].endpoint is {source.endpoint}, which sources[{its_place}] has for another"
-            " element; each element has an endpoint of its own"
+            f"sources[{place}].endpoint {source.endpoint} is already used by sources[{its_place}];"
+            " each element requires a different endpoint"
         )
 
 
@@ -240,22 +250,24 @@ def _default_sources() -> list[TcpSource | ZmqSource | PvaSource]:
 class Configuration(RecorderFields):
     """What `penstock record` does. Sizes take units: 4096, 8 MiB, 1.5 GB."""
 
-    file_mode: Annotated[str | None, Cli(metavar="OCTAL", default="as the umask says")] = Field(
-        None,
-        pattern=r"^0?[0-7]{3}$",
-        description="permissions of the files, in octal and in quotes, as 0640; otherwise the umask decides",
+    file_mode: Annotated[str | None, Cli(panel=panels.FILES, metavar="OCTAL", default="from the umask")] = (
+        Field(
+            None,
+            pattern=r"^0?[0-7]{3}$",
+            description="permissions of the files, in octal, such as 0640 (in quotes in YAML)",
+        )
     )
-    layout: Annotated[str, Cli(metavar="NAME|FILE")] = Field(
+    layout: Annotated[str, Cli(panel=panels.FILES, metavar="NAME|FILE")] = Field(
         "nxmx",
         min_length=1,
-        description="what is in a file, and where: a ready layout (`penstock layout list`) or a file in YAML"
-        " or in areaDetector's XML; see docs/how-to/record/choose-a-layout.md",
+        description="layout of the tree in the file: a name from `penstock layout list`, or a YAML file or"
+        " areaDetector XML file; see docs/how-to/record/choose-a-layout.md",
     )
     sources: list[Annotated[TcpSource | ZmqSource | PvaSource, Field(discriminator="kind")]] = Field(
-        default_factory=_default_sources, min_length=1, description="where frames come from"
+        default_factory=_default_sources, min_length=1, description="sources of frames"
     )
     codec: Codec = Field(default_factory=lambda: Codec.model_validate({}), description="compression")
-    metrics: Metrics | None = Field(None, description="serve metrics; not unless this is given")
+    metrics: Metrics | None = Field(None, description="address of the metrics")
 
     @field_validator("file_name")
     @classmethod
@@ -264,9 +276,9 @@ class Configuration(RecorderFields):
         for placeholder in _PLACEHOLDERS:
             bare = bare.replace(f"{{{placeholder}}}", "x")
         if "{" in bare or "}" in bare:
-            raise ValueError("known placeholders are " + ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS))
+            raise ValueError("its placeholders may be " + ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS))
         if "/" in bare or "\0" in bare or bare.startswith(".") or not bare:
-            raise ValueError("it must be a plain name without a folder (that is `folder`) and not hidden")
+            raise ValueError("it must be a plain file name without a folder (see `folder`), and not hidden")
         return value
 
     @field_validator("file_mode")
@@ -274,7 +286,7 @@ class Configuration(RecorderFields):
     def _mode(cls, value: str | None) -> str | None:
         if value is not None and (int(value, 8) & ~0o666 or int(value, 8) & 0o600 != 0o600):
             raise ValueError(
-                "the owner has to read and write, and nobody may execute: 0600, 0640, 0660, 0664, …"
+                "the owner must be able to read and write, and no one to execute: 0600, 0640, 0660, 0664, …"
             )
         return value
 
@@ -294,7 +306,7 @@ class Configuration(RecorderFields):
 
     @model_validator(mode="after")
     def _one_place_each(self) -> Self:
-        """Of elements."""
+        """Each element has exactly one source."""
         before: list[tuple[int, ZmqSource, ElementPlan]] = []
         for place, source in enumerate(self.sources):
             if not isinstance(source, ZmqSource) or source.element is None:
@@ -309,24 +321,16 @@ class Configuration(RecorderFields):
         if not self.resume:
             return self
         if self.overwrite:
-            raise ValueError(
-                "overwrite and resume cannot both be true: a file is either replaced or gone on in"
-            )
+            raise ValueError("overwrite and resume exclude each other: a file is either replaced or resumed")
         if self.files.layout != "one":
-            raise ValueError(
-                f'files.layout is "{self.files.layout}"; with resume it must be "one": a recorder goes on in'
-                " a single file only"
-            )
+            raise ValueError(f'files.layout is "{self.files.layout}"; resume requires "one", a single file')
         if "{date}" in self.file_name:
             raise ValueError(
-                f'file_name is "{self.file_name}"; with resume it must lead to the same file after each'
-                " start: leave {date} out"
+                f'file_name is "{self.file_name}"; resume requires the same file name after each start:'
+                " leave {date} out"
             )
         if self.store.placement != "log":
-            raise ValueError(
-                f'store.placement is "{self.store.placement}"; with resume it must be "log": a recorder'
-                " goes on with a log only"
-            )
+            raise ValueError(f'store.placement is "{self.store.placement}"; resume requires "log"')
         return self
 
     @model_validator(mode="after")
@@ -334,8 +338,8 @@ class Configuration(RecorderFields):
         placement = self.store.placement
         if placement != "log" and self.files.layout != "one":
             raise ValueError(
-                f'store.placement is "{placement}" and files.layout is "{self.files.layout}"; fixed places'
-                " are for a single file: leave out one of them"
+                f'store.placement "{placement}" requires a single file, but files.layout is'
+                f' "{self.files.layout}": leave out one of them'
             )
         return self
 
@@ -348,8 +352,8 @@ class Configuration(RecorderFields):
         )
         if gathered and self.scan.axes:
             raise ValueError(
-                f"chunk.frames is {self.chunk.frames} and scan has axes; chunks of several frames are for"
-                " frames one behind the other: leave out one of them"
+                f"chunk.frames is {self.chunk.frames} and scan has axes; a scan requires chunks of one frame:"
+                " leave out one of them"
             )
         if not self.chunk.shape and not self.scan.axes and not gathered and not elements:
             return self
@@ -358,18 +362,18 @@ class Configuration(RecorderFields):
         what = "scan has axes" if self.scan.axes else what
         if self.store.placement != "log":
             raise ValueError(
-                f'store.placement is "{self.store.placement}" and {what}; fixed places are for whole frames'
-                " one behind the other: leave out one of them"
+                f'store.placement is "{self.store.placement}" and {what}; fixed offsets require consecutive'
+                " frames, one per chunk: leave out one of them"
             )
         if self.files.layout != "one":
             raise ValueError(
-                f'files.layout is "{self.files.layout}" and {what}; that goes into a single file only: leave'
-                " out one of them"
+                f'files.layout is "{self.files.layout}" and {what}; that requires a single file: leave out'
+                " one of them"
             )
         if self.resume:
             raise ValueError(
-                f"resume is true and {what}; a recorder goes on with whole frames one behind the other only:"
-                " leave out one of them"
+                f"resume is true and {what}; resume requires consecutive frames, one per chunk: leave out one"
+                " of them"
             )
         return self
 
@@ -379,9 +383,9 @@ class Configuration(RecorderFields):
         storage: StorageFacts | None = None,
         layout: Layout | None = None,
     ) -> RecorderPlan:
-        """The recorder's plan; reads the token. Sizes that were not set follow the storage.
+        """Returns the recorder's job. Reads the token. Sizes that were not set follow the storage.
 
-        `layout` is what `self.layout` names; None where that is the default one, which the recorder knows.
+        `layout` is what `self.layout` names; None for the default layout, which the recorder knows.
         """
         if layout is None and self.layout != DEFAULT:
             raise ValueError(f"the layout {self.layout} was not read")
@@ -404,12 +408,12 @@ class Configuration(RecorderFields):
         return [source for source in self.sources if isinstance(source, PvaSource)]
 
     def _end_timeout_s(self) -> float:
-        """Behind the end of a pvAccess source's series nothing comes: what it lacks is lost."""
+        """Returns the timeout; 0 for pvAccess sources, whose series have no frames after their end."""
         only_pva = len(self.pva_sources) == len(self.sources)
         return 0.0 if only_pva and "end_timeout_s" not in self.model_fields_set else self.end_timeout_s
 
     def _source_plans(self, environment: Mapping[str, str]) -> list[TcpSourcePlan | ZmqSourcePlan]:
-        """Those of the recorder itself. The last one is for the processes that watch pvAccess channels."""
+        """Returns the recorder's sources; the last one is for the processes that watch pvAccess channels."""
         plans = [source.plan(environment) for source in self.sources if not isinstance(source, PvaSource)]
         if self.pva_sources:
             plans.append(TcpSourcePlan(host="127.0.0.1", port=0, token=secrets.token_hex(16)))
@@ -417,7 +421,7 @@ class Configuration(RecorderFields):
 
 
 def read_token(token_file: Path | None, environment: Mapping[str, str]) -> str | None:
-    """The token in the file or in the environment; None where there is neither."""
+    """Returns the token in the file or in the environment, or None. Raises UsageError."""
     if token_file is None:
         return environment.get(TOKEN_VARIABLE) or None
     try:
@@ -426,13 +430,13 @@ def read_token(token_file: Path | None, environment: Mapping[str, str]) -> str |
             token = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"the token file {token_file} cannot be read: {error}", "check its path and permissions"
+            f"cannot read the token file {token_file}: {reason_of(error)}", "check its path and permissions"
         ) from error
     if mode & 0o077:
         raise UsageError(
-            f"others may read or write the token file {token_file}: its mode is {mode:04o}",
-            f"keep it to yourself: `chmod 600 {shlex.quote(str(token_file))}`",
+            f"the token file {token_file} has mode {mode:04o}: other users may read or write it",
+            f"run `chmod 600 {shlex.quote(str(token_file))}`",
         )
     if not token:
-        raise UsageError(f"the token file {token_file} is empty", "put the token into it, on one line")
+        raise UsageError(f"the token file {token_file} is empty", "write the token into it, on one line")
     return token

@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from penstock.model.cli_option import cli_fields, nested
 from penstock.model.configuration import Configuration, PvaSource, TcpSource, ZmqSource
 from penstock.model.errors import UsageError
+from penstock.model.problems import words_of
 from penstock.model.pva import PvaSettings
-from penstock.model.yaml_file import describe_problem, read_yaml
+from penstock.model.yaml_file import read_yaml
 
 
 @dataclass
@@ -104,4 +105,4 @@ def _option(problem: Any) -> str:
 
 
 def _message(problem: Any) -> str:
-    return describe_problem({**problem, "loc": ()}, "", None)
+    return words_of(problem)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from penstock.model import panels
 from penstock.model.cli_option import Cli
 from penstock.model.units import Size
 
@@ -23,30 +24,38 @@ ElementType = Literal[
 
 
 class Plan(BaseModel):
-    """Base of everything that is checked on the way in: unknown fields are refused."""
+    """Base of all validated input: unknown fields are rejected."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", validate_default=True)
 
 
 class EncodingPlan(Plan):
-    """How frames are compressed on the way into the file. Frames that arrive compressed stay as they are."""
+    """Compression of frames in the file. Frames that arrive compressed are stored unchanged."""
 
-    encoding: Annotated[Encoding, Cli("--codec")] = Field(
+    encoding: Annotated[Encoding, Cli("--codec", panel=panels.COMPRESSION)] = Field(
         "bslz4",
         description="encoding of frames that arrive uncompressed; most readers expect bslz4",
     )
-    level: Annotated[int, Cli()] = Field(
-        0, ge=0, le=19, description="level of bszstd and zstd (1-19) or deflate (1-9); 0: the codec's default"
+    level: Annotated[int, Cli(panel=panels.COMPRESSION)] = Field(
+        0,
+        ge=0,
+        le=19,
+        description="compression level: 1 to 19 for bszstd and zstd, 1 to 9 for deflate; 0: the codec's"
+        " default",
     )
     block_bytes: Size = Field(
-        0, ge=0, le=MIB, multiple_of=64, description="bitshuffle's block; 0 is the default (8 KiB)"
+        0, ge=0, le=MIB, multiple_of=64, description="block size of bitshuffle; 0: the default of 8 KiB"
     )
 
 
 class FilterPlan(Plan):
     """An HDF5 filter plug-in, with its parameters as a user gives them."""
 
-    channel: str = Field("", description="whose frames go through it; empty: of all that no other one names")
+    channel: str = Field(
+        "",
+        description="channel whose frames the filter compresses; empty: all channels without a filter of"
+        " their own",
+    )
     id: int
     name: str = ""
     values: list[int] = []
@@ -61,7 +70,7 @@ class CodecPlan(EncodingPlan):
 
 
 def parse_shape(text: str) -> list[int]:
-    """The numbers of "256x1024"; none for "frame". A ValueError tells what is wrong."""
+    """Returns the numbers of "256x1024", and [] for "frame". Raises ValueError."""
     if text == "frame":
         return []
     if not re.fullmatch(r"[1-9][0-9]{0,9}(x[1-9][0-9]{0,9})*", text):
@@ -70,23 +79,23 @@ def parse_shape(text: str) -> list[int]:
 
 
 class ChunkPlan(Plan):
-    """What of a frame a chunk holds, the unit that readers read. `penstock advise` recommends one."""
+    """The chunk: the part of a frame that readers read as a unit. `penstock advise` recommends one."""
 
     shape: Annotated[
         list[Annotated[int, Field(ge=1, le=2**32)]],
-        Cli("--chunk", metavar="SHAPE", default="frame", parse=parse_shape),
+        Cli("--chunk", panel=panels.COMPRESSION, metavar="SHAPE", default="frame", parse=parse_shape),
     ] = Field(
         [],
         max_length=3,
-        description="pixels along each dimension of a frame, as `[256, 256]`, on the command line"
-        " 256x256; at most those of the frame. An empty list, or `frame`, means the whole frame. Frames that"
-        " arrive compressed are expanded and compressed again unless a chunk is a frame",
+        description="chunk shape in pixels, such as `[256, 256]` (on the command line 256x256), at most the"
+        " frame's shape. An empty list (on the command line `frame`) makes each chunk one frame. With other"
+        " shapes, frames that arrive compressed are decompressed and compressed again",
     )
-    frames: Annotated[int, Cli("--chunk-frames", metavar="K")] = Field(
+    frames: Annotated[int, Cli("--chunk-frames", panel=panels.COMPRESSION, metavar="K")] = Field(
         1,
         ge=1,
         le=32,
-        description="number of frames in one chunk; they are acknowledged when the chunk is complete",
+        description="number of frames per chunk; frames are acknowledged when their chunk is complete",
     )
 
 
@@ -190,49 +199,73 @@ class NexusPlan(Plan):
 
 
 class StorePlan(Plan):
-    """How the file is written. Sizes that are not set follow the storage: `--dry-run` says how and why."""
+    """How the file is written. Sizes that are not set follow the storage: `--dry-run` shows them."""
 
-    placement: Annotated[Literal["log", "slots"], Cli()] = Field(
+    placement: Annotated[Literal["log", "slots"], Cli(panel=panels.FILES)] = Field(
         "log",
-        description="where chunks go: gathered one behind another, or each at a fixed place in a file with"
-        " holes",
+        description="placement of chunks in the file: appended one after another (log), or each at a fixed"
+        " offset in a sparse file (slots)",
     )
-    segment_bytes: Size = Field(8 * MIB, ge=64 * KIB, le=GIB, description="one large write to storage")
-    extent_bytes: Size = Field(128 * MIB, ge=MIB, le=TIB, description="file space leased at a time")
+    segment_bytes: Size = Field(
+        8 * MIB,
+        ge=64 * KIB,
+        le=GIB,
+        description="size of a segment, the unit in which data is written to storage",
+    )
+    extent_bytes: Size = Field(
+        128 * MIB, ge=MIB, le=TIB, description="file space that is allocated at a time"
+    )
     alignment_bytes: Size = Field(
-        4096, ge=4096, le=GIB, description="of segments: the file system's stripe or block; a power of two"
+        4096,
+        ge=4096,
+        le=GIB,
+        description="alignment of segments: the stripe or block size of the file system; a power of two",
     )
-    write_threads: int = Field(4, ge=1, le=64, description="segments on their way to storage at once")
-    direct: bool = Field(True, description="bypass the page cache where the file system can")
-    swmr: bool = Field(True, description="readers may open the file while it grows")
-    durability: Annotated[Literal["none", "interval", "segment"], Cli()] = Field(
+    write_threads: int = Field(4, ge=1, le=64, description="number of segments that are written concurrently")
+    direct: bool = Field(
+        True, description="use direct I/O (bypass the page cache) if the file system supports it"
+    )
+    swmr: bool = Field(True, description="let readers open the file while it is written (SWMR)")
+    durability: Annotated[Literal["none", "interval", "segment"], Cli(panel=panels.FILES)] = Field(
         "none",
-        description="when data is forced to storage: never, every `sync_interval_ms`, or with each segment",
+        description="when data is synced to storage: never, at an interval (`sync_interval_ms`), or with"
+        " each segment",
     )
-    sync_interval_ms: int = Field(1000, ge=1, le=3_600_000, description="for durability: interval")
+    sync_interval_ms: int = Field(
+        1000,
+        ge=1,
+        le=3_600_000,
+        description="interval in milliseconds between syncs, with durability: interval",
+    )
     flush_interval_ms: int = Field(
-        1000, ge=1, le=3_600_000, description="readers see new frames after at most this"
+        1000, ge=1, le=3_600_000, description="interval in milliseconds after which readers see new frames"
     )
 
 
 class FilesPlan(Plan):
-    """How a series is divided among files. See docs/how-to/record/split-a-series-into-files.md."""
+    """Distribution of a series over files. See docs/how-to/record/split-a-series-into-files.md."""
 
-    layout: Annotated[Literal["one", "per_writer", "split"], Cli("--files", metavar="KIND")] = Field(
+    layout: Annotated[
+        Literal["one", "per_writer", "split"], Cli("--files", panel=panels.FILES, metavar="KIND")
+    ] = Field(
         "one",
-        description="files of a series: one; one per rank, for file systems that are slow with shared files;"
-        " or a new one after a number of frames. The file with the series' name always shows all frames",
+        description="files of a series: one file; one per rank, for file systems that are slow with shared"
+        " files; or a new file after `frames` frames. The file with the series' name always presents all"
+        " frames",
     )
-    frames: Annotated[int, Cli("--frames-per-file", metavar="N")] = Field(
-        0, ge=0, le=2**32, description="number of frames in each file of the layout `split`; else 0"
+    frames: Annotated[int, Cli("--frames-per-file", panel=panels.FILES, metavar="N")] = Field(
+        0,
+        ge=0,
+        le=2**32,
+        description="number of frames per file with the layout `split`; 0 with other layouts",
     )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.layout == "split") != (self.frames > 0):
             raise ValueError(
-                f"frames is {self.frames}; with layout split it says how many frames a file gets, from 1 on,"
-                " with any other it is 0"
+                f"frames is {self.frames} with layout {self.layout}; layout split requires at least 1, other"
+                " layouts require 0"
             )
         return self
 
@@ -346,87 +379,99 @@ class MachinePlan(Plan):
 
 
 class MetricsPlan(Plan):
-    """Where metrics are served."""
+    """Address at which metrics are served."""
 
     host: str = "127.0.0.1"
     port: int = Field(9810, ge=0, le=65535)
 
 
 class RecorderFields(Plan):
-    """What the configuration and the recorder's job have in common: each field is declared here alone."""
+    """Fields that the configuration and the recorder's job have in common."""
 
-    folder: Annotated[Path, Cli()] = Field(Path(), description="existing folder for the files")
-    file_name: Annotated[str, Cli()] = Field(
+    folder: Annotated[Path, Cli(panel=panels.FILES)] = Field(
+        Path(), description="existing folder in which files are created"
+    )
+    file_name: Annotated[str, Cli(panel=panels.FILES)] = Field(
         "{series_unique_id}.h5",
-        description="template of file names; {series_unique_id}, {series_id} and {date} are filled in",
+        description="template of file names; {series_unique_id}, {series_id} and {date} are replaced",
     )
-    overwrite: Annotated[bool, Cli("--overwrite/--no-overwrite")] = Field(
+    overwrite: Annotated[bool, Cli("--overwrite/--no-overwrite", panel=panels.FILES)] = Field(
         False,
-        description="replace an existing file; a symbolic link is neither followed nor replaced",
+        description="replace existing files; symbolic links are neither followed nor replaced",
     )
-    resume: Annotated[bool, Cli("--resume/--no-resume")] = Field(
+    resume: Annotated[bool, Cli("--resume/--no-resume", panel=panels.SERIES)] = Field(
         False,
-        description="resume a series in the file that a killed recorder left; its frames stay",
+        description="resume a series in the file of a killed recorder, and keep its frames",
     )
     files: FilesPlan = Field(
-        default_factory=lambda: FilesPlan.model_validate({}), description="one file a series, or several"
+        default_factory=lambda: FilesPlan.model_validate({}), description="number of files per series"
     )
     chunk: ChunkPlan = Field(
-        default_factory=lambda: ChunkPlan.model_validate({}), description="what of a frame a chunk holds"
+        default_factory=lambda: ChunkPlan.model_validate({}), description="size of a chunk"
     )
     scan: ScanPlan = Field(
         default_factory=lambda: ScanPlan.model_validate({}),
-        description="frames that belong to points of a grid",
+        description="grid of points to which frames belong",
     )
     nexus: NexusPlan = Field(
-        default_factory=lambda: NexusPlan.model_validate({}), description="names that detectors do not send"
+        default_factory=lambda: NexusPlan.model_validate({}),
+        description="names that the detector does not send",
     )
-    threads: Annotated[int, Cli()] = Field(2, ge=1, le=1024, description="number of compression threads")
-    pool_bytes: Annotated[Size, Cli("--pool", metavar="SIZE")] = Field(
+    threads: Annotated[int, Cli(panel=panels.RESOURCES)] = Field(
+        2, ge=1, le=1024, description="number of compression threads"
+    )
+    pool_bytes: Annotated[Size, Cli("--pool", panel=panels.RESOURCES, metavar="SIZE")] = Field(
         GIB,
         ge=64 * MIB,
         le=2**44,
-        description="memory for frames and segments together; values, tables and the index are beside it",
+        description="memory for frames and segments; metadata values, tables and the index need further"
+        " memory",
     )
     tables_bytes: Size = Field(
         512 * MIB,
         ge=MIB,
         le=2**40,
-        description="memory for the masks, flat fields and tables of each series, decoded; beside pool_bytes",
+        description="memory for the decoded masks, flat fields and tables of each series, in addition to"
+        " pool_bytes",
     )
-    when_full: Annotated[Literal["hold", "drop"], Cli()] = Field(
+    when_full: Annotated[Literal["hold", "drop"], Cli(panel=panels.RESOURCES)] = Field(
         "hold",
-        description="when the pool is full: hold the source back, or drop frames and count them as dropped",
+        description="policy if the pool is full: hold back the source, or drop frames and count them",
     )
     frame_bytes_max: Size = Field(
-        GIB, ge=1, le=0xFFFF_0000, description="larger frames are refused (uncompressed)"
+        GIB,
+        ge=1,
+        le=0xFFFF_0000,
+        description="maximum size of an uncompressed frame; larger frames are rejected",
     )
-    series_limit: Annotated[int, Cli("--series")] = Field(
+    series_limit: Annotated[int, Cli("--series", panel=panels.SERIES)] = Field(
         0,
         ge=0,
         le=2**62,
-        description="end after this many series, including refused ones; 0: no limit",
+        description="exit after this many series, including rejected ones; 0: no limit",
     )
     end_timeout_s: float = Field(
         10.0,
         ge=0,
         le=86400,
-        description="wait this many seconds for frames after the end message, if other senders may have some",
+        description="time in seconds to wait for frames after the end message, if other senders may still"
+        " have some",
     )
-    end_after_s: Annotated[float, Cli("--end-after", metavar="SECONDS")] = Field(
+    end_after_s: Annotated[float, Cli("--end-after", panel=panels.SERIES, metavar="SECONDS")] = Field(
         0.0,
         ge=0,
         le=864_000,
-        description="close a series after this many seconds without a frame, even if no end message arrived;"
-        " 0: never for that reason",
+        description="close a series after this many seconds without a frame, even if no end message has"
+        " arrived;"
+        " 0: never",
     )
     idle_timeout_s: float = Field(
         60.0,
         ge=0,
         le=86400,
-        description="after this many seconds without a frame, close a series that only some of its senders "
-        "have ended, or when another series needs its place; close one to which the storage writes nothing "
-        "for as long",
+        description="timeout in seconds without a frame: closes a series that only some of its senders have"
+        " ended, or whose place another series needs; also closes a series for which the storage has written"
+        " nothing for this time",
     )
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"
@@ -435,13 +480,16 @@ class RecorderFields(Plan):
         1000,
         ge=0,
         le=3_600_000,
-        description="report calls of the storage and of HDF5 that take longer, while they stall; 0: none",
+        description="time in milliseconds after which a call of the storage or of HDF5 is reported as"
+        " stalled; 0: never",
     )
     machine: MachinePlan = Field(
         default_factory=lambda: MachinePlan.model_validate({}),
-        description="where on the machine threads run, and what memory is made of",
+        description="placement of threads and memory on the machine",
     )
-    log_level: Annotated[LogLevel, Cli()] = Field("warning", description="least severe messages of the log")
+    log_level: Annotated[LogLevel, Cli(panel=panels.OUTPUT)] = Field(
+        "warning", description="minimum severity of log messages"
+    )
 
 
 class RecorderPlan(RecorderFields):
@@ -454,7 +502,7 @@ class RecorderPlan(RecorderFields):
     metrics: MetricsPlan | None = None
 
     def without_tokens(self) -> "RecorderPlan":
-        """For people's eyes and logs."""
+        """Returns a copy with tokens hidden, for logs and output."""
         hidden = [
             source.model_copy(update={"token": "(hidden)"})
             if isinstance(source, TcpSourcePlan) and source.token
@@ -470,7 +518,7 @@ class TcpPeer(Plan):
 
 
 class TcpTarget(Plan):
-    """A recorder, or several ranks of one (`more`), which take turns."""
+    """A recorder, or several ranks of one (`more`), which are used in turn."""
 
     kind: Literal["tcp"] = "tcp"
     host: str
@@ -510,7 +558,7 @@ FaultKind = Literal["drop", "late", "reorder", "duplicate", "corrupt", "flip", "
 
 
 class FaultRule(Plan):
-    """What happens to frames of a simulated detector on their way; with no rate, to those that are named."""
+    """A fault of a simulated detector, at a rate, or for given frames."""
 
     kind: FaultKind
     rate: float | None = Field(None, ge=0, le=1)
@@ -521,7 +569,7 @@ class FaultRule(Plan):
 
 
 class FaultsPlan(Plan):
-    """Seeded: the same again for the same seed. `log` is the document of what was done."""
+    """Faults to inject; equal seeds inject equal faults. `log` is a file that lists them."""
 
     seed: int = 1
     rules: list[FaultRule] = []
@@ -529,48 +577,59 @@ class FaultsPlan(Plan):
 
 
 class DetectorFields(Plan):
-    """What `penstock simulate` and the detector's job have in common: each field is declared here alone."""
+    """Fields that `penstock simulate` and the detector's job have in common."""
 
-    frames: Annotated[int, Cli()] = Field(100, ge=1, le=2**40, description="number of frames")
-    rate_hz: float = Field(0.0, ge=0, le=1e7, description="frames a second; 0: at maximum rate")
-    seed: Annotated[int, Cli()] = Field(
+    frames: Annotated[int, Cli(panel=panels.SERIES)] = Field(
+        100, ge=1, le=2**40, description="number of frames to send"
+    )
+    rate_hz: float = Field(0.0, ge=0, le=1e7, description="frame rate in Hz; 0: unpaced, at maximum rate")
+    seed: Annotated[int, Cli(panel=panels.DETECTOR)] = Field(
         1, ge=0, le=2**64 - 1, description="seed of the frames; equal seeds make equal frames"
     )
-    distinct_frames: Annotated[int, Cli()] = Field(
-        16, ge=1, le=1_000_000, description="number of different images, which are sent in turn"
+    distinct_frames: Annotated[int, Cli(panel=panels.DETECTOR)] = Field(
+        16, ge=1, le=1_000_000, description="number of different images that are generated and sent in turn"
     )
-    ratio: Annotated[float | None, Cli()] = Field(
-        None, ge=1, le=1e6, description="make frames that bslz4 compresses by about this ratio"
+    ratio: Annotated[float | None, Cli(panel=panels.DETECTOR)] = Field(
+        None,
+        ge=1,
+        le=1e6,
+        description="compression ratio that generated frames have with bslz4, approximately",
     )
-    stamp: Annotated[bool, Cli("--stamp/--no-stamp")] = Field(
+    stamp: Annotated[bool, Cli("--stamp/--no-stamp", panel=panels.DETECTOR)] = Field(
         True, description="write the frame number into the first pixels of simulated frames"
     )
-    encoding: Annotated[SentEncoding, Cli()] = Field(
+    encoding: Annotated[SentEncoding, Cli(panel=panels.DETECTOR)] = Field(
         "none",
-        description="encoding in which frames are sent; zstd to files only, as Stream V2 has no name for it",
+        description="encoding of sent frames; zstd only to files, because Stream V2 does not define it",
     )
     elements: tuple[int, int] | None = None
     element_gap: tuple[int, int] | None = None
-    elements_told: Annotated[bool, Cli("--announce-elements/--no-announce-elements")] = Field(
+    elements_told: Annotated[
+        bool, Cli("--announce-elements/--no-announce-elements", panel=panels.DETECTOR)
+    ] = Field(
         True,
-        description="name the element of a stream in its start message. Otherwise, as with detectors that"
-        " cannot, the recorder's configuration must name it (over ZeroMQ only)",
+        description="name the element of each stream in its start message. Otherwise the recorder's"
+        " configuration must name it, as for detectors that do not announce it (ZeroMQ only)",
     )
     faults: FaultsPlan | None = None
-    series_id: Annotated[int, Cli()] = Field(1, ge=0, le=2**64 - 1, description="number of the series")
-    series_unique_id: Annotated[str, Cli("--series-name", default="made from detector and time")] = Field(
-        "", description="series_unique_id, at most 256 bytes"
+    series_id: Annotated[int, Cli(panel=panels.SERIES)] = Field(
+        1, ge=0, le=2**64 - 1, description="number of the series (series_id)"
     )
-    connect_timeout_s: Annotated[float, Cli("--connect-timeout", metavar="SECONDS")] = Field(
-        10.0, ge=0, le=86_400, description="wait this many seconds for a receiver"
+    series_unique_id: Annotated[
+        str, Cli("--series-name", panel=panels.SERIES, default="made from detector and time")
+    ] = Field("", description="name of the series (series_unique_id), at most 256 bytes")
+    connect_timeout_s: Annotated[float, Cli("--connect-timeout", panel=panels.SERIES, metavar="SECONDS")] = (
+        Field(10.0, ge=0, le=86_400, description="time in seconds to wait for a receiver")
     )
     reconnect_timeout_s: Annotated[
-        float | None, Cli("--reconnect-timeout", metavar="SECONDS", default="as --connect-timeout")
+        float | None,
+        Cli("--reconnect-timeout", panel=panels.SERIES, metavar="SECONDS", default="as --connect-timeout"),
     ] = Field(
         None,
         ge=0,
         le=86_400,
-        description="wait this many seconds for a lost recorder, and send again what it has not acknowledged",
+        description="time in seconds to wait for a lost recorder; frames that it has not acknowledged are"
+        " sent again",
     )
     log_level: LogLevel = "warning"
 
@@ -584,7 +643,7 @@ class DetectorPlan(DetectorFields):
     to: Target
 
     def without_tokens(self) -> "DetectorPlan":
-        """For people's eyes and logs."""
+        """Returns a copy with tokens hidden, for logs and output."""
         if not isinstance(self.to, TcpTarget) or self.to.token is None:
             return self
         return self.model_copy(update={"to": self.to.model_copy(update={"token": "(hidden)"})})
@@ -599,7 +658,7 @@ class CheckPlan(Plan):
     plugin_folders: list[str] = []
     plugins: bool = True
     index_timeout_s: float = Field(120.0, ge=0.001, le=1e6)
-    count_only: bool = False  # only what an unfinished file's segments hold
+    count_only: bool = False  # count only the frames in the segments of an unfinished file
 
 
 class RecoverPlan(Plan):

@@ -1,26 +1,33 @@
-"""What pydantic finds wrong, in words of our own: its own ones name Python's types and its tags."""
+"""Words for errors of pydantic and of the operating system, whose own ones name types, tags and codes."""
 
+import errno
 import re
-from typing import Any
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
 
 _VALUE_ERROR = "Value error, "
+_VALUE_LENGTH_MAX = 60
 _TEMPLATES = {
-    "extra_forbidden": "there is no such field",
-    "missing": "it is missing",
-    "greater_than": "it must be more than {gt}",
-    "greater_than_equal": "it must be at least {ge}",
-    "less_than": "it must be less than {lt}",
-    "less_than_equal": "it must be at most {le}",
-    "multiple_of": "it must be a multiple of {multiple_of}",
-    "literal_error": "it must be {expected}",
-    "string_pattern_mismatch": "it must fit the pattern {pattern}",
-    "enum": "it must be {expected}",
-    "union_tag_invalid": "its {discriminator} is {tag}; it must be one of {expected_tags}",
+    "extra_forbidden": "this field is unknown",
+    "missing": "this field is required and missing",
+    "greater_than": "{value} must be greater than {gt}",
+    "greater_than_equal": "{value} is below the minimum of {ge}",
+    "less_than": "{value} must be less than {lt}",
+    "less_than_equal": "{value} exceeds the maximum of {le}",
+    "multiple_of": "{value} is not a multiple of {multiple_of}",
+    "literal_error": "{value} is not allowed; expected {expected}",
+    "enum": "{value} is not allowed; expected {expected}",
+    "string_pattern_mismatch": "{value} does not match the pattern {pattern}",
+    "union_tag_invalid": "its {discriminator} '{tag}' is unknown; expected one of {expected_tags}",
     "union_tag_not_found": "its {discriminator} is missing",
-    "string_too_short": "its length must be at least {min_length}",
-    "string_too_long": "its length must be at most {max_length}",
-    "too_short": "its length must be at least {min_length}",
-    "too_long": "its length must be at most {max_length}",
+    "string_too_short": "{value} is shorter than the minimum of {min_length} characters",
+    "string_too_long": "{value} is longer than the maximum of {max_length} characters",
+    "too_short": "{value} has fewer items than the minimum of {min_length}",
+    "too_long": "{value} has more items than the maximum of {max_length}",
+    "none_required": "{value} is not allowed; leave it out",
 }
 _EXPECTED = {
     "a path": ("path_type",),
@@ -28,44 +35,155 @@ _EXPECTED = {
     "a number": ("float_parsing", "float_type"),
     "a finite number": ("finite_number",),
     "true or false": ("bool_parsing", "bool_type"),
-    "a text": ("string_type", "string_sub_type", "string_unicode"),
+    "text": ("string_type", "string_sub_type", "string_unicode"),
     "a list": ("list_type", "tuple_type", "set_type"),
     "a set of fields": ("dict_type", "model_type", "model_attributes_type", "dataclass_type"),
-    "nothing": ("none_required",),
 }
-_TEMPLATES |= {kind: f"{what} is expected" for what, kinds in _EXPECTED.items() for kind in kinds}
-# Patterns that are sooner said in words.
-_PATTERNS = {"^[a-z][a-z0-9_]*$": "small letters, digits and _, a letter first, are expected"}
+_TEMPLATES |= {kind: f"{{value}} is not {what}" for what, kinds in _EXPECTED.items() for kind in kinds}
+# Patterns that are clearer in words.
+_PATTERNS = {
+    "^[a-z][a-z0-9_]*$": "{value} must consist of lower-case letters, digits and _, and start with a letter"
+}
 _PLACE_IN_JSON = re.compile(r"line (?P<line>[0-9]+) column (?P<column>[0-9]+)")
+_CHOICE = re.compile(r"'([^']*)'")
+_SYSTEM = {
+    errno.ENOENT: "it does not exist",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "the operation is not permitted",
+    errno.EISDIR: "it is a directory",
+    errno.ENOTDIR: "a part of the path is not a directory",
+    errno.EEXIST: "it exists already",
+    errno.ENOTEMPTY: "the directory is not empty",
+    errno.ENOSPC: "no space left on the storage",
+    errno.EDQUOT: "the disk quota is exceeded",
+    errno.EROFS: "the file system is read-only",
+    errno.EIO: "the storage reports an input/output error",
+    errno.ESTALE: "the file server no longer knows the file (stale handle)",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "the path has too many symbolic links",
+    errno.EMFILE: "this process has too many open files",
+    errno.ENFILE: "this machine has too many open files",
+    errno.ENOMEM: "this machine is out of memory",
+    errno.EBUSY: "it is in use",
+    errno.ETXTBSY: "it is a running program",
+    errno.ENOEXEC: "it is not a program for this machine",
+    errno.EFBIG: "the file would exceed the maximum file size",
+    errno.EINVAL: "the file system does not support this operation",
+    errno.ENOTSUP: "the file system does not support this operation",
+    errno.ENXIO: "no such device",
+    errno.ECONNREFUSED: "connection refused: no program listens there",
+    errno.ECONNRESET: "the other side closed the connection",
+    errno.EPIPE: "the other side closed the connection",
+    errno.EHOSTUNREACH: "the host is unreachable",
+    errno.ENETUNREACH: "the network is unreachable",
+    errno.ETIMEDOUT: "the other side did not answer in time",
+    errno.EADDRINUSE: "the address is in use by another program",
+    errno.EADDRNOTAVAIL: "this machine does not have the address",
+}
 
 
-def words_of(problem: Any) -> str:
-    """Of one of the errors() of a ValidationError: what is wrong with the value, without its name."""
+def words_of(problem: Any, value: str | None = None) -> str:
+    """Returns what is wrong, without the field's name, from one of the errors() of a ValidationError.
+
+    The sentence starts with the user's value, or with `value`; with "it" if the error has no input.
+    """
     kind, context = problem["type"], problem.get("ctx", {})
     if kind == "json_invalid":
         return _of_json(str(context.get("error", "")))
     if kind == "json_type":
-        return "it is no JSON"
-    if context.get("pattern") in _PATTERNS:
-        return _PATTERNS[context["pattern"]]
-    if kind in _TEMPLATES:
-        return _TEMPLATES[kind].format(**{name: _plain(value) for name, value in context.items()})
-    message: str = problem["msg"]
-    # A ValueError of ours has words of ours.
-    return message.removeprefix(_VALUE_ERROR) if message.startswith(_VALUE_ERROR) else "it is not possible"
+        return "it is not JSON"
+    template = _PATTERNS.get(str(context.get("pattern")), _TEMPLATES.get(kind))
+    if template is None:
+        message: str = problem["msg"]
+        # A ValueError of ours has its own wording.
+        return message.removeprefix(_VALUE_ERROR) if message.startswith(_VALUE_ERROR) else "it is not valid"
+    shown = value or (_shown(problem["input"]) if "input" in problem else "it")
+    words = {name: _plain(each) for name, each in context.items()}
+    words["tag"] = str(words.get("tag", "")).strip("'")
+    return template.format(**words, value=shown) + _suggestion(problem, context)
 
 
-def _plain(value: Any) -> Any:
-    """A limit of 1.0 is one of 1."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns '; did you mean "frames"?', or "" if no known name is similar."""
+    near = get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def unknown_field(problem: Any, model: type[BaseModel] | None) -> str:
+    """Returns '; did you mean …' for an unknown field, from the names of the fields of `model` there."""
+    name = str(problem["loc"][-1])
+    return "" if model is None else did_you_mean(name, _fields_at(model, problem["loc"][:-1]))
+
+
+def reason_of(error: Exception) -> str:
+    """Returns why the operating system refused: "it does not exist"."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    number = getattr(error, "errno", None)
+    if number in _SYSTEM:
+        return _SYSTEM[number]
+    return f"the system reports {errno.errorcode.get(number or 0, type(error).__name__)}"
 
 
 def place_of(problem: Any) -> str:
-    """ "steps.3.run", as the fields are called; empty for the whole."""
+    """Returns the path of a field, such as "steps.3.run"; "" for the whole document."""
     return ".".join(str(part) for part in problem["loc"])
+
+
+def _suggestion(problem: Any, context: Any) -> str:
+    text = problem.get("input")
+    if "expected" not in context or not isinstance(text, str):
+        return ""
+    return did_you_mean(text, _CHOICE.findall(str(context["expected"])))
+
+
+def _shown(value: Any) -> str:
+    """Returns a value as the user wrote it, shortened."""
+    if value is None or isinstance(value, bool):
+        return {None: "an empty value", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        text = f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
+        return text if len(text) <= _VALUE_LENGTH_MAX else text[:_VALUE_LENGTH_MAX] + "…"
+    if isinstance(value, str):
+        printable = "".join(
+            letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value
+        )
+        return f'"{printable[:_VALUE_LENGTH_MAX]}{"…" if len(printable) > _VALUE_LENGTH_MAX else ""}"'
+    if isinstance(value, dict):
+        return "a set of fields"
+    if not isinstance(value, list | tuple):
+        return "it"
+    text = "[" + ", ".join(_shown(each) for each in value[:_VALUE_LENGTH_MAX]) + "]"
+    return text if len(text) <= _VALUE_LENGTH_MAX else "a list"
+
+
+def _fields_at(model: type[BaseModel], location: Iterable[Any]) -> set[str]:
+    """Returns names of the fields that may stand there; parts such as indices and keys are skipped."""
+    models = [model]
+    for part in location:
+        inner = [each.model_fields[part].annotation for each in models if part in each.model_fields]
+        tagged = [each for each in models if part in _tags(each)]
+        models = [found for kind in inner for found in _models_in(kind)] or tagged or models
+    return {name for each in models for name in each.model_fields}
+
+
+def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
+    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and get_origin(annotation) is None and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a limit of 1.0 as 1."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _of_json(error: str) -> str:
     place = _PLACE_IN_JSON.search(error)
     at = f", at line {place['line']}, column {place['column']}" if place else ""
-    return f"it ends in the middle{at}" if error.startswith("EOF") else f"it is no JSON{at}"
+    return f"it ends prematurely{at}" if error.startswith("EOF") else f"it is not JSON{at}"

@@ -30,6 +30,16 @@ from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
 
 LogLine = Callable[[str], None]
+
+
+@dataclass
+class Logs:
+    """What programs log: with `verbose` at least informational messages, and how they are started."""
+
+    verbose: bool = False
+
+
+LOGS = Logs()
 # A program's last words, which become the command's error.
 _FATAL = re.compile(r"(?:\[[^\]]*\] )+?\[critical\] (?P<message>.*)")
 _LOG_LINES_KEPT = 40
@@ -87,6 +97,8 @@ class Program:
 
         When it is told to stop it has `patience_s`; None is for ever: it may hold what is nowhere else.
         """
+        if LOGS.verbose and getattr(plan, "log_level", "info") in ("warning", "error"):
+            plan = plan.model_copy(update={"log_level": "info"})
         self.name = name
         self.inbox: queue.Queue[Message] = inbox if inbox is not None else queue.Queue()
         self.log: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
@@ -123,6 +135,8 @@ class Program:
             raise PenstockError(
                 f"{path} cannot be started: {error}", "build it again for this machine"
             ) from error
+        if LOGS.verbose and on_log is not None:
+            on_log(f"started {' '.join(command)} (process {self._process.pid})")
         self._threads = [
             threading.Thread(target=self._read_events, daemon=True),
             threading.Thread(target=self._read_log, daemon=True),

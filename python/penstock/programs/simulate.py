@@ -145,7 +145,7 @@ def check_telling(
         )
     if not isinstance(target, ZmqTarget):
         raise UsageError(
-            "--no-announce-elements: over TCP nothing but the start message tells which element a stream is of",
+            "--no-announce-elements requires ZeroMQ: over TCP only the start message names the element",
             "use --to zmq://HOST:PORT, and `element` of each source in the recorder's configuration",
         )
     if gap is not None:

@@ -36,16 +36,22 @@ _LINE_INTERVAL_S = 5.0
 
 
 class ProgressView:
-    """Bars by key on a terminal; elsewhere a line a key at most every 5 s, and one when it is done."""
+    """Shows a bar for each key on a terminal; elsewhere a line at most every 5 s, and one at the end.
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+    With `quiet` it prints only what `say` is called with: warnings, problems and log messages.
+    """
+
+    def __init__(
+        self, console: Console, clock: Callable[[], float] = time.monotonic, quiet: bool = False
+    ) -> None:
         self.console = console
         self._clock = clock
+        self._quiet = quiet
         self._tasks: dict[str, TaskID] = {}
         self._last: dict[str, float] = {}
         self._states: dict[str, str] = {}
         self._bars: Progress | None = None
-        if console.is_terminal:
+        if console.is_terminal and not quiet:
             self._bars = Progress(
                 TextColumn("[bold]{task.description}"),
                 BarColumn(bar_width=24),
@@ -68,17 +74,23 @@ class ProgressView:
             return
         if (state and changed) or now - self._last.get(key, now - 2 * _LINE_INTERVAL_S) >= _LINE_INTERVAL_S:
             self._last[key] = now
-            self.say(f"{key}: {text}")
+            self.info(f"{key}: {text}")
 
     def finish(self, key: str, text: str, said: str = "") -> None:
-        """The last word on `key`, which stays on the screen; `said` instead of the key."""
+        """Prints the last line about `key`, which stays on the screen; `said` replaces the key."""
         if self._bars is not None and key in self._tasks:
             self._bars.remove_task(self._tasks.pop(key))
         self._last.pop(key, None)
         self._states.pop(key, None)
-        self.say(f"{said or key}: {text}")
+        self.info(f"{said or key}: {text}")
+
+    def info(self, text: str) -> None:
+        """Prints a line unless the view is quiet."""
+        if not self._quiet:
+            self.say(text)
 
     def say(self, text: str) -> None:
+        """Prints a line in any case."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Self:
@@ -90,7 +102,7 @@ class ProgressView:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bars is not None:
-            # A bar that was told of its end too seldom would stay short of it.
+            # A bar whose last update was skipped would stay short of its end.
             for task in self._tasks.values():
                 self._bars.remove_task(task)
             self._tasks.clear()
@@ -98,17 +110,10 @@ class ProgressView:
 
 
 def show(view: ProgressView, event: Event) -> None:
-    """One event of any of the programs, to people."""
+    """Shows one event of any of the programs."""
     match event:
         case SeriesStart():
-            frames = f"{event.frames} frames" if event.frames else "open end"
-            begins, there = "starts", ""
-            if event.frames_before:
-                begins, there = "goes on", f", {event.frames_before} are in the file"
-            view.say(
-                f"series {event.series_unique_id} {begins} ({frames}{there})"
-                + (f": {event.file}" if event.file else "")
-            )
+            view.info(_start_line(event))
         case RecorderProgress():
             view.update(
                 event.series_unique_id or "recording",
@@ -130,18 +135,29 @@ def show(view: ProgressView, event: Event) -> None:
         case CheckProgress():
             share = f"{100 * event.done / event.total:.0f} %" if event.total else "…"
             view.update(event.what or "checking", event.done, event.total, share)
-        case Listening() | Stall() | MetricsAddress():
-            view.say(_line(event))
+        case Stall():
+            view.say(stall_line(event))
+        case Listening() | MetricsAddress():
+            view.info(_address_line(event))
         case Note() | Rejected():
-            pass  # the recorder's log says so, with the time
+            pass  # the recorder logs it, with the time
         case PvaChannel() | FrameProblem() | PvaProgress() | PvaSeriesEnd():
             _show_source(view, event)
+
+
+def _start_line(event: SeriesStart) -> str:
+    frames = f"{event.frames} frames" if event.frames else "open end"
+    begins, there = "starts", ""
+    if event.frames_before:
+        begins, there = "resumes", f", {event.frames_before} already in the file"
+    file = f": {event.file}" if event.file else ""
+    return f"series {event.series_unique_id} {begins} ({frames}{there}){file}"
 
 
 def _show_source(view: ProgressView, event: PvaChannel | FrameProblem | PvaProgress | PvaSeriesEnd) -> None:
     match event:
         case PvaChannel():
-            view.say(f"channel {event.channel} is {event.state}")
+            view.info(f"channel {event.channel} is {event.state}")
         case FrameProblem():
             view.say(frame_problem_line(event))
         case PvaProgress():
@@ -159,35 +175,33 @@ def frame_problem_line(event: FrameProblem) -> str:
 
 
 def source_line(event: PvaProgress) -> str:
-    """ "120 frames sent, 118 safe, 3 missed"."""
-    text = f"{event.frames_sent} frames sent, {event.acknowledged} safe"
+    """ "120 frames sent, 118 acknowledged, 3 missed"."""
+    text = f"{event.frames_sent} frames sent, {event.acknowledged} acknowledged"
     return text + "".join(
         f", {getattr(event, name)} {name}" for name in ("missed", "damaged") if getattr(event, name)
     )
 
 
 def source_summary(event: PvaSeriesEnd) -> str:
-    """ "scan-1 ended (no frame came for 60 s): 120 frames from uniqueId 1 on, all safe; 3 missed"."""
-    safe = "all safe" if event.acknowledged == event.frames_sent else f"{event.acknowledged} safe"
+    """ "scan-1 ended (no frame for 60 s): 120 frames from uniqueId 1 on, all acknowledged; 3 missed"."""
+    safe = (
+        "all acknowledged"
+        if event.acknowledged == event.frames_sent
+        else f"{event.acknowledged} acknowledged"
+    )
     text = f"{event.series_unique_id} ended ({event.reason}): {event.frames_sent} frames"
     text += f" from uniqueId {event.first_unique_id} on, {safe}"
-    amiss = [
+    problems = [
         f"{getattr(event, name)} {name}"
         for name in ("missed", "damaged", "refused", "late", "repeated")
         if getattr(event, name)
     ]
-    text += "; " + ", ".join(amiss) if amiss else ""
+    text += "; " + ", ".join(problems) if problems else ""
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")
 
 
-def _line(event: Listening | Stall | MetricsAddress) -> str:
-    match event:
-        case Listening():
-            return sources_line(event)
-        case Stall():
-            return stall_line(event)
-        case MetricsAddress():
-            return f"metrics at {event.address}"
+def _address_line(event: Listening | MetricsAddress) -> str:
+    return f"metrics at {event.address}" if isinstance(event, MetricsAddress) else sources_line(event)
 
 
 def _show_wait(view: ProgressView, event: Waiting) -> None:
@@ -195,21 +209,21 @@ def _show_wait(view: ProgressView, event: Waiting) -> None:
         view.say(receiver_line(event))
         return
     if event.over:
-        view.finish("waiting", f"{event.address} is there")
+        view.finish("waiting", f"{event.address} is reachable")
         return
     passed = int(event.seconds - event.seconds_left)
     view.update("waiting", passed, max(1, int(event.seconds)), waiting_line(event))
 
 
 def show_load(view: ProgressView, event: LoadProgress) -> None:
-    """How far the load generator is, to people."""
+    """Shows the progress of the load generator."""
     view.update(event.phase.replace("_", " "), event.done, event.total, load_line(event))
 
 
 def load_line(event: LoadProgress) -> str:
-    """ "120 of 250 frames, 3 in the buffer", "1.2 GB of 4 GB", or "800 of 1000, iteration 2"."""
+    """ "120 of 250 frames, queue depth 3", "1.2 GB of 4 GB", or "800 of 1000, iteration 2"."""
     if event.phase == "frames":
-        return f"{event.done} of {event.total} frames, {event.held} in the buffer"
+        return f"{event.done} of {event.total} frames, queue depth {event.held}"
     if event.unit == "operations":
         return f"{event.done} of {event.total}, iteration {event.iteration + 1}"
     if event.phase.startswith("network"):
@@ -237,12 +251,12 @@ def receiver_line(event: Waiting) -> str:
 
 
 def stall_line(event: Stall) -> str:
-    """ "STALL: write of 8.39 MB at 4096 of /data/a.h5 has been hanging for 2.5 s"."""
+    """ "STALL: write of 8.39 MB at 4096 of /data/a.h5 has stalled for 2.5 s"."""
     size = f" of {human_size(event.bytes)} at {event.offset}" if event.bytes else ""
     call = event.call.replace("hdf5_", "HDF5's ").replace("_", " ")
     if event.over:
         return f"stall over: {call}{size} of {event.file} returned after {human_seconds(event.seconds)}"
-    return f"STALL: {call}{size} of {event.file} has been hanging for {human_seconds(event.seconds)}"
+    return f"STALL: {call}{size} of {event.file} has stalled for {human_seconds(event.seconds)}"
 
 
 def recorder_line(event: RecorderProgress) -> str:
@@ -268,7 +282,7 @@ def recorder_line(event: RecorderProgress) -> str:
     if event.pool_bytes:
         parts.append(f"pool {100 * event.pool_used_bytes / event.pool_bytes:.0f} %")
     if event.rejected:
-        parts.append(f"{event.rejected} refused")
+        parts.append(f"{event.rejected} rejected")
     return ", ".join(parts)
 
 
@@ -283,16 +297,16 @@ def _end_line(event: RecorderProgress, ends_in_s: float | None) -> str:
     seconds = "" if ends_in_s is None else f" {ends_in_s:.0f} s more"
     missing = event.frames_announced - event.frames_received
     if missing > 0:
-        return f"{missing} are missing: waiting for them{seconds}"
+        return f"waiting for {missing} missing frames{seconds}"
     if event.frames_written < event.frames_received:
-        return "the others are being written"
+        return "writing the remaining frames"
     return f"waiting for the end of the series{seconds}"
 
 
 def recorder_summary(event: RecorderSeriesEnd) -> str:
-    """What became of the series, in one line."""
+    """Returns the outcome of the series in one line."""
     if event.removed:
-        return f"{event.file} was removed while it was recorded: its {event.frames_written} frames are gone"
+        return f"{event.file} was deleted during the recording: its {event.frames_written} frames are lost"
     text = f"{event.frames_written} frames in {event.file}, {human_bytes(event.stored_bytes)}"
     if event.stored_bytes:
         text += f" (ratio {event.raw_bytes / event.stored_bytes:.1f})"
@@ -308,21 +322,21 @@ def recorder_summary(event: RecorderSeriesEnd) -> str:
     }
     if event.missing:
         counts["lost"] = event.lost
-    amiss = [f"{count} {name}" for name, count in counts.items() if count]
-    if amiss:
-        text += "; " + ", ".join(amiss)
+    problems = [f"{count} {name}" for name, count in counts.items() if count]
+    if problems:
+        text += "; " + ", ".join(problems)
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")
 
 
 def _closed_after(frames_seconds: float, seconds: float) -> str:
-    """Where the wait for the end of the series is worth a word."""
+    """Returns how long the series stayed open after its last frame, if more than a second."""
     return f", closed after {human_seconds(seconds)}" if seconds - frames_seconds > 1 else ""
 
 
 def detector_line(event: DetectorProgress) -> str:
     late = f", {event.late} behind schedule" if event.late else ""
     if event.frames_sent == event.frames:
-        return f"all {event.frames} frames are sent{late}; waiting until the series is closed"
+        return f"all {event.frames} frames sent{late}; waiting until the series is closed"
     rate = f", {human_hz(event.rate_hz)}, {human_rate(event.bytes_per_s)}" if event.rate_hz else ""
     return f"{event.frames_sent} of {event.frames} frames{rate}{late}"
 
@@ -335,7 +349,7 @@ def detector_summary(event: DetectorSeriesEnd) -> str:
     if event.acknowledged is not None:
         text += f", {event.acknowledged} acknowledged"
     if event.late:
-        text += f", {event.late} sent behind schedule (by {human_seconds(event.late_max_ms / 1e3)} at most)"
+        text += f", {event.late} sent behind schedule (at most by {human_seconds(event.late_max_ms / 1e3)})"
     if event.faults is not None:
         done = ", ".join(f"{count} {kind}" for kind, count in event.faults.items()) or "none"
         text += f"; faults (seed {event.fault_seed}): {done}"

@@ -102,7 +102,7 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ["nothing is asked for", "--write"]),
+        ([], ["no detector, --write or --capacity given", "--write"]),
         (["nosuch"], ["nosuch", "penstock detectors"]),
         (["0xpilatus-6m"], ["0xpilatus-6m"]),
         (["pilatus-6m", "--duty", "1.5"], ["--duty", "1.5"]),
@@ -115,7 +115,7 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
         (["pilatus-6m", "--ratio", "2", "--images", "."], ["--ratio", "--images"]),
         (["pilatus-6m", "--encoding", "none", "--measure"], ["--encoding none", "--measure"]),
         (["pilatus-6m", "--codec-speed", "fast"], ["--codec-speed", "fast"]),
-        (["pilatus-6m", "--codec-speed", "0 GB/s"], ["--codec-speed", "more than 0"]),
+        (["pilatus-6m", "--codec-speed", "0 GB/s"], ["--codec-speed", "greater than 0"]),
         (["pilatus-6m", "--write", "1TB"], ["--write", "1TB"]),
         (["pilatus-6m", "--capacity", "lots"], ["--capacity", "lots"]),
         (["pilatus-6m", "--link", "10"], ["--link", "10"]),

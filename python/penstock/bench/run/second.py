@@ -77,11 +77,13 @@ def reader_of(text: str, words: Sequence[str], folder: Path) -> Second:
     files = list(itertools.islice(found, _FILES_MAX + 1))
     if not files:
         raise UsageError(
-            f"--background '{text}': there is no file with bytes in {', '.join(paths) or folder}",
+            f"--background '{text}': there is no non-empty file in {', '.join(paths) or folder}",
             "name files, or folders of files, that are there already",
         )
     if len(files) > _FILES_MAX:
-        raise UsageError(f"--background '{text}': these are more than {_FILES_MAX} files", "name fewer")
+        raise UsageError(
+            f"--background '{text}': the files exceed the maximum of {_FILES_MAX}", "name fewer files"
+        )
     size = sum(each for _, each in files)
     return Second(
         text,
@@ -101,19 +103,17 @@ def _reader_asked(text: str, words: Sequence[str]) -> tuple[list[str], _Reader]:
     except ValidationError as error:
         first = error.errors()[0]
         name = place_of(first).replace("_", "-")
-        raise UsageError(
-            f"--background '{text}': --{name} {first['input']}: {words_of(first)}", usage
-        ) from error
+        raise UsageError(f"--background '{text}': --{name}: {words_of(first)}", usage) from error
     for name, value in options.items():
         if isinstance(value, bool):
-            raise UsageError(f"--background '{text}': --{name} has no value", usage)
+            raise UsageError(f"--background '{text}': --{name} requires a value", usage)
     return paths, reader
 
 
 def _files_in(text: str, path: Path) -> Iterator[tuple[Path, int]]:
     """Plain files with their sizes; links in a folder are not followed."""
     if not path.exists():
-        raise UsageError(f"--background '{text}': there is no {path}", "name files, or folders of files")
+        raise UsageError(f"--background '{text}': {path} does not exist", "name files, or folders of files")
     path = path.resolve()
     for file in [path] if path.is_file() else _plain_files(path):
         with contextlib.suppress(OSError):  # it is gone already
@@ -147,16 +147,16 @@ def with_second(job: Job, text: str, parameters_of: ParametersOf) -> Job:
         return _beside(job, 0, 0, reader)
     if not words or words[0] not in _WORKLOADS:
         known = ", ".join((NONE, READER, *_WORKLOADS))
-        raise UsageError(f"`beside` is '{text}', which is no workload", f"begin it with one of: {known}")
+        raise UsageError(f"`beside`: '{text}' is not a workload", f"start it with one of: {known}")
     alone, options = _options_of(words[1:])
     if alone or "beside" in options:
         what = alone[0] if alone else "--background"
-        raise UsageError(f"`beside` is '{text}': {what} has no meaning there", "leave it out")
+        raise UsageError(f"`beside` is '{text}': {what} is not allowed in a background load", "leave it out")
     second = parameters_of(words[0], options).job()
     plan = second.plan if isinstance(second, Job) else None
     if plan is None:
         raise UsageError(
-            f"`beside` is '{text}', which cannot be repeated", "one process, plain frames or a plain stream"
+            f"`beside`: '{text}' cannot be repeated", "use one process, and plain frames or a plain stream"
         )
     return _beside(job, second.bytes, second.files, lambda target: load_beside(target, plan))
 

@@ -35,6 +35,7 @@ from penstock.bench.statistics.values import (
     TRANSFERS,
     round_trip_names,
 )
+from penstock.model import panels
 from penstock.model.bench.campaign_files import REFERENCE
 from penstock.model.bench.campaigns import Parameter
 from penstock.model.bench.load import (
@@ -55,7 +56,7 @@ from penstock.model.cli_option import Cli
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.plans import GIB
-from penstock.model.problems import place_of, words_of
+from penstock.model.problems import did_you_mean, place_of, words_of
 from penstock.model.units import Size, format_size, parse_size
 from penstock.programs.ranks import MpiIo, Ranks, mpi_of
 
@@ -129,8 +130,9 @@ class StoredParameters(WorkloadParameters):
 
     beside: str = Field(
         NONE,
-        description="what is repeated beside it, on the same target: stream, frames or metadata with options"
-        " (`stream --threads 2 --size 1GiB`), or `read PATH… --threads 4` for files that are there already",
+        description="background load on the same target, which is repeated meanwhile: stream, frames or"
+        " metadata"
+        " with options (`stream --threads 2 --size 1GiB`), or `read PATH… --threads 4` for existing files",
     )
 
     def job(self) -> Job:
@@ -142,30 +144,32 @@ class StoredParameters(WorkloadParameters):
 
 
 # Threads of each rank, and processes of an MPI job.
-Threads = Annotated[int, Cli()]
+Threads = Annotated[int, Cli(panel=panels.WORKLOAD)]
 RanksField = Annotated[int, Field(ge=1, le=256)]
 
 
 class WrittenParameters(StoredParameters):
     """What bytes a workload writes."""
 
-    content: Annotated[ContentKind, Cli()] = Field(
+    content: Annotated[ContentKind, Cli(panel=panels.WORKLOAD)] = Field(
         "random",
-        description="bytes that are written: random, which storage can neither compress nor find again;"
-        " zeros; compressible by `ratio`; or those of `content_file`",
+        description="content that is written: random, which storage can neither compress nor deduplicate;"
+        " zeros; compressible by `ratio`; or file, from `content_file`",
     )
-    ratio: Annotated[float | None, Cli()] = Field(
+    ratio: Annotated[float | None, Cli(panel=panels.WORKLOAD)] = Field(
         None,
         ge=1,
         le=CONTENT_RATIO_MAX,
-        description="compression ratio of the content `compressible`",
+        description="compression ratio of the content compressible, 1 to 10",
     )
-    content_file: Annotated[str | None, Cli(metavar="FILE")] = Field(
+    content_file: Annotated[str | None, Cli(panel=panels.WORKLOAD, metavar="FILE")] = Field(
         None,
-        description="file whose first 16 MiB, or transfer, are written again and again with the content"
-        " `file`; with an image format a file or folder of your images, which are written as such files",
+        description="file whose first 16 MiB, or first transfer, is written repeatedly with the content file;"
+        " with an image format, a file or folder of images that are written in that format",
     )
-    seed: Annotated[int, Cli()] = Field(1, ge=0, le=2**63 - 1, description="seed of the random bytes")
+    seed: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
+        1, ge=0, le=2**63 - 1, description="seed of the random bytes"
+    )
 
 
 class FramesParameters(WrittenParameters):
@@ -173,62 +177,68 @@ class FramesParameters(WrittenParameters):
 
     SCALED = ("seconds", "frames")
 
-    rate: Annotated[float, Cli(metavar="HZ")] = Field(
-        ge=0, le=1e7, description="frames a second; 0: at maximum rate, requires `frames`"
+    rate: Annotated[float, Cli(panel=panels.WORKLOAD, metavar="HZ")] = Field(
+        ge=0, le=1e7, description="frame rate in Hz; 0: unpaced, at maximum rate, which requires `frames`"
     )
-    frame_size: Annotated[Size | None, Cli()] = Field(
-        None, description="size of a frame of plain bytes; instead of a shape"
+    frame_size: Annotated[Size | None, Cli(panel=panels.WORKLOAD)] = Field(
+        None, description="size of a frame of raw bytes, instead of `shape`"
     )
-    shape: Annotated[str | None, Cli(metavar="ROWSxCOLUMNS")] = Field(
-        None, description="shape of a frame in pixels, as 2527x2463; instead of a size"
+    shape: Annotated[str | None, Cli(panel=panels.WORKLOAD, metavar="ROWSxCOLUMNS")] = Field(
+        None, description="shape of a frame in pixels, such as 2527x2463, instead of `frame_size`"
     )
-    rows: int = Field(2527, ge=1, le=1 << 20, description="rows of an image, without `shape`")
-    columns: int = Field(2463, ge=1, le=1 << 20, description="columns of an image, without `shape`")
-    type: Annotated[PixelType | None, Cli(default="int32")] = Field(
-        None, description="type of pixels, with a shape; left out: int32"
+    rows: int = Field(2527, ge=1, le=1 << 20, description="rows of an image in pixels, instead of `shape`")
+    columns: int = Field(
+        2463, ge=1, le=1 << 20, description="columns of an image in pixels, instead of `shape`"
     )
-    format: Annotated[FrameFormat, Cli()] = Field(
-        "raw", description="plain bytes, or files that image readers open"
+    type: Annotated[PixelType | None, Cli(panel=panels.WORKLOAD, default="int32")] = Field(
+        None, description="pixel type, with `shape`"
     )
-    rename: Annotated[bool, Cli("--rename")] = Field(
-        False, description="call files NAME.partial until they are complete"
+    format: Annotated[FrameFormat, Cli(panel=panels.WORKLOAD)] = Field(
+        "raw", description="format of a frame: raw bytes, or image files"
     )
-    seconds: Annotated[float, Cli()] = Field(
-        30.0, ge=0.001, description="duration in seconds during which frames become due"
+    rename: Annotated[bool, Cli("--rename", panel=panels.WORKLOAD)] = Field(
+        False, description="name files NAME.partial until they are complete"
     )
-    frames: Annotated[int | None, Cli()] = Field(
-        None, ge=1, description="number of frames (instead of `seconds`); required with a rate of 0"
+    seconds: Annotated[float, Cli(panel=panels.WORKLOAD)] = Field(
+        30.0, ge=0.001, description="duration in seconds of the schedule of frames"
     )
-    writers: Threads = Field(4, ge=1, le=256, description="number of writer threads of each rank")
-    buffer_seconds: Annotated[float, Cli()] = Field(
+    frames: Annotated[int | None, Cli(panel=panels.WORKLOAD)] = Field(
+        None, ge=1, description="number of frames, instead of `seconds`; required with a rate of 0"
+    )
+    writers: Threads = Field(4, ge=1, le=256, description="number of writer threads per rank")
+    buffer_seconds: Annotated[float, Cli(panel=panels.WORKLOAD)] = Field(
         1.0,
         ge=0,
         le=3600,
-        description="size of the buffer in seconds of frames; a frame that finds it full is dropped",
+        description="size of the frame queue in seconds of frames; a frame that finds it full is dropped",
     )
     late_after: Annotated[
-        float | None, Cli(metavar="SECONDS", default="the time between frames, at least 0.01")
+        float | None,
+        Cli(panel=panels.WORKLOAD, metavar="SECONDS", default="the time between frames, at least 0.01"),
     ] = Field(
         None,
         ge=0,
         le=3600,
-        description="seconds after which a frame that is not written counts as late, from when it was due",
+        description="deadline in seconds: a frame that is written later than this after its due time is late",
     )
-    layout: Annotated[Layout, Cli()] = Field(
-        "file_a_frame", description="one file for each frame, or one for each writer"
+    layout: Annotated[Layout, Cli(panel=panels.WORKLOAD)] = Field(
+        "file_a_frame", description="layout of files: one per frame, or one per writer"
     )
-    buffered: Annotated[bool, Cli("--buffered")] = Field(
-        False, description="write through the page cache instead of past it (direct I/O)"
+    buffered: Annotated[bool, Cli("--buffered", panel=panels.ACCESS)] = Field(
+        False, description="write through the page cache instead of with direct I/O"
     )
-    sync: Annotated[Sync, Cli()] = Field(
-        "each", description="force data to storage: never, when a file is complete, or after each write"
+    sync: Annotated[Sync, Cli(panel=panels.ACCESS)] = Field(
+        "each",
+        description="when data is synced to storage: never, when a file is complete, or after each write",
     )
-    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
+    ranks: RanksField = Field(1, description="number of MPI processes that start together")
 
     def request(self, null: NullBackend | None = None) -> FramesRequest:
         """`null`: no storage at all. A UsageError names a value that is not possible."""
         if self.rate == 0 and self.frames is None:
-            raise UsageError("--rate 0 needs --frames", "say how many frames are written at maximum rate")
+            raise UsageError(
+                "--rate 0 requires --frames", "give the number of frames to write at maximum rate"
+            )
         check_layout(self.layout, self.format, self.rename)
         image, written = self._image(), _content(self, self._image())
         request = frames_request(
@@ -262,8 +272,9 @@ class FramesParameters(WrittenParameters):
         given = self.model_fields_set & {"shape", "rows", "columns", "type"}
         if source is not None and self.format != "raw" and given:
             raise UsageError(
-                f"--{min(given)} {getattr(self, min(given))} with images of your own",
-                "leave it away: they have one",
+                f"--{min(given)} {getattr(self, min(given))} excludes --content-file with images, which"
+                f" have a shape",
+                f"leave out --{min(given)}",
             )
         return image_request(self.shape or f"{self.rows}x{self.columns}", self.type, self.format, source)
 
@@ -271,8 +282,9 @@ class FramesParameters(WrittenParameters):
         shape = self.shape
         if image is not None and not image.source and self.frame_size is not None:
             raise UsageError(
-                f"--frame-size with --format {self.format}: the size of an image file follows from its shape",
-                "leave --frame-size away",
+                f"--frame-size excludes --format {self.format}: the size of an image file follows from its"
+                f" shape",
+                "leave out --frame-size",
             )
         return frame_bytes_of(self.frame_size, shape, self.type, image)
 
@@ -282,33 +294,39 @@ class StreamedParameters(WrittenParameters):
 
     SCALED: ClassVar[tuple[str, ...]] = ("size",)
 
-    size: Annotated[Size, Cli()] = Field(4 << 30, description="bytes that each thread writes")
-    transfer: Annotated[Size, Cli()] = Field(8 << 20, description="bytes of one read or write")
-    threads: Threads = Field(1, ge=1, le=256, description="number of threads of each rank")
-    shared: Annotated[bool, Cli("--shared/--own-files")] = Field(
-        False, description="one file for all threads and ranks, or one for each; of hdf5 one for all ranks"
+    size: Annotated[Size, Cli(panel=panels.WORKLOAD)] = Field(
+        4 << 30, description="number of bytes that each thread writes"
     )
-    collective: Annotated[bool, Cli("--collective")] = Field(
-        False, description="make all ranks do each call together; of a shared file of mpiio or hdf5"
+    transfer: Annotated[Size, Cli(panel=panels.WORKLOAD)] = Field(
+        8 << 20, description="size of one read or write"
     )
-    chunk: Annotated[Size | None, Cli(default="contiguous; with --deflate a transfer")] = Field(
-        None, le=GIB, description="size of a chunk of the dataset of hdf5, at most 1 GiB"
+    threads: Threads = Field(1, ge=1, le=256, description="number of threads per rank")
+    shared: Annotated[bool, Cli("--shared/--own-files", panel=panels.WORKLOAD)] = Field(
+        False,
+        description="use one file for all threads and ranks instead of one each; with hdf5 one for all ranks",
     )
-    deflate: Annotated[int, Cli()] = Field(
-        0, ge=0, le=9, description="compression level of the chunks of hdf5; 0: none"
+    collective: Annotated[bool, Cli("--collective", panel=panels.ACCESS)] = Field(
+        False, description="use collective calls of all ranks, for a shared file of mpiio or hdf5"
     )
-    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
-    read: Annotated[bool, Cli("--read/--no-read")] = Field(
-        True, description="read all afterwards, each part by another thread"
+    chunk: Annotated[
+        Size | None, Cli(panel=panels.ACCESS, default="contiguous; with --deflate a transfer")
+    ] = Field(None, le=GIB, description="chunk size of the HDF5 dataset, at most 1 GiB")
+    deflate: Annotated[int, Cli(panel=panels.ACCESS)] = Field(
+        0, ge=0, le=9, description="deflate level of HDF5 chunks; 0: no compression"
     )
-    verify: Annotated[bool, Cli("--verify/--no-verify")] = Field(
-        True, description="compare what is read with what was written"
+    ranks: RanksField = Field(1, description="number of MPI processes that start together")
+    read: Annotated[bool, Cli("--read/--no-read", panel=panels.WORKLOAD)] = Field(
+        True, description="read all data afterwards, each part by another thread"
     )
-    seconds_max: Annotated[float, Cli(metavar="SECONDS")] = Field(
-        0.0, ge=0, le=86400, description="end each phase after this many seconds; 0: when it is done"
+    verify: Annotated[bool, Cli("--verify/--no-verify", panel=panels.WORKLOAD)] = Field(
+        True, description="compare the data read with the data written"
     )
-    sync: Annotated[Sync, Cli()] = Field(
-        "end", description="force data to storage: never, when a file is complete, or after each write"
+    seconds_max: Annotated[float, Cli(panel=panels.WORKLOAD, metavar="SECONDS")] = Field(
+        0.0, ge=0, le=86400, description="maximum duration in seconds of each phase; 0: no limit"
+    )
+    sync: Annotated[Sync, Cli(panel=panels.ACCESS)] = Field(
+        "end",
+        description="when data is synced to storage: never, when a file is complete, or after each write",
     )
 
     def values(self) -> list[str]:
@@ -320,36 +338,37 @@ class StreamParameters(StreamedParameters):
 
     SCALED = ("size", "segments")
 
-    segments: Annotated[int, Cli()] = Field(
-        1, ge=1, description="number of segments of a shared file; each has a block of every thread"
+    segments: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
+        1, ge=1, description="number of segments of a shared file; each segment has one block per thread"
     )
-    order: Annotated[Order, Cli()] = Field(
-        "sequential", description="order in which a thread writes and reads: as in the file, or random"
+    order: Annotated[Order, Cli(panel=panels.WORKLOAD)] = Field(
+        "sequential", description="order of the writes and reads of a thread: sequential or random"
     )
-    queue_depth: Annotated[int | None, Cli(default="1; 8 with --backend store")] = Field(
+    queue_depth: Annotated[int | None, Cli(panel=panels.ACCESS, default="1; 8 with --backend store")] = Field(
         None,
         ge=1,
         le=1024,
-        description="transfers of each thread under way at once; more than 1 by io_uring",
+        description="queue depth: concurrent transfers per thread; more than 1 uses io_uring",
     )
-    backend: Annotated[Literal["posix", "mpiio", "hdf5", "store", "null"], Cli()] = Field(
+    backend: Annotated[Literal["posix", "mpiio", "hdf5", "store", "null"], Cli(panel=panels.ACCESS)] = Field(
         "posix",
-        description="write through the kernel, MPI-IO, HDF5, or Penstock's own store; null: store nothing",
+        description="back end: posix (the kernel), mpiio, hdf5, store (Penstock's own writer), or null,"
+        " which stores nothing",
     )
-    mpi_io: Annotated[MpiIo | None, Cli(default="the MPI's own choice")] = Field(
-        None, description="implementation of MPI-IO: Open MPI's ompio or romio, or that of mpich"
+    mpi_io: Annotated[MpiIo | None, Cli(panel=panels.ACCESS, default="the MPI's own choice")] = Field(
+        None, description="implementation of MPI-IO: ompio or romio of Open MPI, or that of mpich"
     )
-    block: Annotated[Size | None, Cli(default="all of them")] = Field(
+    block: Annotated[Size | None, Cli(panel=panels.ACCESS, default="all of them")] = Field(
         None,
         le=2**50,
-        description="bytes of a rank in a row in a shared file of mpiio, up to 1 PiB",
+        description="number of consecutive bytes per rank in a shared file of mpiio, at most 1 PiB",
     )
     hints: str = Field(
         "none",
-        description="of mpiio: KEY=VALUE, several with spaces between, such as cb_nodes=2",
+        description="MPI-IO hints KEY=VALUE, separated by spaces, such as cb_nodes=2",
     )
-    buffered: Annotated[bool, Cli("--buffered")] = Field(
-        False, description="write through the page cache instead of past it (direct I/O)"
+    buffered: Annotated[bool, Cli("--buffered", panel=panels.ACCESS)] = Field(
+        False, description="write through the page cache instead of with direct I/O"
     )
 
     def parts(self, null: NullBackend | None = None) -> tuple[StreamWorkload, Access]:
@@ -398,7 +417,7 @@ class StreamParameters(StreamedParameters):
         if not self.shared and (self.collective or self.block is not None):
             name = "--collective" if self.collective else "--block"
             raise UsageError(
-                f"{name} without --shared", "add --shared: each rank has a file of its own without it"
+                f"{name} requires --shared", "add --shared; without it each rank has its own file"
             )
         if self.backend == "mpiio":
             return MpiioAccess(
@@ -432,45 +451,49 @@ class MetadataParameters(WrittenParameters):
 
     SCALED = ("items",)
 
-    items: Annotated[int, Cli()] = Field(
+    items: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
         1000,
         ge=1,
         le=10**7,
-        description="number of folders, and of files, that a thread makes in each folder of its tree",
+        description="number of directories, and of files, that a thread creates in each directory of its"
+        " tree",
     )
-    threads: Threads = Field(1, ge=1, le=256, description="number of threads of each rank")
-    ranks: RanksField = Field(1, description="number of processes of an MPI job that begin together")
-    depth: Annotated[int, Cli()] = Field(
-        0, ge=0, le=20, description="depth of a tree of folders, below its top"
+    threads: Threads = Field(1, ge=1, le=256, description="number of threads per rank")
+    ranks: RanksField = Field(1, description="number of MPI processes that start together")
+    depth: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
+        0, ge=0, le=20, description="depth of the directory tree below its top"
     )
-    branch: Annotated[int, Cli()] = Field(
-        1, ge=1, le=10_000, description="number of folders of the tree in each of its folders"
+    branch: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
+        1, ge=1, le=10_000, description="number of subdirectories in each directory of the tree"
     )
-    iterations: Annotated[int, Cli()] = Field(
-        3, ge=1, le=1000, description="repetitions within a run, each in trees of its own"
+    iterations: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
+        3, ge=1, le=1000, description="number of repetitions within a run, each in a new tree"
     )
-    shared: Annotated[bool, Cli("--shared/--unique")] = Field(
-        False, description="one tree for all threads and ranks, or one for each"
+    shared: Annotated[bool, Cli("--shared/--unique", panel=panels.WORKLOAD)] = Field(
+        False, description="use one tree for all threads and ranks instead of one each"
     )
-    shift: Annotated[int, Cli()] = Field(
+    shift: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
         0,
         ge=0,
         lt=65536,
-        description="threads look up and remove what the thread this many further made; the number of threads"
-        " of a rank leads to the next rank",
+        description="shift between threads: each thread looks up and removes the items of the thread this"
+        " many"
+        " positions further; the number of threads per rank shifts to the next rank",
     )
-    only: Annotated[Literal["both", "folders", "files"], Cli()] = Field(
-        "both", description="items: folders, files, or both"
+    only: Annotated[Literal["both", "folders", "files"], Cli(panel=panels.WORKLOAD)] = Field(
+        "both", description="kind of items: directories (folders), files, or both"
     )
-    file_size: Annotated[Size, Cli("--size")] = Field(
-        0, description="size of a file; files of more than 0 bytes are read, too"
+    file_size: Annotated[Size, Cli("--size", panel=panels.WORKLOAD)] = Field(
+        0, description="size of a file; non-empty files are also read"
     )
-    rename: Annotated[bool, Cli("--rename")] = Field(False, description="rename each item, too")
-    remove: Annotated[bool, Cli("--remove/--no-remove")] = Field(
-        True, description="measure how fast items and trees are removed"
+    rename: Annotated[bool, Cli("--rename", panel=panels.WORKLOAD)] = Field(
+        False, description="also measure renaming items"
     )
-    sync: Annotated[Literal["none", "each"], Cli()] = Field(
-        "none", description="force each file to storage when it is made, or none"
+    remove: Annotated[bool, Cli("--remove/--no-remove", panel=panels.WORKLOAD)] = Field(
+        True, description="measure removing items and trees"
+    )
+    sync: Annotated[Literal["none", "each"], Cli(panel=panels.ACCESS)] = Field(
+        "none", description="sync each file to storage when it is created, or none"
     )
 
     def parts(self) -> tuple[MetadataWorkload, Access]:
@@ -501,18 +524,26 @@ class NetworkParameters(WorkloadParameters):
 
     SCALED = ("seconds", "latency_seconds")
 
-    streams: int = Field(1, ge=1, le=64, description="connections, a thread each way each")
-    message_size: Size = Field(128 << 10, description="of one call, in a transfer")
-    seconds: float = Field(10.0, ge=0.01, le=3600, description="of each transfer: there, back, both at once")
-    latency: str = Field(
-        "", description="sizes of messages that go there and back, as in 8B,1KiB; empty: none"
+    streams: int = Field(
+        1, ge=1, le=64, description="number of connections, each with one thread per direction"
     )
-    latency_seconds: float = Field(2.0, ge=0.01, le=3600, description="for each of these sizes")
-    cpus: str = Field(
-        "all", description="processors that the threads are bound to, as in 0,2-3; all: not bound"
+    message_size: Size = Field(128 << 10, description="size of one send or receive call in a transfer")
+    seconds: float = Field(
+        10.0,
+        ge=0.01,
+        le=3600,
+        description="duration in seconds of each transfer: to the other end, back, and both at once",
     )
+    latency: str = Field("", description="message sizes for round-trip latency, such as 8B,1KiB; empty: none")
+    latency_seconds: float = Field(
+        2.0,
+        ge=0.01,
+        le=3600,
+        description="duration in seconds of the latency measurement for each message size",
+    )
+    cpus: str = Field("all", description="processors to bind the threads to, such as 0,2-3; all: not bound")
     link: str = Field(
-        "", description="speed of the link, as in 10Gb; empty: what the interface's driver tells"
+        "", description="speed of the link, such as 10Gb; empty: as reported by the interface's driver"
     )
 
     def job(self) -> NetworkJob:
@@ -563,18 +594,25 @@ WORKLOADS: dict[str, type[WorkloadParameters]] = {
 
 
 def parameters_of(workload: str, values: Mapping[str, Parameter]) -> WorkloadParameters:
-    """A UsageError names what the workload does not know, or does not take."""
+    """Returns the parameters. Raises UsageError for unknown ones and for values out of range."""
     if workload not in WORKLOADS:
-        raise UsageError(f'there is no workload "{workload}"', f"one of {', '.join(sorted(WORKLOADS))}")
+        raise UsageError(
+            f'unknown workload "{workload}"{did_you_mean(workload, WORKLOADS)}',
+            f"use one of {', '.join(sorted(WORKLOADS))}",
+        )
     try:
         return WORKLOADS[workload].model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
-        what = {"extra_forbidden": "there is no such parameter", "missing": "it is missing"}
-        problem = what.get(first["type"], f"{words_of(first)} (given: {first['input']!r})")
+        known = WORKLOADS[workload].model_fields
+        what = {
+            "extra_forbidden": f"this parameter is unknown{did_you_mean(place_of(first), known)}",
+            "missing": "this parameter is required",
+        }
+        problem = what.get(first["type"], words_of(first))
         raise UsageError(
             f"`{place_of(first)}` of the workload {workload}: {problem}",
-            f"one of {', '.join(WORKLOADS[workload].model_fields)}"
+            f"use one of {', '.join(known)}"
             if first["type"] == "extra_forbidden"
-            else f"{REFERENCE} has what each parameter may be",
+            else f"{REFERENCE} lists the range of each parameter",
         ) from error

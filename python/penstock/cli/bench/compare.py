@@ -12,6 +12,7 @@ from penstock.bench.compare.trend import WINDOW, trend
 from penstock.cli.bench.running import Json
 from penstock.cli.common import answers, out, print_json, require_new
 from penstock.files.space import write_document
+from penstock.model import panels
 from penstock.model.bench.comparisons import Comparison, Trend
 from penstock.model.errors import UsageError
 from penstock.model.text import counted
@@ -25,39 +26,62 @@ def compare_command(
     documents: Annotated[
         list[Path],
         typer.Argument(
-            help="A and B: documents of runs, verdicts or campaigns, or folders of them. With --trend, many."
+            help="Documents A and B of runs, verdicts or campaigns, or folders of them. With --trend: any"
+            " number."
         ),
     ],
     threshold: Annotated[
-        str, typer.Option(metavar="SHARE", help="Changes smaller than this do not matter, such as 5%.")
+        str,
+        typer.Option(metavar="SHARE", help="Smallest relevant change in percent, 0% to 100%, such as 5%."),
     ] = "0%",
     case: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this case; of B alone with --base-case.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Case to compare; with --base-case, the case of B. [default: all cases]"
+        ),
     ] = None,
-    base_case: Annotated[str | None, typer.Option(metavar="NAME", help="Only this case of A.")] = None,
+    base_case: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Case of A to compare with --case of B. [default: the same case]"),
+    ] = None,
     trend_: Annotated[
-        bool, typer.Option("--trend", help="What moves through many documents, or those of one folder.")
+        bool,
+        typer.Option(
+            "--trend", help="Follow each metric through many documents, or through those of one folder."
+        ),
     ] = False,
     window: Annotated[
-        int, typer.Option(min=3, max=1000, help="With --trend: each is compared with so many before it.")
+        int,
+        typer.Option(
+            min=3,
+            max=1000,
+            help="With --trend: number of preceding documents with which each one is compared.",
+        ),
     ] = WINDOW,
     force: Annotated[
-        bool, typer.Option("--force", help="Compare although what was measured is not the same.")
+        bool, typer.Option("--force", help="Compare even if the two sets measured different workloads.")
     ] = False,
-    output: Annotated[Path | None, typer.Option(help="Write the document into this file.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the comparison (JSON) into this new file.",
+            rich_help_panel=panels.OUTPUT,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Is B better or worse than A, or can that not be told?
+    """Compare two sets of measurements: report whether B is better, worse, or not distinguishable from A.
 
-    Each value of each case is compared, with the smallest change that could have been seen. Two sets of runs
-    of the same storage are called different in one of twenty cases at most. Exit code 0: nothing is worse;
-    1: something is; 3: cannot tell; 4: one of the sets has no valid run; 5: the command failed.
+    Every metric of every case is compared, together with the smallest change that the runs could detect. The
+    false alarm rate is at most 5 %. Exit code 0: nothing is worse; 1: something is worse; 3: cannot tell;
+    4: one set has no valid run; 5: the command failed.
     """
     require_new(output)
     share = _share(threshold)
     if trend_:
         if base_case is not None or share:
-            raise UsageError("--trend has neither --base-case nor --threshold", "leave them away")
+            raise UsageError("--trend excludes --base-case and --threshold", "leave them out")
         sets = read_sets(_documents(documents))
         found: Comparison | Trend = trend([each.only(case) for each in sets] if case else sets, window, force)
     else:
@@ -75,22 +99,24 @@ def compare_command(
 def _share(text: str) -> float:
     match = _THRESHOLD.fullmatch(text.strip())
     if match is None or float(match["number"]) > 100:
-        raise UsageError(f'--threshold "{text}" is no share', "write for example 5% or 2.5%")
+        raise UsageError(
+            f'--threshold "{text}" is not a percentage from 0% to 100%', "write for example 5% or 2.5%"
+        )
     return float(match["number"]) / 100
 
 
 def _documents(paths: list[Path]) -> list[Path]:
-    """With one folder: those in it."""
+    """Returns the documents; for one folder those in it."""
     return documents_in(paths[0]) if len(paths) == 1 and paths[0].is_dir() else paths
 
 
 def _two(paths: list[Path], case: str | None, base_case: str | None) -> tuple[RunSet, RunSet]:
-    """A and B. Two cases of one document may be compared: then it may be given once."""
+    """Returns A and B. To compare two cases of one document, it may be given once."""
     both = paths * 2 if len(paths) == 1 and base_case and case and base_case != case else paths
     if len(both) != 2:
         raise UsageError(
-            f"A and B are compared, and {counted(len(paths), 'document')} given",
-            "give two; many with --trend; or two cases of one with --base-case and --case",
+            f"{counted(len(paths), 'document')} given; two are required, A and B",
+            "give two documents; or many with --trend; or one with --base-case and --case",
         )
     base, other = read_sets(both)
     wanted = base_case if base_case is not None else case

@@ -13,31 +13,47 @@ from penstock.cli.bench.beside import require_shape, show_second
 from penstock.cli.bench.null_choice import NullOptions
 from penstock.cli.bench.ranks_choice import RanksOptions, team_of
 from penstock.cli.bench.running import REMOVES, How, check_run, may_go_on, run_job, runs_of
-from penstock.cli.common import err, out, reports_errors, warn
+from penstock.cli.common import out, reports_errors, warn
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
-from penstock.cli.words import examples
+from penstock.cli.verbosity import info, shows_progress
+from penstock.model import panels
 from penstock.model.bench.load import Layout, Sync
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.report.runs import frames_plan_view
 
-bench_application = typer.Typer(
-    help="Measure a storage with one workload.",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # its tables cut names where a terminal is narrow
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-Writers = Annotated[int, typer.Option(min=1, max=256, help="Threads that write.")]
-LayoutOption = Annotated[Layout, typer.Option(help="A file for each frame, or one for each writer.")]
+Writers = Annotated[
+    int, typer.Option(min=1, max=256, help="Number of writer threads.", rich_help_panel=panels.WORKLOAD)
+]
+LayoutOption = Annotated[
+    Layout,
+    typer.Option(help="Layout of files: one per frame, or one per writer.", rich_help_panel=panels.WORKLOAD),
+]
 Buffered = Annotated[
-    bool, typer.Option("--buffered", help="Through the page cache instead of past it (direct I/O).")
+    bool,
+    typer.Option(
+        "--buffered",
+        help="Write through the page cache. [default: direct I/O]",
+        rich_help_panel=panels.ACCESS,
+    ),
 ]
 SyncOption = Annotated[
-    Sync, typer.Option(help="Force data to storage: never, when a file is complete, or after each write.")
+    Sync,
+    typer.Option(
+        help="When data is synced to storage: never, when a file is complete, or after each write.",
+        rich_help_panel=panels.ACCESS,
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the random bytes.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**63 - 1, help="Seed of the random bytes.", rich_help_panel=panels.WORKLOAD)
+]
 BufferSeconds = Annotated[
-    float, typer.Option(min=0, max=3600, help="So many seconds of frames may wait; what is more is dropped.")
+    float,
+    typer.Option(
+        min=0,
+        max=3600,
+        help="Size of the frame queue in seconds of frames; a frame that finds it full is dropped.",
+        rich_help_panel=panels.WORKLOAD,
+    ),
 ]
 LateAfter = Annotated[
     float | None,
@@ -45,8 +61,9 @@ LateAfter = Annotated[
         min=0,
         max=3600,
         metavar="SECONDS",
-        help="A frame is late when it is done so long after it was due."
+        help="Deadline in seconds: a frame that is written later than this after its due time is late."
         " [default: the time between frames, at least 0.01]",
+        rich_help_panel=panels.WORKLOAD,
     ),
 ]
 
@@ -54,7 +71,11 @@ LateAfter = Annotated[
 @dataclass(frozen=True)
 class _FramesBackend:
     backend: Annotated[
-        Literal["posix", "null"], typer.Option(help="Write through the kernel; null: store nothing.")
+        Literal["posix", "null"],
+        typer.Option(
+            help="Back end: posix writes through the kernel, null stores nothing.",
+            rich_help_panel=panels.ACCESS,
+        ),
     ] = "posix"
 
 
@@ -65,17 +86,17 @@ def _frames(
     of_null: NullOptions,
     how: How,
 ) -> None:
-    """Write frames that become due at a rate and wait for nobody; report which were dropped, late and slow.
+    """Write frames at a fixed rate (open loop), and report dropped frames, late frames and latency.
 
-    The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
-    its figures are not to be used; 1: it was interrupted, or failed.
+    The run is `valid`, `warned` or `invalid`; the table of checks gives the reason. Exit code 4: the run is
+    invalid, do not use its metrics; 1: it failed or was interrupted.
     """
     require_shape(parameters)
     asked = parameters.model_copy(update={"ranks": of_ranks.ranks or 1})
     request = asked.request(of_null.backend(through.backend))
     team = team_of(of_ranks.ranks, of_ranks.mpi)
-    second = check_run(how, request.bytes, request.files, bench_application)
-    err().print(frames_plan_view(request, str(how.target), how.repetitions, runs_of(how)))
+    second = check_run(how, request.bytes, request.files)
+    info().print(frames_plan_view(request, str(how.target), how.repetitions, runs_of(how)))
     show_second(second, how.blocks)
     if how.dry_run:
         return
@@ -84,41 +105,33 @@ def _frames(
 
 
 frames_command = reports_errors(
-    command_of(
-        _frames,
-        ModelTable(FramesParameters),
-        DataclassTable(RanksOptions),
-        DataclassTable(_FramesBackend),
-        DataclassTable(NullOptions),
-        DataclassTable(How),
+    shows_progress(
+        command_of(
+            _frames,
+            ModelTable(FramesParameters),
+            DataclassTable(RanksOptions),
+            DataclassTable(_FramesBackend),
+            DataclassTable(NullOptions),
+            DataclassTable(How),
+        )
     )
 )
 
 
-bench_application.command(
-    "frames",
-    epilog=examples(
-        "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
-        "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
-        "penstock bench frames /data --format cbf --shape 2527x2463 --rate 25 --rename",
-        "penstock bench frames /data --frame-size 8MiB --rate 50 --background 'stream --threads 2 --size 8GiB'",
-    ),
-)(frames_command)
-
-
-@bench_application.command(
-    "clean", epilog=examples("penstock bench clean /data", "penstock bench clean /data --yes")
-)
 @reports_errors
 def clean_command(
-    target: Annotated[Path, typer.Argument(help="The folder that runs were started on.")],
-    kept: Annotated[bool, typer.Option("--kept", help="Those that --keep left, too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before anything is removed.")] = False,
+    target: Annotated[Path, typer.Argument(help="Directory that runs were started on.")],
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Also remove directories that runs with --keep left.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Remove without asking.", rich_help_panel=panels.RUN)
+    ] = False,
 ) -> None:
-    """Remove the folders of runs that were killed: what their manifests list, and nothing else.
+    """Remove the directories of killed runs: only the files that their manifests list.
 
-    Folders that a run works in, or that are not certain to be one's, stay and are named. The exit code is 1
-    then.
+    Directories that a run still uses, or that may not belong to a run, stay and are listed; the exit code is
+    then 1.
     """
     folders, doubts = find_removable(target, kept)
     for doubt in doubts:
@@ -137,7 +150,7 @@ def clean_command(
 
 
 def _removed(folder: BenchFolder) -> PenstockError | None:
-    """Why it was not: the others are removed all the same."""
+    """Returns why the directory was not removed; the other ones are removed nevertheless."""
     try:
         folder.remove()
     except PenstockError as error:

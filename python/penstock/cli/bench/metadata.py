@@ -4,28 +4,28 @@ from penstock.bench.data.folder import RoomAdvice
 from penstock.bench.run.jobs import metadata_job
 from penstock.bench.run.workloads import MetadataParameters
 from penstock.cli.bench.beside import show_second
-from penstock.cli.bench.frames import bench_application
 from penstock.cli.bench.ranks_choice import RanksOptions, team_of
 from penstock.cli.bench.running import How, check_run, may_go_on, run_job
-from penstock.cli.common import err, reports_errors
+from penstock.cli.common import reports_errors
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
+from penstock.cli.verbosity import info, shows_progress
 from penstock.report.metadata import metadata_plan_view
 
 _ROOM = RoomAdvice(fewer_bytes="smaller or fewer files (--size, --items)", fewer_files="fewer --items")
 
 
 def _metadata(parameters: MetadataParameters, of_ranks: RanksOptions, how: How) -> None:
-    """Measure how fast folders, files and trees of folders are made, found, read, renamed and removed.
+    """Measure how fast files and directory trees are created, looked up, read, renamed and removed.
 
-    The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
-    its figures are not to be used; 1: it was interrupted, or failed.
+    The run is `valid`, `warned` or `invalid`; the table of checks gives the reason. Exit code 4: the run is
+    invalid, do not use its metrics; 1: it failed or was interrupted.
     """
     team = team_of(of_ranks.ranks, of_ranks.mpi)
     asked = parameters.model_copy(update={"ranks": of_ranks.ranks or 1})
     workload, access = asked.parts()
     job = metadata_job(workload, access, team)
-    second = check_run(how, job.bytes, job.files, bench_application, _ROOM)
-    err().print(metadata_plan_view(workload, asked.sync, str(how.target), how.repetitions, asked.ranks))
+    second = check_run(how, job.bytes, job.files, _ROOM)
+    info().print(metadata_plan_view(workload, asked.sync, str(how.target), how.repetitions, asked.ranks))
     show_second(second, how.blocks)
     if how.dry_run:
         return
@@ -34,5 +34,9 @@ def _metadata(parameters: MetadataParameters, of_ranks: RanksOptions, how: How) 
 
 
 metadata_command = reports_errors(
-    command_of(_metadata, ModelTable(MetadataParameters), DataclassTable(RanksOptions), DataclassTable(How))
+    shows_progress(
+        command_of(
+            _metadata, ModelTable(MetadataParameters), DataclassTable(RanksOptions), DataclassTable(How)
+        )
+    )
 )

@@ -10,6 +10,8 @@ from penstock.bench.run.network import network_workload, run_local, run_network,
 from penstock.bench.statistics.profile import profiled
 from penstock.cli.bench.running import DryRun, Json, Output, ProfileOption, Yes, finish, may_go_on, telling
 from penstock.cli.common import err, print_json, reports_errors, require_new, size_option
+from penstock.cli.verbosity import info, progress, shows_progress
+from penstock.model import panels
 from penstock.model.bench.network import (
     NETWORK_PORT,
     NetworkWorkload,
@@ -22,59 +24,110 @@ from penstock.model.configuration import TOKEN_VARIABLE, read_token
 from penstock.model.errors import UsageError
 from penstock.programs.network import serve
 from penstock.report.network import network_plan_view, server_line
-from penstock.report.progress import ProgressView
 
 
 @reports_errors
+@shows_progress
 def network_command(
     target: Annotated[
-        str | None, typer.Argument(help="HOST or HOST:PORT, where the other end listens.")
+        str | None, typer.Argument(help="Address of the other end, which listens: HOST or HOST:PORT.")
     ] = None,
     listen: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Be the other end, at an address or a network interface of this machine, with :PORT or"
-            f" without. [default: port {NETWORK_PORT}]",
+            help="Listen as the other end, at an address or a network interface of this machine, optionally"
+            f" with :PORT. [default port: {NETWORK_PORT}]",
         ),
     ] = None,
     local: Annotated[
         bool,
-        typer.Option("--local", help="Start the other end here too: what this machine can do by itself."),
+        typer.Option("--local", help="Start the other end on this machine, too, to measure its own limit."),
     ] = False,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help=f"The token that both ends share; otherwise the variable {TOKEN_VARIABLE}. Needed beyond"
-            " loopback.",
+            help=f"File with the token that both ends share; otherwise the variable {TOKEN_VARIABLE}."
+            f" Required"
+            " except on loopback.",
         ),
     ] = None,
-    streams: Annotated[int, typer.Option(min=1, max=64, help="Connections, a thread each way each.")] = 1,
-    message: Annotated[str, typer.Option(metavar="SIZE", help="Of one call, in a transfer.")] = "128KiB",
+    streams: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=64,
+            help="Number of connections, each with one thread per direction.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
+    ] = 1,
+    message: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Size of one send or receive call in a transfer.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
+    ] = "128KiB",
     seconds: Annotated[
-        float, typer.Option(min=0.1, max=3600, help="Of each transfer: there, back, both at once.")
+        float,
+        typer.Option(
+            min=0.1,
+            max=3600,
+            help="Duration in seconds of each transfer: to the other end, back, and both at once.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = 10.0,
     latency: Annotated[
-        str, typer.Option(metavar="SIZES", help="Messages that go there and back; empty: none.")
+        str,
+        typer.Option(
+            metavar="SIZES",
+            help="Message sizes for round-trip latency; an empty text measures none.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = "8B,64B,1KiB,8KiB,64KiB,1MiB",
-    latency_seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="For each of these sizes.")] = 2.0,
+    latency_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            max=3600,
+            help="Duration in seconds of the latency measurement for each message size.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
+    ] = 2.0,
     cpus: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Bind the threads to these processors, as in 0,2-3.")
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Processors to bind the threads to, such as 0,2-3. [default: not bound]",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = None,
     link: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEED", help="Of the link, as in 10Gb. [default: what the interface's driver tells]"
+            metavar="SPEED",
+            help="Speed of the link, such as 10Gb. [default: as reported by the interface's driver]",
+            rich_help_panel=panels.WORKLOAD,
         ),
     ] = None,
     sessions: Annotated[
-        int, typer.Option(min=0, help="With --listen: end after so many measurements; 0: go on.")
+        int,
+        typer.Option(
+            min=0,
+            help="With --listen: exit after this many measurements; 0: no limit.",
+            rich_help_panel=panels.RUN,
+        ),
     ] = 0,
     for_seconds: Annotated[
         float,
         typer.Option(
-            "--seconds-max", min=0, metavar="SECONDS", help="With --listen: end after this; 0: go on."
+            "--seconds-max",
+            min=0,
+            metavar="SECONDS",
+            help="With --listen: exit after this many seconds; 0: no limit.",
+            rich_help_panel=panels.RUN,
         ),
     ] = 0.0,
     profile: ProfileOption = False,
@@ -85,12 +138,13 @@ def network_command(
 ) -> None:
     """Measure latency and bandwidth between two machines, one way and both ways at once.
 
-    Start it with --listen on one machine, and with that machine's address on the other one. Nothing is
+    Start it with --listen on one machine, then with that machine's address on the other one. Nothing is
     stored. The run is `valid`, `warned` or `invalid`, as with other workloads.
     """
     if sum((target is not None, listen is not None, local)) != 1:
         raise UsageError(
-            "one of HOST, --listen and --local is needed", "for example: penstock bench network --local"
+            "exactly one of HOST, --listen and --local is required",
+            "for example: penstock bench network --local",
         )
     bound = parse_cpus(cpus) if cpus is not None else []
     if listen is not None:
@@ -124,12 +178,12 @@ def _measure(
     json: bool,
 ) -> None:
     where = "a second process on this machine" if local else f"{workload.host}, port {workload.port}"
-    err().print(network_plan_view(workload, where))
+    info().print(network_plan_view(workload, where))
     if dry_run:
         return
     may_go_on(yes)
     measure = run_local if local else run_network
-    with ProgressView(err()) as view:
+    with progress() as view:
         run = profiled(profile, lambda: measure(workload, telling(view), link_bytes_per_s), view.say)
     finish(run, output, json)
 
@@ -155,7 +209,7 @@ def _serve(
     if dry_run:
         err().print(f"would listen on {host}, port {port}", markup=False)
         return
-    with ProgressView(err()) as view:
+    with progress() as view:
         document = serve(workload, lambda event: view.say(server_line(event)), view.say)
     if json and document.network_server is not None:
         print_json(document.network_server)

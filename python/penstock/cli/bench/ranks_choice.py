@@ -1,10 +1,11 @@
-"""The options by which a workload is put on by the ranks of a job, and through MPI-IO or HDF5."""
+"""Options for workloads of several MPI ranks, through MPI-IO or HDF5."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
+from penstock.model import panels
 from penstock.model.bench.load import Hdf5Access, MpiioAccess
 from penstock.model.errors import UsageError
 from penstock.programs.ranks import Mpi, MpiIo, Ranks, mpi_of
@@ -16,21 +17,30 @@ RanksOption = Annotated[
     typer.Option(
         min=1,
         max=256,
-        help="Put the load on by so many processes (MPI) that begin together. [default: one without MPI]",
+        help="Number of MPI processes that put on the load together. [default: one process without MPI]",
+        rich_help_panel=panels.WORKLOAD,
     ),
 ]
 MpiOption = Annotated[
-    Mpi | None, typer.Option(help="The MPI of --ranks. [default: openmpi, or that of --mpi-io]")
+    Mpi | None,
+    typer.Option(
+        help="MPI implementation for --ranks. [default: openmpi, or that of --mpi-io]",
+        rich_help_panel=panels.WORKLOAD,
+    ),
 ]
 HintOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help="Hint for --backend mpiio, such as cb_nodes=2; repeatable."),
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="MPI-IO hint for --backend mpiio, such as cb_nodes=2. Repeatable.",
+        rich_help_panel=panels.ACCESS,
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class RanksOptions:
-    """Who puts on the load."""
+    """Processes that put on the load."""
 
     ranks: RanksOption = None
     mpi: MpiOption = None
@@ -39,14 +49,14 @@ class RanksOptions:
 def team_of(
     ranks: int | None, mpi: Mpi | None, mpi_io: MpiIo | None = None, needs_mpi: bool = False
 ) -> Ranks | None:
-    """None where one process puts on the load. A UsageError where options do not go together."""
+    """Returns None if one process puts on the load. Raises UsageError if options exclude each other."""
     if ranks is None and not needs_mpi:
         if mpi is not None:
-            raise UsageError(f"--mpi {mpi} without --ranks", "say how many processes with --ranks")
+            raise UsageError(f"--mpi {mpi} requires --ranks", "add --ranks N")
         return None
     if mpi_io is not None and mpi not in (None, mpi_of(mpi_io)):
         raise UsageError(
-            f"--mpi-io {mpi_io} is not part of {mpi}", f"leave --mpi away, or --mpi {mpi_of(mpi_io)}"
+            f"--mpi-io {mpi_io} is not part of {mpi}", f"leave --mpi out, or give --mpi {mpi_of(mpi_io)}"
         )
     chosen: Mpi = mpi or (mpi_of(mpi_io) if mpi_io is not None else "openmpi")
     return Ranks(ranks or 1, chosen, mpi_io)
@@ -69,6 +79,6 @@ def through_text(backend: Backend, team: Ranks | None) -> str:
 
 
 def require_parallel_hdf5(library: MpiioAccess | Hdf5Access | None, team: Ranks | None) -> None:
-    """A UsageError where the ranks are of an MPI that HDF5 is not built for."""
+    """Raises UsageError if HDF5 is not built for the MPI of the ranks."""
     if isinstance(library, Hdf5Access) and team is not None and team.mpi != "openmpi":
-        raise UsageError(f"--backend hdf5 with --mpi {team.mpi}", "HDF5 is built for --mpi openmpi")
+        raise UsageError(f"--backend hdf5 does not support --mpi {team.mpi}", "use --mpi openmpi")

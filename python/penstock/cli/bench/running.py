@@ -1,4 +1,4 @@
-"""What the commands of `penstock bench` do when all options are read: ask, run, show, write."""
+"""Shared steps of the commands of `penstock bench`: ask, run, show, write."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -29,8 +29,10 @@ from penstock.cli.bench.beside import (
     require_room_for_both,
 )
 from penstock.cli.campaign.running import repeat
-from penstock.cli.common import err, out, print_json, require_new, warn
+from penstock.cli.common import out, print_json, require_new, warn
 from penstock.cli.documents import written_whatever_happens
+from penstock.cli.verbosity import progress
+from penstock.model import panels
 from penstock.model.bench.campaign_files import BLOCKS_MAX
 from penstock.model.bench.runs import Run
 from penstock.model.errors import ExitCode, PenstockError, UsageError
@@ -39,28 +41,53 @@ from penstock.report.runs import run_view
 
 Target = Annotated[
     Path,
-    typer.Argument(help="Folder on the storage; the run makes one of its own in it, and removes that."),
+    typer.Argument(
+        help="Folder on the storage. The run creates a directory in it, and removes that at the end."
+    ),
 ]
 ProfileOption = Annotated[
     bool,
-    typer.Option("--profile", help="Report where processor time goes; requires perf, and may require root."),
+    typer.Option(
+        "--profile",
+        help="Report where processor time is spent; requires perf, and possibly root.",
+        rich_help_panel=panels.OUTPUT,
+    ),
 ]
-Keep = Annotated[bool, typer.Option("--keep", help="Keep the folder and the files.")]
-Output = Annotated[Path | None, typer.Option(help="File for the document of the run.")]
+Keep = Annotated[
+    bool, typer.Option("--keep", help="Keep the written directory and files.", rich_help_panel=panels.RUN)
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the document of the run (JSON) into this new file.",
+        rich_help_panel=panels.OUTPUT,
+    ),
+]
 Repetitions = Annotated[
     int | None,
     typer.Option(
-        min=1, max=BLOCKS_MAX, help="Number of runs; with several the document is that of a campaign."
+        min=1,
+        max=BLOCKS_MAX,
+        help="Number of runs. With several, the document is that of a campaign. [default: 1]",
+        rich_help_panel=panels.RUN,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before anything is written.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and end.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the document on standard output, for machines.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.", rich_help_panel=panels.RUN)]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be written, and exit.", rich_help_panel=panels.RUN)
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print the document (JSON) on standard output.", rich_help_panel=panels.OUTPUT
+    ),
+]
 
 
 @dataclass(frozen=True)
 class How:
-    """How a job is run: the options that all commands have which write to a storage."""
+    """Options of all commands that write to a storage."""
 
     target: Target
     profile: ProfileOption = False
@@ -76,42 +103,37 @@ class How:
 
 
 def runs_of(how: How) -> int:
-    """How often the job is run."""
+    """Returns how many runs there will be."""
     if how.background is not None:
         return 2 * (how.blocks or BLOCKS)
     return how.repetitions or 1
 
 
-def check_run(
-    how: How, needed_bytes: int, files: int, group: typer.Typer, advice: RoomAdvice = ROOM_ADVICE
-) -> Second | None:
-    """Before anything is written: what runs beside the job, if anything. A UsageError where that cannot be.
-
-    `group` has the commands whose options are understood there.
-    """
+def check_run(how: How, needed_bytes: int, files: int, advice: RoomAdvice = ROOM_ADVICE) -> Second | None:
+    """Returns the background load, if any. Raises UsageError before anything is written."""
     if how.background is None and (how.background_target is not None or how.blocks is not None):
         raise UsageError(
-            "--background-target and --blocks are for --background", "add --background, or leave them away"
+            "--background-target and --blocks require --background", "add --background, or leave them out"
         )
     if how.background is not None and how.keep:
-        raise UsageError("--keep is for one run", "leave --background or --keep away")
+        raise UsageError("--keep and --background exclude each other", "leave one of them out")
     if how.repetitions is not None and (how.keep or how.background is not None):
         other = "--keep" if how.keep else "--background"
-        raise UsageError(f"--repetitions with {other}", "leave one of them away")
+        raise UsageError(f"--repetitions and {other} exclude each other", "leave one of them out")
     require_writable(how.target)
     warn_of_others(how.target)
     require_new(how.output)
     second = None
     if how.background is not None:
-        second = parse_second(how.background, how.background_target or how.target, group)
+        second = parse_second(how.background, how.background_target or how.target)
     require_room_for_both(how.target, needed_bytes, files, second, advice)
     return second
 
 
 def run_job(job: Job, how: How, second: Second | None, seed: int) -> None:
-    """Once, several times, or alone and beside another load. typer.Exit where it failed or is invalid.
+    """Runs the job once, several times, or alone and with a background load.
 
-    `seed`: of the order of runs.
+    `seed` is that of the order of runs. Raises typer.Exit if the job failed or a run is invalid.
     """
     looked_at = replace(
         job,
@@ -125,7 +147,7 @@ def run_job(job: Job, how: How, second: Second | None, seed: int) -> None:
         def alone() -> Run:
             with (
                 BenchFolder.make(how.target, needed_bytes=job.bytes) as folder,
-                ProgressView(err()) as view,
+                progress() as view,
                 usable(how.target),
             ):
                 return looked_at.run(folder, telling(view))
@@ -133,35 +155,35 @@ def run_job(job: Job, how: How, second: Second | None, seed: int) -> None:
         interference(alone, second, how.blocks or BLOCKS, seed, how.output, how.json)
         return
     with BenchFolder.make(how.target, how.keep, job.bytes) as folder:
-        with ProgressView(err()) as view, usable(how.target):
+        with progress() as view, usable(how.target):
             run = looked_at.run(folder, telling(view))
         finish(run, how.output, how.json)
 
 
 _WRITES = UsageError(
-    "nothing is written without a yes", "add --yes, or --dry-run to see what would be written"
+    "not confirmed, nothing was written", "add --yes, or --dry-run to see what would be written"
 )
-REMOVES = UsageError("nothing is removed without a yes", "add --yes to remove the folders that are listed")
+REMOVES = UsageError("not confirmed, nothing was removed", "add --yes to remove the listed directories")
 
 
 def may_go_on(yes: bool, unanswerable: UsageError = _WRITES) -> None:
-    """Asks on a terminal. Where nobody can be asked `unanswerable`; on a no a PenstockError that says it."""
+    """Asks on a terminal. Raises `unanswerable` without a terminal, and a PenstockError after a no."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise unanswerable
     try:
-        agreed = typer.confirm("Go on?", err=True)
-    except typer.Abort:  # Ctrl-C, or the end of what is typed
+        agreed = typer.confirm("Continue?", err=True)
+    except typer.Abort:  # Ctrl-C, or the end of standard input
         agreed = False
     if not agreed:
         raise PenstockError(unanswerable.message)
 
 
 def warn_of_others(target: Path) -> None:
-    """Before a run: it and another one on the same target measure each other."""
+    """Warns if another run works on the same target."""
     for folder in others_at_work(target / "this run's"):
-        warn(f"warning: another run works in {folder}: each slows the other one down")
+        warn(f"warning: another run works in {folder}; both runs slow each other down")
 
 
 def telling(view: ProgressView) -> Telling:
@@ -169,7 +191,7 @@ def telling(view: ProgressView) -> Telling:
 
 
 def finish(run: Run, output: Path | None, json: bool) -> None:
-    """While the folder is there still: where that cannot be removed, what was measured is not lost."""
+    """Shows and writes the run before the directory is removed, so that a failing removal loses nothing."""
     with written_whatever_happens(output, run):
         if json:
             print_json(run)

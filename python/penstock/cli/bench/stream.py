@@ -7,7 +7,6 @@ from penstock.bench.run.jobs import stream_job
 from penstock.bench.run.run import stream_bytes, stream_files
 from penstock.bench.run.workloads import StreamParameters
 from penstock.cli.bench.beside import show_second
-from penstock.cli.bench.frames import bench_application
 from penstock.cli.bench.null_choice import NullOptions
 from penstock.cli.bench.ranks_choice import (
     HintOption,
@@ -17,12 +16,13 @@ from penstock.cli.bench.ranks_choice import (
     through_text,
 )
 from penstock.cli.bench.running import How, check_run, may_go_on, run_job
-from penstock.cli.common import err, reports_errors
+from penstock.cli.common import reports_errors
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
+from penstock.cli.verbosity import info, shows_progress
 from penstock.report.runs import stream_plan_view
 
-_ROOM = RoomAdvice(fewer_bytes="less of each thread (--size)", fewer_files="fewer --threads, or --shared")
-# What HDF5 does not have, or what is of streams through something else.
+_ROOM = RoomAdvice(fewer_bytes="a smaller --size", fewer_files="fewer --threads, or --shared")
+# Parameters that streams through HDF5 do not have.
 _NOT_OF_HDF5 = ("segments", "order", "queue_depth", "buffered", "mpi_io", "block")
 _OF_NULL = ("null_delay", "null_straggler", "null_freeze")
 
@@ -35,20 +35,20 @@ class _Hints:
 def _stream(
     parameters: StreamParameters, of_ranks: RanksOptions, hints: _Hints, of_null: NullOptions, how: How
 ) -> None:
-    """Measure bandwidth: write a file a thread, or a shared one, then read each part with another thread.
+    """Measure bandwidth: write one file per thread or a shared file, then read each part by another thread.
 
-    The run is `valid`, `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and
-    its figures are not to be used; 1: it was interrupted, or failed.
+    The run is `valid`, `warned` or `invalid`; the table of checks gives the reason. Exit code 4: the run is
+    invalid, do not use its metrics; 1: it failed or was interrupted.
     """
     asked = parameters.model_copy(update={"hints": " ".join(hints.hint)}) if hints.hint else parameters
     team = team_of(of_ranks.ranks, of_ranks.mpi, asked.mpi_io, asked.needs_mpi)
     workload, access = asked.parts(of_null.backend(asked.backend))
     require_parallel_hdf5(access.library, team)
     files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, access, team)
-    second = check_run(how, size_of_all, files, bench_application, _ROOM)
+    second = check_run(how, size_of_all, files, _ROOM)
     through = through_text(asked.backend, team)
     target, repetitions = str(how.target), how.repetitions
-    err().print(stream_plan_view(workload, access, target, files, size_of_all, repetitions, through))
+    info().print(stream_plan_view(workload, access, target, files, size_of_all, repetitions, through))
     show_second(second, how.blocks)
     if how.dry_run:
         return
@@ -59,32 +59,36 @@ def _stream(
 def _hdf5(
     parameters: StreamParameters, of_ranks: RanksOptions, hints: _Hints, of_null: NullOptions, how: How
 ) -> None:
-    """Measure bandwidth through HDF5: one dataset of bytes in each file, written, then read.
+    """Measure bandwidth through HDF5: write one dataset of bytes in each file, then read it.
 
-    This is `penstock bench stream --backend hdf5`, and its document is that of a stream. The run is `valid`,
-    `warned` or `invalid`; the table of checks says why. Exit code 4: it is invalid, and its figures are not
-    to be used; 1: it was interrupted, or failed.
+    The same as `penstock bench stream --backend hdf5`. The run is `valid`, `warned` or `invalid`; the table
+    of checks gives the reason. Exit code 4: the run is invalid, do not use its metrics; 1: it failed or was
+    interrupted.
     """
     _stream(parameters, of_ranks, hints, of_null, how)
 
 
 stream_command = reports_errors(
-    command_of(
-        _stream,
-        ModelTable(StreamParameters),
-        DataclassTable(RanksOptions),
-        DataclassTable(_Hints),
-        DataclassTable(NullOptions),
-        DataclassTable(How),
+    shows_progress(
+        command_of(
+            _stream,
+            ModelTable(StreamParameters),
+            DataclassTable(RanksOptions),
+            DataclassTable(_Hints),
+            DataclassTable(NullOptions),
+            DataclassTable(How),
+        )
     )
 )
 hdf5_command = reports_errors(
-    command_of(
-        _hdf5,
-        ModelTable(StreamParameters, _NOT_OF_HDF5, backend="hdf5"),
-        DataclassTable(RanksOptions, ("mpi",)),
-        DataclassTable(_Hints, ("hint",)),
-        DataclassTable(NullOptions, _OF_NULL),
-        DataclassTable(How),
+    shows_progress(
+        command_of(
+            _hdf5,
+            ModelTable(StreamParameters, _NOT_OF_HDF5, backend="hdf5"),
+            DataclassTable(RanksOptions, ("mpi",)),
+            DataclassTable(_Hints, ("hint",)),
+            DataclassTable(NullOptions, _OF_NULL),
+            DataclassTable(How),
+        )
     )
 )

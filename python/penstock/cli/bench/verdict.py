@@ -24,6 +24,7 @@ from penstock.bench.run.stages import (
     late_limit_s,
     measure,
 )
+from penstock.cli import completion
 from penstock.cli.bench.beside import BesideTarget, parse_second, require_room_for_both
 from penstock.cli.bench.frame_choice import FormatOption, Rename
 from penstock.cli.bench.frames import (
@@ -37,28 +38,38 @@ from penstock.cli.bench.frames import (
 )
 from penstock.cli.bench.running import DryRun, Json, Output, Target, Yes, may_go_on, telling, warn_of_others
 from penstock.cli.campaign.report import ReportFile
-from penstock.cli.common import answers, err, out, print_json, require_new, warn
+from penstock.cli.common import answers, out, print_json, require_new, warn
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.documents import enter
+from penstock.cli.verbosity import info, progress, shows_progress
 from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document
+from penstock.model import panels
 from penstock.model.bench.runs import Step, Verdict
 from penstock.model.catalogue import CUSTOM, Detector
 from penstock.model.errors import PenstockError, UsageError
-from penstock.report.progress import ProgressView
 from penstock.report.runs import checks_table
 from penstock.report.verdicts import step_line, verdict_plan_view, verdict_view
 
 
 @answers
+@shows_progress
 def verdict_command(
     detector: Annotated[
         str,
-        typer.Argument(help="A name from `penstock detectors`, or `custom` with --rows, --columns, --type."),
+        typer.Argument(
+            help="Detector: a name from `penstock detectors`, or `custom` with --rows, --columns, --type.",
+            autocompletion=completion.detectors,
+        ),
     ],
     target: Target,
     seconds: Annotated[
-        float, typer.Option(min=1, help="How long frames become due in the first run.")
+        float,
+        typer.Option(
+            min=1,
+            help="Duration in seconds of the first run, at the detector's rate.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = 30.0,
     soak: Annotated[
         float,
@@ -66,29 +77,57 @@ def verdict_command(
             min=0,
             max=30 * 86400,
             metavar="SECONDS",
-            help="The last run, which has to confirm: so long at the detector's rate; 0: none.",
+            help="Duration in seconds of the soak, the last run, which confirms the detector's rate; 0: no"
+            " soak.",
+            rich_help_panel=panels.WORKLOAD,
         ),
     ] = 60.0,
     search_time: Annotated[
         float,
         typer.Option(
-            min=0, max=86400, metavar="SECONDS", help="For the search for the highest rate; 0: no search."
+            min=0,
+            max=86400,
+            metavar="SECONDS",
+            help="Duration in seconds of the search for the highest sustained rate; 0: no search.",
+            rich_help_panel=panels.WORKLOAD,
         ),
     ] = 180.0,
     search_max: Annotated[
         float,
-        typer.Option(min=1.1, max=1e4, metavar="FACTOR", help="Search up to so many times the rate."),
+        typer.Option(
+            min=1.1,
+            max=1e4,
+            metavar="FACTOR",
+            help="Upper limit of the search, as a multiple of the detector's rate.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = 10.0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="No search and no soak: the first two runs alone.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Make only the first two runs: no search, no soak.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = False,
     rate: Annotated[
         float | None,
-        typer.Option(min=1e-3, max=1e7, metavar="HZ", help="Frames a second. [default: the detector's own]"),
+        typer.Option(
+            min=1e-3,
+            max=1e7,
+            metavar="HZ",
+            help="Frame rate in Hz. [default: the detector's own]",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = None,
     ratio: Annotated[
         float,
-        typer.Option(min=1, max=1e6, help="Frames are so many times smaller when they are stored."),
+        typer.Option(
+            min=1,
+            max=1e6,
+            help="Compression ratio by which stored frames are smaller.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = 1.0,
     writers: Writers = 4,
     buffer_seconds: BufferSeconds = 1.0,
@@ -106,8 +145,11 @@ def verdict_command(
         str | None,
         typer.Option(
             metavar="WORKLOAD",
-            help="Make every step beside this one, which is repeated meanwhile: 'read PATH… --threads 4' for"
-            " files that are there already, 'stream …', 'frames …', 'metadata …' or 'command -- …'.",
+            help="Make every step with this background load, which is repeated meanwhile: 'read PATH…"
+            " --threads 4' for existing files, 'stream …', 'frames …', 'metadata …' or"
+            " 'command -- …'."
+            " [default: no background load]",
+            rich_help_panel=panels.BACKGROUND,
         ),
     ] = None,
     background_target: BesideTarget = None,
@@ -117,20 +159,21 @@ def verdict_command(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Can this storage take this detector? Measures it at the detector's own rate and frame size.
+    """Measure whether a storage sustains a detector, at the detector's own rate and frame size.
 
-    Frames become due and wait for nobody. Then the same pattern is written as fast as it goes, the highest
-    rate that holds is searched for, and a soak at the detector's rate confirms the answer.
-    Exit code 0: yes; 1: no; 3: cannot tell; 4: the measurement is invalid; 5: it could not be made, as where
-    the storage has no room for it.
+    Four steps: an open-loop run at the detector's rate, an unpaced run at maximum rate, a search for the
+    highest sustained rate, and a soak at the detector's rate that confirms the answer. Exit code 0: yes;
+    1: no; 3: cannot tell; 4: the measurement is invalid; 5: a step failed, for example for lack of space.
     """
     chosen = choose_detector("verdict", detector, rows, columns, type_)
     rate_hz = chosen.rate_hz if rate is None else rate
     if rate_hz <= 0:
-        raise UsageError(f"the rate of {chosen.name} is not known", "give one with --rate")
+        raise UsageError(f"the rate of {chosen.name} is unknown", "give it with --rate")
     check_layout(layout, format_, rename)
     if format_ != "raw" and ratio != 1:
-        raise UsageError(f"--ratio {ratio:g} is for plain frames", "leave one of --ratio and --format away")
+        raise UsageError(
+            f"--ratio {ratio:g} requires --format raw, not {format_}", "leave out --ratio or --format"
+        )
     access = Access(direct=not buffered, sync=sync, seed=seed)
     image = image_request(f"{chosen.rows}x{chosen.columns}", chosen.type, format_)
     plain_bytes = max(1, round(chosen.frame_bytes / ratio))
@@ -153,9 +196,9 @@ def verdict_command(
     require_new(output)
     require_new(report, "--report")
     if report is not None and output is not None and report.absolute() == output.absolute():
-        raise UsageError(f"--report and --output both name {report}", "name different files")
+        raise UsageError(f"--report and --output name the same file {report}", "name different files")
     room_hz = fits_hz(request, target)
-    err().print(verdict_plan_view(request, conditions_of(target), str(target), room_hz, second))
+    info().print(verdict_plan_view(request, conditions_of(target), str(target), room_hz, second))
     _require_room(request, target, second)
     if dry_run:
         return
@@ -171,7 +214,7 @@ def verdict_command(
                     _write_report(report, verdict, kept_at)
             answered = verdict
     except PenstockError as error:
-        # A folder that stays, as something in it is somebody else's, takes nothing from a whole answer.
+        # A directory that could not be removed does not invalidate a complete answer.
         if answered is None or answered.problem is not None:
             raise
         warn(f"warning: {error.message}; {error.remedy}")
@@ -179,14 +222,14 @@ def verdict_command(
 
 
 def _require_room(request: VerdictRequest, target: Path, second: Second | None) -> None:
-    """Of the steps that are made in any case, one after the other: what to do is the option of that step."""
-    shorter = "a shorter one writes less (--seconds)"
+    """Raises PenstockError if a step that is always made lacks space; the remedy names its option."""
+    shorter = "a shorter one (--seconds)"
     what = {
         "the first run": (request.at_rate, shorter),
-        "the run as fast as it goes": (request.full_speed, shorter),
+        "the unpaced run": (request.full_speed, shorter),
     }
     if request.soak is not None:
-        what["the soak"] = (request.soak, "a shorter one writes less (--soak; 0: none)")
+        what["the soak"] = (request.soak, "a shorter one (--soak; 0: none)")
     for name, (step, fewer_bytes) in what.items():
         advice = RoomAdvice(name, fewer_bytes)
         require_room_for_both(target, step.bytes, step.files, second, advice)
@@ -201,16 +244,13 @@ def _name_of(detector: Detector) -> str:
 def _second(background: str | None, background_target: Path | None, target: Path) -> Second | None:
     if background is None:
         if background_target is not None:
-            raise UsageError("--background-target is for --background", "add --background, or leave it away")
+            raise UsageError("--background-target requires --background", "add --background, or leave it out")
         return None
-    # Has all commands, which takes a moment.
-    from penstock.cli.bench.group import bench_application  # noqa: PLC0415
-
-    return parse_second(background, background_target or target, bench_application)
+    return parse_second(background, background_target or target)
 
 
 class _Growing:
-    """The document of a verdict after each step, if one was asked for."""
+    """Writes the document of a verdict after each step, with --output."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -227,7 +267,7 @@ class _Growing:
 
     @contextmanager
     def finished(self, verdict: Verdict) -> Iterator[Path | None]:
-        """Where it is, inside, and in the catalogue. What could not be written is shown all the same."""
+        """Yields the path of the document; adds it to the run index. Raises write errors after the body."""
         trouble: PenstockError | None = None
         try:
             self.write(verdict)
@@ -245,11 +285,11 @@ class _Growing:
 def _measure(
     request: VerdictRequest, folder: BenchFolder, document: _Growing, second: Second | None
 ) -> Verdict:
-    """The document is written after each step, so that it is there whatever happens."""
-    with ProgressView(err()) as view:
+    """Measures, and writes the document after each step."""
+    with progress() as view:
 
         def on_step(step: Step, so_far: Verdict) -> None:
-            view.say(step_line(step))
+            view.info(step_line(step))
             document.write(so_far)
 
         place: Place = FolderPlace(folder, telling(view))
@@ -259,16 +299,16 @@ def _measure(
 
 
 def _write_report(path: Path, verdict: Verdict, output: Path | None) -> None:
-    # Loading what draws takes as long as the rest of a command.
+    # Loading the plotting library takes as long as the rest of a command.
     from penstock.report.write import report_texts  # noqa: PLC0415
 
-    source = str(output) if output is not None else "a verdict that was not kept"
+    source = str(output) if output is not None else "a verdict without --output"
     for file, text in report_texts({source: verdict}, path, None, None):
         write_document(file, text.rstrip("\n"))
 
 
 def _show(verdict: Verdict, json: bool) -> None:
-    """While the folder is there still: where that cannot be removed, what was measured is not lost."""
+    """Shows the verdict before the directory is removed, so that a failing removal loses nothing."""
     if json:
         print_json(verdict)
     else:

@@ -15,8 +15,9 @@ from penstock.bench.campaign.campaigns import (
 from penstock.bench.campaign.text import CampaignText
 from penstock.bench.run.jobs import Job
 from penstock.bench.run.run import Telling
-from penstock.cli.common import err, out, print_json
+from penstock.cli.common import out, print_json
 from penstock.cli.documents import Entering
+from penstock.cli.verbosity import progress
 from penstock.files.growing_document import GrowingDocument
 from penstock.model.bench.campaigns import Campaign
 from penstock.model.errors import ExitCode, InterruptedRunError, PenstockError
@@ -30,13 +31,13 @@ MakeTelling = Callable[[ProgressView], Telling]
 def repeat(
     job: Job, target: Path, repetitions: int, output: Path | None, json: bool, telling: MakeTelling
 ) -> None:
-    """The campaign of one case that `penstock bench --repetitions` is. All was shown and agreed to."""
+    """Runs the campaign with one case of `penstock bench --repetitions`, after the user has agreed."""
     plan = plan_repetitions(job, target, repetitions)
     if output is None:
         show(_run(plan, lambda _: None, telling, ""), json)
         return
     with GrowingDocument.create(output, plan.campaign.model_dump_json()) as document:
-        run_into(plan, document, output, json, telling, f"what was measured is in {output}")
+        run_into(plan, document, output, json, telling, f"the completed runs are in {output}")
 
 
 def run_into(
@@ -47,7 +48,7 @@ def run_into(
     telling: MakeTelling,
     after_interruption: str,
 ) -> None:
-    """The runs that are not in the document yet, and what came of all."""
+    """Makes the runs that the document lacks, and shows all."""
     text = CampaignText()
     with Entering(path) as catalogue:
 
@@ -63,7 +64,7 @@ def _run(
     plan: CampaignPlan, save: Callable[[Campaign], None], telling: MakeTelling, after_interruption: str
 ) -> Campaign:
     find_program("penstock-load")  # else every case would fail, one by one
-    with ProgressView(err()) as view:
+    with progress() as view:
 
         def standing(now: Standing) -> None:
             view.say(standing_line(now))
@@ -75,7 +76,7 @@ def _run(
 
 
 def show(campaign: Campaign, json: bool) -> None:
-    """typer.Exit where a run failed, or is invalid."""
+    """Shows the campaign. Raises typer.Exit if a run failed or is invalid."""
     if json:
         print_json(campaign)
     else:

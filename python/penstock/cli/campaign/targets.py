@@ -1,4 +1,4 @@
-"""The targets of `penstock campaign`: what their texts say."""
+"""Parses the targets of `penstock campaign`."""
 
 import re
 from collections import Counter
@@ -17,22 +17,21 @@ _FORM = "--target NAME=PATH,servers=N,local=NAME"
 
 
 def targets_of(texts: Sequence[str], of_network: bool = False) -> list[Target]:
-    """ "ssd=/data" is called ssd, and "/data" is called as it is; "fs=/data,servers=3" has three servers.
+    """Returns targets: "ssd=/data" is named ssd, "/data" by its path; "fs=/data,servers=3" has 3 servers.
 
-    Where one name stands several times with other numbers of servers, these are a system, and targets are
-    called "fs-3". A UsageError names the text that is wrong.
+    One name with several numbers of servers is a system, whose targets are named "fs-3". Raises UsageError.
     """
     if not texts:
         what = "the address of the other end, or local" if of_network else "a folder on the storage"
-        raise UsageError("a campaign needs a --target", f"name {what}")
+        raise UsageError("--target is missing", f"name {what}")
     found = [_target(text, of_network) for text in texts]
     counts = Counter(target.name for target in found)
     targets = [_of_a_system(target) if counts[target.name] > 1 else target for target in found]
     for name, count in Counter(target.name for target in targets).items():
         if count > 1:
             raise UsageError(
-                f'two targets are called "{name}"',
-                "give them names, or other numbers of servers: --target NAME=PATH,servers=N",
+                f'two targets have the name "{name}"',
+                "give them different names or numbers of servers: --target NAME=PATH,servers=N",
             )
     for target in targets:
         _require_disk(target, {each.name for each in targets})
@@ -43,13 +42,13 @@ def _target(text: str, of_network: bool) -> Target:
     rest, details = text, dict[str, str]()
     while not of_network and (match := _DETAIL.search(rest)):
         if match["key"] in details:
-            raise UsageError(f"--target {text!r} says `{match['key']}` twice", _FORM)
+            raise UsageError(f"--target {text}: `{match['key']}` is given twice", f"write {_FORM}")
         details[match["key"]] = match["value"]
         rest = rest[: match.start()]
     named = _NAMED.fullmatch(rest)
     name, path = (named["name"], named["path"]) if named else (rest, rest)
     if not path.isprintable() or not path:
-        raise UsageError(f"--target {text!r} is no folder", "name a folder: --target NAME=PATH")
+        raise UsageError(f"--target {text!r} is not a folder", "name a folder: --target NAME=PATH")
     if of_network and path != LOCAL:
         parse_address(path)
     return Target(
@@ -62,7 +61,10 @@ def _target(text: str, of_network: bool) -> Target:
 
 def _servers(text: str, count: str) -> int:
     if not re.fullmatch("[0-9]{1,6}", count) or not 1 <= int(count) <= SERVERS_MAX:
-        raise UsageError(f"--target {text!r}: servers is {count!r}", f"a whole number, 1 to {SERVERS_MAX}")
+        raise UsageError(
+            f"--target {text}: servers is {count!r}; it must be a whole number from 1 to {SERVERS_MAX}",
+            f"write {_FORM}",
+        )
     return int(count)
 
 
@@ -77,8 +79,8 @@ def _require_disk(target: Target, names: set[str]) -> None:
         return
     if target.local not in names or target.local == target.name:
         raise UsageError(
-            f'the local disk "{target.local}" of {target.name} is no other target',
-            f"name it, too: --target {target.local}=PATH",
+            f'--target {target.name}: local is "{target.local}", which is not another target',
+            f"add --target {target.local}=PATH",
         )
     if target.servers is None:
-        raise UsageError(f"{target.name} has a local disk and no number of servers", _FORM)
+        raise UsageError(f"--target {target.name}: local requires servers", f"write {_FORM}")

@@ -5,56 +5,61 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.common import err, inspects, out, print_json, size_option
+from penstock.cli.common import inspects, out, print_json, size_option
+from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.aside import require_file
+from penstock.model import panels
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.events import CheckReport
 from penstock.model.findings import lacks_checksums
 from penstock.model.text import counted
 from penstock.programs.check import check, check_plan
-from penstock.report.progress import ProgressView, show
+from penstock.report.progress import show
 from penstock.report.tables import conclusion, findings_text, report_line
 
 
 @inspects
+@shows_progress
 def check_command(
-    file: Annotated[Path, typer.Argument(help="The file to check.")],
+    file: Annotated[Path, typer.Argument(help="File to check.")],
     against: Annotated[
         str | None,
         typer.Option(
             metavar="recorded|PATH",
-            help="Compare pixels: `recorded` makes the frames of a simulated series again; a path names"
-            " the images (a folder, image files, .npy) that were replayed.",
+            help="Compare pixels: `recorded` regenerates the frames of a simulated series; a path names the"
+            " replayed images (folder, image file or .npy). [default: pixels are not compared]",
         ),
     ] = None,
     replay_memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="Of images read for --against.")
+        str, typer.Option(metavar="SIZE", help="Memory for the images of --against.")
     ] = "2GiB",
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads that check.")] = 2,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Number of threads.")] = 2,
     no_plugins: Annotated[
         bool,
         typer.Option(
             "--no-plugins",
-            help="Expand no chunk with an HDF5 filter plug-in: they run in the check's process, and a file"
-            " may be made to crash them.",
+            help="Do not decompress chunks with HDF5 filter plug-ins: a malicious file could exploit them.",
         ),
     ] = False,
     require_complete: Annotated[
         bool,
         typer.Option(
-            "--require-complete", help="Exit code 1 also when frames are missing, or the file is unfinished."
+            "--require-complete",
+            help="Exit with code 1 also if frames are missing or the file is unfinished.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
-    """Check a file: every chunk's checksum, every frame accounted for, the NeXus structure.
+    """Check a file: the checksum of every chunk, the accounting of every frame, and the NeXus structure.
 
-    Interrupted, it reports how far it came and what it found until then, with exit code 130 (Ctrl-C) or 143
-    (SIGTERM). Exit code 3 means that the file has no checksums, so that nothing proves its frames:
-    Penstock did not write it, or another program copied it. `--against` still compares its pixels.
+    If interrupted, it reports its progress and findings, with exit code 130 (Ctrl-C) or 143 (SIGTERM). Exit
+    code 3: the file has no checksums, because another program wrote or copied it; its frames cannot be
+    verified. `--against` still compares its pixels.
     """
     require_file(file)
-    with ProgressView(err()) as view:
+    with progress() as view:
 
         def run(source: dict[str, Any] | None) -> CheckReport:
             return check(
@@ -69,8 +74,8 @@ def check_command(
             memory = size_option(replay_memory, "--replay-memory")
             if not any(Path(name).exists() for name in (against, against.partition("::")[0])):
                 raise UsageError(
-                    f"--against {against} is not there",
-                    "name the images, or `recorded` for a simulated series",
+                    f"--against {against} does not exist",
+                    "name the replayed images, or `recorded` for a simulated series",
                 )
             reading = "reading images"
             from penstock.files.images.replay import replay_file  # noqa: PLC0415  (it loads fabio)

@@ -5,56 +5,65 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, inspects, out, print_json, warn
+from penstock.cli.common import inspects, out, print_json, warn
+from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.export.export import write_export
 from penstock.files.export.plan import FRAMES_A_FILE, Reader, plan_export
+from penstock.model import panels
 from penstock.model.text import harmless
-from penstock.report.progress import ProgressView
 
 
 @inspects
+@shows_progress
 def export_command(
-    file: Annotated[Path, typer.Argument(help="The recorded file.")],
+    file: Annotated[Path, typer.Argument(help="Recorded file.")],
     reader: Annotated[
         Reader,
         typer.Option(
             "--for",
-            help="xds: the plug-ins durin and neggia, and other readers too. eiger: programs made for the"
-            " files of DECTRIS' file writer.",
+            help="Reader: xds for XDS with the plug-ins durin or neggia, and others; eiger for programs that"
+            " read files of the DECTRIS file writer.",
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="The master file; without it NAME_master.h5 beside the recorded one.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Master file to create. [default: NAME_master.h5 next to the recorded file]",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = None,
     copy: Annotated[
         bool,
         typer.Option(
             "--copy",
-            help="Write the frames once more, into files beside the master: for neggia, and where chunks or"
-            " codec are not what the readers take.",
+            help="Copy the frames into files next to the master file: required for neggia, and if readers"
+            " support neither the chunks nor the codec of the recorded file.",
         ),
     ] = False,
     frames_per_file: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="In each file of --copy.")
+        int, typer.Option(min=1, max=1_000_000, help="With --copy: number of frames per file.")
     ] = FRAMES_A_FILE,
     single_dataset: Annotated[
         bool,
         typer.Option(
             "--single-dataset",
-            help="With --for eiger: show all frames as the one dataset /entry/data/data instead of"
-            " data_000001, …, for programs that look there. Needs HDF5 1.10.",
+            help="With --for eiger: present all frames as one dataset /entry/data/data instead of"
+            " data_000001, …. Requires HDF5 1.10 in the reader.",
         ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an export that is there.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would be written, and write nothing.")
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing export.", rich_help_panel=panels.OUTPUT)
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="What was written as JSON, for machines.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and exit.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the written files as JSON.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
-    """Write a small master file with the names that other readers look for; frames stay where they are."""
+    """Write a small master file with the dataset names that other readers expect; frames are not copied."""
     plan = plan_export(file, reader, output, copy, frames_per_file, single_dataset)
     if not dry_run:
-        with ProgressView(err()) as view:
+        with progress() as view:
             write_export(plan, overwrite, lambda n, of: view.update("copying frames", n, of, f"{n} of {of}"))
     if json:
         print_json(plan)

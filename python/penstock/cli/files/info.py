@@ -7,16 +7,17 @@ import typer
 
 from penstock.cli.common import inspects, out, print_json
 from penstock.files.inspect import add_recoverable, inspect_file
+from penstock.model import panels
 from penstock.programs.check import count_recoverable
 from penstock.report.tables import info_page
 
 
 @inspects
 def info_command(
-    file: Annotated[Path, typer.Argument(help="Any HDF5 file; also one that is being written.")],
-    json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
+    file: Annotated[Path, typer.Argument(help="HDF5 file; it may still be recorded.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:
-    """What is in a file: frames, codec, ledger, times, tree. Reads no pixels."""
+    """Show the frames, codec, frame accounting, times and tree of a file, without reading pixels."""
     info = inspect_file(file)
     if info.unfinished:
         add_recoverable(info, count_recoverable(file))

@@ -11,16 +11,19 @@ from penstock.files.join import JointFile
 
 @inspects
 def join_command(
-    together: Annotated[Path, typer.Argument(help="The file to make.")],
-    files: Annotated[list[Path], typer.Argument(help="Files of series that have ended, in order.")],
+    together: Annotated[Path, typer.Argument(help="File to create.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of complete series, in order.")],
     add: Annotated[
-        bool, typer.Option("--add", help="To a file that was made so before; else it must not be there.")
+        bool,
+        typer.Option(
+            "--add", help="Add to a file that `penstock join` created. [default: create a new file]"
+        ),
     ] = False,
 ) -> None:
-    """Show several series' files as one: a NeXus file with an entry for each, entry_1, entry_2, ….
+    """Link the files of several series into one NeXus file, with one entry per series: entry_1, entry_2, ….
 
-    The entries are links, with paths relative to the new file: it holds no pixels, and the files stay where
-    they are. Move them together.
+    The entries are external links with relative paths; the new file has no pixels. If you move the files,
+    move all of them.
     """
     joint = JointFile.open(together, add=add)
     joint.add(files)

@@ -5,39 +5,41 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, inspects, out, print_json
+from penstock.cli.common import inspects, out, print_json
+from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.aside import require_file
+from penstock.model import panels
 from penstock.model.errors import ExitCode
 from penstock.model.findings import is_clean
 from penstock.programs.recover import recover
-from penstock.report.progress import ProgressView, show
+from penstock.report.progress import show
 from penstock.report.tables import findings_text, recovery_lines
 
 
 @inspects
+@shows_progress
 def recover_command(
-    file: Annotated[Path, typer.Argument(help="The file that a recorder left.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would be done, and write nothing.")
-    ] = False,
+    file: Annotated[Path, typer.Argument(help="File of a recorder that was killed.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and exit.")] = False,
     rebuild: Annotated[
         bool,
         typer.Option(
             "--rebuild",
-            help="Make HDF5's structures anew from the segments, whatever can be read of them: masks and"
-            " geometry that only they held are gone then. Without it that is done only for certain damage.",
+            help="Rebuild the HDF5 structures from the segments even if they are readable. Masks and geometry"
+            " that only the structures held are lost. [default: rebuild only certainly corrupt structures]",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="The report as JSON, for machines.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Complete a file whose recorder was killed: every frame that reached storage becomes readable.
 
-    Works in the file itself, and never writes to recorded frames. Refuses a file that another process
-    has open. Ends with 1 also where a part of the series is not there or damaged, after doing what can be
-    done without it.
+    Changes the file in place, and never writes to recorded frames. Rejects a file that another process has
+    open. Exit code 1: a part of the series is missing or corrupt; the rest is recovered.
     """
     require_file(file)
-    with ProgressView(err()) as view:
+    with progress() as view:
         report = recover(file, dry_run, lambda event: show(view, event), view.say, rebuild)
     if json:
         print_json(report)

@@ -5,54 +5,68 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli import completion
+from penstock.cli.common import out, print_json, reports_errors
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.storage import storage_facts
+from penstock.model import panels
 from penstock.model.errors import UsageError
 from penstock.model.plan.access import PATTERNS, Geometry, Pattern
 from penstock.model.plan.advice import Ratios, advise
 from penstock.model.plans import GIB
 from penstock.report.advice import advice_view
-from penstock.report.progress import ProgressView
 
 _IMAGES_MAX = 8
 
 
 @reports_errors
+@shows_progress
 def advise_command(
     detector: Annotated[
-        str, typer.Argument(help="Of the catalogue, or `custom` with --rows, --columns, --type.")
+        str,
+        typer.Argument(
+            help="Detector: a name from `penstock detectors`, or `custom` with --rows, --columns, --type.",
+            autocompletion=completion.detectors,
+        ),
     ],
     read: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PATTERN", help=f"How the file is read, repeatable: {PATTERNS}. [default: frames]"
+            metavar="PATTERN",
+            help=f"Access pattern of the readers: {PATTERNS}. Repeatable. [default: frames]",
         ),
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Where the files go: its file system counts.")] = Path(),
-    frames: Annotated[int, typer.Option(min=1, max=2**32 - 2, help="Of a series.")] = 1000,
+    folder: Annotated[
+        Path, typer.Option(help="Folder for the files; alignment follows its file system.")
+    ] = Path(),
+    frames: Annotated[int, typer.Option(min=1, max=2**32 - 2, help="Number of frames of a series.")] = 1000,
     rate: Annotated[
         float | None,
-        typer.Option(min=0, metavar="HZ", help="Frames a second. [default: the detector's highest]"),
+        typer.Option(min=0, metavar="HZ", help="Frame rate in Hz. [default: the detector's maximum]"),
     ] = None,
     ratio: Annotated[
-        float | None, typer.Option(min=1, help="How many times smaller the images become, if you know it.")
+        float | None,
+        typer.Option(min=1, help="Compression ratio, if you know it, such as 8. [default: not known]"),
     ] = None,
     images: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PATH", help="Images, or a folder of them, to try the codecs on; repeatable."),
+        typer.Option(
+            metavar="PATH",
+            help="Image file or folder of images to measure compression ratios with. Repeatable.",
+        ),
     ] = None,
     rows: CustomRows = None,
     columns: CustomColumns = None,
     type_: CustomType = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:
-    """Recommend chunks, codec and alignment for the way in which files will be read, and say why.
+    """Recommend chunks, codec and alignment for your access patterns, with reasons.
 
-    Reads nothing but the example images, and writes nothing.
+    Reads only the images of --images, and writes nothing.
     """
     if ratio is not None and images:
-        raise UsageError("--ratio and --images both tell how images compress", "give one of them")
+        raise UsageError("--ratio and --images exclude each other", "give one of them")
     chosen = choose_detector("advise", detector, rows, columns, type_)
     geometry = Geometry(
         frames=frames,
@@ -65,7 +79,7 @@ def advise_command(
     if ratio is not None:
         ratios = Ratios(by_codec={"bslz4": ratio})
     if not folder.is_dir():
-        raise UsageError(f"the folder {folder} is not there", "name one that is")
+        raise UsageError(f"--folder {folder} does not exist", "create it, or name an existing folder")
     facts = storage_facts(folder.absolute())
     advice = advise(geometry, patterns, facts, ratios, chosen.rate_hz if rate is None else rate)
     if json:
@@ -75,7 +89,7 @@ def advise_command(
 
 
 def _measured(paths: list[Path]) -> Ratios:
-    with ProgressView(err()) as view:
+    with progress() as view:
         reading = "reading images"
         # They load fabio and HDF5.
         from penstock.files.images.compressibility import measure_ratios  # noqa: PLC0415

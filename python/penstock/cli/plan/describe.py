@@ -8,57 +8,99 @@ import typer
 from penstock.bench.data.folder import require_target, require_writable
 from penstock.bench.run.local_speed import measure_device, measure_speeds, speed_request
 from penstock.cli.bench.running import DryRun, Yes, may_go_on, telling
-from penstock.cli.common import err, out, print_json, reports_errors, require_new, size_option
+from penstock.cli.common import out, print_json, reports_errors, require_new, size_option
+from penstock.cli.verbosity import info, progress, shows_progress
 from penstock.files.sheet.devices import device_node
 from penstock.files.sheet.sheet import data_sheet, drives_below
 from penstock.files.sheet.system import System
 from penstock.files.space import write_document
+from penstock.model import panels
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.plan.datasheet import LocalSpeed
 from penstock.report.datasheet import sheet_markdown, sheet_view, speed_plan_view
-from penstock.report.progress import ProgressView
 
 
 @reports_errors
+@shows_progress
 def describe_command(
-    path: Annotated[Path, typer.Argument(help="A folder on the storage.")],
+    path: Annotated[Path, typer.Argument(help="Folder on the storage.")],
     measure: Annotated[
-        bool, typer.Option("--measure", help="Write, read and create files for a moment, in a new folder.")
+        bool,
+        typer.Option(
+            "--measure",
+            help="Measure as well: write, read and create files in a new directory, which is removed at the"
+            " end.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = False,
     devices: Annotated[
-        bool, typer.Option("--devices", help="With --measure: read the drives below, never write them.")
+        bool,
+        typer.Option(
+            "--devices",
+            help="With --measure: also read the drives below the file system, without writing to them.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = False,
     size: Annotated[
-        str, typer.Option(metavar="SIZE", help="With --measure: written and read at most.")
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="With --measure: maximum number of bytes to write and read.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = "4GiB",
-    files: Annotated[int, typer.Option(min=1, max=10**6, help="With --measure: so many are created.")] = 1000,
+    files: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=10**6,
+            help="With --measure: number of files to create.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
+    ] = 1000,
     seconds: Annotated[
-        float, typer.Option(min=0.1, max=600, help="With --measure: of writing, of reading, and a device.")
+        float,
+        typer.Option(
+            min=0.1,
+            max=600,
+            help="With --measure: duration in seconds of writing, of reading, and of each drive.",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = 10.0,
     markdown: Annotated[
-        Path | None, typer.Option(help="Write the sheet into this file, as Markdown.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the data sheet as Markdown into this new file.",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
-    json: Annotated[bool, typer.Option("--json", help="As JSON, with the source of each value.")] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print JSON, with the source of each value.", rich_help_panel=panels.OUTPUT
+        ),
+    ] = False,
 ) -> None:
-    """The data sheet of a storage, and of the machine in front of it, with hints at what costs speed.
+    """Show the data sheet of a storage and of this machine, with hints about settings that cost speed.
 
-    It reads what the kernel and the tools of file systems tell, and writes nothing, but for --measure. Exit
-    code 5: a figure of --measure is invalid, and not to be used; the sheet is written all the same.
+    Reads what the kernel and the tools of file systems report. Writes nothing except with --measure. Exit
+    code 5: a measurement is invalid, do not use its metric; the data sheet is written nevertheless.
     """
     (require_writable if measure else require_target)(path)
     require_new(markdown, "--markdown")
     if devices and not measure:
-        raise UsageError("--devices is a part of the measurement", "add --measure")
+        raise UsageError("--devices requires --measure", "add --measure")
     speeds: list[LocalSpeed] = []
     if measure:
         request = speed_request(path, size_option(size, "--size"), files, seconds)
         nodes = _nodes(path) if devices else {}
-        err().print(speed_plan_view(request, str(path), seconds, list(nodes)))
+        info().print(speed_plan_view(request, str(path), seconds, list(nodes)))
         if not dry_run:
             may_go_on(yes)
-            with ProgressView(err()) as view:
+            with progress() as view:
                 speeds = measure_speeds(path, request, telling(view))
             speeds += [measure_device(Path(node), number, seconds) for node, number in nodes.items()]
     if dry_run:
@@ -75,20 +117,21 @@ def describe_command(
 
 
 def _require_answer(speeds: list[LocalSpeed]) -> None:
-    """A PenstockError (UNANSWERED) names the figures that are not to be used."""
+    """Raises PenstockError (UNANSWERED) with the names of invalid metrics."""
     invalid = [speed.what for speed in speeds if speed.validity == "invalid"]
     if invalid or not speeds:
         raise PenstockError(
-            f"no answer: invalid, and not to be used: {', '.join(invalid)}"
+            f"no answer: these measurements are invalid: {', '.join(invalid)}"
             if invalid
-            else "no answer: nothing was measured to its end",
-            "the doubts beside each figure say why; more --size, --files and --seconds measure for longer",
+            else "no answer: no measurement was completed",
+            "the caveats of each metric give the reason; increase --size, --files or --seconds to measure"
+            " longer",
             ExitCode.UNANSWERED,
         )
 
 
 def _nodes(path: Path) -> dict[str, str]:
-    """Files in /dev of the drives below, with their numbers."""
+    """Returns the device files of the drives below the path, with their numbers."""
     system = System()
     found = {device_node(system, drive): drive.number for drive in drives_below(path)}
     return {node: number for node, number in found.items() if node}

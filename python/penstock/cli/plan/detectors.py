@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli import completion
 from penstock.cli.common import out, print_json, reports_errors
+from penstock.model import panels
 from penstock.model.catalogue import find_detector, read_catalogue
 from penstock.programs.locate import detectors_folder
 from penstock.report.tables import detector_sheet, detector_table
@@ -12,10 +14,16 @@ from penstock.report.tables import detector_sheet, detector_table
 
 @reports_errors
 def detectors_command(
-    name: Annotated[str | None, typer.Argument(help="One detector, in full.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name of a detector to show in full. [default: list all]",
+            autocompletion=completion.detectors,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:
-    """The catalogue of detectors that can be simulated."""
+    """List the detectors that can be simulated, or show one in full."""
     catalogue = read_catalogue(detectors_folder())
     if name is not None:
         detector = find_detector(catalogue, name)

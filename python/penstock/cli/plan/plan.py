@@ -1,16 +1,16 @@
 """`penstock plan`"""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from pydantic import ValidationError
 
 from penstock.bench.judge.measured import measured_bandwidth
 from penstock.bench.run.codec_speed import compressions
+from penstock.cli import completion
 from penstock.cli.common import (
     bandwidth_option,
-    err,
     out,
     print_json,
     reports_errors,
@@ -18,7 +18,9 @@ from penstock.cli.common import (
     size_option,
 )
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.space import write_document
+from penstock.model import panels
 from penstock.model.catalogue import Detector
 from penstock.model.errors import UsageError
 from penstock.model.plan.blocks import Redundancy, find_block
@@ -26,83 +28,179 @@ from penstock.model.plan.sizing import Assumptions, Order, Sizing, Wanted, size
 from penstock.model.plans import Encoding
 from penstock.model.problems import words_of
 from penstock.programs.locate import blocks_folder
-from penstock.report.progress import ProgressView
 from penstock.report.sizing import sizing_markdown, sizing_view
 
 
 @reports_errors
+@shows_progress
 def plan_command(
     detectors: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="DETECTOR",
-            help="NAME, COUNTxNAME or COUNTxNAME@HZ: names from `penstock detectors`, or custom with --rows,"
-            " --columns, --type.",
+            help="Detector as NAME, COUNTxNAME or COUNTxNAME@HZ, such as 2xeiger2-16m@100. NAME is from"
+            " `penstock"
+            " detectors`, or custom with --rows, --columns, --type.",
+            autocompletion=completion.detectors,
         ),
     ] = None,
-    duty: Annotated[float, typer.Option(help="Share of the time in which frames come, 0 to 1.")] = 1.0,
-    headroom: Annotated[float, typer.Option(help="Beyond the peak, as a share of it.")] = 0.2,
-    retention: Annotated[float, typer.Option(metavar="DAYS", help="How long data stays.")] = 30.0,
-    fill: Annotated[float, typer.Option(help="Share of the capacity that is ever used, 0 to 1.")] = 0.9,
+    duty: Annotated[
+        float,
+        typer.Option(
+            help="Duty cycle: share of the time with frames, 0 to 1.", rich_help_panel=panels.ASSUMPTIONS
+        ),
+    ] = 1.0,
+    headroom: Annotated[
+        float,
+        typer.Option(
+            help="Headroom above the peak bandwidth, as a share of it; 0.2 is 20 %.",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
+    ] = 0.2,
+    retention: Annotated[
+        float,
+        typer.Option(metavar="DAYS", help="Retention of data in days.", rich_help_panel=panels.ASSUMPTIONS),
+    ] = 30.0,
+    fill: Annotated[
+        float,
+        typer.Option(
+            help="Maximum fill level of the storage, as a share of its capacity, 0 to 1.",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
+    ] = 0.9,
     ratio: Annotated[
-        float | None, typer.Option(help="Frames are so many times smaller when they are stored.")
+        float | None,
+        typer.Option(
+            help="Compression ratio of stored frames, such as 8. [default: measured, or 1]",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = None,
-    encoding: Annotated[Encoding, typer.Option(help="That compresses.")] = "bslz4",
+    encoding: Annotated[
+        Encoding, typer.Option(help="Codec that compresses frames.", rich_help_panel=panels.ASSUMPTIONS)
+    ] = "bslz4",
     codec_speed: Annotated[
-        str | None, typer.Option(metavar="BANDWIDTH", help="Raw bytes that a core compresses, as 1.5GB/s.")
+        str | None,
+        typer.Option(
+            metavar="BANDWIDTH",
+            help="Uncompressed bytes per second that one core compresses, such as 1.5GB/s. [default:"
+            " measured]",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = None,
     measure: Annotated[
         bool,
         typer.Option(
-            "--measure", help="Find out ratio and speed: the recorder compresses simulated frames here."
+            "--measure",
+            help="Measure compression ratio and speed: the recorder compresses simulated frames on this"
+            " machine.",
+            rich_help_panel=panels.ASSUMPTIONS,
         ),
     ] = False,
     images: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PATH", help="As --measure, with these images, or a folder's; repeatable."),
+        typer.Option(
+            metavar="PATH",
+            help="Image file or folder to measure compression with, instead of simulated frames. Repeatable.",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = None,
     compressed_by: Annotated[
-        Literal["recorder", "detector"], typer.Option(help="Whose cores, and what links carry.")
+        Literal["recorder", "detector"],
+        typer.Option(
+            help="Who compresses: recorder (needs cores) or detector (needs smaller links).",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = "recorder",
     write: Annotated[
-        str | None, typer.Option(metavar="BANDWIDTH", help="Stored besides what the detectors give.")
+        str | None,
+        typer.Option(
+            metavar="BANDWIDTH",
+            help="Additional write bandwidth, such as 1GB/s. [default: 0]",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = None,
-    read_factor: Annotated[float, typer.Option(help="Read at the same time, times what is written.")] = 0.0,
+    read_factor: Annotated[
+        float,
+        typer.Option(
+            help="Concurrent read bandwidth as a multiple of the write bandwidth.",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
+    ] = 0.0,
     capacity: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Held besides what comes in and stays.")
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Additional capacity, such as 100TB. [default: 0]",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = None,
     link: Annotated[
         list[str] | None,
-        typer.Option(metavar="BANDWIDTH", help="Of a port, repeatable. [default: 10, 25 and 100 Gb/s]"),
+        typer.Option(
+            metavar="BANDWIDTH",
+            help="Speed of a network port. Repeatable. [default: 10, 25 and 100 Gb/s]",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = None,
-    link_efficiency: Annotated[float, typer.Option(help="Share of a port's speed that is to be had.")] = 0.9,
-    server_cores: Annotated[int, typer.Option(help="Of a recorder's server, that compress.")] = 32,
+    link_efficiency: Annotated[
+        float,
+        typer.Option(help="Usable share of a port's speed, 0 to 1.", rich_help_panel=panels.ASSUMPTIONS),
+    ] = 0.9,
+    server_cores: Annotated[
+        int,
+        typer.Option(
+            help="Number of cores of a recorder's server that compress.", rich_help_panel=panels.ASSUMPTIONS
+        ),
+    ] = 32,
     server_bandwidth: Annotated[
-        str, typer.Option(metavar="BANDWIDTH", help="Of a recorder's server, each way.")
+        str,
+        typer.Option(
+            metavar="BANDWIDTH",
+            help="Network bandwidth of a recorder's server, in each direction.",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = "100Gb/s",
     redundancy: Annotated[
         str | None,
-        typer.Option(metavar="DATA+PARITY", help="8+2; 1+1 for two copies; none. [default: the block's]"),
+        typer.Option(
+            metavar="DATA+PARITY",
+            help="Redundancy as drives for data and parity: 8+2; 1+1 for two copies; none. [default: from"
+            " --block]",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
     ] = None,
     block: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A building block: of blocks/, or a YAML file; repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="Building block of the storage: a name that Tab completes, or a YAML file. Repeatable.",
+            autocompletion=completion.blocks,
+        ),
     ] = None,
     measured: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="Documents of runs on one block: measured instead of computed; repeatable."
+            metavar="FILE",
+            help="Document of a run on one block, whose measured bandwidth replaces the computed one."
+            " Repeatable.",
         ),
     ] = None,
     rows: CustomRows = None,
     columns: CustomColumns = None,
     type_: CustomType = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write it into this file, as Markdown.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the capacity plan as Markdown into this new file.",
+            rich_help_panel=panels.OUTPUT,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:
-    """What detectors need before storage is bought: bandwidth, cores, links, servers, capacity, blocks.
+    """Compute what detectors need: bandwidth, cores, links, servers, capacity and building blocks.
 
-    It computes; only --measure and --images measure, for some seconds, in a temporary folder.
+    Only --measure and --images measure anything, for some seconds, in a temporary folder.
     """
     assumptions = _assumptions(
         duty=duty,
@@ -121,11 +219,12 @@ def plan_command(
     )
     if not detectors and not assumptions.write_bytes_per_s and not assumptions.capacity_bytes:
         raise UsageError(
-            "nothing is asked for", "name a detector (`penstock detectors`), or give --write or --capacity"
+            "no detector, --write or --capacity given", "name a detector from `penstock detectors`"
         )
     if measured and len(block or []) != 1:
         raise UsageError(
-            "--measured is of one block, which needs a description", "give one --block beside it"
+            f"--measured requires exactly one --block, {len(block or [])} given",
+            "give the --block that was measured",
         )
     orders = [Order.parse(text) for text in detectors or []]
     chosen = _chosen(orders, rows, columns, type_)
@@ -133,7 +232,7 @@ def plan_command(
     bandwidth = measured_bandwidth(measured) if measured else None
     require_new(markdown, "--markdown")
     speed = bandwidth_option(codec_speed, "--codec-speed") if codec_speed is not None else None
-    with ProgressView(err()) as view:
+    with progress() as view:
         found = compressions(
             [detector for detector, _ in chosen], encoding, ratio, speed, measure, images or [], view.say
         )
@@ -156,18 +255,19 @@ def _show(sizing: Sizing, markdown: Path | None, json: bool) -> None:
 def _chosen(
     orders: list[Order], rows: int | None, columns: int | None, kind: str | None
 ) -> list[tuple[Detector, float]]:
-    """Each with its rate. Sizes are for the custom one among them."""
+    """Returns each detector with its rate. The shape is that of the custom one."""
     sized = (rows, columns, kind)
     if sized != (None, None, None) and not any(order.name == "custom" for order in orders):
         raise UsageError(
-            "--rows, --columns and --type are for a custom detector", "penstock plan 2xcustom@100 --rows …"
+            "--rows, --columns and --type require the detector `custom`",
+            "write `penstock plan 2xcustom@100 --rows …`",
         )
     found = []
     for order in orders:
         detector = choose_detector("plan", order.name, *(sized if order.name == "custom" else (None,) * 3))
         rate = order.rate_hz or detector.rate_hz
         if rate <= 0:
-            raise UsageError(f"the rate of {detector.name} is not known", f"give one: {order.name}@HZ")
+            raise UsageError(f"the rate of {detector.name} is unknown", f"give it: {order.name}@HZ")
         found.append((detector, rate))
     return found
 
@@ -176,7 +276,9 @@ def _redundancy(text: str | None) -> Redundancy | None:
     try:
         return None if text is None else Redundancy.parse(text)
     except ValueError as error:
-        raise UsageError(f"--redundancy: {error}", "8+2 is two drives' worth of parity for eight") from error
+        raise UsageError(
+            f"--redundancy: {error}", "8+2 means two parity drives for eight data drives"
+        ) from error
 
 
 _OPTIONS = {"retention_days": "retention", "link_speeds": "link", "compresses": "compressed_by"}
@@ -186,10 +288,13 @@ def _assumptions(**values: object) -> Assumptions:
     try:
         return Assumptions.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        option = "--" + _OPTIONS.get(name, name).removesuffix("_bytes_per_s").removesuffix("_bytes")
         raise UsageError(
-            f"{option.replace('_', '-')}: {words_of(first)} (given: {first['input']!r})",
-            "`penstock plan --help`",
+            "\n".join(f"{_option_of(each)}: {words_of(each)}" for each in error.errors()),
+            "`penstock plan --help` lists the ranges",
         ) from error
+
+
+def _option_of(problem: Any) -> str:
+    name = str(problem["loc"][0]) if problem["loc"] else ""
+    name = _OPTIONS.get(name, name).removesuffix("_bytes_per_s").removesuffix("_bytes")
+    return "--" + name.replace("_", "-")

@@ -7,42 +7,72 @@ import typer
 
 from penstock.cli.common import fail, inspects, out, print_json, warn
 from penstock.files.values.attach import How, attach, summary, unfitting_words
+from penstock.model import panels
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import one_short_line
 
 
 @inspects
 def attach_command(
-    series: Annotated[Path, typer.Argument(help="The file of a series that has ended.")],
-    journals: Annotated[list[Path], typer.Argument(help="Journals of `penstock collect`.")],
+    series: Annotated[Path, typer.Argument(help="File of a complete series.")],
+    journals: Annotated[list[Path], typer.Argument(help="Journals that `penstock collect` wrote.")],
     output: Annotated[
-        Path | None, typer.Option(help="The file to make. [default: SERIES.values.h5 beside the series]")
+        Path | None,
+        typer.Option(
+            help="File to create. [default: SERIES.values.h5 next to the series]",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = None,
     interpolation: Annotated[
-        str, typer.Option(metavar="previous|nearest|linear", help="Which value by time a frame gets.")
+        str,
+        typer.Option(
+            metavar="previous|nearest|linear",
+            help="How a frame gets its value by time: the previous one, the nearest one, or linearly"
+            " interpolated.",
+        ),
     ] = "previous",
     time: Annotated[
         str | None,
         typer.Option(
             metavar="exposure|received",
-            help="The frames' times. [default: start of the exposure, where it was told]",
+            help="Time of a frame: start of the exposure, or reception. [default: exposure, if the detector"
+            " sent it]",
         ),
     ] = None,
     offset: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Added to the values' times, for clocks that differ.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Offset in seconds that is added to the times of values, to correct clocks.",
+        ),
     ] = 0.0,
     max_age: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="Values farther away are none.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Maximum distance in seconds between a frame and its value; beyond it the frame has no"
+            " value. [default: no limit]",
+        ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file of this command that is there.")
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Replace an output file that this command wrote before.",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be joined, and end.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be attached, and exit.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
-    """Join values to the frames of a series, by frame number or by time: a new file, a row for each frame.
+    """Match values to the frames of a series by frame number or time, and write a file with a row per frame.
 
-    The new file has links to the recorded one, which stays as it is. Keep them together.
+    The new file links to the recorded file, which is not changed. Keep both in the same folder.
     """
     try:
         how = How.model_validate(
@@ -50,8 +80,9 @@ def attach_command(
         )
     except ValueError as error:
         raise UsageError(
-            f"--interpolation {interpolation}, --time {time}, --offset {offset:g}, --max-age {max_age}: one of them is wrong",
-            "--interpolation previous, nearest or linear; --time exposure or received",
+            f"--interpolation {interpolation}, --time {time}, --offset {offset:g}, --max-age {max_age}:"
+            f" invalid",
+            "--interpolation takes previous, nearest or linear; --time takes exposure or received",
         ) from error
     done = attach(series, journals, output, how, dry_run=dry_run, overwrite=overwrite)
     if json:
@@ -62,10 +93,10 @@ def attach_command(
     if not dry_run:
         warn(f"{done.output}: {len(done.channels)} channels")
     if mixed := [each for each in done.channels if each.unfitting]:
-        others = f" ({len(mixed)} channels have such)" if len(mixed) > 1 else ""
+        others = f" ({len(mixed)} channels are affected)" if len(mixed) > 1 else ""
         fail(
             PenstockError(
                 f"channel {one_short_line(mixed[0].name)}: {unfitting_words(mixed[0])}{others}",
-                "give each source a name of its own for the channel, and send one kind of value under a name",
+                "use a different channel name for each source, and send only one type of value per channel",
             )
         )

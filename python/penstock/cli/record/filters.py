@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import out, print_json, reports_errors
+from penstock.model import panels
 from penstock.programs.filters import find_filters
 from penstock.report.tables import filter_table
 
@@ -14,14 +15,14 @@ from penstock.report.tables import filter_table
 @reports_errors
 def filters_command(
     plugin_folder: Annotated[
-        list[Path] | None, typer.Option(metavar="FOLDER", help="Look here first; repeatable.")
+        list[Path] | None, typer.Option(metavar="FOLDER", help="Folder to search first. Repeatable.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON, for machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:
-    """The HDF5 filter plug-ins that the recorder can use, for `codec: {filter: ...}`.
+    """List the HDF5 filter plug-ins that the recorder can use with `codec: {filter: ...}`.
 
-    They are looked for in the given folders, in that of the Python package hdf5plugin, and where HDF5 looks:
-    in the folders of the variable HDF5_PLUGIN_PATH, or in its default one.
+    Searches the given folders, the folder of the Python package hdf5plugin, and the folders that HDF5
+    searches: those of the variable HDF5_PLUGIN_PATH, or its default folder.
     """
     filters = sorted(find_filters(plugin_folder or []), key=lambda found: str(Path(found.path).parent))
     if json:

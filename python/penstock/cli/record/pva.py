@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
+from penstock.cli.common import print_json, print_json_line, reports_errors, size_option
+from penstock.cli.verbosity import progress, shows_progress
+from penstock.model import panels
 from penstock.model.configuration import read_token
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event
@@ -15,84 +17,132 @@ from penstock.model.plans import Plan
 from penstock.model.pva import PvaPlan, check_start
 from penstock.model.yaml_file import read_yaml
 from penstock.programs.pva import require_p4p, run_pva
-from penstock.report.progress import ProgressView, show
+from penstock.report.progress import show
 
 
 @reports_errors
+@shows_progress
 def pva_command(
-    channel: Annotated[str, typer.Argument(help="The NTNDArray channel, for example 13SIM1:Pva1:Image.")],
+    channel: Annotated[str, typer.Argument(help="NTNDArray channel, for example 13SIM1:Pva1:Image.")],
     to: Annotated[
-        str, typer.Option(metavar="tcp://HOST:PORT", help="The recorder.")
+        str, typer.Option(metavar="tcp://HOST:PORT", help="Address of the recorder.")
     ] = "tcp://127.0.0.1:9900",
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with the token of the recorder; otherwise the variable PENSTOCK_TOKEN."),
+        typer.Option(
+            help="File with the token that the recorder requires; otherwise the variable PENSTOCK_TOKEN."
+        ),
     ] = None,
     frames: Annotated[
-        int | None, typer.Option(metavar="N", help="Frames of a series. [default: open end]")
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of frames of a series. [default: until the channel ends it]",
+            rich_help_panel=panels.SERIES,
+        ),
     ] = None,
-    series: Annotated[int, typer.Option(min=0, help="End after so many series; 0 goes on.")] = 0,
+    series: Annotated[
+        int,
+        typer.Option(min=0, help="Exit after this many series; 0: no limit.", rich_help_panel=panels.SERIES),
+    ] = 0,
     idle_end: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="A series ends after so long without a frame; 0: never. [default: 60]"
+            metavar="SECONDS",
+            help="End a series after this many seconds without a frame; 0: never. [default: 60]",
+            rich_help_panel=panels.SERIES,
         ),
     ] = None,
     reconnect: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="A series waits so long for a disconnected channel. [default: 60]"
+            metavar="SECONDS",
+            help="Time in seconds that a series waits for a disconnected channel. [default: 60]",
+            rich_help_panel=panels.SERIES,
         ),
     ] = None,
     first_id: Annotated[
         int | None,
-        typer.Option(metavar="ID", help="The uniqueId of frame 0. [default: the first that comes]"),
+        typer.Option(
+            metavar="ID",
+            help="uniqueId of frame 0. [default: that of the first frame]",
+            rich_help_panel=panels.SERIES,
+        ),
     ] = None,
     initial: Annotated[
         str | None,
         typer.Option(
-            help="skip or keep what the channel has when it is connected, also again. [default: skip]"
+            help="Frame that the channel already holds at each connection: skip or keep. [default: skip]",
+            rich_help_panel=panels.SERIES,
         ),
     ] = None,
     name: Annotated[
         str | None,
         typer.Option(
             metavar="TEMPLATE",
-            help="Names series: {channel}, {date}, {attribute}. [default: {channel}-{date}]",
+            help="Template of series names with {channel}, {date}, {attribute}. [default: {channel}-{date}]",
+            rich_help_panel=panels.SERIES,
         ),
     ] = None,
     name_attribute: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The attribute in --name; where it changes a series begins."),
+        typer.Option(
+            metavar="NAME",
+            help="Attribute for {attribute} in --name; a new series starts when its value changes.",
+            rich_help_panel=panels.SERIES,
+        ),
     ] = None,
     start: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="YAML with what the channel does not tell, as pixel_size_x."),
+        typer.Option(
+            metavar="FILE",
+            help="YAML file with fields that the channel does not send, such as pixel_size_x.",
+            rich_help_panel=panels.SERIES,
+        ),
     ] = None,
     pipeline: Annotated[
         bool | None,
         typer.Option(
-            "--pipeline/--no-pipeline", help="Let the server wait for this client. [default: no-pipeline]"
+            "--pipeline/--no-pipeline",
+            help="Use pvAccess flow control, which makes the server wait for this client. [default:"
+            " no-pipeline]",
+            rich_help_panel=panels.RESOURCES,
         ),
     ] = None,
     queue: Annotated[
-        int | None, typer.Option(metavar="FRAMES", help="Frames that pvAccess holds. [default: 32]")
+        int | None,
+        typer.Option(
+            metavar="FRAMES",
+            help="Queue depth of pvAccess in frames. [default: 32]",
+            rich_help_panel=panels.RESOURCES,
+        ),
     ] = None,
     reorder: Annotated[
         int | None,
-        typer.Option(metavar="FRAMES", help="Frames that wait for one before them. [default: 16]"),
+        typer.Option(
+            metavar="FRAMES",
+            help="Maximum number of frames that wait for an earlier frame. [default: 16]",
+            rich_help_panel=panels.RESOURCES,
+        ),
     ] = None,
     buffer: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Memory for frames that are not acknowledged. [default: 1 GiB]"),
+        typer.Option(
+            metavar="SIZE",
+            help="Memory for frames that are not acknowledged yet. [default: 1 GiB]",
+            rich_help_panel=panels.RESOURCES,
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and exit.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print events as JSON lines.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Send the frames of an EPICS areaDetector to a recorder, from its pvAccess channel.
 
-    `penstock record --pva` starts this beside a recorder. Servers are looked for as EPICS does it: by
-    EPICS_PVA_ADDR_LIST and its sisters. Ends with SIGINT (Ctrl-C) or SIGTERM: the series is then complete.
+    `penstock record --pva` starts it together with a recorder. EPICS_PVA_ADDR_LIST and the other EPICS
+    variables configure the search for servers. Stop it with SIGINT (Ctrl-C) or SIGTERM; the series is then
+    complete.
     """
     given = pva_given(
         frames=frames,
@@ -116,7 +166,7 @@ def pva_command(
         print_json(plan.without_token())
         return
     require_p4p()
-    with ProgressView(err()) as view:
+    with progress() as view:
 
         def on_event(event: Event) -> None:
             if json:
@@ -127,19 +177,19 @@ def pva_command(
         ended = run_pva(plan, on_event, view.say)
     problems = [f"{each.series_unique_id}: {each.problem}" for each in ended if each.problem]
     damaged = sum(each.damaged for each in ended)
-    problems += [f"{damaged} frames are damaged"] if damaged else []
+    problems += [f"{damaged} corrupt frames"] if damaged else []
     if problems:
         raise PenstockError("; ".join(problems))
 
 
 class _StartFile(Plan):
-    """Only to be read as YAML with lines in its errors."""
+    """Any fields of a YAML file, to report errors with line numbers."""
 
     model_config = Plan.model_config | {"extra": "allow"}
 
 
 def read_start(path: Path) -> dict[str, Any]:
-    """The fields in a file. A UsageError names the file, the field and the value."""
+    """Returns the fields of a file. Raises UsageError with file, field and value."""
     fields = read_yaml(path, _StartFile, "docs/how-to/record/record-from-epics.md").model_dump()
     try:
         check_start(fields)
@@ -149,5 +199,5 @@ def read_start(path: Path) -> dict[str, Any]:
 
 
 def pva_given(**options: Any) -> dict[str, Any]:
-    """Those that were given."""
+    """Returns the options that were given."""
     return {name: value for name, value in options.items() if value is not None}

@@ -11,7 +11,9 @@ import typer
 from penstock.cli.common import err, out, print_json, print_json_line, reports_errors, warn
 from penstock.cli.option_table import DataclassTable, OverlayTable, command_of
 from penstock.cli.record.pva import pva_given, read_start
+from penstock.cli.verbosity import info, progress, shows_progress
 from penstock.files.storage import storage_facts
+from penstock.model import panels
 from penstock.model.configuration import Configuration, PvaSource
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import Event, RecorderSeriesEnd
@@ -20,88 +22,106 @@ from penstock.model.layout.nodes import DEFAULT, Layout
 from penstock.model.overrides import RecordOptions, configuration_from, sources_left_out
 from penstock.model.plans import RecorderPlan
 from penstock.model.storage import StorageFacts, describe_facts, settle_store
+from penstock.model.text import counted
 from penstock.programs.locate import find_program, layouts_folder
 from penstock.programs.pva import require_p4p
 from penstock.programs.ranks import Ranks
 from penstock.programs.record import Recording, placement_of, record, try_out
 from penstock.report.layouts import layout_tree
 from penstock.report.machine import placement_tables
-from penstock.report.progress import ProgressView, show
+from penstock.report.progress import show
 from penstock.report.tables import plan_table
 
 if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.join import JointFile
 
-_NAMED = 5  # series that lack frames
+_NAMED = 5  # incomplete series that an error lists
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options that are no fields of the configuration."""
+    """Options that are not fields of the configuration."""
 
     configuration: Annotated[
         Path | None,
-        typer.Argument(help="YAML file; options override it. See docs/reference/configuration.md."),
+        typer.Argument(
+            help="YAML file, which options override. docs/reference/configuration.md lists its fields."
+        ),
     ] = None
     listen: Annotated[
         list[str] | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Listen for senders of the TCP protocol; repeatable. HOST may be a network interface. Beyond"
-            " loopback a token is required. [default: 127.0.0.1:9900]",
+            help="Address on which to listen for senders of the TCP protocol. Repeatable. HOST may be a"
+            " network"
+            " interface. A token is required except on loopback. [default: 127.0.0.1:9900]",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that senders must send; otherwise the variable PENSTOCK_TOKEN."
+            help="File with the token that senders must send; otherwise the variable PENSTOCK_TOKEN.",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None
     zmq: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ENDPOINT",
-            help="Pull Stream V2 from a detector, for example tcp://127.0.0.1:31001; repeatable.",
+            help="ZeroMQ endpoint of a detector that sends Stream V2, for example tcp://127.0.0.1:31001."
+            " Repeatable.",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None
     pva: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CHANNEL",
-            help="Watch an NTNDArray channel of EPICS areaDetector, for example 13SIM1:Pva1:Image;"
-            " repeatable. `penstock pva` does it apart from the recorder.",
+            help="NTNDArray channel of an EPICS areaDetector, for example 13SIM1:Pva1:Image. Repeatable."
+            " `penstock pva` does the same in a separate process.",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None
     pva_frames: Annotated[
         int | None,
-        typer.Option(metavar="N", help="With --pva: number of frames of a series. [default: open end]"),
+        typer.Option(
+            metavar="N",
+            help="With --pva: number of frames of a series. [default: until the channel ends it]",
+            rich_help_panel=panels.SOURCES,
+        ),
     ] = None
     pva_idle_end: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
             help="With --pva: end a series after this many seconds without a frame. [default: 60]",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None
     pva_name: Annotated[
         str | None,
         typer.Option(
             metavar="TEMPLATE",
-            help="With --pva: name of series; {channel}, {date}. [default: {channel}-{date}]",
+            help="With --pva: template of series names with {channel} and {date}. [default:"
+            " {channel}-{date}]",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None
     pva_start: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="With --pva: YAML with what the channel does not send, as pixel_size_x."
+            metavar="FILE",
+            help="With --pva: YAML file with fields that the channel does not send, such as pixel_size_x.",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None
     join: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Add each series, when it is complete, as an entry to this file in the folder, as"
-            " `penstock join` does.",
+            help="Add each complete series as an entry to this file in --folder, as `penstock join` does.",
+            rich_help_panel=panels.FILES,
         ),
     ] = None
     ranks: Annotated[
@@ -109,33 +129,46 @@ class RunOptions:
         typer.Option(
             min=1,
             max=256,
-            help="Number of processes (MPI) that record into one file; each listens on a port of its own,"
-            " from the given one on.",
+            help="Number of MPI processes that record into one file. Rank N listens on the given port + N.",
+            rich_help_panel=panels.RESOURCES,
         ),
     ] = 1
-    mpi: Annotated[str, typer.Option(help="MPI for --ranks: openmpi or mpich.")] = "openmpi"
+    mpi: Annotated[
+        str,
+        typer.Option(
+            help="MPI implementation for --ranks: openmpi or mpich.",
+            rich_help_panel=panels.RESOURCES,
+        ),
+    ] = "openmpi"
     require_complete: Annotated[
-        bool, typer.Option("--require-complete", help="Exit with code 1 also when frames are missing.")
+        bool,
+        typer.Option(
+            "--require-complete",
+            help="Exit with code 1 also if frames are missing.",
+            rich_help_panel=panels.SERIES,
+        ),
     ] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and end.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and exit.")] = False
     show_placement: Annotated[
         bool,
         typer.Option(
             "--show-placement",
-            help="Show the machine, and where threads and memory would be, and end.",
+            help="Show the processors, and on which ones threads and memory would be placed, and exit.",
+            rich_help_panel=panels.RESOURCES,
         ),
     ] = False
     json: Annotated[
         bool,
         typer.Option(
             "--json",
-            help="Print events as JSON lines (with --dry-run: the plan; with --show-placement: the"
+            help="Print events as JSON lines (with --dry-run: the job; with --show-placement: the"
             " placement).",
+            rich_help_panel=panels.OUTPUT,
         ),
     ] = False
 
     def over(self, given: dict[tuple[str, ...], Any]) -> RecordOptions:
-        """With what was given of the configuration's fields."""
+        """Returns these options together with those that are fields of the configuration."""
         return RecordOptions(
             given=given,
             listen=self.listen or [],
@@ -154,16 +187,16 @@ class RunOptions:
 def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
     """Record series after series, each into its own NeXus HDF5 file.
 
-    Ends with SIGINT (Ctrl-C) or SIGTERM: the files are then complete. SIGUSR2 ends the series that are open
-    and goes on for the next. The exit code is 1 where a series had a problem (the storage failed, say) or
-    was refused, or where every message was. Frames that are missing, damaged or dropped change it with
-    --require-complete alone: they are counted in each series' line, and in its file.
+    SIGINT (Ctrl-C) and SIGTERM complete the files and exit; SIGUSR2 completes the open series and continues.
+    Exit code 1: a series failed or was rejected, or every message was rejected. Missing, corrupt and dropped
+    frames are counted in the summary of each series and in its file; they lead to exit code 1 only with
+    --require-complete.
     """
     configuration, options = run.configuration, run.over(given)
     settings = configuration_from(configuration, options)
     if left_out := sources_left_out(configuration, options):
-        err().print(
-            f"note: {configuration} has other sources, which the options replace: {', '.join(left_out)}",
+        info().print(
+            f"note: options replace these sources of {configuration}: {', '.join(left_out)}",
             markup=False,
         )
     _require_folder(settings.folder.absolute())
@@ -191,11 +224,13 @@ def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
     _require_success(recording, complete=run.require_complete)
 
 
-record_command = reports_errors(command_of(_run, OverlayTable(Configuration), DataclassTable(RunOptions)))
+record_command = reports_errors(
+    shows_progress(command_of(_run, OverlayTable(Configuration), DataclassTable(RunOptions)))
+)
 
 
 def _layout(choice: str) -> Layout | None:
-    """None for the default one."""
+    """Returns None for the default layout."""
     if choice == DEFAULT:
         return None
     layout = load_layout(choice, layouts_folder())
@@ -210,7 +245,10 @@ def _together(folder: Path, name: str | None) -> "JointFile | None":
     from penstock.files.join import JointFile  # noqa: PLC0415  (it loads HDF5)
 
     if Path(name).name != name or name.startswith("."):
-        raise UsageError(f'--join: "{name}" is no plain name', "a file name; the folder is --folder")
+        raise UsageError(
+            f'--join: "{name}" is not a plain file name',
+            "give a name without a folder; --folder is the folder",
+        )
     return JointFile.open(folder / name, add=True)
 
 
@@ -219,15 +257,15 @@ def _ranks(count: int, mpi: str) -> Ranks | None:
         case "openmpi" | "mpich":
             return Ranks(count, mpi) if count > 1 else None
         case _:
-            raise UsageError(f'--mpi: "{mpi}" is not known', "openmpi or mpich")
+            raise UsageError(f'--mpi: "{mpi}" is unknown', "write openmpi or mpich")
 
 
 def _require_possible(team: Ranks | None) -> None:
-    """Of a pvAccess source."""
+    """Raises UsageError or PenstockError if a pvAccess source cannot be used."""
     if team is not None:
         raise UsageError(
-            "a pvAccess source sends to one recorder, and --ranks starts several",
-            "leave --pva out, and start `penstock pva CHANNEL --to tcp://HOST:PORT` beside it",
+            "--pva does not support --ranks",
+            "leave --pva out, and start `penstock pva CHANNEL --to tcp://HOST:PORT` in another terminal",
         )
     require_p4p()
 
@@ -236,11 +274,12 @@ def _require_folder(folder: Path) -> None:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise UsageError(
-            f"the folder {folder} {what}", "make it first, or choose another with --folder or `folder:`"
+            f"the folder {folder} {what}", "create it, or choose another one with --folder or `folder:`"
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(
-            f"the folder {folder} cannot be written", "change its permissions, or choose another"
+            f"you have no permission to write into the folder {folder}",
+            "change its permissions, or choose another one",
         )
 
 
@@ -279,7 +318,7 @@ def _record(
     channels: Sequence[PvaSource],
     joint: "JointFile | None",
 ) -> Recording:
-    with ProgressView(err()) as view:
+    with progress() as view:
 
         def on_event(event: Event) -> None:
             if json:
@@ -290,35 +329,33 @@ def _record(
                 try:
                     joint.add([Path(event.file)])
                 except PenstockError as error:  # the series themselves are complete
-                    view.say(f"{event.file} is not in {joint.path}: {error}")
+                    view.say(f"could not add {event.file} to {joint.path}: {error}")
 
         return record(plan, on_event, view.say, ranks, channels)
 
 
 def _require_success(recording: Recording, *, complete: bool) -> None:
     if recording.source_problems and not recording.failed:
-        raise PenstockError(
-            "; ".join(recording.source_problems), "the lines before tell which frames, and of which series"
-        )
+        raise PenstockError("; ".join(recording.source_problems), "the log above names the frames and series")
     if recording.failed:
         count = len(recording.ended) + recording.refused
         raise PenstockError(
             f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
-            "`penstock check FILE` reports what a file holds" if recording.has_damaged_files else "",
+            "`penstock check FILE` reports which frames the file has" if recording.has_damaged_files else "",
         )
     if recording.all_refused:
         raise PenstockError(
-            "every message was refused, and nothing is recorded",
-            "the lines before name what is wrong with them",
+            "every message was rejected; nothing was recorded",
+            "the log above gives the reasons",
         )
     if complete and recording.incomplete:
         lacking = [
-            f"{series.series_unique_id} lacks {series.missing} frames"
+            f"{series.series_unique_id} lacks {counted(series.missing, 'frame')}"
             for series in recording.incomplete[:_NAMED]
         ]
         more = len(recording.incomplete) - len(lacking)
         raise PenstockError(
-            f"{len(recording.incomplete)} of {len(recording.ended)} series are not complete:"
+            f"{len(recording.incomplete)} of {len(recording.ended)} series are incomplete:"
             f" {'; '.join(lacking)}" + (f"; {more} more" if more else ""),
-            "`penstock check FILE` tells which frames",
+            "`penstock check FILE` lists the missing frames",
         )

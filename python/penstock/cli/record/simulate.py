@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.common import err, print_json, print_json_line, reports_errors, size_option
+from penstock.cli import completion
+from penstock.cli.common import print_json, print_json_line, reports_errors, size_option
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
+from penstock.cli.verbosity import progress, shows_progress
+from penstock.model import panels
 from penstock.model.catalogue import CUSTOM, Detector, replayed_custom, replayed_detector
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
@@ -40,85 +43,124 @@ if TYPE_CHECKING:  # it loads HDF5
 
 @dataclass(frozen=True)
 class _Options:
-    """Options that are no fields of a simulation."""
+    """Options that are not fields of a simulation."""
 
-    detector: Annotated[str, typer.Argument(help="Name from `penstock detectors`, or `custom`.")]
+    detector: Annotated[
+        str,
+        typer.Argument(
+            help="Detector: a name from `penstock detectors`, or `custom` with --rows, --columns, --type.",
+            autocompletion=completion.detectors,
+        ),
+    ]
     rate: Annotated[
-        str, typer.Option(metavar="HZ|max", help="Frames a second. [default: the detector's own]")
+        str,
+        typer.Option(
+            metavar="HZ|max",
+            help="Frame rate in Hz, or max for unpaced. [default: the detector's own]",
+            rich_help_panel=panels.DETECTOR,
+        ),
     ] = ""
     to: Annotated[
         str,
         typer.Option(
             metavar="TARGET",
-            help="Receiver: tcp://HOST:PORT, or tcp://HOST:PORT,HOST:PORT for the ranks of a recorder, in"
-            " turns; zmq://HOST:PORT (binds, as a detector does; with --elements one each,"
-            " zmq://HOST:PORT,HOST:PORT or that port and those behind it); or files:FOLDER, one file a"
-            " frame, followed by ?format=cbf, tiff or hdf5, and by &rename=false to write each file in place"
-            " instead of renaming it when it is complete.",
+            help="Receiver: tcp://HOST:PORT; tcp://HOST:PORT,HOST:PORT for the ranks of a recorder, in turn;"
+            " zmq://HOST:PORT, which binds as a detector does (with --elements one endpoint per element:"
+            " zmq://HOST:PORT,HOST:PORT, or the given port and those after it); or files:FOLDER for one file"
+            " per frame, with ?format=cbf, tiff or hdf5, and &rename=false to write files in place instead of"
+            " renaming complete ones.",
         ),
     ] = "tcp://127.0.0.1:9900"
     elements: Annotated[
         str,
         typer.Option(
             metavar="ROWSxCOLUMNS",
-            help="Cut each frame into this many equal elements, each with a stream of its own, as a"
-            " detector of several modules sends them: over TCP to the receivers in turns, over ZeroMQ each at"
-            " its own endpoint.",
+            help="Grid of equal elements into which each frame is split, each with a separate stream, as"
+            " from a"
+            " detector of several modules: over TCP to the receivers in turn, over ZeroMQ one endpoint each."
+            " [default: 1x1]",
+            rich_help_panel=panels.DETECTOR,
         ),
     ] = ""
     element_gap: Annotated[
         str,
         typer.Option(
-            metavar="ROWS,COLUMNS", help="Pixels between the elements, 0 to 65535; without it they touch."
+            metavar="ROWS,COLUMNS",
+            help="Gap between elements in pixels, 0 to 65535. [default: 0,0]",
+            rich_help_panel=panels.DETECTOR,
         ),
     ] = ""
     fault: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND=RATE|KIND@FRAMES",
-            help="Inject a fault; repeatable, the first that fits a frame counts. drop;"
-            " late:N (N frames, or 50ms); reorder:N (N frames change places); duplicate; corrupt (pixels that"
-            " cannot be decoded); flip (a bit of the pixels); shape (a row too few); cut (the message). As"
-            " drop=1%, late:8=0.01, duplicate@17,40-45, and of one element: drop/1=2%.",
+            help="Fault to inject. Repeatable; the first rule that matches a frame applies. Kinds: drop;"
+            " late:N"
+            " (N frames later, or 50ms); reorder:N (shuffle N frames); duplicate; corrupt (pixels that cannot"
+            " be decoded); flip (one bit of the pixels); shape (one row too few); cut (truncated message)."
+            " Examples: drop=1%, late:8=0.01, duplicate@17,40-45; for one element drop/1=2%.",
+            rich_help_panel=panels.FAULTS,
         ),
     ] = None
     fault_seed: Annotated[
-        int, typer.Option(min=0, help="Seed of faults; equal seeds inject equal faults.")
+        int,
+        typer.Option(
+            min=0, help="Seed of faults; equal seeds inject equal faults.", rich_help_panel=panels.FAULTS
+        ),
     ] = 1
     fault_log: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="New file that lists each fault and its frame, as JSON lines."),
+        typer.Option(
+            metavar="FILE",
+            help="New file that lists each fault with its frame, as JSON lines.",
+            rich_help_panel=panels.FAULTS,
+        ),
     ] = None
     replay: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Send these images (file or folder: CBF, CBF.bz2, TIFF, EDF, HDF5, npy; FILE::/PATH for"
-            " one dataset of an HDF5 file); repeatable. A custom detector takes rows, columns and type"
-            " from them."
+            help="Images to send instead of simulated ones: file or folder of CBF, CBF.bz2, TIFF, EDF, HDF5"
+            " or"
+            " npy; FILE::/PATH for one dataset of an HDF5 file. Repeatable. A custom detector takes rows,"
+            " columns and type from them.",
+            rich_help_panel=panels.DETECTOR,
         ),
     ] = None
     replay_memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="Memory for images; no more are read than fit.")
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Maximum memory for the images of --replay; further images are not read.",
+            rich_help_panel=panels.DETECTOR,
+        ),
     ] = "2GiB"
     rows: CustomRows = None
     columns: CustomColumns = None
     type_: CustomType = None
     token_file: Annotated[
-        Path | None, typer.Option(help="File with the recorder's token; otherwise PENSTOCK_TOKEN.")
+        Path | None,
+        typer.Option(
+            help="File with the token that the recorder requires; otherwise the variable PENSTOCK_TOKEN."
+        ),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and end.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and exit.")] = False
     json: Annotated[
-        bool, typer.Option("--json", help="Print events as JSON lines (with --dry-run: the plan).")
+        bool,
+        typer.Option(
+            "--json",
+            help="Print events as JSON lines (with --dry-run: the job).",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = False
 
     @property
     def sizes(self) -> tuple[int | None, int | None, str | None]:
-        """Of a custom detector."""
+        """Returns rows, columns and type of a custom detector."""
         return self.rows, self.columns, self.type_
 
 
 def _run(simulation: Simulation, options: _Options) -> None:
-    """Simulate a detector, or replay real images as one."""
+    """Simulate a detector at its frame rate, or replay recorded images as one."""
     detector, replay, json = options.detector, options.replay, options.json
     of_images = bool(replay) and detector == CUSTOM and options.sizes == (None, None, None)
     chosen = replayed_custom() if of_images else choose_detector("simulate", detector, *options.sizes)
@@ -129,7 +171,7 @@ def _run(simulation: Simulation, options: _Options) -> None:
     simulation.faults = faults
     check_encoding(simulation.encoding, target)
     memory = size_option(options.replay_memory, "--replay-memory")
-    with ProgressView(err()) as view, contextlib.ExitStack() as stack:
+    with progress() as view, contextlib.ExitStack() as stack:
         images: Replay | None = None
         if replay:
             from penstock.files.images.replay import replay_file  # noqa: PLC0415  (it loads HDF5)
@@ -151,9 +193,9 @@ def _run(simulation: Simulation, options: _Options) -> None:
         check_faults(faults, simulation.elements, target)
         plan = detector_plan(chosen, simulation, target, images)
         if images is not None and not of_images and _differs(images, chosen):
-            view.say(_note_on(images, chosen))
+            view.info(_note_on(images, chosen))
         if note := encoding_note(simulation.encoding, target):
-            view.say(note)
+            view.info(note)
         if not options.dry_run and isinstance(plan.to, FilesTarget):
             _make_folder(Path(plan.to.folder))
         if options.dry_run:
@@ -162,7 +204,9 @@ def _run(simulation: Simulation, options: _Options) -> None:
             _simulate(plan, view, json)
 
 
-simulate_command = reports_errors(command_of(_run, ModelTable(Simulation), DataclassTable(_Options)))
+simulate_command = reports_errors(
+    shows_progress(command_of(_run, ModelTable(Simulation), DataclassTable(_Options)))
+)
 
 
 def _sent_as(detector: Detector, images: "Replay | None") -> Detector:
@@ -178,7 +222,7 @@ def _differs(images: "Replay", detector: Detector) -> bool:
 def _note_on(images: "Replay", detector: Detector) -> str:
     mine = f"{images.rows} x {images.columns} {images.type}"
     its = f"{detector.rows} x {detector.columns} {detector.type}"
-    return f"note: the images are {mine}, {detector.name} has {its}: they are sent as they are"
+    return f"note: the images are {mine}, {detector.name} has {its}; the images are sent unchanged"
 
 
 def _make_folder(folder: Path) -> None:
@@ -186,7 +230,8 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"the folder {folder} cannot be made: {error.strerror}", "choose another, or make it first"
+            f"--to files:{folder}: cannot create the folder: {error.strerror}",
+            "choose another one, or create it",
         ) from error
 
 

@@ -10,6 +10,7 @@ from penstock.model.layout.check import check_layout
 from penstock.model.layout.nodes import Layout, Node
 from penstock.model.layout.xml_layout import read_layout_xml
 from penstock.model.layout.yaml_layout import PAGE, read_layout_text
+from penstock.model.problems import reason_of
 
 _FILE_BYTES_MAX = 1 << 20
 _SUFFIXES = (".yaml", ".yml", ".xml")
@@ -85,12 +86,12 @@ def _divide(choice: str, folder: Path) -> tuple[Path, dict[str, str]]:
         if path.suffix or len(path.parts) > 1:
             raise UsageError(
                 f"the file {path.absolute()} does not exist",
-                "check the path; `penstock layout list` has the ready layouts",
+                "check the path; `penstock layout list` lists the layouts",
             )
         near = get_close_matches(name, ready, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(near)}? " if near else ""
         raise UsageError(
-            f'there is no layout "{name}"', f"{hint}`penstock layout list` has the ready ones; or name a file"
+            f'"{name}" is neither a layout nor a file', f"{hint}`penstock layout list` lists the layouts"
         )
     return path, given
 
@@ -100,7 +101,9 @@ def _content(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(_FILE_BYTES_MAX + 1)  # a device has no size, and no end
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", "check the path and its permissions") from error
+        raise UsageError(
+            f"cannot read {path}: {reason_of(error)}", "check the path and its permissions"
+        ) from error
     if len(content) > _FILE_BYTES_MAX:
-        raise UsageError(f"{path} is larger than 1 MiB; that is no layout", "check the path")
+        raise UsageError(f"{path} exceeds the maximum size of 1 MiB", "check the path")
     return content

@@ -1,0 +1,79 @@
+"""`--quiet` and `--verbose` of the commands that show progress or print logs."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ParamSpec, TypeVar, cast
+
+import typer
+from rich.console import Console
+
+from penstock.cli.common import err
+from penstock.model import panels
+from penstock.model.errors import UsageError
+from penstock.programs.process import LOGS
+from penstock.report.progress import ProgressView
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_QUIET = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print results, warnings and errors only, no progress.",
+        rich_help_panel=panels.OUTPUT,
+    ),
+]
+_VERBOSE = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Print informational log messages and the native programs that are started, too.",
+        rich_help_panel=panels.OUTPUT,
+    ),
+]
+
+
+@dataclass
+class _Verbosity:
+    quiet: bool = False
+
+
+_CHOSEN = _Verbosity()
+
+
+def shows_progress(command: Callable[P, R]) -> Callable[P, R]:
+    """Gives a command `--quiet` and `--verbose`. `progress` and `info` inside follow them."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, quiet: bool = False, verbose: bool = False, **options: Any) -> R:
+        if quiet and verbose:
+            raise UsageError("--quiet and --verbose exclude each other", "leave one of them out")
+        _CHOSEN.quiet, LOGS.verbose = quiet, verbose
+        return command(*arguments, **options)
+
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+        for name, annotation in (("quiet", _QUIET), ("verbose", _VERBOSE))
+    ]
+    known = inspect.signature(command)
+    shown = known.replace(parameters=[*known.parameters.values(), *added])
+    run.__signature__ = shown  # type: ignore[attr-defined]
+    run.__annotations__ = {**command.__annotations__, **{each.name: each.annotation for each in added}}
+    return cast("Callable[P, R]", run)
+
+
+def progress() -> ProgressView:
+    """Returns a view of progress on standard error, which shows only problems with `--quiet`."""
+    return ProgressView(err(), quiet=_CHOSEN.quiet)
+
+
+def info() -> Console:
+    """Returns a console on standard error for what `--quiet` suppresses."""
+    console = err()
+    console.quiet = _CHOSEN.quiet
+    return console
