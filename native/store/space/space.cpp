@@ -76,7 +76,8 @@ void Space::give_back(std::uint64_t address, std::uint64_t bytes) {
 Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
   const auto wanted = align_up(bytes, metadata_alignment_bytes);
-  if (!has_metadata(wanted + metadata_guard_bytes)) {
+  // Twice for a block that is larger than what lies in front of the journal's pages.
+  while (!has_metadata(wanted + metadata_guard_bytes)) {
     const auto usual = std::clamp(metadata_leased_ / 4, metadata_lease_bytes_min, metadata_lease_bytes_max);
     const auto lease = std::max(usual, align_up(wanted + metadata_guard_bytes, page_bytes));
     PEN_TRY(lease_metadata(lease, wanted + metadata_guard_bytes));
@@ -88,12 +89,13 @@ Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
 Result<std::uint64_t> Space::take_metadata_unbacked(std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
   const auto wanted = align_up(bytes, metadata_alignment_bytes);
-  if (!has_metadata(wanted + metadata_guard_bytes)) {
+  while (!has_metadata(wanted + metadata_guard_bytes)) {
     const auto lease = std::max(metadata_lease_bytes_min, align_up(wanted + metadata_guard_bytes, page_bytes));
     if (align_up(next_, page_bytes) + lease > extent_end_) PEN_TRY(lease_extent(lease, page_bytes));
-    metadata_next_ = align_up(next_, page_bytes);
-    metadata_end_ = next_ = metadata_next_ + lease;
-    metadata_extents_.push_back({metadata_next_, lease});
+    const auto address = align_up(next_, page_bytes);
+    next_ = address + lease;
+    use_for_metadata({address, lease});
+    metadata_extents_.push_back({address, lease});
   }
   return hand_out_metadata(wanted);
 }
