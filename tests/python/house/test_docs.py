@@ -39,27 +39,27 @@ def test_pages_agree_with_the_code(name: str) -> None:
 
 
 def test_the_page_of_events_has_every_event_and_field() -> None:
-    """And no other: a table's row for each, by the program that tells it."""
+    """And no other: a table's row for each, by the program that prints it."""
     page = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
     events_of = {
-        "Of the recorder": {"listening", "series_start", "rejected", *_BY_PROGRAM["penstock-recorder"]},
-        "Of the pvAccess source": {"channel", "frame_problem", "source_progress", "source_series_end"},
-        "Of the simulated detector": set(_BY_PROGRAM["penstock-detector"]),
+        "Recorder": {"listening", "series_start", "rejected", *_BY_PROGRAM["penstock-recorder"]},
+        "pvAccess source": {"channel", "frame_problem", "source_progress", "source_series_end"},
+        "Simulated detector": set(_BY_PROGRAM["penstock-detector"]),
     }
     programs = ("penstock-recorder", "penstock-recorder", "penstock-detector")
     for section, (title, events), program in zip(sections, events_of.items(), programs, strict=True):
-        told: dict[str, set[str]] = {}
+        documented: dict[str, set[str]] = {}
         event = ""
         for row in re.findall(r"^\| (?!Event|---).*", section, re.MULTILINE):
             _, name, fields, *_ = row.split("|")
             event = name.strip(" `") or event
-            told.setdefault(event, set()).update(re.findall(r"`(\w+)`", fields))
+            documented.setdefault(event, set()).update(re.findall(r"`(\w+)`", fields))
         kinds = _COMMON | _BY_PROGRAM[program]
         expected = {name: set(kinds[name].model_fields) - {"event", "time"} for name in events}
         expected.pop("placement", None)  # of --show-placement, for people
         assert section.startswith(title)
-        assert told == expected
+        assert documented == expected
 
 
 def test_the_configuration_example_is_valid() -> None:
