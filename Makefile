@@ -33,10 +33,10 @@ peers: setup
 vale: setup
 	@scripts/setup-vale
 
-test: peers vale ## Run the gate that continuous integration runs (18 minutes on 2 cores)
+test: peers ## Run the gate that continuous integration runs (18 minutes on 2 cores)
 	@$(python) tools/run_tests.py
 
-test-all: peers vale ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
+test-all: peers ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
 	@$(python) tools/run_tests.py --all
 
 test-quick: peers ## Run the Python tests and the native tests of the release build's codec and store

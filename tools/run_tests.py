@@ -86,6 +86,7 @@ LINT = (
     Command("configure", ("scripts/build", "--configure-only", "tidy")),
     Command("format", ("scripts/format", "--check")),
     Command("tidy", (PYTHON, "tools/tidy.py")),
+    Command("vale", ("scripts/setup-vale", "--if-possible")),
     Command("prose", (PYTHON, "tools/prose.py", *PROSE)),
     Command("ruff", (PYTHON, "-m", "ruff", "check", *PYTHON_FOLDERS)),
     Command("mypy", (PYTHON, "-m", "mypy")),
