@@ -1,4 +1,4 @@
-"""The largest start message that a detector sends: EIGER2 16M, two thresholds, each with a mask and a flat field."""
+"""The largest start message: an EIGER2 16M with two thresholds, each with a mask and a flat field."""
 
 from pathlib import Path
 
