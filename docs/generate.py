@@ -63,7 +63,7 @@ REFERENCE = Path(__file__).resolve().parent / "reference"
 NOTE = "<!-- Written by docs/generate.py; change the code, then run it again. -->"
 
 EXAMPLE = """\
-folder: /data/run42            # it must be there
+folder: /data/run42            # it must exist
 file_name: "{date}-{series_unique_id}.h5"
 pool_bytes: 4 GiB
 when_full: hold
@@ -86,18 +86,18 @@ _EXIT_CODES = (
     ("0", "every run is valid or warned", "yes", "nothing is worse", "fine", "fine"),
     (
         "1",
-        "it failed, was interrupted, or nobody said yes",
+        "failed, interrupted, or not confirmed",
         "no",
         "something is worse",
         "as `bench`",
-        "it failed, or damage was found",
+        "failed, or damage found",
     ),
     ("2", *("wrong usage",) * 5),
     ("3", "", "cannot tell", "cannot tell", "", ""),
     (
         "4",
         "a run is invalid",
-        "what was measured was not the storage",
+        "the run did not measure the storage",
         "a set has no valid run",
         "",
         "`plan --measured`: the measurement is invalid",
@@ -113,11 +113,10 @@ _EXIT_CODES = (
     ("130, 143", "", "", "", "", "a command that reads files was stopped: by Ctrl-C (130), SIGTERM (143)"),
 )
 _ABOUT_EXIT_CODES = """\
-*Wrong usage* is what can be known to be wrong before anything is written: an option, a description or a
-document; a target that is not there or may not be written into; a file to be written that is there already
-or whose folder is not; and a question that nobody can be asked, as there is no terminal and no `--yes`.
-*Failed* is what only the attempt shows: no room in the storage, a storage that is gone, an error of the
-system.""".splitlines()
+*Wrong usage* means an error that Penstock finds before it writes anything: an invalid option, description
+or document; a target that is missing or not writable; an output file that exists, or whose directory is
+missing; or a question without `--yes` and without a terminal. *Failed* means an error during the work: a
+full storage, a storage that is gone, an error of the system.""".splitlines()
 
 
 def cli_page() -> str:
@@ -214,9 +213,9 @@ def configuration_page() -> str:
         "",
         NOTE,
         "",
-        "A YAML file, given as `penstock record FILE.yaml`. Options of the command override it; fields that",
-        "are not there have their defaults; unknown fields are refused. Sizes are numbers of bytes, or text",
-        "with a unit: `8 MiB`, `1.5 GB`. `penstock record FILE.yaml --dry-run` shows what it leads to.",
+        "The configuration is a YAML file: `penstock record FILE.yaml`. Command options override it. Absent",
+        "fields have their defaults; unknown fields are rejected. Sizes are numbers of bytes, or text with a",
+        "unit: `8 MiB`, `1.5 GB`. `penstock record FILE.yaml --dry-run` shows the resulting settings.",
         "",
         "```yaml",
         *EXAMPLE.rstrip().splitlines(),
@@ -319,26 +318,26 @@ def _default(name: str, info: FieldInfo) -> str:
 
 
 LOAD_PAGE = """\
-`penstock-load --plan PLAN` puts load on a storage and tells what came of it: one plan in, one document out.
-`penstock bench` and `penstock verdict` write the plan, make the folder and judge the document; whoever calls
-the program directly makes the folder, and removes the files.
+`penstock-load --plan JOB` generates load on a storage or network and writes its measurements into one
+document. `penstock bench` and `penstock verdict` write the job, create the working directory and evaluate
+the document. If you call the program directly, create the directory first and remove the files afterwards.
 
-Events come as JSON lines on standard output: `progress` a few times a second, and at the end `result` with
-the `document`. A network_server tells of `listening` and of each `session` ([protocol](network.md)).
-SIGINT and SIGTERM end the run early; the document has what was measured by then. Exit status: 0 done,
-1 something failed (what was measured by then is in the document), 2 a wrong plan.
+Events are JSON lines on standard output: `progress` several times per second, and at the end `result` with
+the `document`. A network_server reports `listening` and each `session` ([protocol](network.md)). SIGINT and
+SIGTERM end the run early; the document then has the measurements so far. Exit status: 0 success, 1 failure
+(the document has the measurements so far), 2 invalid job.
 
-Started by `mpirun` or `srun` its processes are ranks that put on their load together: rank 0 reads the plan
-and tells the events. With `--stop-at-eof` the end of its standard input ends the run. A job that is to end
-tells what is there by then as `partial`, a moment before the `result`, which may never come where a rank is
-dead.
+Processes started by `mpirun` or `srun` are ranks that generate load together: rank 0 reads the job and
+prints the events. With `--stop-at-eof` the run ends at the end of standard input. When a job is terminated,
+it prints its measurements as `partial` shortly before the `result`, which may be missing if a rank has
+died.
 
-The document is described by the [schema of a run](run.schema.json), as `LoadDocument`. All times of a run are
-counted from the moment at which its first frame was due.
+The [schema of a run](run.schema.json) describes the document as `LoadDocument`. All times of a run count
+from the moment when its first frame was due.
 
-## The plan
+## The job
 
-One JSON object. Fields that are not there have their defaults; unknown fields are refused.
+One JSON object. Absent fields have their defaults; unknown fields are rejected.
 """
 
 
@@ -373,22 +372,22 @@ views:
 """
 
 CAMPAIGN_PAGE = """\
-`penstock campaign FILE --target PATH --output DOCUMENT` runs what a YAML file describes: every case on every
+`penstock campaign FILE --target PATH --output DOCUMENT` runs a YAML description: every case on every
 target, once in each block ([how](../how-to/qualify/run-a-campaign.md)). Unknown fields are rejected. The
 document follows its [schema](campaign.schema.json).
 """
 
 
 VALUES_TEXT = """\
-What a view shows is a value of runs. Some are there only with their parameters: `lost` and `late` with a
-rate, `read` unless it is left out, `file read` of files that are not empty, renaming where it is asked for,
-round trips of the sizes in `latency`. Others are refused before the first run.
+A view shows one metric of the runs. Some metrics need parameters: `lost` and `late` need a rate, `read` is
+absent without a read phase, `file read` needs files that are not empty, renaming must be requested, and
+round trips have the sizes in `latency`. Other metrics are rejected before the first run.
 """
 
 DERIVED_TEXT = """\
-Views may also show what was asked of a run, and what follows from its values; `penstock compare` leaves it
-out. `needed` are the bytes a second of the frames that become due. `both: total` are both ways together.
-`link` and shares of it are there where its speed is known; both ways together are a share of twice that.
+Views may also show requested and derived metrics; `penstock compare` ignores these. `needed` is the bytes
+per second of the frames that become due. `both: total` is the sum of both directions. `link` and shares of
+it exist if the link speed is known; the sum of both directions is a share of twice that.
 """
 
 WITH_ALL_VALUES: dict[str, dict[str, Parameter]] = {
@@ -449,27 +448,26 @@ tree:
 """
 
 LAYOUT_PAGE = """\
-What is in a file, and where ([how to use one](../how-to/record/choose-a-layout.md)): a file in YAML, or in
-areaDetector's XML, or a ready layout, given as `layout` in the configuration or as `penstock record
---layout`. At most 1 MiB, 65536 objects, 64 levels, 1024 bytes a path, 4096 attributes an object.
-Names may have any characters but `/` and control
-characters; others than letters, digits, `_`, `-` and `.` give a warning. `/entry/penstock` is Penstock's
-own.
+A layout defines the tree in a file ([how to use one](../how-to/record/choose-a-layout.md)). It is a YAML
+file, a file in areaDetector's XML, or a ready layout, given as `layout` in the configuration or as
+`penstock record --layout`. Limits: 1 MiB, 65536 objects, 64 levels, 1024 bytes per path, 4096 attributes
+per object. Names may contain any characters except `/` and control characters; others than letters, digits,
+`_`, `-` and `.` give a warning. `/entry/penstock` is reserved.
 """
 
-# Element, attribute, what becomes of it.
+# Element, attribute, effect.
 LAYOUT_ELEMENTS = (
     (
         "`hdf5_layout`",
         "`auto_ndattr_default`",
-        "`true` (the default): values of frames that no dataset names go into the group with "
-        "`ndattr_default`, or else the root. `false`: into /entry/penstock/metadata; areaDetector"
+        "`true` (the default): frame values without a dataset go into the group with "
+        "`ndattr_default`, or the root. `false`: into /entry/penstock/metadata; areaDetector"
         " drops them",
     ),
     (
         "`global`",
         "`name`, `ndattribute`",
-        "`detector_data_destination` cannot apply: a warning; other names: a warning",
+        "ignored with a warning, including `detector_data_destination`",
     ),
     (
         "`group`",
@@ -479,47 +477,47 @@ LAYOUT_ELEMENTS = (
     (
         "",
         "`ndattr_default`",
-        "`true`: where values go that no dataset names; of several the first, with a warning",
+        "`true`: the group of values without a dataset; the first of several, with a warning",
     ),
     (
         "`dataset`",
         "`name`, `source`",
-        "`detector`: the frames; `ndattribute`: a value of frames; `constant`. Without `source` "
-        "one named `timestamp` gets the times at which frames came (`received` below), others are"
-        " left out with a warning. Anything else is an error",
+        "`detector`: the frames; `ndattribute`: a frame value; `constant`. Without `source`, "
+        "a dataset named `timestamp` gets the arrival times of frames (`received` below); others are"
+        " left out with a warning. Other sources are an error",
     ),
     (
         "",
         "`det_default`",
-        "of several datasets with frames the one with `true`, else the first, gets all frames; "
+        "selects the dataset that gets all frames if there are several, by default the first; "
         "the others, and links to them, are left out with a warning",
     ),
     (
         "",
         "`ndattribute`",
-        "the value's name; a source that is no areaDetector brings it in `user_data`",
+        "the name of the value; sources other than areaDetector send it in `user_data`",
     ),
     (
         "",
         "`when`",
         "`OnFileOpen`: the first frame's value; `OnFileClose`: the last one's; `OnFileWrite`, "
-        "anything else, or nothing: one value a frame",
+        "anything else, or absent: one value per frame",
     ),
     (
         "",
         "`value`, `type`",
-        "of a constant: `int` is int32, `float` float64, both also as lists with commas; "
-        "`string`, and where no type is said, text. What is not of its type is an error",
+        "a constant: `int` is int32, `float` float64, both also as lists with commas; "
+        "`string`, the default, is text. A value of another type is an error",
     ),
     (
         "`attribute`",
         "`name`, `source`",
-        "`constant` or `ndattribute`; of a group or dataset",
+        "`constant` or `ndattribute`; attribute of a group or dataset",
     ),
     (
         "",
         "`value`, `type`",
-        "as of datasets",
+        "as for datasets",
     ),
     (
         "",
@@ -529,27 +527,27 @@ LAYOUT_ELEMENTS = (
     (
         "`hardlink`",
         "`name`, `target`",
-        "another name of a dataset or group. A target that does not exist is an error",
+        "a second name of a dataset or group. A target that does not exist is an error",
     ),
 )
 
 LAYOUT_XML = """\
 ## areaDetector's XML
 
-Files for NDFileHDF5 (ADCore's `hdf5_xml_layout_schema.xsd`). `penstock layout show FILE.xml --yaml`
-writes them as YAML. A document type (DOCTYPE) is refused. The root element may be `<hdf5_layout>` or
-`<group>`. Other elements and attributes are passed over with a warning, as areaDetector does.
+These are the files of NDFileHDF5 (ADCore's `hdf5_xml_layout_schema.xsd`). `penstock layout show FILE.xml
+--yaml` converts them to YAML. A document type (DOCTYPE) is rejected. The root element may be
+`<hdf5_layout>` or `<group>`. Unknown elements and attributes are skipped with a warning, as in
+areaDetector.
 """
 
 LAYOUT_VALUES = """\
-Datasets of frames' values carry `NDAttrName`; `NDAttrDescription` and `NDAttrSource` are empty and
-`NDAttrSourceType` is `NDAttrSourceUndefined`, because no stream tells them. A single value is a scalar.
-Numbers have the type in which the stream brings them. The first dataset that names a value has it,
-further ones are links to that. A dataset whose value the first frame does not bring is left out, with
-the links to it.
+Datasets of frame values have the attribute `NDAttrName`; `NDAttrDescription` and `NDAttrSource` are empty
+and `NDAttrSourceType` is `NDAttrSourceUndefined`, because streams do not contain them. A single value is a
+scalar. Numbers keep the type of the stream. If several datasets name a value, the first has it and the
+others are links. A dataset whose value is missing in the first frame is left out, with the links to it.
 
-`NDArrayUniqueId`, `NDArrayTimeStamp`, `NDArrayEpicsTSSec` and `NDArrayEpicsTSnSec`: what a frame brings
-under that name, else its number, and the time at which it had come, since 1990-01-01 as in EPICS.
+`NDArrayUniqueId`, `NDArrayTimeStamp`, `NDArrayEpicsTSSec` and `NDArrayEpicsTSnSec` are the frame's values
+of that name; without them, the frame number and the arrival time since 1990-01-01, as in EPICS.
 """
 
 
@@ -565,17 +563,17 @@ def layout_page() -> str:
         lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
     lines += [
         "",
-        "## series: what a series brings",
+        "## series: items of a series",
         "",
-        "What was not told is left out, with links to it.",
+        "Items that the sender did not send are left out, with links to them.",
         "",
     ]
-    lines += ["| Name | In the default layout | What |", "| --- | --- | --- |"]
+    lines += ["| Name | In the default layout | Meaning |", "| --- | --- | --- |"]
     lines += [f"| `{name}` | `{item.path}` | {item.what} |" for name, item in ITEMS.items()]
-    lines += ["", f"What lies below {KEPT} stays there, and gets a further name (a hard link)."]
-    lines += ["", "## nxmx: groups of the default layout", "", "| Group | What |", "| --- | --- |"]
+    lines += ["", f"Objects below {KEPT} stay there, and get a second name (a hard link)."]
+    lines += ["", "## nxmx: groups of the default layout", "", "| Group | Content |", "| --- | --- |"]
     lines += [f"| `{path}` | {what} |" for path, what in GROUPS.items()]
-    lines += ["", LAYOUT_XML, "| Element | Attribute | What becomes of it |", "| --- | --- | --- |"]
+    lines += ["", LAYOUT_XML, "| Element | Attribute | Effect |", "| --- | --- | --- |"]
     lines += ["| " + " | ".join(row) + " |" for row in LAYOUT_ELEMENTS]
     lines += ["", LAYOUT_VALUES]
     return "\n".join(lines).rstrip() + "\n"
