@@ -117,3 +117,12 @@ def test_configurations_in_the_documentation_are_valid(path: Path) -> None:
         if "workload:" in block:
             described = parse_yaml(block, CampaignFile, str(path))
             plan_campaign("example", described, [Target(name="here", path="/tmp")], seed=1)
+
+
+def test_figures_of_the_readme_are_measured() -> None:
+    """Each "Penstock / peer" pair is in the benchmarks: update it when they are measured again."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    pairs = re.findall(r"[\d.,]+ / [\d.,]+ GB/s", readme)
+    measured = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert pairs
+    assert [pair for pair in pairs if f"| {pair} |" not in measured] == []
