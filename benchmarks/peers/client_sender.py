@@ -1,4 +1,4 @@
-"""The Python client as fast as it goes: client_sender.py ADDRESS COLUMNS FRAMES."""
+"""The Python client, unpaced: client_sender.py ADDRESS COLUMNS FRAMES."""
 
 import json
 import sys

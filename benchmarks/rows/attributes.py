@@ -79,7 +79,7 @@ def _look(path: Any, attributes: int, frames: int) -> None:
 
 
 def beside_none(context: Context) -> list[Result]:
-    """Twice: at 4000 frames/s, and as fast as it goes, where each microsecond shows."""
+    """Twice: at 4000 frames/s, and unpaced, where each microsecond shows."""
     if len(context.cores) < 2:
         raise BenchmarkError("a sender and a recorder need a core each; there is one")
     context.need(context.tmpfs, FILE_BYTES)
@@ -103,7 +103,7 @@ def _middle(samples: list[Sample], key: str) -> float:
 
 
 def _kept(name: str, rate_hz: float, samples: dict[str, list[Sample]]) -> Result:
-    pace = f"offered {rate_hz:g} a second" if rate_hz else "as fast as it goes"
+    pace = f"{rate_hz:g} per second offered" if rate_hz else "unpaced"
     costs = {
         case: (_middle(found, "recorder_us_a_frame"), _middle(found, "sender_us_a_frame"))
         for case, found in samples.items()

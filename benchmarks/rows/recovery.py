@@ -31,7 +31,7 @@ class Death:
 
 DEATHS = {
     "a detector of 20 kHz": Death(20_000),
-    "written as fast as it goes": Death(0),
+    "written at maximum rate": Death(0),
     "nothing in the index": Death(0, flush_ms=3_600_000),
 }
 
