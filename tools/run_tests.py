@@ -23,8 +23,18 @@ FAILURES_SHOWN = 8
 
 PYTHON = sys.executable
 PYTHON_FOLDERS = ("python", "tests", "tools", "benchmarks", "docs", "requirements")
-# Pages that follow .vale/styles; the others are to follow.
-PROSE = ("docs/explanation", "CHANGELOG.md", "CONTRIBUTING.md")
+# The texts of generated pages and programs are to follow.
+GENERATED = ("campaign", "cli", "configuration", "layout", "load")
+PROSE = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/explanation",
+    "docs/how-to",
+    "docs/tutorial",
+    *(str(page) for page in sorted(Path("docs").glob("*.md"))),
+    *(str(page) for page in sorted(Path("docs/reference").glob("*.md")) if page.stem not in GENERATED),
+)
 # A sanitizer's finding ends the test with a failure, whatever the code under test catches.
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
