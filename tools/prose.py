@@ -15,7 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PATHS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "python/penstock", "native")
+PATHS = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "blocks",
+    "campaigns",
+    "detectors",
+    "docs",
+    "python/penstock",
+    "native",
+)
 VALE = ROOT / ".venv" / "bin" / "vale"
 COPIES = ROOT / "build" / "prose"
 
