@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <variant>
 
 namespace penstock {
 
@@ -32,6 +33,14 @@ std::string_view name(Errc code) {
   }
   return "unknown";
 }
+
+Error Error::with_context(std::string_view context) const {
+  return Error(code_, fmt::format("{}: {}", context, message_));
+}
+
+namespace detail {
+void wrong_alternative() { throw std::bad_variant_access(); }
+}  // namespace detail
 
 static Errc code_of_errno(int errnum) {
   switch (errnum) {

@@ -8,10 +8,13 @@
 
 #include <fmt/format.h>
 
+#include <concepts>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace penstock {
 
@@ -56,7 +59,7 @@ class [[nodiscard]] Error {
   const std::string& message() const { return message_; }
 
   /// The same error with what the caller was doing in front of it.
-  Error with_context(std::string_view context) const { return Error(code_, fmt::format("{}: {}", context, message_)); }
+  Error with_context(std::string_view context) const;
 
  private:
   Errc code_;
@@ -71,43 +74,98 @@ Error make_error(Errc code, fmt::format_string<Args...> format, Args&&... args) 
 /// The error for a failed system call: `what` names the call and its object, `errnum` is errno.
 Error errno_error(int errnum, std::string_view what);
 
+namespace detail {
+/// A value was asked of an error, or the other way round.
+[[noreturn]] void wrong_alternative();
+}  // namespace detail
+
+/// A union instead of std::variant: there are results of some 150 types, and a variant of each would be a fifth of what
+/// the compiler makes.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : ok_(true), value_(std::move(value)) {}
+  Result(Error error) : ok_(false), error_(std::move(error)) {}
+  Result(const Result& other) requires std::copy_constructible<T> : ok_(other.ok_) {
+    if (ok_)
+      std::construct_at(&value_, other.value_);
+    else
+      std::construct_at(&error_, other.error_);
+  }
+  Result(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) : ok_(other.ok_) {
+    if (ok_)
+      std::construct_at(&value_, std::move(other.value_));
+    else
+      std::construct_at(&error_, std::move(other.error_));
+  }
+  Result& operator=(Result other) noexcept {
+    std::destroy_at(this);
+    std::construct_at(this, std::move(other));
+    return *this;
+  }
+  ~Result() {
+    if (ok_)
+      std::destroy_at(&value_);
+    else
+      std::destroy_at(&error_);
+  }
 
-  bool ok() const { return state_.index() == 0; }
-  explicit operator bool() const { return ok(); }
+  bool ok() const { return ok_; }
+  explicit operator bool() const { return ok_; }
 
-  T& value() & { return std::get<0>(state_); }
-  const T& value() const& { return std::get<0>(state_); }
-  T&& value() && { return std::get<0>(std::move(state_)); }
+  T& value() & {
+    if (!ok_) detail::wrong_alternative();
+    return value_;
+  }
+  const T& value() const& {
+    if (!ok_) detail::wrong_alternative();
+    return value_;
+  }
+  T&& value() && {
+    if (!ok_) detail::wrong_alternative();
+    return std::move(value_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  const Error& error() const& { return std::get<1>(state_); }
-  Error&& error() && { return std::get<1>(std::move(state_)); }
+  const Error& error() const& {
+    if (ok_) detail::wrong_alternative();
+    return error_;
+  }
+  Error&& error() && {
+    if (ok_) detail::wrong_alternative();
+    return std::move(error_);
+  }
 
  private:
-  std::variant<T, Error> state_;
+  bool ok_;
+  union {
+    T value_;
+    Error error_;
+  };
 };
 
 template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(Error error) : error_(std::move(error)) {}
 
-  bool ok() const { return state_.index() == 0; }
+  bool ok() const { return !error_; }
   explicit operator bool() const { return ok(); }
-  const Error& error() const& { return std::get<1>(state_); }
-  Error&& error() && { return std::get<1>(std::move(state_)); }
+  const Error& error() const& {
+    if (ok()) detail::wrong_alternative();
+    return *error_;
+  }
+  Error&& error() && {
+    if (ok()) detail::wrong_alternative();
+    return std::move(*error_);
+  }
 
  private:
-  std::variant<std::monostate, Error> state_;
+  std::optional<Error> error_;
 };
 
 }  // namespace penstock

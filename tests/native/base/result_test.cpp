@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <memory>
+#include <variant>
 
 namespace penstock {
 namespace {
@@ -30,6 +32,49 @@ TEST(Result, ErrnoBecomesACode) {
   EXPECT_EQ(errno_error(ENOSPC, "write x").code(), Errc::no_space);
   EXPECT_EQ(errno_error(EROFS, "open x").code(), Errc::permission);
   EXPECT_NE(errno_error(ENOSPC, "write x").message().find("write x"), std::string::npos);
+}
+
+/// Counts those that live.
+struct Counted {
+  explicit Counted(int& count) : living(&count) { ++*living; }
+  Counted(const Counted& other) : living(other.living) { ++*living; }
+  ~Counted() { --*living; }
+  int* living;
+};
+
+TEST(Result, ConstructsAndDestroysOneOfBoth) {
+  int living = 0;
+  {
+    Result<Counted> value(Counted{living});
+    EXPECT_EQ(living, 1);
+    auto copy = value;
+    EXPECT_EQ(living, 2);
+    copy = make_error(Errc::io, "gone");
+    EXPECT_EQ(living, 1);
+    EXPECT_EQ(copy.error().message(), "gone");
+    copy = std::move(value);
+    EXPECT_EQ(living, 2) << "what was moved from still lives";
+    EXPECT_TRUE(copy.ok());
+    auto& same = copy;
+    copy = same;
+    EXPECT_EQ(living, 2);
+  }
+  EXPECT_EQ(living, 0);
+}
+
+TEST(Result, ReturnsAndMovesWhatCannotBeCopied) {
+  static_assert(!std::is_copy_constructible_v<Result<std::unique_ptr<int>>>);
+  Result<std::unique_ptr<int>> result(std::make_unique<int>(7));
+  auto moved = std::move(result);
+  EXPECT_EQ(**moved, 7);
+  const auto taken = std::move(moved).value();
+  EXPECT_EQ(*taken, 7);
+}
+
+TEST(Result, ThrowsIfTheOtherAlternativeIsAskedFor) {
+  EXPECT_THROW((void)half(3).value(), std::bad_variant_access);
+  EXPECT_THROW((void)half(4).error(), std::bad_variant_access);
+  EXPECT_THROW((void)Result<void>().error(), std::bad_variant_access);
 }
 
 }  // namespace

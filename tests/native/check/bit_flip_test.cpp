@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "../support/hdf5_content.hpp"
+#include "../support/rounds.hpp"
 #include "check_fixture.hpp"
 #include "store/places.hpp"
 
@@ -157,7 +158,7 @@ TEST_P(BitFlipTest, IsFoundOrHarmless) {
   std::mt19937_64 random(seed);
   std::uint64_t found = 0, harmless = 0;
   const auto pages = pages_of(files);
-  const auto flips = from_environment("TORTURE_ROUNDS", 25);
+  const auto flips = from_environment("TORTURE_ROUNDS", penstock::testing::rounds(25));
   for (unsigned long round = 0; round < flips; ++round) {
     const auto& [file, page] = pages[random() % pages.size()];
     const auto at = page * page_bytes + random() % page_bytes;

@@ -5,6 +5,8 @@
 #include <map>
 #include <random>
 
+#include "../support/rounds.hpp"
+
 namespace penstock::recorder {
 namespace {
 
@@ -12,7 +14,7 @@ TEST(FrameEntries, KeepWhatWasNotedHoweverOftenTheyArePacked) {
   FrameEntries entries(0b11);
   std::map<std::uint64_t, FrameEntry> expected;
   std::mt19937 random(20261123);
-  for (int i = 0; i < 200'000; ++i) {
+  for (int i = 0; i < penstock::testing::rounds(200'000); ++i) {
     // Dense below 20 000, and a few numbers anywhere.
     const auto number = random() % 4 != 0 ? random() % 20'000 : random() % 2'000 * 997;
     auto& entry = entries.at(number);

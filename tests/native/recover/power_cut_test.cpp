@@ -9,6 +9,7 @@
 #include <set>
 
 #include "../check/check_fixture.hpp"
+#include "../support/rounds.hpp"
 #include "check/index_process.hpp"
 #include "recover/recover.hpp"
 #include "right_frames.hpp"
@@ -69,6 +70,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 class PowerCut : public CheckTest, public ::testing::WithParamInterface<Case> {
  protected:
   static constexpr std::uint64_t frames = 300;
+  static constexpr std::size_t images_max = penstock::testing::rounds<std::size_t>(12);  ///< judged, at most, and a few
 
   store::StoreOptions options(std::mt19937_64& random) const {
     store::StoreOptions options;
@@ -134,7 +136,7 @@ class PowerCut : public CheckTest, public ::testing::WithParamInterface<Case> {
   void cut_by_chance(PowerCutEnv& env, const Promises& promises) {
     {
       std::lock_guard lock(mutex_);
-      if (random_() % one_in_ != 0 || left_.size() >= 12) return;
+      if (random_() % one_in_ != 0 || left_.size() >= images_max) return;
     }
     cut(env, promises);
   }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "../support/rounds.hpp"
 #include "world.hpp"
 
 namespace penstock::series::testing {
@@ -23,7 +24,7 @@ TEST(Schedules, KeepTheirPromisesWhateverHappens) {
     return;
   }
   const auto first = number_of("PENSTOCK_SERIES_FIRST", 1);
-  const auto count = number_of("PENSTOCK_SERIES_SCHEDULES", 50'000);
+  const auto count = number_of("PENSTOCK_SERIES_SCHEDULES", penstock::testing::rounds(50'000, 10));
   Outcome all;
   const auto began = std::clock();
   for (auto seed = first; seed < first + count; ++seed) {

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def load() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "tools"))  # for its own imports
     spec = importlib.util.spec_from_file_location("tidy", ROOT / "tools" / "tidy.py")
     assert spec is not None
     assert spec.loader is not None
@@ -32,6 +33,11 @@ def findings(tmp_path: Path, rule: str, files: dict[str, str]) -> list[str]:
         path.write_text(text)
     tree = tidy.Tree(tmp_path, tuple(sorted(files)))
     return [str(finding) for finding in getattr(tidy, rule)(tree)]
+
+
+def large_class(functions: int, members: int) -> str:
+    lines = [*(f"  void f{n}();" for n in range(functions)), *(f"  int m{n} = 0;" for n in range(members))]
+    return "\n".join(["#pragma once", "struct A {", *lines, "};", ""])
 
 
 # One row a rule: the file that breaks it, the file that keeps it, and a word of the sentence.
@@ -64,8 +70,8 @@ CASES = [
     ("check_hdf5", "native/store/a.cpp", "#include <H5FDdevelop.h>\n", "", "H5FDdevelop.h"),
     ("check_pragma_once", "native/base/a.hpp", "int a;\n", "#pragma once\n", "pragma"),
     ("check_invariants", "native/base/a.cpp", "  assert(a);\n", "  static_assert(a);\n", "PEN_INVARIANT"),
-    ("check_length", "native/base/a.cpp", "\n" * 701, "\n" * 350, "split"),
-    ("check_length", "native/base/a.cpp", "\n" * 351, "\n", "warning"),
+    ("check_classes", "native/base/a.hpp", large_class(41, 1), large_class(40, 15), "41 functions"),
+    ("check_classes", "native/base/a.cpp", large_class(1, 16), large_class(0, 16), "16 data members"),
     ("check_unfinished", "tools/a.py", "# TO" + "DO later\n", "# todos are fine as a word\n", "finish"),
     ("check_white_space", "tools/a.py", "\tpass\n", "    pass\n", "tab"),
     ("check_white_space", "tools/a.py", "pass  \n", "pass\n", "white space"),
@@ -92,11 +98,56 @@ def test_rule_finds_its_fault_only(tmp_path: Path, case: tuple[str, str, str, st
         assert findings(tmp_path, rule, {name: clean}) == []
 
 
-def test_folder_sorted_by_subject_holds_few_files(tmp_path: Path) -> None:
+def test_folder_holds_few_sources(tmp_path: Path) -> None:
     files = {f"native/recorder/tree/{number}.cpp": "" for number in range(25)}
-    assert findings(tmp_path, "check_crowded", files) == []
-    found = findings(tmp_path, "check_crowded", {**files, "native/recorder/tree/one_more.cpp": ""})
+    files |= {f"tests/corpus/stream/{number}.py": "" for number in range(30)}
+    assert findings(tmp_path, "check_folders", files) == []
+    found = findings(tmp_path, "check_folders", {**files, "native/recorder/tree/one_more.cpp": ""})
     assert found == ["native/recorder/tree:1: error: 26 files exceed 25; sort them into folders by subject"]
+
+
+def test_ceilings_are_to_fall_with_what_they_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tidy.CROWDED_FOLDERS, "native/crowd", 27)
+    files = {f"native/crowd/{number}.cpp": "" for number in range(26)}
+    (found,) = findings(tmp_path, "check_folders", files)
+    assert "warning: 26 files: lower its row" in found
+    monkeypatch.setitem(tidy.LARGE_CLASSES, "crowd/a/A", (50, 15))
+    (found,) = findings(tmp_path, "check_classes", {"native/crowd/a.hpp": large_class(45, 0)})
+    assert "warning: crowd/a/A has 45 functions: lower its row" in found
+
+
+def test_functions_and_data_members_of_a_class_are_counted() -> None:
+    text = """
+class A final : public B<int> {
+ public:
+  explicit A(int x) : a_(x), b_{2} {
+    if (x) { y(); }
+  }
+  ~A() override;  // no { brace
+  void f() const { g("}"); }
+  template <typename T>
+  std::map<int, std::function<void(int)>> g(T x) const;
+  bool operator==(const A&) const = default;
+  enum class E { a, b };
+  struct Inner {
+    int x = 0, y = 0;
+    int z() const { return x; }
+  };
+  static constexpr int c = 4;
+
+ private:
+  friend class Z;
+  struct Impl;
+  const int a_;
+  std::function<void(int, int)> b_;
+  std::vector<int> v_{1, 2};
+  bool closed_ PEN_GUARDED_BY(mutex_) = false;
+};
+int after;
+"""
+    counted = {each.name: (each.functions, each.members) for each in tidy.classes_of(text)}
+    assert counted["A"] == (5, 4)
+    assert counted["Inner"] == (1, 2)
 
 
 def test_hdf5_may_be_included_in_its_folder(tmp_path: Path) -> None:
