@@ -2,7 +2,7 @@
 ///
 /// Built alone, and once for each implementation of MPI (penstock-recorder-openmpi, -mpich).
 
-#include "recorder/recorder.hpp"
+#include "recorder/service/recorder.hpp"
 
 #include <malloc.h>
 #include <spdlog/spdlog.h>

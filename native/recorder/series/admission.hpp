@@ -12,7 +12,7 @@
 #include "recorder/series/file_watch.hpp"
 #include "recorder/series/settlement.hpp"
 #include "recorder/series/store_opener.hpp"
-#include "recorder/team.hpp"
+#include "recorder/team/team.hpp"
 #include "recorder/tree/series_tree.hpp"
 
 namespace penstock::recorder {

@@ -26,9 +26,8 @@ SeriesFile::SeriesFile(Env& env, Team& team, SeriesSpec spec, std::unique_ptr<Bl
       element_starts_(spec_, team.leads()),
       coding_(spec_, std::move(filters)),
       tree_(spec_, coding_, element_starts_, team.ranks()),
-      ending_(spec_, account_, team.ranks()),
       store_(team),
-      watch_(spec_, account_, store_, ending_),
+      watch_(spec_, account_, store_),
       settlement_(spec_, account_, watch_, team, blocks_.get()),
       encoder_(spec_, coding_, account_, settlement_),
       assembler_(spec_, account_, settlement_, encoder_, blocks_.get()),
@@ -105,7 +104,18 @@ std::optional<std::size_t> SeriesFile::value_columns() const {
   return tree_.columns().size();
 }
 
-Result<void> SeriesFile::close() {
+series::Facts SeriesFile::facts() const {
+  return {.last_activity = last_activity_ns(),
+          .asked_again = watch_.asked_again_ns(),
+          .any_frame = end() > 0,
+          .whole = is_complete(spec_, account_),
+          .busy = busy(),
+          .losers = account_.ledger.has_losers(),
+          .failing = !account_.failures.first().empty(),
+          .hopeless = watch_.is_hopeless()};
+}
+
+Result<void> SeriesFile::close(series::EndedBy why) {
   auto& failures = account_.failures;
   stop_waiting();
   // A worker may wait for memory that another one's segment holds, which no frame will fill any more.
@@ -129,7 +139,7 @@ Result<void> SeriesFile::close() {
   }
   auto finished = store_->finish(tree_.values_at_end(account_, {.frames = frames,
                                                                 .filled = filled(),
-                                                                .ended_by = name(ending_.ended_by()),
+                                                                .ended_by = series::name(why),
                                                                 .resumed = account_.counters.frames_before > 0,
                                                                 .unfitting = [&] { return settlement_.unfitting(); }}));
   store_.leave();
@@ -146,7 +156,8 @@ std::string SeriesFile::holdup() const {
 }
 
 std::string SeriesFile::problem() const {
-  const bool recovered = account_.settled && ending_.has_what_was_lost() && !account_.failures.is_spoiled();
+  const bool recovered =
+      account_.settled && has_what_was_lost(spec_, account_, team_.ranks() == 1) && !account_.failures.is_spoiled();
   return recovered ? std::string() : account_.failures.first();
 }
 

@@ -17,7 +17,7 @@
 #include "recorder/series/file_watch.hpp"
 #include "recorder/series/series_account.hpp"
 #include "recorder/series/series_spec.hpp"
-#include "recorder/team.hpp"
+#include "recorder/team/team.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "recorder/team.hpp"
+#include "recorder/team/team.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {

@@ -15,7 +15,8 @@
 #include "recorder/series/resume/left_file.hpp"
 #include "recorder/series/settlement.hpp"
 #include "recorder/series/shared_store.hpp"
-#include "recorder/team.hpp"
+#include "recorder/team/messages.hpp"
+#include "recorder/team/team.hpp"
 #include "recorder/tree/series_tree.hpp"
 
 namespace penstock::recorder {

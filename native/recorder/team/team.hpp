@@ -18,26 +18,9 @@
 
 #include "base/queue.hpp"
 #include "job/job.hpp"
-#include "recorder/tree/metadata.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {
-
-/// What a series' file is made for, and how another rank finds it.
-struct Terms {
-  Encoding encoding = Encoding::none;
-  std::vector<std::vector<unsigned>> filter_values;  ///< of filter plug-ins, by channel, complete
-  std::vector<MetaColumn> columns;
-  std::uint64_t file = 0;  ///< number of the file in the team
-  std::uint64_t base = 0;  ///< of its counter
-  store::SharedFile shared;
-};
-
-nlohmann::json to_json(const Terms& terms);
-/// `malformed` where a field is missing or wrong.
-Result<Terms> terms_from(const nlohmann::json& answer);
-nlohmann::json to_json(const std::vector<MetaColumn>& columns);
-Result<std::vector<MetaColumn>> columns_from(const nlohmann::json& list);
 
 class Team {
  public:

@@ -1,27 +1,25 @@
-/// What start messages bring along: masks, flat fields and tables.
+#include "recorder/tree/decode_maps.hpp"
 
 #include <algorithm>
 
-#include "recorder/recorder.hpp"
+#include "codec/codec.hpp"
 #include "recorder/tree/expand.hpp"
 
 namespace penstock::recorder {
 
-/// Masks and tables may come compressed; the file holds them plain. Those of a detector's elements are kept until the
-/// series is closed: `used_bytes` of others are there already.
-void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
+void decode_maps(Series& series, std::uint64_t budget_bytes, std::uint64_t used_bytes,
+                 const std::function<void(const Error& what)>& note) {
   CodecScratch scratch;
-  const auto budget = config_.tables_bytes;  // they live as long as the series does
-  auto left = budget - std::min(budget, used_bytes);
+  auto left = budget_bytes - std::min(budget_bytes, used_bytes);
   const auto plain = [&](NamedArray& array, std::string_view field) {
     const bool is_plain = array.encoding == Encoding::none && array.form.plain();
-    const auto size = is_plain ? Result<std::uint64_t>(array.data.size()) : array.spec.bytes(budget);
+    const auto size = is_plain ? Result<std::uint64_t>(array.data.size()) : array.spec.bytes(budget_bytes);
     if (!size.ok() || *size > left) {
       const auto needed = size.ok() ? fmt::format("it has {} bytes", *size) : size.error().message();
-      note("start", make_error(Errc::too_large,
-                               "series \"{}\": {} of channel \"{}\" is left out: {} decoded, and of tables_bytes, "
-                               "which is {}, {} are left; enlarge tables_bytes",
-                               series.unique_id, field, array.channel, needed, budget, left));
+      note(make_error(Errc::too_large,
+                      "series \"{}\": {} of channel \"{}\" is left out: {} decoded, and of tables_bytes, "
+                      "which is {}, {} are left; enlarge tables_bytes",
+                      series.unique_id, field, array.channel, needed, budget_bytes, left));
       return false;
     }
     left -= *size;
@@ -30,7 +28,7 @@ void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
     const auto decoded = expand({array.encoding, array.form}, array.spec, array.data, raw, scratch);
     if (!decoded.ok()) {
       left += *size;
-      note("start", decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
+      note(decoded.error().with_context(fmt::format("{} of channel {}", field, array.channel)));
       return false;
     }
     array.data = std::move(raw);
