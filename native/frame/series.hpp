@@ -114,6 +114,8 @@ struct SeriesEnd {
   bool sole = false;                          ///< its sender says that nobody else has frames of it under way
   bool last = false;  ///< over TCP: every client that is connected has ended it, and none was cut off before its end
   bool answered = false;  ///< over TCP: its sender hears answers
+
+  bool operator==(const SeriesEnd&) const = default;
 };
 
 }  // namespace penstock

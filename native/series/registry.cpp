@@ -231,12 +231,16 @@ void Registry::on(const Measured& event) {
   if (found == entries_.end() || !is_open(found->second)) return;
   auto& [name, entry] = *found;
   entry.facts = event.facts;
+  if (!is_abandoned(entry)) entry.abandoned_at = 0;
+  if (is_abandoned(entry) && entry.abandoned_at == 0) entry.abandoned_at = now_;
   evaluate(name, entry);
 }
 
 void Registry::evaluate(const std::string& name, Entry& entry) {
   if (!rules_.coordinates() || is_waited_for(entry)) return;
   if (entry.ending.is_silent(now_, entry.facts, rules_.timeouts)) set_ending(entry, 0, true, EndedBy::silence);
+  if (entry.abandoned_at != 0 && now_ - entry.abandoned_at >= rules_.timeouts.idle)
+    set_ending(entry, 0, true, EndedBy::silence);
   if (entry.facts.hopeless) set_ending(entry, 0, true, EndedBy::failure);
   if (entry.ending.is_over(now_, entry.facts, rules_.timeouts, entry.roster.has_elements(), !rules_.alone()))
     begin_closing(name, entry);
@@ -428,6 +432,7 @@ std::optional<Time> Registry::wake_at() const {
       if (const auto left = entry.ending.left(now_, entry.facts, rules_.timeouts)) at(now_ + *left);
       if (rules_.timeouts.after > 0 && entry.facts.any_frame && !entry.ending.is_set())
         at(entry.facts.last_activity + rules_.timeouts.after);
+      if (entry.abandoned_at != 0) at(entry.abandoned_at + rules_.timeouts.idle);
       if (places_.anyone_waits()) at(entry.facts.last_activity + rules_.timeouts.idle);
       if (!entry.behind.empty()) at(entry.behind_until);
     } else if (entry.state == State::closing && !entry.close_commanded) {

@@ -321,6 +321,7 @@ class Registry {
     bool has_line = false;         ///< events wait behind its start
     bool held = false;             ///< its source can be held back
     bool close_asked = false;      ///< by the coordinator, while it opens here
+    Time abandoned_at = 0;         ///< 0: it is not
     std::optional<Called> call;    ///< likewise
     std::uint64_t called_for = 0;  ///< the coordinator's generation
     Time claim_until = 0;          ///< a probed rival has to answer
@@ -413,6 +414,10 @@ class Registry {
   bool is_open(const Entry& entry) const { return entry.state == State::open || entry.state == State::ending; }
   bool is_waited_for(const Entry& entry) const {
     return entry.has_line || (!entry.behind.empty() && now_ < entry.behind_until);
+  }
+  /// Before its first frame; what other ranks' senders do is not known here.
+  bool is_abandoned(const Entry& entry) const {
+    return entry.facts.abandoned && entry.joined.empty() && !entry.ending.is_set();
   }
   bool is_known(const Entry& entry) const {
     return entry.has_line || is_open(entry) || entry.state == State::opening || entry.state == State::waiting;

@@ -218,6 +218,7 @@ void Registry::on(const Opened& event) {
   entry.ending = {};
   entry.facts = {};
   entry.facts.last_activity = now_;
+  entry.abandoned_at = 0;
   entry.joined.clear();
   entry.awaited.clear();
   entry.close_commanded = false;

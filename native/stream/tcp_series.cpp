@@ -90,6 +90,11 @@ bool TcpSession::is_of(const TcpReplies& replies) const {
   return replies_.get() == &replies;
 }
 
+bool TcpSession::is_gone() const {
+  std::lock_guard lock(mutex_);
+  return replies_ == nullptr;
+}
+
 void TcpSession::leave() {
   std::lock_guard lock(mutex_);
   replies_.reset();

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "recorder/series/opening/shared_store.hpp"
 #include "recorder/series/series_account.hpp"
 #include "recorder/series/series_spec.hpp"
-#include "recorder/series/shared_store.hpp"
 
 namespace penstock::recorder {
 

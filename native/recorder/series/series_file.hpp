@@ -25,9 +25,9 @@
 #include "recorder/series/chunks/chunk_encoder.hpp"
 #include "recorder/series/chunks/task.hpp"
 #include "recorder/series/file_watch.hpp"
+#include "recorder/series/opening/store_opener.hpp"
 #include "recorder/series/series_stats.hpp"
 #include "recorder/series/settlement.hpp"
-#include "recorder/series/store_opener.hpp"
 #include "recorder/tree/element_starts.hpp"
 #include "recorder/tree/series_tree.hpp"
 #include "series/ended_by.hpp"
@@ -89,7 +89,10 @@ class SeriesFile final {
 
   /// A session wants to hear of this series, or will send frames of it.
   void attach(Session session) { settlement_.sessions().attach(std::move(session)); }
-  void expect(const Session& session) { account_.ledger.expect(session); }
+  void expect(const Session& session) {
+    account_.ledger.expect(session);
+    settlement_.sessions().expect(session);
+  }
   std::vector<Session> sessions() const { return settlement_.sessions().all(); }
 
   /// What decides when the series is over.
@@ -125,12 +128,13 @@ class SeriesFile final {
   Meters meters() const { return meters_of(spec_, account_, store_); }
 
  private:
-  SeriesFile(Env& env, Team& team, SeriesSpec spec, std::unique_ptr<Blocks> blocks, std::vector<ChannelFilter> filters);
+  SeriesFile(Env& env, Team& team, std::unique_ptr<FileRole> role, SeriesSpec spec, std::unique_ptr<Blocks> blocks,
+             std::vector<ChannelFilter> filters);
   static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);
 
   // In the order in which they are built upon: each refers to those above it.
-  Team& team_;
+  const std::unique_ptr<FileRole> role_;
   const SeriesSpec spec_;
   const std::unique_ptr<Blocks> blocks_;  ///< null where a chunk has one frame
   SeriesAccount account_;

@@ -7,9 +7,9 @@
 #include "recorder/series/accounting/ledger.hpp"
 #include "recorder/series/accounting/meter.hpp"
 #include "recorder/series/completeness.hpp"
+#include "recorder/series/opening/shared_store.hpp"
 #include "recorder/series/series_account.hpp"
 #include "recorder/series/series_spec.hpp"
-#include "recorder/series/shared_store.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {

@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/clock.hpp"
-#include "recorder/series/same_series.hpp"
+#include "recorder/series/opening/same_series.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -104,7 +104,11 @@ void log_why_closed(const SeriesFile& file, series::EndedBy why, const series::R
   const auto silent = seconds(monotonic_ns() - file.last_activity_ns());
   if (why == EndedBy::room)
     spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", file.path(), silent);
-  if (why == EndedBy::silence)
+  if (why == EndedBy::silence && file.end() == 0)
+    spdlog::warn(
+        "{}: no frame came, and its senders have been gone for {:.0f} s (idle_timeout_s): the series is closed",
+        file.path(), seconds(rules.timeouts.idle));
+  else if (why == EndedBy::silence)
     spdlog::warn("{}: no frame for {:.1f} s (end_after_s), and no end: the series is closed", file.path(),
                  seconds(rules.timeouts.after));
   if (why == EndedBy::new_start)

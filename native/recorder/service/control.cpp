@@ -3,46 +3,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <set>
 #include <type_traits>
 #include <utility>
 
 #include "base/clock.hpp"
-#include "recorder/series/same_series.hpp"
+#include "recorder/series/opening/same_series.hpp"
+#include "recorder/service/facts.hpp"
 
 namespace penstock::recorder {
-namespace {
-
-constexpr std::size_t starts_max = 64;
-
-series::Time time_of(double seconds) { return static_cast<series::Time>(seconds * 1e9); }
-
-}  // namespace
-
-series::Rules rules_of(const Config& config, unsigned rank, unsigned ranks) {
-  series::Rules rules;
-  rules.ranks = ranks;
-  rules.rank = rank;
-  rules.holds_back = config.when_full == WhenFull::hold;
-  rules.resumes = config.resume;
-  rules.sources = config.sources.size();
-  rules.tcp = 0;
-  std::set<std::string> pulled;
-  for (const auto& source : config.sources) {
-    const bool is_tcp = source.kind == SourceConfig::Kind::tcp;
-    rules.tcp += is_tcp ? 1 : 0;
-    rules.bound += !is_tcp && source.bind ? 1 : 0;
-    if (!is_tcp && !source.bind) pulled.insert(source.endpoint);
-  }
-  rules.pulled = pulled.size();
-  rules.files_max = config.open_files_max();
-  rules.starts_max = starts_max;
-  rules.starts_bytes_max = config.tables_bytes;
-  rules.frames_bytes_max = config.waiting_bytes_max();
-  rules.timeouts = {time_of(config.end_timeout_s), time_of(config.idle_timeout_s), time_of(config.end_after_s)};
-  return rules;
-}
-
 Control::Control(const series::Rules& rules, Report& report, Totals& totals)
     : rules_(rules), report_(report), totals_(totals), registry_(rules) {}
 
@@ -84,10 +52,8 @@ void Control::obey(const series::Command& command, Step& step) {
     else
       errands_.start("pen-open", [this, open = *open] { open_waiting(open); });
   } else if (const auto* close = std::get_if<series::Close>(&command)) {
-    auto& slot = slots_.at(close->name);
-    errands_.start("pen-close", [this, why = *close, file = slot.file, parts = std::exchange(slot.parts, {})] {
-      this->close(file, why, parts);
-    });
+    const auto& slot = slots_.at(close->name);
+    errands_.start("pen-close", [this, why = *close, file = slot.file] { this->close(file, why); });
   } else {
     obey(std::get<series::Notify>(command), step);
   }
@@ -126,42 +92,12 @@ void Control::keep(const std::string& name, Kept kept) {
   if (const auto* end = std::get_if<SeriesEnd>(&kept.event); end != nullptr && !slot.line.empty()) {
     // One of each is enough.
     const auto* last = std::get_if<SeriesEnd>(&slot.line.back().event);
-    if (last != nullptr && last->source == end->source && last->element == end->element) return;
+    if (last != nullptr && *last == *end) return;
   }
   slot.line.push_back(std::move(kept));
 }
 
 // What sources send.
-
-series::Started Control::started(const Start& start) const {
-  const auto& series = start.series;
-  using series::Way;
-  series::Participant who{.way = start.answered ? Way::tcp : (series.source.empty() ? Way::bound : Way::pulled),
-                          .rank = start.rank};
-  if (who.way != Way::tcp) who.source = series.source.empty() ? series.endpoint : series.source;
-  if (series.element) who.element = series.element->number;
-  return {.name = series.unique_id,
-          .who = std::move(who),
-          .what = announced(series),
-          .resume = series.resumed,
-          .bytes = bytes_of(series),
-          .bare_bytes = bare_bytes_of(series)};
-}
-
-series::Ended Control::ended(const SeriesEnd& end, unsigned rank) const {
-  using series::Way;
-  return {.name = end.unique_id,
-          .who = {.way = end.answered ? Way::tcp : (end.source.empty() ? Way::bound : Way::pulled),
-                  .rank = rank,
-                  .source = end.source,
-                  .element = end.element},
-          .generation = end.generation,
-          .by_all = end.by_all,
-          .by_start = end.by_start,
-          .anew = end.anew,
-          .sole = end.sole,
-          .last = end.last};
-}
 
 Result<void> Control::begin(Start start, const SeriesEnd* before) {
   const auto unique_id = start.series.unique_id;
@@ -255,7 +191,7 @@ Result<void> Control::settle(const std::string& name, Found found, Start* start)
   }
   if (found.file.ok()) {
     slot.file = *found.file;
-    any_begun_ = true;
+    counts_.any_begun = true;
     totals_.open(slot.file);
     (void)step(series::Opened{name, announced(slot.file->series())});
     return {};
@@ -266,7 +202,7 @@ Result<void> Control::settle(const std::string& name, Found found, Start* start)
   lock.unlock();
   // The recorder's own trouble, whoever else is told of it; what a client asked for in vain is not.
   if (found.fault != Found::Fault::none) {
-    if (why.code() != Errc::refused) ++(found.fault == Found::Fault::no_file ? unmade_ : failed_);
+    if (why.code() != Errc::refused) ++(found.fault == Found::Fault::no_file ? counts_.unmade : counts_.failed);
     spdlog::error("series \"{}\" is not recorded: {}", name, why.message());
     why = why.with_context(fmt::format("series \"{}\"", name));
   }
@@ -405,10 +341,9 @@ void Control::tick() {
   (void)step(series::Tick{});
 }
 
-void Control::close(const std::shared_ptr<SeriesFile>& file, const series::Close& why,
-                    const std::vector<nlohmann::json>& parts) {
+void Control::close(const std::shared_ptr<SeriesFile>& file, const series::Close& why) {
   log_why_closed(*file, why.ended_by, rules_);
-  role_->close(*file, why, parts);
+  role_->close(*file, why);
   totals_.close(file);
   {
     // Whoever hears that it is closed may begin another one of the same name.
@@ -426,7 +361,7 @@ void Control::drop_if_empty(const std::string& name) {
   if (found == slots_.end()) return;
   const auto state = registry_.state(name);
   const auto& slot = found->second;
-  if (!slot.file && !slot.has_line && slot.pending.empty() && state != series::State::opening) slots_.erase(found);
+  if (!slot.file && !slot.has_line && state != series::State::opening) slots_.erase(found);
 }
 
 void Control::note_closed() {
@@ -456,7 +391,8 @@ Result<Found> Control::begin_elsewhere(Start start) {
   const auto step = this->step(started(start), [&](const series::Answer& answer) {
     start.series.generation = answer.generation;
     slots_[unique_id].channels = start.series.channels;
-    const auto bytes = answer.is_bare ? bytes_of(start.series) - strip_tables(start.series) : bytes_of(start.series);
+    if (answer.is_bare) (void)strip_tables(start.series);
+    const auto bytes = bytes_of(start.series);
     keep(unique_id, {std::move(start), bytes});
   });
   using Kind = series::Answer::Kind;
@@ -491,31 +427,9 @@ Result<Found> Control::find_elsewhere(const std::string& series_unique_id, unsig
                     series_unique_id);
 }
 
-void Control::end_elsewhere(const SeriesEnd& end, unsigned rank) { present(ended(end, rank)); }
-
 void Control::present(const series::Event& event) {
   Lock lock(mutex_);
   (void)step(event);
-}
-
-void Control::keep_part(const std::string& series_unique_id, nlohmann::json part) {
-  Lock lock(mutex_);
-  if (const auto slot = slots_.find(series_unique_id); slot != slots_.end())
-    slot->second.parts.push_back(std::move(part));
-}
-
-void Control::set_pending(const std::string& series_unique_id, std::vector<Session> sessions) {
-  Lock lock(mutex_);
-  slots_[series_unique_id].pending = std::move(sessions);
-}
-
-std::vector<Session> Control::take_pending(const std::string& series_unique_id) {
-  Lock lock(mutex_);
-  const auto slot = slots_.find(series_unique_id);
-  if (slot == slots_.end()) return {};
-  auto sessions = std::exchange(slot->second.pending, {});
-  drop_if_empty(series_unique_id);
-  return sessions;
 }
 
 }  // namespace penstock::recorder

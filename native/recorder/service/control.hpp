@@ -22,16 +22,21 @@
 #include "base/clock.hpp"
 #include "recorder/service/answers.hpp"
 #include "recorder/service/errands.hpp"
+#include "recorder/service/metrics/totals.hpp"
 #include "recorder/service/report.hpp"
 #include "recorder/service/slot.hpp"
-#include "recorder/service/totals.hpp"
 #include "recorder/team/rank_role.hpp"
 #include "series/registry.hpp"
 
 namespace penstock::recorder {
 
-/// The registry's, of a rank with this configuration.
-series::Rules rules_of(const Config& config, unsigned rank, unsigned ranks);
+/// Of a rank.
+struct SeriesCounts {
+  std::atomic<std::uint64_t> complete{0};
+  std::atomic<std::uint64_t> failed{0};  ///< files that could not be completed, or joined
+  std::atomic<std::uint64_t> unmade{0};  ///< series without a file, each time
+  std::atomic<bool> any_begun{false};    ///< a series has had its file
+};
 
 class Control {
  public:
@@ -72,22 +77,13 @@ class Control {
   Result<Found> begin_elsewhere(Start start);
   /// A series of which something came to another rank, `waited_ns` ago. `locked`: ask again.
   Result<Found> find_elsewhere(const std::string& series_unique_id, unsigned rank, bool again, std::int64_t waited_ns);
-  void end_elsewhere(const SeriesEnd& end, unsigned rank);
   void present(const series::Event& event);
-  void keep_part(const std::string& series_unique_id, nlohmann::json part);
-  /// Sessions that hear of the end only when the coordinator has closed the file.
-  void set_pending(const std::string& series_unique_id, std::vector<Session> sessions);
-  std::vector<Session> take_pending(const std::string& series_unique_id);
-  /// A file is closed …
-  void count(bool is_complete) { ++(is_complete ? complete_ : failed_); }
-  /// … and everybody has heard of it.
+  /// A file is closed, and everybody has heard of it.
   void note_closed();
 
-  std::uint64_t complete_series() const { return complete_; }
-  std::uint64_t failed_series() const { return failed_; }
-  std::uint64_t unmade_series() const { return unmade_; }
+  SeriesCounts& counts() { return counts_; }
+  const SeriesCounts& counts() const { return counts_; }
   std::uint64_t refused_series() const;
-  bool any_begun() const { return any_begun_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -105,8 +101,6 @@ class Control {
   void obey(const series::Command& command, Step& step);
   void obey(const series::Notify& what, Step& step);
   void keep(const std::string& name, Kept kept);
-  series::Started started(const Start& start) const;
-  series::Ended ended(const SeriesEnd& end, unsigned rank) const;
   Result<void> make(Lock& lock, const series::Open& open, Start& start);
   Result<void> settle(const std::string& name, Found found, Start* start);
   Result<void> take_part(Lock& lock, Start& start);
@@ -115,9 +109,7 @@ class Control {
   void present_line(const std::string& name, const Result<void>& begun);
   std::optional<Kept> next_of_line(const std::string& name);
   Result<void> present(const std::string& name, Kept kept);
-  void refuse_kept(Kept kept, const Error& why, std::uint64_t& frames) const;
-  void close(const std::shared_ptr<SeriesFile>& file, const series::Close& why,
-             const std::vector<nlohmann::json>& parts);
+  void close(const std::shared_ptr<SeriesFile>& file, const series::Close& why);
   void drop_if_empty(const std::string& name);
 
   const series::Rules rules_;
@@ -125,10 +117,7 @@ class Control {
   Totals& totals_;
   RankRole* role_ = nullptr;  // constant after start(), as is admit_
   Admit admit_;
-  std::atomic<std::uint64_t> complete_{0};
-  std::atomic<std::uint64_t> failed_{0};
-  std::atomic<std::uint64_t> unmade_{0};  ///< series without a file, each time
-  std::atomic<bool> any_begun_{false};    ///< a series has had its file
+  SeriesCounts counts_;
   Errands errands_;
 
   mutable std::mutex mutex_;

@@ -5,11 +5,19 @@
 #include <utility>
 
 #include "recorder/service/control.hpp"
+#include "recorder/service/facts.hpp"
 
 namespace penstock::recorder {
 namespace {
 
 constexpr auto source_of_waiting = "a start that waited";
+
+/// Counts frames.
+void refuse_event(const Kept& kept, const Error& why, std::uint64_t& frames) {
+  if (std::holds_alternative<Frame>(kept.event)) ++frames;
+  if (const auto* start = std::get_if<Start>(&kept.event); start != nullptr && start->acks)
+    start->acks->refused(start->series.unique_id, start->series.element, why.message());
+}
 
 bool is_start(const Kept& kept) { return std::holds_alternative<Start>(kept.event); }
 
@@ -39,7 +47,7 @@ void Control::present_line(const std::string& name, const Result<void>& begun) {
   while (auto kept = next_of_line(name)) {
     const series::Taken taken{is_start(*kept), kept->bytes};
     if (!begun.ok())
-      refuse_kept(std::move(*kept), begun.error(), frames);
+      refuse_event(*kept, begun.error(), frames);
     else if (auto presented = present(name, std::move(*kept)); !presented.ok())
       report_.reject(source_of_waiting, presented.error());
     if (taken.bytes > 0) present(taken);
@@ -65,12 +73,6 @@ std::optional<Kept> Control::next_of_line(const std::string& name) {
   (void)step(series::LineEmpty{name});
   drop_if_empty(name);
   return std::nullopt;
-}
-
-void Control::refuse_kept(Kept kept, const Error& why, std::uint64_t& frames) const {
-  if (std::holds_alternative<Frame>(kept.event)) ++frames;
-  if (const auto* start = std::get_if<Start>(&kept.event); start != nullptr && start->acks)
-    start->acks->refused(start->series.unique_id, start->series.element, why.message());
 }
 
 Result<void> Control::present(const std::string& name, Kept kept) {

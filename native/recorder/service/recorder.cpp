@@ -49,7 +49,7 @@ Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
       config_(std::move(config)),
       pool_(config_.frame_pool_bytes(), config_.store.huge_pages),
       report_(events),
-      control_(rules_of(config_, team.rank(), team.ranks()), report_, totals_),
+      control_(rules_of(config_, team), report_, totals_),
       values_(config_, report_, [this] { return control_.files(); }),
       role_(make_role({env, config_, team, events, report_, pool_})) {
   config_.store.buffers.emplace(config_.shared_segment_bytes(), config_.store.huge_pages);
@@ -96,8 +96,8 @@ Snapshot Recorder::snapshot() const {
   Snapshot now;
   now.meters = totals_.now();
   now.open_series = totals_.open_series();
-  now.complete_series = control_.complete_series();
-  now.failed_series = control_.failed_series() + control_.unmade_series();
+  now.complete_series = control_.counts().complete;
+  now.failed_series = control_.counts().failed + control_.counts().unmade;
   now.refused_series = report_.refusals();
   now.rejected = report_.rejected();
   now.queued_frames = workers_.waiting();

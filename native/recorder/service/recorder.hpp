@@ -18,8 +18,8 @@
 #include "frame/sink.hpp"
 #include "recorder/service/control.hpp"
 #include "recorder/service/events.hpp"
+#include "recorder/service/metrics/totals.hpp"
 #include "recorder/service/report.hpp"
-#include "recorder/service/totals.hpp"
 #include "recorder/service/value_memory.hpp"
 #include "recorder/service/workers.hpp"
 #include "recorder/team/team.hpp"
@@ -53,12 +53,12 @@ class Recorder final : public FrameSink {
   /// Waits up to `wait` for Config::series_limit series to be closed or refused; true if they are.
   bool wait_for_limit(std::chrono::milliseconds wait) { return control_.wait_for_closed(config_.series_limit, wait); }
   /// Series whose file could not be completed, or, where this is not the coordinator, joined.
-  std::uint64_t failed_series() const { return control_.failed_series(); }
+  std::uint64_t failed_series() const { return control_.counts().failed; }
   /// The coordinator's: series that have no file, for whatever reason. One that is begun again and again counts once,
   /// and not at all once it has its file.
   std::uint64_t refused_series() const { return control_.refused_series(); }
   /// Messages came, and not one of them was of a series that was begun.
-  bool refused_everything() const { return report_.rejected_messages() > 0 && !control_.any_begun(); }
+  bool refused_everything() const { return report_.rejected_messages() > 0 && !control_.counts().any_begun; }
   /// Waits for no storage.
   Snapshot snapshot() const;
 

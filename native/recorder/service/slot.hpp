@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -19,9 +18,6 @@ struct Slot {
   std::deque<Kept> line;              ///< behind its start, which is the first of it unless it waits at another rank
   bool has_line = false;              ///< something waits, or is just being presented
   std::uint64_t refused = 0;          ///< events that found no room in the line
-  // Of several ranks.
-  std::vector<nlohmann::json> parts;  ///< the coordinator's, of ranks that have closed theirs
-  std::vector<Session> pending;       ///< another rank's, that hear when the coordinator has closed the file
 };
 
 }  // namespace penstock::recorder

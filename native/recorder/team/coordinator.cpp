@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "recorder/service/control.hpp"
+#include "recorder/service/facts.hpp"
 #include "recorder/team/messages.hpp"
 
 namespace penstock::recorder {
@@ -55,14 +56,21 @@ Result<void> Coordinator::take_part(SeriesFile& file, Series& series, bool /*ans
   return {};
 }
 
-void Coordinator::close(SeriesFile& file, const series::Close& why, const std::vector<json>& parts) {
+void Coordinator::close(SeriesFile& file, const series::Close& why) {
+  std::vector<json> parts;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto handed_over = handed_over_.extract(why.name); !handed_over.empty())
+      parts = std::move(handed_over.mapped());
+  }
   for (const auto& part : parts) file.add_part(part);
   for (const auto rank : why.missing)
     file.add_part(
         {{"problem", fmt::format("rank {} has not handed over its frames within {} s", rank, part_patience.count())}});
   const auto closed = file.close(why.ended_by);
   for (const auto& lack : file.partial()) parts_.report.note(file.path(), lack);
-  control_->count(closed.ok() && file.problem().empty());
+  auto& counts = control_->counts();
+  ++(closed.ok() && file.problem().empty() ? counts.complete : counts.failed);
   std::lock_guard lock(mutex_);
   ends_[why.generation] = {file.problem(), std::string(series::name(why.ended_by))};
 }
@@ -103,7 +111,6 @@ void Coordinator::notify(const series::Notify& what) {
 }
 
 void Coordinator::refused(const std::string& series_unique_id, const Error& why) {
-  spdlog::error("{}", why.message());
   parts_.report.refused(series_unique_id, why);
 }
 
@@ -159,7 +166,7 @@ Result<json> Coordinator::answer_terms(const json& question) {
 void Coordinator::hear(unsigned from, const json& message) {
   const auto what = message.value("tell", std::string());
   const auto name = series_in(message);
-  if (what == "end") return control_->end_elsewhere(end_from(message), from);
+  if (what == "end") return control_->present(ended(end_from(message), from));
   if (what == "blemishes") return hear_blemishes(message);
   if (what == "part") return hear_part(from, message);
   if (what == "caught_up")
@@ -178,8 +185,13 @@ void Coordinator::hear(unsigned from, const json& message) {
 }
 
 void Coordinator::hear_part(unsigned from, const json& message) {
-  control_->keep_part(series_in(message), message.value("part", json::object()));
-  control_->present(series::HandedOver{series_in(message), from});
+  const auto name = series_in(message);
+  // One that comes too late is of a file that is closed.
+  if (control_->find(name)) {
+    std::lock_guard lock(mutex_);
+    handed_over_[name].push_back(message.value("part", json::object()));
+  }
+  control_->present(series::HandedOver{name, from});
 }
 
 void Coordinator::hear_blemishes(const json& message) {

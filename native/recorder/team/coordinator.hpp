@@ -6,9 +6,13 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "recorder/series/file_maker.hpp"
+#include "recorder/series/opening/file_maker.hpp"
 #include "recorder/service/series_events.hpp"
 #include "recorder/team/rank_role.hpp"
 
@@ -26,7 +30,7 @@ class Coordinator final : public RankRole {
   Found open(Series& series, bool answered) override;
   Found seek(const std::string& series_unique_id, bool again) override;
   Result<void> take_part(SeriesFile& file, Series& series, bool answered) override;
-  void close(SeriesFile& file, const series::Close& why, const std::vector<nlohmann::json>& parts) override;
+  void close(SeriesFile& file, const series::Close& why) override;
   void report_end(SeriesFile& file, const series::Close& why) override;
   void notify(const series::Notify& what) override;
   void begun(const SeriesFile& file) override { events_.begin(file); }
@@ -55,6 +59,7 @@ class Coordinator final : public RankRole {
   std::condition_variable stopped_;
   // guarded by mutex_
   std::set<unsigned> stopped_ranks_;
+  std::map<std::string, std::vector<nlohmann::json>> handed_over_;     ///< parts of series that close
   std::map<std::uint64_t, std::pair<std::string, std::string>> ends_;  ///< problem and reason, until ranks have heard
 };
 

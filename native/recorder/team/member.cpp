@@ -87,9 +87,12 @@ Result<void> Member::take_part(SeriesFile& file, Series& series, bool answered) 
 }
 
 /// Keeps its senders waiting for the coordinator's word.
-void Member::close(SeriesFile& file, const series::Close& why, const std::vector<json>& /*parts*/) {
+void Member::close(SeriesFile& file, const series::Close& why) {
   (void)file.close(why.ended_by);  // its problem is in the part
-  control_->set_pending(why.name, file.sessions());
+  {
+    std::lock_guard lock(mutex_);
+    pending_[why.name] = file.sessions();
+  }
   auto message = notice("part", why.name);
   message["part"] = file.part();
   team_.tell(job::lead, message);
@@ -155,7 +158,12 @@ void Member::hear(const json& message) {
 
 void Member::hear_closed(const json& message) {
   const auto name = series_in(message);
-  for (const auto& session : control_->take_pending(name)) {
+  std::vector<Session> sessions;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto pending = pending_.extract(name); !pending.empty()) sessions = std::move(pending.mapped());
+  }
+  for (const auto& session : sessions) {
     session->ended(name, message.value("ended_by", std::string()));
     session->closed(name, message.value("problem", std::string()));
   }

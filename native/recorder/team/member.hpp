@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "recorder/team/rank_role.hpp"
 #include "recorder/team/team.hpp"
@@ -21,7 +24,7 @@ class Member final : public RankRole {
   Found open(Series& series, bool answered) override;
   Found seek(const std::string& series_unique_id, bool again) override;
   Result<void> take_part(SeriesFile& file, Series& series, bool answered) override;
-  void close(SeriesFile& file, const series::Close& why, const std::vector<nlohmann::json>& parts) override;
+  void close(SeriesFile& file, const series::Close& why) override;
   void report_end(SeriesFile& /*file*/, const series::Close& /*why*/) override {}
   void notify(const series::Notify& what) override;
   void begun(const SeriesFile& /*file*/) override {}
@@ -46,7 +49,9 @@ class Member final : public RankRole {
   std::int64_t busy_told_ns_ = 0;  // of the timekeeper
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool dismissed_ = false;  // guarded by mutex_
+  // guarded by mutex_
+  bool dismissed_ = false;
+  std::map<std::string, std::vector<Session>> pending_;  ///< of series that the coordinator is closing
 };
 
 }  // namespace penstock::recorder

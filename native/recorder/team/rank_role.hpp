@@ -42,8 +42,8 @@ class RankRole {
   virtual Found seek(const std::string& series_unique_id, bool again) = 0;
   /// Another start of an open series: prepares what it brings, and has it heard by those who need to.
   virtual Result<void> take_part(SeriesFile& file, Series& series, bool answered) = 0;
-  /// Closes this rank's part of a series, for the coordinator with the `parts` that other ranks have handed over.
-  virtual void close(SeriesFile& file, const series::Close& why, const std::vector<nlohmann::json>& parts) = 0;
+  /// Closes this rank's part of a series; the coordinator's is the file, when other ranks have handed over theirs.
+  virtual void close(SeriesFile& file, const series::Close& why) = 0;
   /// Behind close(), when another series of the same name may begin: reports the end.
   virtual void report_end(SeriesFile& file, const series::Close& why) = 0;
 
@@ -73,7 +73,9 @@ struct RoleParts {
   Report& report;
   const BufferPool& pool;
 };
-/// That of the team's rank.
+/// The registry's rules, of the team's rank with this configuration.
+series::Rules rules_of(const Config& config, const Team& team);
+/// The role of the team's rank.
 std::unique_ptr<RankRole> make_role(const RoleParts& parts);
 
 }  // namespace penstock::recorder

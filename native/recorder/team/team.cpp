@@ -96,6 +96,11 @@ void Team::tell_all(const json& content) {
     if (to != rank()) tell(to, content);
 }
 
+Events Team::events(std::FILE* out) {
+  if (leads()) return Events(out);
+  return Events([this](const std::string& line) { tell(job::lead, {{"tell", "event"}, {"line", line}}); });
+}
+
 Result<std::pair<std::uint64_t, std::uint64_t>> Team::new_file() {
   std::uint64_t number = 0;
   {

@@ -18,6 +18,7 @@
 
 #include "base/queue.hpp"
 #include "job/job.hpp"
+#include "recorder/service/events.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {
@@ -46,6 +47,8 @@ class Team {
   Result<nlohmann::json> ask(const nlohmann::json& question, std::chrono::seconds patience);
   void tell(unsigned to, const nlohmann::json& notice);
   void tell_all(const nlohmann::json& notice);
+  /// Writes into `out`, or, of another rank, passes on to the coordinator.
+  Events events(std::FILE* out);
 
   /// The lead's: a number for a new file, and where its counter stands.
   Result<std::pair<std::uint64_t, std::uint64_t>> new_file();

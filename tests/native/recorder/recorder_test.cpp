@@ -278,7 +278,7 @@ TEST_F(RecorderTest, ARemovedOrReplacedFileIsAProblemAndItsReplacementIsLeftAlon
       if (before_the_first_frame) interfere();
       (void)recorder->put(std::move(with_metadata));
       if (!before_the_first_frame) interfere();
-      finish(*recorder);
+      finish(*recorder, "s1", true);
       EXPECT_NE(acks->problem.find("removed or replaced"), std::string::npos) << acks->problem;
       EXPECT_EQ(recorder->failed_series(), 1u);
       if (replaced) {

@@ -30,9 +30,7 @@ struct Rank {
       : job(world.rank(number)),
         team(*job),
         out(std::tmpfile()),
-        events(team.leads() ? Events(out) : Events([this](const std::string& line) {
-          team.tell(job::lead, {{"tell", "event"}, {"line", line}});
-        })),
+        events(team.events(out)),
         recorder(env, config, events, team) {}
   ~Rank() { std::fclose(out); }
 

@@ -1,4 +1,4 @@
-#include "recorder/service/stalls.hpp"
+#include "recorder/service/metrics/stalls.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -9,7 +9,7 @@
 #include "base/lobby.hpp"
 #include "base/socket.hpp"
 #include "base/threads.hpp"
-#include "recorder/service/metrics.hpp"
+#include "recorder/service/metrics/metrics.hpp"
 
 namespace penstock::recorder {
 namespace {

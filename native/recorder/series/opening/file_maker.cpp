@@ -1,4 +1,4 @@
-#include "recorder/series/file_maker.hpp"
+#include "recorder/series/opening/file_maker.hpp"
 
 #include <spdlog/spdlog.h>
 

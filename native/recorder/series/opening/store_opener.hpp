@@ -12,11 +12,10 @@
 #include "base/log_rate_limiter.hpp"
 #include "recorder/config/config.hpp"
 #include "recorder/series/chunks/chunk_encoder.hpp"
+#include "recorder/series/opening/shared_store.hpp"
 #include "recorder/series/resume/left_file.hpp"
 #include "recorder/series/settlement.hpp"
-#include "recorder/series/shared_store.hpp"
-#include "recorder/team/messages.hpp"
-#include "recorder/team/team.hpp"
+#include "recorder/team/file_role.hpp"
 #include "recorder/tree/series_tree.hpp"
 
 namespace penstock::recorder {
@@ -33,8 +32,8 @@ class StoreOpener {
   };
 
   /// All of them outlive it.
-  StoreOpener(Env& env, Team& team, const SeriesSpec& spec, SeriesAccount& account, Parts parts)
-      : env_(env), team_(team), spec_(spec), account_(account), parts_(parts) {}
+  StoreOpener(Env& env, FileRole& role, const SeriesSpec& spec, SeriesAccount& account, Parts parts)
+      : env_(env), role_(role), spec_(spec), account_(account), parts_(parts) {}
 
   /// The coordinator's: makes the file as the configuration suggests. `replace` if a file without frames is there.
   Result<void> create(bool replace);
@@ -61,7 +60,8 @@ class StoreOpener {
   void enter(std::unique_ptr<store::Store> store);
   Result<void> create(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
   Result<void> make_again(Encoding encoding, const std::vector<MetaColumn>& columns);
-  Result<void> join(Encoding encoding, const std::vector<MetaColumn>& columns);
+  Result<void> open(Encoding wanted, const std::vector<MetaColumn>& columns);
+  Result<void> join(const Terms& terms);
   Result<std::unique_ptr<store::Store>> join_once_visible(const Terms& terms);
   Result<void> resume(const LeftFile& left, const LeftContents& contents);
   void enter_contents(const LeftContents& contents);
@@ -69,7 +69,7 @@ class StoreOpener {
   store::Placement placement() const;
 
   Env& env_;
-  Team& team_;
+  FileRole& role_;
   const SeriesSpec& spec_;
   SeriesAccount& account_;
   const Parts parts_;

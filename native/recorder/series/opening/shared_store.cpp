@@ -1,4 +1,4 @@
-#include "recorder/series/shared_store.hpp"
+#include "recorder/series/opening/shared_store.hpp"
 
 #include <tuple>
 #include <utility>

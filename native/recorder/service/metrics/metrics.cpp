@@ -1,4 +1,4 @@
-#include "recorder/service/metrics.hpp"
+#include "recorder/service/metrics/metrics.hpp"
 
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>

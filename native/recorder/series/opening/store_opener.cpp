@@ -1,4 +1,4 @@
-#include "recorder/series/store_opener.hpp"
+#include "recorder/series/opening/store_opener.hpp"
 
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -41,7 +41,7 @@ store::Placement StoreOpener::placement() const {
     return store::Placement::log;
   };
   // A frame that comes to two ranks is written to one place twice, which is harmless where the bytes are the same.
-  if (config.placement == store::Placement::slots && coding.is_filtered() && team_.ranks() > 1)
+  if (config.placement == store::Placement::slots && coding.is_filtered() && role_.shares())
     return instead("nobody can tell that a filter plug-in makes the same bytes of a frame on two ranks");
   if (config.placement != store::Placement::log &&
       (spec_.scan() || spec_.mosaic().tiles_a_frame() > 1 || spec_.gathers()))
@@ -131,13 +131,8 @@ Result<void> StoreOpener::fit_now(Encoding encoding, const std::vector<MetaColum
         "{}: its frames come compressed ({}), and a chunk {}: each is expanded and compressed "
         "again ({}), which costs processor time; with chunks of whole frames it would be stored as it is",
         spec_.path(), name(encoding), spec_.gathers() ? "has several frames" : "is a part of a frame", name(wanted));
-  Result<void> opened;
-  if (!team_.leads()) {
-    opened = join(wanted, columns);
-  } else if (may_retry_ || wanted != parts_.coding.codec().encoding || !columns.empty()) {
-    opened = make_again(wanted, columns);
-  }
-  may_retry_ = team_.leads() && !opened.ok() && opened.error().code() == Errc::no_space;
+  const auto opened = open(wanted, columns);
+  may_retry_ = !opened.ok() && opened.error().code() == Errc::no_space;
   if (!opened.ok()) {
     account_.failures.fail(opened.error());
     return opened;
@@ -159,14 +154,15 @@ Result<Terms> StoreOpener::terms(Encoding encoding, const std::vector<MetaColumn
                store->shared_file()};
 }
 
-/// With the coordinator's terms: by its own first frame, or by one that came to another rank before.
-Result<void> StoreOpener::join(Encoding encoding, const std::vector<MetaColumn>& columns) {
-  PEN_ASSIGN(const auto answer, team_.ask({{"ask", "terms"},
-                                           {"series_unique_id", spec_.series().unique_id},
-                                           {"encoding", name(encoding)},
-                                           {"columns", to_json(columns)}},
-                                          std::chrono::seconds(60)));
-  PEN_ASSIGN(const auto terms, terms_from(answer));
+/// With mutex_ held: for the terms of another rank, or of this first frame.
+Result<void> StoreOpener::open(Encoding wanted, const std::vector<MetaColumn>& columns) {
+  PEN_ASSIGN(const auto terms, role_.terms(spec_.series().unique_id, wanted, columns));
+  if (terms) return join(*terms);
+  const bool is_as_made = !may_retry_ && wanted == parts_.coding.codec().encoding && columns.empty();
+  return is_as_made ? Result<void>{} : make_again(wanted, columns);
+}
+
+Result<void> StoreOpener::join(const Terms& terms) {
   auto codec = parts_.coding.codec();
   codec.encoding = terms.encoding;
   use(codec, terms.columns);

@@ -1,4 +1,4 @@
-#include "recorder/series/same_series.hpp"
+#include "recorder/series/opening/same_series.hpp"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-#include "recorder/service/totals.hpp"
+#include "recorder/service/metrics/totals.hpp"
 
 #include <algorithm>
 

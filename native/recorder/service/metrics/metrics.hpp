@@ -10,7 +10,7 @@
 #include "base/call_watch.hpp"
 #include "base/result.hpp"
 #include "recorder/config/config.hpp"
-#include "recorder/service/totals.hpp"
+#include "recorder/service/metrics/totals.hpp"
 
 namespace prometheus {
 class Collectable;
