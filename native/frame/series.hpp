@@ -113,6 +113,9 @@ struct SeriesEnd {
   std::uint64_t generation = 0;               ///< as in Series; 0: whichever of its name is open
   bool sole = false;                          ///< its sender says that nobody else has frames of it under way
   bool last = false;  ///< over TCP: every client that is connected has ended it, and none was cut off before its end
+  bool answered = false;  ///< over TCP: its sender hears answers
+
+  bool operator==(const SeriesEnd&) const = default;
 };
 
 }  // namespace penstock

@@ -24,6 +24,8 @@ class AckListener {
   virtual std::uint64_t window_frames() const { return 0; }
   /// It has said that it puts no more.
   virtual bool has_ended() const { return false; }
+  /// Its connection is gone, though the same client may come back with another one.
+  virtual bool is_gone() const { return false; }
   /// The reason for which the series ended, as in the event series_end. Told right before closed().
   virtual void ended(const std::string& /*series_unique_id*/, std::string_view /*ended_by*/) {}
   /// The series' file is complete and closed, or failed with `problem` (empty if not).

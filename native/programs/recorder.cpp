@@ -2,7 +2,7 @@
 ///
 /// Built alone, and once for each implementation of MPI (penstock-recorder-openmpi, -mpich).
 
-#include "recorder/recorder.hpp"
+#include "recorder/service/recorder.hpp"
 
 #include <malloc.h>
 #include <spdlog/spdlog.h>
@@ -17,8 +17,8 @@
 #include "programs/program.hpp"
 #include "programs/ranks.hpp"
 #include "recorder/config/machine.hpp"
-#include "recorder/service/metrics.hpp"
-#include "recorder/service/stalls.hpp"
+#include "recorder/service/metrics/metrics.hpp"
+#include "recorder/service/metrics/stalls.hpp"
 #include "stream/tcp.hpp"
 #include "stream/zmq_source.hpp"
 
@@ -157,9 +157,8 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   mallopt(M_TRIM_THRESHOLD, static_cast<int>(std::clamp<std::uint64_t>(config.pool_bytes / 4, 8 << 20, 1 << 30)));
   recorder::Team team(job);
   std::FILE* out = take_standard_output();  // on all ranks: a job has one for all of them
-  recorder::Events events = team.leads() ? recorder::Events(out) : recorder::Events([&team](const std::string& line) {
-    team.tell(job::lead, {{"tell", "event"}, {"line", line}});
-  });
+  const bool is_coordinator = job.rank() == job::lead;
+  auto events = team.events(out);
   CallWatch watch(std::chrono::milliseconds(config.stall_limit_ms), recorder::tell_stalls(events, job.rank()));
   const auto env = make_watched_env(posix_env(), watch);
   recorder::Recorder recorder(*env, config, events, team);
@@ -169,13 +168,13 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   if (started.ok()) started = recorder.start();
   if (started.ok() && config.metrics) started = serve_metrics(config, recorder, watch, events, job.rank(), metrics);
   if (started.ok()) started = start_sources(config, recorder, sources, events, job.rank(), job.ranks());
-  if (started.ok()) wait_until_told(signals, stop_at_eof && team.leads(), config, recorder);
+  if (started.ok()) wait_until_told(signals, stop_at_eof && is_coordinator, config, recorder);
   recorder.stop_waiting();
   for (auto& source : sources) source->stop();
   recorder.stop();
   const auto failed = recorder.failed_series(), refused = recorder.refused_series();
-  const bool all_refused = team.leads() && recorder.refused_everything();
-  if (team.leads() && started.ok())
+  const bool all_refused = is_coordinator && recorder.refused_everything();
+  if (is_coordinator && started.ok())
     events.emit("stopped",
                 {{"failed_series", failed}, {"refused_series", refused}, {"all_messages_refused", all_refused}});
   team.stop();

@@ -15,11 +15,6 @@ bool Places::wait(const std::string& series) {
   return true;
 }
 
-void Places::wait_again(const std::string& series) {
-  taken_.erase(series);
-  line_.push_front(series);
-}
-
 std::optional<std::string> Places::next() {
   if (line_.empty() || taken_.size() >= places_) return std::nullopt;
   auto series = std::move(line_.front());

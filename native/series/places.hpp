@@ -46,8 +46,6 @@ class Places {
 
   /// Puts the start at the end of the line. False where the line is full.
   bool wait(const std::string& series);
-  /// Back to the head of the line, and without a place: the attempt to open it is to be repeated.
-  void wait_again(const std::string& series);
   bool anyone_waits() const { return !line_.empty(); }
   /// Gives a free place to the first start of the line.
   std::optional<std::string> next();

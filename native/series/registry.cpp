@@ -97,6 +97,7 @@ Answer Registry::early_frame(const FrameSeen& event, Entry& entry) {
           break;
         }
     ++early_series_;
+    notify({.what = Notify::What::early, .name = event.name, .numbers = {event.number}});
   }
   if (entry.early_frames.size() < early_frames_max) entry.early_frames.push_back(event.number);
   if (entry.state == State::unknown) entry.state = State::early;
@@ -139,8 +140,12 @@ Answer Registry::pass_end_on(const Ended& event, Entry* entry) {
     (void)entry->roster.end(event.who, true);
     by_all = entry->roster.part_of(event.who.element.value_or(0)) == Part::ended;
   }
-  commands_.push_back(
-      Notify{.what = Notify::What::ended, .rank = 0, .name = event.name, .who = event.who, .by_all = by_all});
+  notify({.what = Notify::What::ended,
+          .rank = 0,
+          .name = event.name,
+          .who = event.who,
+          .by_all = by_all,
+          .by_start = event.by_start});
   return {.kind = Answer::Kind::accept};
 }
 
@@ -226,12 +231,16 @@ void Registry::on(const Measured& event) {
   if (found == entries_.end() || !is_open(found->second)) return;
   auto& [name, entry] = *found;
   entry.facts = event.facts;
+  if (!is_abandoned(entry)) entry.abandoned_at = 0;
+  if (is_abandoned(entry) && entry.abandoned_at == 0) entry.abandoned_at = now_;
   evaluate(name, entry);
 }
 
 void Registry::evaluate(const std::string& name, Entry& entry) {
   if (!rules_.coordinates() || is_waited_for(entry)) return;
   if (entry.ending.is_silent(now_, entry.facts, rules_.timeouts)) set_ending(entry, 0, true, EndedBy::silence);
+  if (entry.abandoned_at != 0 && now_ - entry.abandoned_at >= rules_.timeouts.idle)
+    set_ending(entry, 0, true, EndedBy::silence);
   if (entry.facts.hopeless) set_ending(entry, 0, true, EndedBy::failure);
   if (entry.ending.is_over(now_, entry.facts, rules_.timeouts, entry.roster.has_elements(), !rules_.alone()))
     begin_closing(name, entry);
@@ -247,15 +256,16 @@ void Registry::begin_closing(const std::string& name, Entry& entry) {
   entry.late_until = now_ + late_element_patience;
   entry.awaited = entry.joined;
   entry.handover_until = now_ + handing_patience;
-  for (const auto rank : entry.awaited)
-    commands_.push_back(Notify{.what = Notify::What::hand_over, .rank = rank, .name = name});
+  for (const auto rank : entry.awaited) notify({.what = Notify::What::hand_over, .rank = rank, .name = name});
   if (entry.awaited.empty()) command_close(name, entry);
 }
 
 void Registry::command_close(const std::string& name, Entry& entry) {
   entry.close_commanded = true;
-  commands_.push_back(
-      Close{.name = name, .generation = entry.generation, .ended_by = entry.ending.ended_by(entry.facts)});
+  commands_.emplace_back(Close{.name = name,
+                               .generation = entry.generation,
+                               .ended_by = entry.ending.ended_by(entry.facts),
+                               .missing = entry.awaited});
 }
 
 void Registry::on(const HandedOver& event) {
@@ -272,7 +282,7 @@ void Registry::on(const Closed& event) {
   auto& [name, entry] = *found;
   places_.leave(name);
   for (const auto rank : std::exchange(entry.joined, {}))
-    commands_.push_back(Notify{.what = Notify::What::closed, .rank = rank, .name = name});
+    notify({.what = Notify::What::closed, .rank = rank, .name = name, .generation = entry.generation});
   entry.state = State::closed;
   entry.roster = Roster();
   remember(name, entry);
@@ -286,7 +296,7 @@ void Registry::on(const CloseAsked& event) {
   else if (found != entries_.end() && is_open(found->second))
     begin_closing(found->first, found->second);
   else if (state != State::closing)
-    commands_.push_back(Notify{.what = Notify::What::handed_over, .rank = 0, .name = event.name});
+    notify({.what = Notify::What::handed_over, .rank = 0, .name = event.name});
 }
 
 Answer Registry::on(const Sought& event) {
@@ -345,14 +355,16 @@ void Registry::on(const Called& event) {
   }
 }
 
+void Registry::notify(Notify what) { commands_.emplace_back(std::move(what)); }
+
 void Registry::catch_up(const std::string& name, std::uint64_t generation) {
-  commands_.push_back(Notify{.what = Notify::What::caught_up, .rank = 0, .name = name, .generation = generation});
+  notify({.what = Notify::What::caught_up, .rank = 0, .name = name, .generation = generation});
 }
 
 /// The coordinator's, to the ranks at which something waits for the series.
 void Registry::call(Notify::What what, const std::string& name, const Entry& entry) {
   for (const auto rank : entry.behind)
-    commands_.push_back(Notify{.what = what, .rank = rank, .name = name, .generation = entry.generation});
+    notify({.what = what, .rank = rank, .name = name, .generation = entry.generation});
 }
 
 /// Another rank's, which keeps a place for each name that it waits for.
@@ -360,7 +372,7 @@ void Registry::wait_in_vain(const std::string& series, Entry& entry) {
   places_.leave(series);
   entry.state = State::unknown;
   refuse(series, entry);
-  commands_.push_back(Notify{.what = Notify::What::in_vain, .rank = rules_.rank, .name = series});
+  notify({.what = Notify::What::in_vain, .rank = rules_.rank, .name = series});
 }
 
 void Registry::on(const CaughtUp& event) {
@@ -420,6 +432,7 @@ std::optional<Time> Registry::wake_at() const {
       if (const auto left = entry.ending.left(now_, entry.facts, rules_.timeouts)) at(now_ + *left);
       if (rules_.timeouts.after > 0 && entry.facts.any_frame && !entry.ending.is_set())
         at(entry.facts.last_activity + rules_.timeouts.after);
+      if (entry.abandoned_at != 0) at(entry.abandoned_at + rules_.timeouts.idle);
       if (places_.anyone_waits()) at(entry.facts.last_activity + rules_.timeouts.idle);
       if (!entry.behind.empty()) at(entry.behind_until);
     } else if (entry.state == State::closing && !entry.close_commanded) {

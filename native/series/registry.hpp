@@ -247,6 +247,7 @@ struct Close {
   std::string name;
   std::uint64_t generation = 0;
   EndedBy ended_by = EndedBy::message;
+  std::set<unsigned> missing = {};  ///< ranks that have not handed over
 };
 struct Notify {
   enum class What : std::uint8_t {
@@ -261,15 +262,17 @@ struct Notify {
     closed,       ///< a rank: the file is closed
     probe,        ///< a connection: are you there?
     cut,          ///< a connection: end it, another one has its element
+    early,        ///< the log: the first frame of a series came before its start
     dropped,      ///< the file: frames came before the start
   };
   What what = What::ended;
   unsigned rank = 0;
   std::string name;
-  std::uint64_t generation = 0;  ///< the coordinator's, of opened, in_vain and caught_up
+  std::uint64_t generation = 0;  ///< the coordinator's, of opened, in_vain, caught_up and closed
   std::string connection = {};
-  Participant who = {};  ///< that began or ended
-  bool by_all = true;    ///< of an end: as in Ended, as this rank knows it
+  Participant who = {};   ///< that began or ended
+  bool by_all = true;     ///< of an end: as in Ended, as this rank knows it
+  bool by_start = false;  ///< likewise
   std::vector<std::uint64_t> numbers = {};
 };
 using Command = std::variant<Open, Close, Notify>;
@@ -297,6 +300,8 @@ class Registry {
   std::uint64_t refused() const { return refused_; }
   std::uint64_t refused_elements() const { return refused_elements_; }
   const Roster* roster(const std::string& name) const;
+  const WaitingBytes& starts_bytes() const { return starts_bytes_; }
+  const WaitingBytes& frames_bytes() const { return frames_bytes_; }
   /// What contradicts itself; empty if nothing does. For tests.
   std::string audit() const;
 
@@ -316,6 +321,7 @@ class Registry {
     bool has_line = false;         ///< events wait behind its start
     bool held = false;             ///< its source can be held back
     bool close_asked = false;      ///< by the coordinator, while it opens here
+    Time abandoned_at = 0;         ///< 0: it is not
     std::optional<Called> call;    ///< likewise
     std::uint64_t called_for = 0;  ///< the coordinator's generation
     Time claim_until = 0;          ///< a probed rival has to answer
@@ -376,6 +382,7 @@ class Registry {
   Answer queue(Entry& entry, bool is_start, std::uint64_t bytes);
   Answer search(const std::string& name, Entry& entry, Time first);
   Answer wait_there(Entry& entry, unsigned rank);
+  void notify(Notify what);
   void catch_up(const std::string& name, std::uint64_t generation);
   void call(Notify::What what, const std::string& name, const Entry& entry);
   void wait_in_vain(const std::string& series, Entry& entry);
@@ -407,6 +414,10 @@ class Registry {
   bool is_open(const Entry& entry) const { return entry.state == State::open || entry.state == State::ending; }
   bool is_waited_for(const Entry& entry) const {
     return entry.has_line || (!entry.behind.empty() && now_ < entry.behind_until);
+  }
+  /// Before its first frame; what other ranks' senders do is not known here.
+  bool is_abandoned(const Entry& entry) const {
+    return entry.facts.abandoned && entry.joined.empty() && !entry.ending.is_set();
   }
   bool is_known(const Entry& entry) const {
     return entry.has_line || is_open(entry) || entry.state == State::opening || entry.state == State::waiting;

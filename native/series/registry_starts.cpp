@@ -82,8 +82,7 @@ Answer Registry::join(const Started& event, Entry& entry) {
   // Others have ended, and this one was late: now it is waited for.
   if (entry.ending.is_set() && all_had_ended && !entry.roster.all_ended() && rules_.coordinates())
     set_ending(entry, rules_.timeouts.idle, false, EndedBy::message);
-  if (!rules_.coordinates())
-    commands_.push_back(Notify{.what = Notify::What::began, .rank = 0, .name = event.name, .who = who});
+  if (!rules_.coordinates()) notify({.what = Notify::What::began, .rank = 0, .name = event.name, .who = who});
   return accept(entry);
 }
 
@@ -101,14 +100,14 @@ Answer Registry::claim(const Started& event, Entry& entry) {
       entry.probed = connection;
       entry.claim_until = now_ + probe_patience;
       entry.rival_answers = false;
-      commands_.push_back(Notify{.what = Notify::What::probe, .name = event.name, .connection = connection});
+      notify({.what = Notify::What::probe, .name = event.name, .connection = connection});
     } else if (entry.rival_answers) {
       entry.probed.clear();
       return reject(Why::element_taken);
     } else if (now_ >= entry.claim_until) {
       entry.probed.clear();
       entry.roster.lose(connection);
-      commands_.push_back(Notify{.what = Notify::What::cut, .name = event.name, .connection = connection});
+      notify({.what = Notify::What::cut, .name = event.name, .connection = connection});
       continue;
     }
     return {.kind = Answer::Kind::wait_until, .until = entry.claim_until};
@@ -183,12 +182,12 @@ void Registry::begin_opening(const std::string& name, Entry& entry, bool from_li
   entry.state = State::opening;
   entry.close_asked = false;
   entry.call.reset();
-  commands_.push_back(Open{.name = name,
-                           .generation = entry.generation,
-                           .join = !rules_.coordinates(),
-                           .sought = sought,
-                           .again = sought && !from_line && entry.sought_at >= 0,
-                           .from_line = from_line});
+  commands_.emplace_back(Open{.name = name,
+                              .generation = entry.generation,
+                              .join = !rules_.coordinates(),
+                              .sought = sought,
+                              .again = sought && !from_line && entry.sought_at >= 0,
+                              .from_line = from_line});
 }
 
 /// A detector that was started anew does not end what it had begun, and never will: a series that it begins now is the
@@ -219,21 +218,21 @@ void Registry::on(const Opened& event) {
   entry.ending = {};
   entry.facts = {};
   entry.facts.last_activity = now_;
+  entry.abandoned_at = 0;
   entry.joined.clear();
   entry.awaited.clear();
   entry.close_commanded = false;
   entry.was_closed = entry.was_whole = false;
   entry.closed_elements.clear();
   entry.sought_at = -1;
-  if (std::exchange(entry.refusal_counted, false)) --refused_;
+  if (std::exchange(entry.refusal_counted, false) && rules_.coordinates()) --refused_;
   if (entry.has_starter) {
     entry.roster.begin(entry.starter);
     if (is_named(entry.starter) && !connections_.contains(entry.starter.source))
       entry.roster.lose(entry.starter.source);
     if (entry.starter.rank != rules_.rank) entry.joined.insert(entry.starter.rank);
   }
-  if (!entry.early_frames.empty())
-    commands_.push_back(Notify{.what = Notify::What::dropped, .name = name, .numbers = entry.early_frames});
+  if (!entry.early_frames.empty()) notify({.what = Notify::What::dropped, .name = name, .numbers = entry.early_frames});
   forget_early(entry);
   for (const auto& early : std::exchange(entry.early_ends, {})) apply_end(entry, early);
   refused_elements_ += std::exchange(entry.early_refused, {}).size();
@@ -246,8 +245,7 @@ Answer Registry::on(const OpenFailed& event) {
   const auto found = entries_.find(event.name);
   if (found == entries_.end() || found->second.state != State::opening) return {};
   auto& [name, entry] = *found;
-  if (std::exchange(entry.close_asked, false))
-    commands_.push_back(Notify{.what = Notify::What::handed_over, .rank = 0, .name = name});
+  if (std::exchange(entry.close_asked, false)) notify({.what = Notify::What::handed_over, .rank = 0, .name = name});
   places_.leave(name);
   entry.state = State::unknown;
   std::erase_if(entry.early_ends, [](const auto& end) { return end.by_start; });  // of what has just failed
@@ -282,8 +280,8 @@ Answer Registry::on(const ElementRefused& event) {
 /// Whoever waits for the series waits in vain, though another start may bring it yet. It counts once.
 void Registry::refuse(const std::string& name, Entry& entry) {
   if (!std::exchange(entry.refusal_counted, true)) {
-    ++refused_;
-    commands_.push_back(Notify{.what = Notify::What::refused, .rank = 0, .name = name});
+    if (rules_.coordinates()) ++refused_;
+    notify({.what = Notify::What::refused, .rank = 0, .name = name});
   }
   if (entry.state == State::unknown || entry.state == State::early || entry.state == State::closed) {
     entry.state = State::refused;

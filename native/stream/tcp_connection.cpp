@@ -289,6 +289,7 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
     if (!started.ok()) replies_->error(header.sequence, started.error());
   } else {
     auto& end = std::get<SeriesEnd>(parsed);
+    end.answered = true;
     const auto known = table_.find(end.unique_id);
     if (known != nullptr) {
       known->end(*replies_, end);

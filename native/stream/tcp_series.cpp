@@ -90,6 +90,11 @@ bool TcpSession::is_of(const TcpReplies& replies) const {
   return replies_.get() == &replies;
 }
 
+bool TcpSession::is_gone() const {
+  std::lock_guard lock(mutex_);
+  return replies_ == nullptr;
+}
+
 void TcpSession::leave() {
   std::lock_guard lock(mutex_);
   replies_.reset();
@@ -188,7 +193,8 @@ std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_b
   parts_.erase(found);
   if (!said_bye || !was_waited_for) return std::nullopt;
   if (!element) return all_ended() ? end_ : std::nullopt;
-  return all_ended(element) ? std::optional(SeriesEnd{.unique_id = unique_id_, .element = element}) : std::nullopt;
+  if (!all_ended(element)) return std::nullopt;
+  return SeriesEnd{.unique_id = unique_id_, .element = element, .answered = true};
 }
 
 bool TcpSeries::have_all_ended(const std::set<const TcpReplies*>& connections) const {

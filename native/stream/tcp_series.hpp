@@ -59,6 +59,7 @@ class TcpSession : public AckListener {
   void closed(const std::string& series_unique_id, const std::string& problem) override;
   void refuse() { refused_ = true; }
   bool is_refused() const override { return refused_; }
+  bool is_gone() const override;
 
   /// How things stand, in answer to a start.
   void answer(const std::string& series_unique_id);

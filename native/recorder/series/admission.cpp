@@ -90,7 +90,7 @@ Result<std::optional<Task>> Admission::admit_now(Frame frame, ValuesRoom room) {
   const auto& [opener, tree, assembler, settlement, watch] = parts_;
   if (watch.is_removed())
     return make_error(Errc::not_found, "image {}: {}", value(frame.number), account_.failures.first());
-  if (!team_.leads() && !can_be(frame.number)) learn_end();
+  if (!can_be(frame.number)) learn_end();
   if (auto checked = check(frame); !checked.ok()) {
     if (checked.error().code() == Errc::mismatch) damage(frame.number, frame.element);
     return std::move(checked).error();
@@ -158,11 +158,7 @@ bool Admission::can_be(FrameNumber number) const {
 }
 
 /// A number that seems far ahead may not be: the frames between went to other ranks.
-void Admission::learn_end() {
-  const auto answer =
-      team_.ask({{"ask", "end"}, {"series_unique_id", spec_.series().unique_id}}, std::chrono::seconds(60));
-  if (answer.ok()) account_.ledger.raise_end(answer->value("end", std::uint64_t{0}));
-}
+void Admission::learn_end() { account_.ledger.raise_end(role_.end_elsewhere(spec_.series().unique_id)); }
 
 /// There is no file that could take it; it may come again.
 std::optional<Task> Admission::lose(const Frame& frame) {

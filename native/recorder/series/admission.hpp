@@ -10,9 +10,9 @@
 #include "recorder/series/chunks/assembler.hpp"
 #include "recorder/series/chunks/task.hpp"
 #include "recorder/series/file_watch.hpp"
+#include "recorder/series/opening/store_opener.hpp"
 #include "recorder/series/settlement.hpp"
-#include "recorder/series/store_opener.hpp"
-#include "recorder/team.hpp"
+#include "recorder/team/file_role.hpp"
 #include "recorder/tree/series_tree.hpp"
 
 namespace penstock::recorder {
@@ -29,8 +29,8 @@ class Admission {
   };
 
   /// All of them outlive it.
-  Admission(const SeriesSpec& spec, SeriesAccount& account, Team& team, Parts parts)
-      : spec_(spec), account_(account), team_(team), parts_(parts) {}
+  Admission(const SeriesSpec& spec, SeriesAccount& account, FileRole& role, Parts parts)
+      : spec_(spec), account_(account), role_(role), parts_(parts) {}
 
   /// Checks a frame against the series and enters it into the frame accounting. Returns a task if there is something to
   /// write, nothing if the frame is a duplicate or no file can take it yet, an error (field and value) if the frame
@@ -51,7 +51,7 @@ class Admission {
 
   const SeriesSpec& spec_;
   SeriesAccount& account_;
-  Team& team_;
+  FileRole& role_;
   const Parts parts_;
   ScanPlaces places_;
 };

@@ -33,10 +33,10 @@ void FileWatch::note_lost(std::int64_t now_ns) {
 
 void FileWatch::ask_again(std::int64_t now_ns) {
   const auto interval = std::max(ask_again_interval_ns, ask_again_interval_ns_.load());
-  if (removed_ || now_ns - ending_.asked_again_ns() < interval) return;
+  if (removed_ || now_ns - asked_again_ns_ < interval) return;
   const auto losers = account_.ledger.take_losers();
   if (losers.empty()) return;
-  ending_.note_asked_again(now_ns);
+  asked_again_ns_ = now_ns;
   ask_again_interval_ns_ = std::min(ask_again_interval_max_ns, 2 * interval);
   auto why = account_.failures.last();
   why =
@@ -48,7 +48,7 @@ void FileWatch::ask_again(std::int64_t now_ns) {
 }
 
 void FileWatch::give_up_if_hopeless(std::int64_t now_ns) {
-  if (ending_.is_given_up() || !look(now_ns, idle_look_interval_ns)) return;
+  if (hopeless_ || !look(now_ns, idle_look_interval_ns)) return;
   const auto since = failing_since_ns_.load();
   const auto idle_timeout_s = spec_.config().idle_timeout_s;
   if (since == 0 || now_ns - since < static_cast<std::int64_t>(idle_timeout_s * 1e9)) return;
@@ -57,7 +57,7 @@ void FileWatch::give_up_if_hopeless(std::int64_t now_ns) {
   spdlog::error("{}: the storage has taken nothing for {:.0f} s (idle_timeout_s): the series is closed: {}",
                 spec_.path(), idle_timeout_s, why.message());
   account_.failures.spoil(why);
-  ending_.give_up(now_ns);
+  hopeless_ = true;
 }
 
 /// Looks once in `interval_ns`.
@@ -76,8 +76,7 @@ bool FileWatch::look(std::int64_t now_ns, std::int64_t interval_ns) {
   account_.failures.spoil(
       make_error(Errc::not_found,
                  "the file was removed or replaced while it was written: nothing more is recorded or acknowledged"));
-  removed_ = true;
-  ending_.give_up(now_ns);
+  removed_ = hopeless_ = true;
   return false;
 }
 

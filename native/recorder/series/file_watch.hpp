@@ -5,19 +5,20 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/series/ending.hpp"
-#include "recorder/series/shared_store.hpp"
+#include "recorder/series/opening/shared_store.hpp"
+#include "recorder/series/series_account.hpp"
+#include "recorder/series/series_spec.hpp"
 
 namespace penstock::recorder {
 
 class FileWatch {
  public:
   /// All of them outlive it.
-  FileWatch(const SeriesSpec& spec, SeriesAccount& account, const SharedStore& store, Ending& ending)
-      : spec_(spec), account_(account), store_(store), ending_(ending) {}
+  FileWatch(const SeriesSpec& spec, SeriesAccount& account, const SharedStore& store)
+      : spec_(spec), account_(account), store_(store) {}
 
-  /// Whether the file is still found under a name; if not, nothing that is written into it is of use, and the series
-  /// ends. Looks at most five times a second.
+  /// Whether the file is still found under a name; if not, nothing that is written into it is of use, and the series is
+  /// hopeless. Looks at most five times a second.
   bool is_there(std::int64_t now_ns);
   /// What is_there() found last.
   bool is_removed() const { return removed_; }
@@ -28,10 +29,15 @@ class FileWatch {
   void note_placed();
   void note_lost(std::int64_t now_ns);
 
+  /// The series can no longer be recorded.
+  bool is_hopeless() const { return hopeless_; }
+  /// When sessions were last asked to send frames again; 0: never.
+  std::int64_t asked_again_ns() const { return asked_again_ns_; }
+
   /// Asks sessions whose frames the storage did not take to send them again, a while after that.
   void ask_again(std::int64_t now_ns);
-  /// Ends a series that can no longer be recorded: its file was removed or replaced, or the storage has failed, other
-  /// than for lack of room, for Config::idle_timeout_s.
+  /// Finds a series hopeless whose file was removed or replaced, or whose storage has failed, other than for lack of
+  /// room, for Config::idle_timeout_s.
   void give_up_if_hopeless(std::int64_t now_ns);
 
  private:
@@ -40,7 +46,8 @@ class FileWatch {
   const SeriesSpec& spec_;
   SeriesAccount& account_;
   const SharedStore& store_;
-  Ending& ending_;
+  std::atomic<bool> hopeless_{false};
+  std::atomic<std::int64_t> asked_again_ns_{0};
   std::atomic<std::int64_t> ask_again_interval_ns_{0};
   std::atomic<std::int64_t> failing_since_ns_{0};  ///< nothing was placed since; 0: nothing has failed
   std::atomic<std::int64_t> looked_ns_{0};

@@ -17,23 +17,22 @@ constexpr auto idle_patience = std::chrono::milliseconds(50);
 
 }  // namespace
 
-SeriesFile::SeriesFile(Env& env, Team& team, SeriesSpec spec, std::unique_ptr<Blocks> blocks,
-                       std::vector<ChannelFilter> filters)
-    : team_(team),
+SeriesFile::SeriesFile(Env& env, Team& team, std::unique_ptr<FileRole> role, SeriesSpec spec,
+                       std::unique_ptr<Blocks> blocks, std::vector<ChannelFilter> filters)
+    : role_(std::move(role)),
       spec_(std::move(spec)),
       blocks_(std::move(blocks)),
       account_(spec_.parts(), spec_.path()),
-      element_starts_(spec_, team.leads()),
+      element_starts_(spec_, role_->completes()),
       coding_(spec_, std::move(filters)),
-      tree_(spec_, coding_, element_starts_, team.ranks()),
-      ending_(spec_, account_, team.ranks()),
+      tree_(spec_, coding_, element_starts_, role_->writers()),
       store_(team),
-      watch_(spec_, account_, store_, ending_),
-      settlement_(spec_, account_, watch_, team, blocks_.get()),
+      watch_(spec_, account_, store_),
+      settlement_(spec_, account_, watch_, *role_, blocks_.get()),
       encoder_(spec_, coding_, account_, settlement_),
       assembler_(spec_, account_, settlement_, encoder_, blocks_.get()),
-      opener_(env, team, spec_, account_, {coding_, tree_, settlement_, encoder_, store_}),
-      admission_(spec_, account_, team, {opener_, tree_, assembler_, settlement_, watch_}) {
+      opener_(env, *role_, spec_, account_, {coding_, tree_, settlement_, encoder_, store_}),
+      admission_(spec_, account_, *role_, {opener_, tree_, assembler_, settlement_, watch_}) {
   if (blocks_) account_.ledger.watch_windows();
   account_.counters.last_activity_ns = monotonic_ns();
 }
@@ -43,13 +42,15 @@ SeriesFile::~SeriesFile() { opener_.drop_store(); }
 
 Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& config, Team& team, Series series,
                                                      std::string path) {
-  PEN_ASSIGN(auto spec, SeriesSpec::make(config, team.ranks(), std::move(series), std::move(path)));
+  auto role = make_file_role(team);
+  PEN_ASSIGN(auto spec, SeriesSpec::make(config, role->writers(), std::move(series), std::move(path)));
   PEN_ASSIGN(auto blocks, Assembler::make_blocks(spec));
   PEN_TRY(spec.check_segments());
   PEN_TRY(spec.check_window(spec.series().window_frames));
   PEN_ASSIGN(auto filters,
              settle_filters(config.filters, spec.series(), chunk_shape(spec.series(), spec.arrangement())));
-  return std::shared_ptr<SeriesFile>(new SeriesFile(env, team, std::move(spec), std::move(blocks), std::move(filters)));
+  return std::shared_ptr<SeriesFile>(
+      new SeriesFile(env, team, std::move(role), std::move(spec), std::move(blocks), std::move(filters)));
 }
 
 Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& config, Team& team, Series series,
@@ -105,7 +106,19 @@ std::optional<std::size_t> SeriesFile::value_columns() const {
   return tree_.columns().size();
 }
 
-Result<void> SeriesFile::close() {
+series::Facts SeriesFile::facts() const {
+  return {.last_activity = last_activity_ns(),
+          .asked_again = watch_.asked_again_ns(),
+          .any_frame = end() > 0,
+          .whole = is_complete(spec_, account_),
+          .busy = busy(),
+          .losers = account_.ledger.has_losers(),
+          .failing = !account_.failures.first().empty(),
+          .abandoned = end() == 0 && settlement_.sessions().are_gone(),
+          .hopeless = watch_.is_hopeless()};
+}
+
+Result<void> SeriesFile::close(series::EndedBy why) {
   auto& failures = account_.failures;
   stop_waiting();
   // A worker may wait for memory that another one's segment holds, which no frame will fill any more.
@@ -116,20 +129,20 @@ Result<void> SeriesFile::close() {
   if (assembler_) encoder_.flush();
   assembler_.write_open_blocks();
   encoder_.finish();
-  if (!store_ && !team_.leads()) settlement_.report_lost_frames();
+  if (!store_) (void)settlement_.settle_unplaced(nullptr);
   if (!store_) return problem().empty() ? Result<void>{} : make_error(Errc::io, "{}", failures.first());
   const auto frames = std::max(series().frames, end());
   // What became of the last segments' frames belongs into the final counts.
   account_.in_flight.wait_until_settled();
-  account_.settled = team_.leads();
+  account_.settled = role_->completes();
   // The coordinator hears no more of other ranks; another rank hears the coordinator until all is settled.
-  if (team_.leads()) {
+  if (role_->completes()) {
     store_.leave();
     settlement_.settle_partial();
   }
   auto finished = store_->finish(tree_.values_at_end(account_, {.frames = frames,
                                                                 .filled = filled(),
-                                                                .ended_by = name(ending_.ended_by()),
+                                                                .ended_by = series::name(why),
                                                                 .resumed = account_.counters.frames_before > 0,
                                                                 .unfitting = [&] { return settlement_.unfitting(); }}));
   store_.leave();
@@ -146,7 +159,8 @@ std::string SeriesFile::holdup() const {
 }
 
 std::string SeriesFile::problem() const {
-  const bool recovered = account_.settled && ending_.has_what_was_lost() && !account_.failures.is_spoiled();
+  const bool recovered =
+      account_.settled && has_what_was_lost(spec_, account_, !role_->shares()) && !account_.failures.is_spoiled();
   return recovered ? std::string() : account_.failures.first();
 }
 

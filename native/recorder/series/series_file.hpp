@@ -2,8 +2,8 @@
 ///
 /// Admission checks a frame and enters it into the frame accounting; the Assembler gathers frames where a chunk has
 /// several; the ChunkEncoder encodes them into the store's segments; the Settlement, which listens to the store, writes
-/// rows and acknowledges. StoreOpener makes the file, FileWatch looks after it, Ending decides when it is over,
-/// SeriesTree has what is in it. This class owns them, and closes the series.
+/// rows and acknowledges. StoreOpener makes the file, FileWatch looks after it, SeriesTree has what is in it. When the
+/// series is over, native/series decides. This class owns them, and closes the series.
 ///
 /// Threads: admit() on the sources', encode() on the recorder's workers, tend() on the one that keeps time; close() is
 /// called once, after which no frame is admitted. Everything else may be called from any thread. Times are monotonic
@@ -24,13 +24,14 @@
 #include "recorder/series/chunks/assembler.hpp"
 #include "recorder/series/chunks/chunk_encoder.hpp"
 #include "recorder/series/chunks/task.hpp"
-#include "recorder/series/ending.hpp"
 #include "recorder/series/file_watch.hpp"
+#include "recorder/series/opening/store_opener.hpp"
 #include "recorder/series/series_stats.hpp"
 #include "recorder/series/settlement.hpp"
-#include "recorder/series/store_opener.hpp"
 #include "recorder/tree/element_starts.hpp"
 #include "recorder/tree/series_tree.hpp"
+#include "series/ended_by.hpp"
+#include "series/ending.hpp"
 
 namespace penstock::recorder {
 
@@ -55,7 +56,7 @@ class SeriesFile final {
   const Series& series() const { return spec_.series(); }
   const std::string& path() const { return spec_.path(); }
   ElementStarts& element_starts() { return element_starts_; }
-  Ending& ending() { return ending_; }
+  const ElementStarts& element_starts() const { return element_starts_; }
   Assembler& assembler() { return assembler_; }
   const Assembler& assembler() const { return assembler_; }
 
@@ -81,16 +82,21 @@ class SeriesFile final {
   /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
   void flush_if_worthwhile(unsigned worker) { encoder_.flush_if_worthwhile(worker); }
   /// Each moment: sends segments on their way whose first chunk has waited for `age_max_ns`, asks senders again for
-  /// what the storage did not take, and ends a series that can no longer be recorded.
+  /// what the storage did not take, and looks whether the series can still be recorded.
   void tend(std::int64_t now_ns, std::int64_t age_max_ns);
   /// Frames wait no longer for other clients', nor for a file to appear.
   void stop_waiting() { account_.may_wait = false; }
 
   /// A session wants to hear of this series, or will send frames of it.
   void attach(Session session) { settlement_.sessions().attach(std::move(session)); }
-  void expect(const Session& session) { account_.ledger.expect(session); }
+  void expect(const Session& session) {
+    account_.ledger.expect(session);
+    settlement_.sessions().expect(session);
+  }
   std::vector<Session> sessions() const { return settlement_.sessions().all(); }
 
+  /// What decides when the series is over.
+  series::Facts facts() const;
   /// Whether frames are on their way to the storage or the index.
   bool busy() const { return account_.in_flight.busy(); }
   /// Columns of the values that its frames bring along; nothing before the first frame has shown which.
@@ -107,7 +113,7 @@ class SeriesFile final {
   std::uint64_t filled() const { return spec_.filled(account_.ledger.counts()); }
 
   /// Waits for admitted frames, writes what is known at the end, and closes the file.
-  Result<void> close();
+  Result<void> close(series::EndedBy why);
   /// After close(): an error for each part that frames lack whose other parts are there.
   const std::vector<Error>& partial() const { return settlement_.partial(); }
   /// The first failure of the storage, empty if there was none. After the coordinator's close(): what is wrong with the
@@ -119,22 +125,22 @@ class SeriesFile final {
   bool was_removed() const { return watch_.is_removed(); }
 
   SeriesStats stats() const { return stats_of(spec_, account_, store_); }
-  Meters meters() const { return meters_of(account_, store_, ending_); }
+  Meters meters() const { return meters_of(spec_, account_, store_); }
 
  private:
-  SeriesFile(Env& env, Team& team, SeriesSpec spec, std::unique_ptr<Blocks> blocks, std::vector<ChannelFilter> filters);
+  SeriesFile(Env& env, Team& team, std::unique_ptr<FileRole> role, SeriesSpec spec, std::unique_ptr<Blocks> blocks,
+             std::vector<ChannelFilter> filters);
   static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);
 
   // In the order in which they are built upon: each refers to those above it.
-  Team& team_;
+  const std::unique_ptr<FileRole> role_;
   const SeriesSpec spec_;
   const std::unique_ptr<Blocks> blocks_;  ///< null where a chunk has one frame
   SeriesAccount account_;
   ElementStarts element_starts_;
   ChunkCoding coding_;
   SeriesTree tree_;
-  Ending ending_;
   SharedStore store_;
   FileWatch watch_;
   Settlement settlement_;

@@ -23,7 +23,7 @@ SeriesStats stats_of(const SeriesSpec& spec, const SeriesAccount& account, const
   return stats;
 }
 
-Meters meters_of(const SeriesAccount& account, const SharedStore& store, const Ending& ending) {
+Meters meters_of(const SeriesSpec& spec, const SeriesAccount& account, const SharedStore& store) {
   const auto& meter = account.counters.meter;
   Meters meters;
   meters.frames_received = meter.frames_received;
@@ -32,7 +32,7 @@ Meters meters_of(const SeriesAccount& account, const SharedStore& store, const E
   meters.stored_bytes = meter.stored_bytes;
   meters.anomalies = account.ledger.counts();
   meters.anomalies.subtract_anomalies(account.ledger.added());
-  if (account.settled) meters.missing_frames = ending.missing();
+  if (account.settled) meters.missing_frames = missing_frames(spec, account);
   meters.compress = meter.compress.values();
   meters.latency = meter.latency.values();
   if (store.is_ready() && store) {

@@ -6,10 +6,10 @@
 #include "recorder/series/accounting/histogram.hpp"
 #include "recorder/series/accounting/ledger.hpp"
 #include "recorder/series/accounting/meter.hpp"
-#include "recorder/series/ending.hpp"
+#include "recorder/series/completeness.hpp"
+#include "recorder/series/opening/shared_store.hpp"
 #include "recorder/series/series_account.hpp"
 #include "recorder/series/series_spec.hpp"
-#include "recorder/series/shared_store.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {
@@ -28,6 +28,6 @@ struct SeriesStats {
 
 /// Taken at any time, from any thread.
 SeriesStats stats_of(const SeriesSpec& spec, const SeriesAccount& account, const SharedStore& store);
-Meters meters_of(const SeriesAccount& account, const SharedStore& store, const Ending& ending);
+Meters meters_of(const SeriesSpec& spec, const SeriesAccount& account, const SharedStore& store);
 
 }  // namespace penstock::recorder

@@ -21,6 +21,18 @@ std::vector<Session> Sessions::all() const {
   return sessions_;
 }
 
+void Sessions::expect(const Session& session) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(expected_, [](const auto& each) { return each->is_gone(); });
+  expected_.push_back(session);
+}
+
+bool Sessions::are_gone() const {
+  std::lock_guard lock(mutex_);
+  return !expected_.empty() &&
+         std::all_of(expected_.begin(), expected_.end(), [](const auto& each) { return each->is_gone(); });
+}
+
 void UnfittingElsewhere::add(const std::vector<std::uint64_t>& counts) {
   std::lock_guard lock(mutex_);
   counts_.resize(std::max(counts_.size(), counts.size()));
@@ -33,9 +45,8 @@ void UnfittingElsewhere::add_to(std::vector<std::uint64_t>& counts) const {
 }
 
 void Settlement::use(const std::vector<MetaColumn>& columns) {
-  const auto states = team_.leads() ? RowBatch::States::written : RowBatch::States::left_to_the_lead;
   batch_ = std::make_unique<RowBatch>(
-      columns, states,
+      columns, role_.states(),
       [this](const std::string& name, const char* what) {
         spdlog::warn("{}: \"{}\", which frames bring along, {}", spec_.path(), name.substr(0, 64), what);
       },
@@ -106,7 +117,7 @@ void Settlement::conclude(Settled settled, std::uint64_t stored_bytes) {
 /// Whether the frame's part is in the file with this chunk, whoever brought its others: several ranks may bring some,
 /// and the coordinator hears of all.
 bool Settlement::completes_part(const store::ChunkHead& head) {
-  if (team_.ranks() == 1 || !team_.leads()) return false;
+  if (!role_.hears_of_others()) return false;
   const auto& mosaic = spec_.mosaic();
   const auto [number, part] = spec_.item_of(head);
   return partial_.add(number, part, mosaic.part(head.index % mosaic.tiles_a_frame()).tile);
@@ -169,20 +180,7 @@ void Settlement::tick(store::RowWriter& rows) {
   if (auto written = write_states(complete_elsewhere_, FrameState::received, rows); !written.ok())
     failures.spoil(written.error());
   complete_elsewhere_.clear();
-  if (!team_.leads()) return report_lost_frames();
-  for (const auto& [number, state] : account_.ledger.take_unplaced()) {
-    const auto byte = static_cast<std::byte>(state);
-    auto put = rows.put(store::ColumnId{static_cast<std::uint16_t>(Column::state)}, {value(number)}, Bytes(&byte, 1));
-    if (!put.ok()) failures.spoil(put.error());
-  }
-}
-
-void Settlement::report_lost_frames() {
-  auto list = nlohmann::json::array();
-  for (const auto& [number, state] : account_.ledger.take_unplaced())
-    list.push_back({value(number), static_cast<int>(state)});
-  if (list.empty()) return;
-  team_.tell(job::lead, {{"tell", "blemishes"}, {"series_unique_id", spec_.series().unique_id}, {"frames", list}});
+  if (auto settled = settle_unplaced(&rows); !settled.ok()) failures.spoil(settled.error());
 }
 
 void Settlement::settle_partial() {

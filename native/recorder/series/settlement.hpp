@@ -17,7 +17,7 @@
 #include "recorder/series/file_watch.hpp"
 #include "recorder/series/series_account.hpp"
 #include "recorder/series/series_spec.hpp"
-#include "recorder/team.hpp"
+#include "recorder/team/file_role.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {
@@ -27,10 +27,16 @@ class Sessions {
  public:
   void attach(Session session);
   std::vector<Session> all() const;
+  /// A connection that will put frames.
+  void expect(const Session& session);
+  /// There were some, and each is gone.
+  bool are_gone() const;
 
  private:
   mutable std::mutex mutex_;
-  std::vector<Session> sessions_;  // guarded by mutex_
+  // guarded by mutex_
+  std::vector<Session> sessions_;
+  std::vector<Session> expected_;  ///< those that are gone are forgotten with the next one
 };
 
 /// Of each column, values of the other ranks that were not stored as they came. All calls are safe from several
@@ -48,8 +54,8 @@ class UnfittingElsewhere {
 class Settlement final : public store::Listener {
  public:
   /// All of them outlive it; `blocks` is null where a chunk has one frame.
-  Settlement(const SeriesSpec& spec, SeriesAccount& account, FileWatch& watch, Team& team, Blocks* blocks)
-      : spec_(spec), account_(account), watch_(watch), team_(team), blocks_(blocks), partial_(spec.tiling().count()) {}
+  Settlement(const SeriesSpec& spec, SeriesAccount& account, FileWatch& watch, FileRole& role, Blocks* blocks)
+      : spec_(spec), account_(account), watch_(watch), role_(role), blocks_(blocks), partial_(spec.tiling().count()) {}
 
   /// Before the store is made: columns of what frames bring along.
   void use(const std::vector<MetaColumn>& columns);
@@ -65,8 +71,10 @@ class Settlement final : public store::Listener {
   Sessions& sessions() { return sessions_; }
   const Sessions& sessions() const { return sessions_; }
 
-  /// To the coordinator, which writes the states: frames that this rank could not place.
-  void report_lost_frames();
+  /// Frames that this rank could not place: their states are written, or reported to the rank that writes them.
+  Result<void> settle_unplaced(store::RowWriter* rows) {
+    return role_.settle_unplaced(spec_.series().unique_id, account_.ledger.take_unplaced(), rows);
+  }
   /// The coordinator's, when all ranks have reported: frames that lack a part.
   void settle_partial();
   /// After settle_partial(): an error for each part that frames lack whose other parts are there.
@@ -96,7 +104,7 @@ class Settlement final : public store::Listener {
   const SeriesSpec& spec_;
   SeriesAccount& account_;
   FileWatch& watch_;
-  Team& team_;
+  FileRole& role_;
   Blocks* const blocks_;
 
   // Synchronise themselves.

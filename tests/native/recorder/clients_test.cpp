@@ -118,6 +118,17 @@ TEST_F(ClientsTest, AStorageThatWasFullIsNoProblemOnceAllFramesAreThere) {
   EXPECT_EQ(recorder_->snapshot().complete_series, 1u);
 }
 
+/// Nothing would end it: --end-after counts from the first frame on.
+TEST_F(ClientsTest, ASeriesWhoseOnlySenderVanishesBeforeItsFirstFrameIsClosed) {
+  auto config = small_config();
+  config.idle_timeout_s = 1;
+  start(posix_env(), config);
+  { client::Series series(options()); }
+  for (int i = 0; i < 600 && recorder_->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(recorder_->snapshot().complete_series, 1u);
+  stop();
+}
+
 TEST_F(ClientsTest, AClientIsToldThatTheStorageIsFull) {
   penstock::testing::FullDisk disk(false);
   start(disk.env());

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
-#include "recorder/recorder.hpp"
+#include "recorder/service/recorder.hpp"
 #include "recorder_fixture.hpp"
 
 namespace penstock::recorder {

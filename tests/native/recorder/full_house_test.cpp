@@ -61,7 +61,7 @@ TEST_F(FullHouse, WhatFollowsAStartThatWaitsIsRecordedWhenAFileIsClosed) {
     ASSERT_TRUE(recorder->put(std::move(of_client)).ok());
   }
   recorder->damage("late", FrameNumber{2});
-  ASSERT_TRUE(recorder->end({1, "late"}).ok());
+  ASSERT_TRUE(recorder->end({.id = 1, .unique_id = "late", .answered = true}).ok());
   EXPECT_EQ(recorder->channels("late"), std::vector<std::string>{"1"});
   for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(recorder->put(frame(number, "s0")).ok()) << "others";
   EXPECT_EQ(recorder->snapshot().complete_series, 0u);

@@ -15,7 +15,7 @@
 
 #include "../support/fault_env.hpp"
 #include "codec/codec.hpp"
-#include "recorder/recorder.hpp"
+#include "recorder/service/recorder.hpp"
 #include "recorder_fixture.hpp"
 
 namespace penstock::recorder::gathering {

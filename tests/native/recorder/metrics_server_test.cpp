@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "base/socket.hpp"
-#include "recorder/service/metrics.hpp"
+#include "recorder/service/metrics/metrics.hpp"
 
 namespace penstock::recorder {
 namespace {

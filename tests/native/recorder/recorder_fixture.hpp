@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "recorder/recorder.hpp"
+#include "recorder/service/recorder.hpp"
 
 namespace penstock::recorder {
 

@@ -1,6 +1,6 @@
 /// The recorder without a network: frames go straight into its sink, files are read with plain HDF5.
 
-#include "recorder/recorder.hpp"
+#include "recorder/service/recorder.hpp"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -156,8 +156,8 @@ TEST_F(RecorderTest, ASegmentWorthAWriteDoesNotWaitForMoreFrames) {
   for (int wait = 0; wait < 10'000 && large->stats().frames_written == 0; ++wait) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(large->stats().frames_written, 1u);
   EXPECT_EQ(small->stats().store.written_bytes, 0u) << "a kilobyte is worth no write of its own";
-  EXPECT_TRUE(small->close().ok());
-  EXPECT_TRUE(large->close().ok());
+  EXPECT_TRUE(small->close(series::EndedBy::message).ok());
+  EXPECT_TRUE(large->close(series::EndedBy::message).ok());
 }
 
 TEST_F(RecorderTest, RefusesToOverwriteUnlessTold) {
@@ -278,7 +278,7 @@ TEST_F(RecorderTest, ARemovedOrReplacedFileIsAProblemAndItsReplacementIsLeftAlon
       if (before_the_first_frame) interfere();
       (void)recorder->put(std::move(with_metadata));
       if (!before_the_first_frame) interfere();
-      finish(*recorder);
+      finish(*recorder, "s1", true);
       EXPECT_NE(acks->problem.find("removed or replaced"), std::string::npos) << acks->problem;
       EXPECT_EQ(recorder->failed_series(), 1u);
       if (replaced) {

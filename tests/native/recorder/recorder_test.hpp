@@ -58,8 +58,9 @@ class RecorderTest : public RecorderFixture {
     return frame;
   }
 
-  void finish(Recorder& recorder, const std::string& unique_id = "s1") {
-    EXPECT_TRUE(recorder.end({1, unique_id}).ok());
+  /// `answered` of a series that a client began.
+  void finish(Recorder& recorder, const std::string& unique_id = "s1", bool answered = false) {
+    EXPECT_TRUE(recorder.end({.id = 1, .unique_id = unique_id, .answered = answered}).ok());
     EXPECT_TRUE(recorder.wait_for_limit(60s));
     recorder.stop();
   }

@@ -158,6 +158,21 @@ TEST_F(Sources, AnotherSeriesOfASourceIsTheEndOfTheOneBefore) {
   EXPECT_EQ(pixels("run1-2.h5")[64], 3u);
 }
 
+/// Its source has no more of the one before, whatever becomes of the new one.
+TEST_F(Sources, AStartWhoseFileCannotBeMadeEndsTheSeriesBeforeAllTheSame) {
+  std::filesystem::create_directory(folder_ / "after.h5");
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series("tcp://a:1", 3, "before"), nullptr).ok());
+  ASSERT_TRUE(recorder->put(frame(0, "before")).ok());
+  auto after = series("tcp://a:1", 3, "after");
+  after.resumed = true;  // nothing is replaced, and there is no other name for it
+  EXPECT_FALSE(recorder->begin(std::move(after), nullptr).ok());
+  for (int i = 0; i < 200 && recorder->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(recorder->snapshot().complete_series, 1u) << "it would be open until the stop";
+  recorder->stop();
+  EXPECT_EQ(ended_by("before.h5"), "new_start");
+}
+
 /// Somebody looks at the file of yesterday, which is to be replaced: a detector over ZeroMQ cannot be told.
 TEST_F(Sources, AFileInUseIsNotReplacedAndCostsNoSeries) {
   config_.store.overwrite = true;

@@ -1,7 +1,7 @@
 /// Several recorders as ranks of one team, in one process: frames go into their sinks, the file is read with
 /// plain HDF5.
 
-#include "recorder/team.hpp"
+#include "recorder/team/team.hpp"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -14,7 +14,7 @@
 #include "../support/fault_env.hpp"
 #include "../support/thread_job.hpp"
 #include "base/clock.hpp"
-#include "recorder/recorder.hpp"
+#include "recorder/service/recorder.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -30,9 +30,7 @@ struct Rank {
       : job(world.rank(number)),
         team(*job),
         out(std::tmpfile()),
-        events(team.leads() ? Events(out) : Events([this](const std::string& line) {
-          team.tell(job::lead, {{"tell", "event"}, {"line", line}});
-        })),
+        events(team.events(out)),
         recorder(env, config, events, team) {}
   ~Rank() { std::fclose(out); }
 
@@ -94,6 +92,11 @@ class TeamTest : public ::testing::Test {
         rank->team.stop();
       });
     for (auto& thread : threads) thread.join();
+  }
+
+  void begin_anew() {
+    ranks_.clear();
+    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove(file.path());
   }
 
   static Series series(std::uint64_t frames, std::vector<std::string> channels = {"1"}) {
@@ -288,20 +291,72 @@ TEST_F(TeamTest, FramesWhoseStartWentElsewhereFindTheirSeries) {
 }
 
 TEST_F(TeamTest, FramesOfOtherRanksWaitForASeriesWhoseStartWaitsForAPlace) {
-  start(3);
-  fill_house();
-  ASSERT_TRUE(ranks_[0]->recorder.begin(series(4), nullptr).ok()) << "it waits";
-  for (const unsigned rank : {0u, 1u, 2u}) {
-    ASSERT_TRUE(ranks_[rank]->recorder.put(frame(rank)).ok()) << "no source is held up";
-    EXPECT_EQ(ranks_[rank]->recorder.channels("s1"), std::vector<std::string>{"1"});
+  for (const unsigned begins : {0u, 1u}) {
+    SCOPED_TRACE(begins);
+    start(3);
+    fill_house();
+    ASSERT_TRUE(ranks_[begins]->recorder.begin(series(4), nullptr).ok()) << "it waits";
+    for (const unsigned rank : {0u, 1u, 2u}) {
+      ASSERT_TRUE(ranks_[rank]->recorder.put(frame(rank)).ok()) << "no source is held up";
+      EXPECT_EQ(ranks_[rank]->recorder.channels("s1"), std::vector<std::string>{"1"});
+    }
+    ranks_[2]->recorder.damage("s1", FrameNumber{3});
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "s1.h5"));
+    make_room();
+    for (int i = 0; i < 1200 && !std::filesystem::exists(folder_ / "s1.h5"); ++i) std::this_thread::sleep_for(50ms);
+    ASSERT_TRUE(ranks_[begins]->recorder.end({1, "s1"}).ok());
+    stop();
+    EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 2}));
+    begin_anew();
   }
-  ranks_[2]->recorder.damage("s1", FrameNumber{3});
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "s1.h5"));
-  make_room();
-  for (int i = 0; i < 1200 && !std::filesystem::exists(folder_ / "s1.h5"); ++i) std::this_thread::sleep_for(50ms);
-  ASSERT_TRUE(ranks_[0]->recorder.end({1, "s1"}).ok());
+}
+
+TEST_F(TeamTest, FramesOfOtherRanksAreRecordedWhereTheStartStillWaitsWhenTheRecorderStops) {
+  for (const unsigned begins : {0u, 1u}) {
+    SCOPED_TRACE(begins);
+    start(3);
+    fill_house();
+    ASSERT_TRUE(ranks_[begins]->recorder.begin(series(3), nullptr).ok()) << "it waits";
+    for (const unsigned rank : {0u, 1u, 2u}) ASSERT_TRUE(ranks_[rank]->recorder.put(frame(rank)).ok());
+    stop();
+    EXPECT_EQ(states(), std::vector<std::uint8_t>(3, 1));
+    EXPECT_EQ(ranks_[begins]->recorder.failed_series(), 0u);
+    begin_anew();
+  }
+}
+
+TEST_F(TeamTest, AStartThatWaitsOnAnotherRankEndsAnIdleSeries) {
+  config_.idle_timeout_s = 1;
+  start(2);
+  fill_house();
+  const auto session = std::make_shared<Session>();
+  ASSERT_TRUE(ranks_[1]->recorder.begin(series(1), session).ok()) << "it waits";
+  ASSERT_TRUE(ranks_[1]->recorder.put(frame(0, session)).ok());
+  for (int i = 0; i < 1200 && session->safe == 0; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(session->safe, 1u);
   stop();
-  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1, 2}));
+  EXPECT_EQ(states(), std::vector<std::uint8_t>{1});
+}
+
+/// Nobody is left to wait for: what came to other ranks has no file, and the recorder still stops.
+TEST_F(TeamTest, WhatWaitsForAStartThatIsRefusedIsRefused) {
+  start(2);
+  fill_house();
+  std::filesystem::create_directory(folder_ / "s1.h5");
+  const auto session = std::make_shared<Session>();
+  auto again = series(2);
+  again.resumed = true;
+  ASSERT_TRUE(ranks_[1]->recorder.begin(again, session).ok()) << "it waits";
+  for (const unsigned rank : {0u, 1u}) ASSERT_TRUE(ranks_[rank]->recorder.put(frame(rank)).ok());
+  make_room();
+  for (int i = 0; i < 1200; ++i) {
+    if (std::lock_guard lock(session->mutex); session->is_closed) break;
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_TRUE(session->is_closed);
+  EXPECT_FALSE(event("series_refused").is_null());
+  EXPECT_EQ(ranks_[0]->recorder.refused_series(), 1u);
+  stop();
 }
 
 TEST_F(TeamTest, WhatARankDroppedOrCouldNotUnderstandIsInTheLedger) {

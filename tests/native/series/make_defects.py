@@ -23,6 +23,7 @@ ROWS: list[tuple[str, str, str]] = [
     ("registry.cpp", "event.sole || !can_follow(entry, event)", "true"),
     ("registry.cpp", "guests_ == 0 && !entry.roster.any_lost()", "true"),
     ("registry_starts.cpp", "entry.ending.is_set() && all_had_ended", "false"),
+    ("registry.cpp", "now_ - entry.abandoned_at >= rules_.timeouts.idle", "false"),
     # Which series a message is of.
     ("registry.cpp", "event.generation != 0 && event.generation != entry->generation", "false"),
     ("registry_starts.cpp", "end_others_of(event.who, event.name);", ""),

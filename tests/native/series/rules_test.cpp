@@ -105,6 +105,17 @@ const Row rows[] = {
        EXPECT_EQ(rig.after(second, "s", at(second)), State::closed);
        EXPECT_EQ(rig.ended_by, EndedBy::silence);
      }},
+    {"ASeriesWhoseSendersAreGoneBeforeItsFirstFrameEnds", listens(),
+     [](Rig& rig) {
+       rig.client("s", "c0");
+       const Facts gone{.last_activity = second, .abandoned = true};
+       EXPECT_EQ(rig.after(20 * second, "s", gone), State::open);
+       EXPECT_EQ(rig.after(9 * second, "s", gone), State::open);
+       EXPECT_EQ(rig.after(second / 2, "s", {.last_activity = second}), State::open) << "one came back";
+       EXPECT_EQ(rig.after(second, "s", gone), State::open);
+       EXPECT_EQ(rig.after(10 * second, "s", gone), State::closed);
+       EXPECT_EQ(rig.ended_by, EndedBy::silence);
+     }},
     {"ACommandEndsTheSeriesAndTheNextIsRecorded", pulls(1),
      [](Rig& rig) {
        rig.start("s", "p0", 5);

@@ -458,6 +458,8 @@ void World::finish() {
           fail("a name is stuck", name);
         if (rank == 0 && file.is == File::Is::open && file.last_end >= 0)
           fail("a series that has ended stays open", name);
+        if (rank == 0 && file.is == File::Is::open && facts(file).abandoned)
+          fail("an abandoned series stays open", name);
         if (rank == 0 && file.is == File::Is::open && facts(file).whole) fail("a complete series stays open", name);
       }
     if (!blocked_.empty() && !rank_died_) fail("a request is never answered");

@@ -12,6 +12,13 @@ Facts World::facts(const File& file) const {
   facts.any_frame = file.frames != 0;
   facts.whole = file.announced > 0 && static_cast<std::uint64_t>(std::popcount(file.frames)) >= file.announced;
   facts.busy = now_ - file.last_activity < second / 20;
+  facts.abandoned = ranks_ == 1 && file.frames == 0 && !file.begun.empty() &&
+                    std::all_of(file.begun.begin(), file.begun.end(), [&](std::size_t index) {
+                      const auto& sender = senders_[index];
+                      const auto name = static_cast<std::size_t>(&file - all_[0].files.data());
+                      return sender.who.way == Way::tcp &&
+                             (!sender.connected || sender.dead || sender.series[name].connection != sender.connections);
+                    });
   facts.hopeless = file.hopeless;
   return facts;
 }
@@ -89,7 +96,8 @@ void World::check_close(const Close& close) {
       if (!state.whole || now_ - file.last_activity < timeouts.end) fail("a series is not complete", name);
       break;
     case EndedBy::silence:
-      if (timeouts.after == 0 || now_ - file.last_activity < timeouts.after) fail("a series was not silent", name);
+      if (!state.abandoned && (timeouts.after == 0 || now_ - file.last_activity < timeouts.after))
+        fail("a series was not silent", name);
       break;
     case EndedBy::room:
       if (!file.was_idle) fail("a series that is not idle makes room", name);

@@ -75,7 +75,8 @@ void World::obey(unsigned rank, const Notify& notify) {
       break;
     }
     case What::ended: send(0, name, Ended{.name = notify.name, .who = who, .by_all = notify.by_all}); break;
-    case What::refused: break;
+    case What::refused:
+    case What::early: break;
     case What::opened: send(notify.rank, name, Called{notify.name, notify.generation}); break;
     case What::caught_up: send(0, name, CaughtUp{notify.name, rank, notify.generation}); break;
     case What::in_vain: {

@@ -107,7 +107,7 @@ class RowBatch {
   using Remark = std::function<void(const std::string& name, const char* what)>;
 
   /// Whether a frame's state is among what is written; else the lead does that.
-  enum class States { written, left_to_the_lead };
+  enum class States { written, left_to_the_coordinator };
 
   /// Whether there is a column of places in a scan.
   enum class Places { none, written };

@@ -1,0 +1,71 @@
+#include "recorder/service/value_memory.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace penstock::recorder {
+
+using namespace std::chrono_literals;
+
+/// Values wait in memory from here until the indexer has written them. While others use up the budget, the source waits
+/// or its frame is dropped, as for pixels. A chunk that gathers several frames holds the values of those that it has
+/// until its last one is here, so that one finds room of its own.
+Result<ValuesRoom> ValueMemory::room_for(const Frame& frame, const SeriesFile& series) {
+  const auto bytes = std::min(memory_bytes(frame.metadata), values_budget_bytes);
+  if (bytes == 0) return ValuesRoom{};
+  std::atomic<std::int64_t> here_full_ns{0};
+  for (;;) {
+    auto held = pool_.reserve(bytes, 0ms);
+    if (!held.ok() && series.assembler().gathers(frame)) held = gathering_pool_.reserve(bytes, 0ms);
+    if (!held.ok() && holds_back()) held = pool_.reserve(bytes, 100ms);
+    if (held.ok()) {
+      full_ns_ = 0;
+      return ValuesRoom{std::move(*held), bytes};
+    }
+    // One that waits has its own clock: others' small frames may find room all the time.
+    write_chunks_that_hold_values(holds_back() ? here_full_ns : full_ns_);
+    if (!holds_back())
+      return make_error(Errc::refused, "image {} is dropped: values that frames brought along use {} of {} bytes",
+                        value(frame.number), pool_.used_bytes(), values_budget_bytes);
+    // Whoever stops does not wait for a chunk to be full, whose frames may hold all of it.
+    if (!waits_) return ValuesRoom{};
+  }
+}
+
+/// Where no frame has found room for a while, chunks wait for frames that do not come, with the values of those that
+/// they have. They are written as they are.
+void ValueMemory::write_chunks_that_hold_values(std::atomic<std::int64_t>& since_ns) {
+  const auto now = monotonic_ns();
+  std::int64_t full_ns = 0;
+  if (since_ns.compare_exchange_strong(full_ns, now)) return;
+  if (now - full_ns < static_cast<std::int64_t>(config_.end_timeout_s * 1e9)) return;
+  if (!since_ns.compare_exchange_strong(full_ns, 0)) return;
+  for (const auto& file : files_())
+    if (const auto chunks = file->assembler().write_what_gathers(); chunks > 0)
+      spdlog::warn(
+          "{}: {} chunks are written without frames that did not come for {} s: values of the frames that they have "
+          "used up the {} bytes for values",
+          file->path(), chunks, config_.end_timeout_s, values_budget_bytes);
+}
+
+/// A file's columns are those that its first frame asks for. HDF5 keeps tens of kilobytes in memory for each, so all
+/// open files together have a number of them.
+void ValueMemory::bound_columns(Frame& frame, const SeriesFile& series) {
+  if (frame.metadata.empty() || series.value_columns()) return;
+  std::size_t others = 0;
+  for (const auto& file : files_())
+    if (file.get() != &series) others += file->value_columns().value_or(0);
+  const auto room = value_columns_max - std::min(value_columns_max, others);
+  if (frame.metadata.size() <= room) return;
+  report_.note(series.path(),
+               make_error(Errc::too_large,
+                          "{} of the {} values that its first frame brings along are not recorded: the files "
+                          "that are open may have {} columns of values together; end other series first",
+                          frame.metadata.size() - room, frame.metadata.size(), value_columns_max));
+  frame.metadata.erase(frame.metadata.begin() + static_cast<std::ptrdiff_t>(room), frame.metadata.end());
+}
+
+}  // namespace penstock::recorder
