@@ -40,10 +40,10 @@ std::size_t count_pulled(const std::vector<SourceConfig>& sources) {
 Result<void> try_folder(const std::string& folder) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
-    return make_error(Errc::not_found, "folder {} does not exist; make it first, or choose another with `folder`",
+    return make_error(Errc::not_found, "folder {} does not exist; create it, or choose another one with `folder`",
                       folder);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    return errno_error(errno, fmt::format("folder {} cannot be written; give this user permission, or choose another "
+    return errno_error(errno, fmt::format("folder {} is not writable; give this user permission, or choose another "
                                           "with `folder`",
                                           folder));
   // The right to write says little: a file system that is read-only, or has no files of users, refuses all the same.
@@ -189,11 +189,11 @@ Result<void> Recorder::begin(Series series, std::shared_ptr<AckListener> acks) {
     note(source.empty() ? "start" : source, remark.with_context(fmt::format("series \"{}\"", unique_id)));
   // Each rank pulls frames of every stream, and only one of them its start.
   if (element && element->count() > 1 && !acks && team_.ranks() > 1) {
-    auto why =
-        make_error(Errc::unsupported,
-                   "series \"{}\" has {} elements over ZeroMQ, and the recorder {} ranks; such elements need one rank, "
-                   "or TCP",
-                   unique_id, element->count(), team_.ranks());
+    auto why = make_error(
+        Errc::unsupported,
+        "series \"{}\" has {} elements over ZeroMQ, but the recorder has {} ranks; such elements require one rank, "
+        "or TCP",
+        unique_id, element->count(), team_.ranks());
     refuse_start(unique_id, why);
     return why;
   }
@@ -247,7 +247,7 @@ Result<void> Recorder::begin_now(Series& series, const std::shared_ptr<AckListen
   if (!acks) return {};
   PEN_TRY(file->spec().check_window(series.window_frames));
   file->attach(acks);
-  if (!element) spdlog::info("{}: its source is back", file->path());
+  if (!element) spdlog::info("{}: its source has reconnected", file->path());
   return tell_of_session(series);
 }
 
@@ -273,7 +273,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::open(Series& series, bool answered
   for (const auto& remark : (*file)->series().remarks)
     note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
   const auto before = (*file)->stats().frames_before;
-  spdlog::info("series \"{}\" goes into {}, which has {} frames", unique_id, path, before);
+  spdlog::info("series \"{}\" resumes {}, which has {} frames", unique_id, path, before);
   events_.emit("series_start", {{"series_unique_id", unique_id},
                                 {"series_id", id},
                                 {"file", path},
@@ -352,7 +352,7 @@ Result<void> Recorder::claim(const std::string& unique_id, const std::optional<E
   if (const auto before = closed_elements_.find(unique_id); element && before != closed_elements_.end() &&
                                                             monotonic_ns() < before->second.until_ns &&
                                                             !before->second.elements.contains(element->number))
-    return make_error(Errc::out_of_order, "series \"{}\" was closed without its element {}; it comes too late",
+    return make_error(Errc::out_of_order, "series \"{}\" was closed without its element {}, which arrived too late",
                       unique_id, element->number);
   if (open_.contains(unique_id) || opening_.contains(unique_id))
     return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
@@ -392,10 +392,10 @@ Result<void> Recorder::put_now(const std::shared_ptr<SeriesFile>& series, Frame 
                       value(frame.number), frame.series_unique_id);
   if (!holds_back() && queue_.size() >= queue_frames) {
     series->drop(frame.number);
-    return make_error(Errc::refused, "image {} is dropped: {} frames wait already", value(frame.number), queue_frames);
+    return make_error(Errc::refused, "image {} is dropped: {} frames are waiting", value(frame.number), queue_frames);
   }
   if (expand_arrays(frame.metadata))
-    spdlog::warn("{}: image {}: an array that it brings along cannot be expanded", series->path(), value(frame.number));
+    spdlog::warn("{}: image {}: an array in its metadata cannot be decompressed", series->path(), value(frame.number));
   bound_columns(frame, *series);
   auto room = room_for_values(frame, *series);
   if (!room.ok()) {

@@ -44,7 +44,7 @@ Result<void> check_elements_fit(const Series& begun, const Series& again);
 std::string endpoint_of(const Series& start);
 /// An error where files cannot be created in `folder`. Creates one and removes it.
 Result<void> try_folder(const std::string& folder);
-/// What a rank tells the lead of an end.
+/// What a rank reports to rank 0 about an end.
 nlohmann::json notice_end(const SeriesEnd& end);
 
 class Recorder final : public FrameSink {
@@ -168,7 +168,7 @@ class Recorder final : public FrameSink {
     std::uint64_t generation = 0;
     std::set<std::string> sources;  ///< of its starts, of those that send one series after the other
     bool holds_source = false;      ///< rather than refuse a frame
-    std::uint64_t refused = 0;      ///< events; the first dropped_max frames of them are told to the ledger
+    std::uint64_t refused = 0;      ///< events; the first dropped_max frames of them are passed to the frame accounting
   };
 
   std::shared_ptr<SeriesFile> find(const std::string& series_unique_id) const;
@@ -292,7 +292,7 @@ class Recorder final : public FrameSink {
   std::atomic<std::uint64_t> complete_series_{0};
   std::atomic<std::uint64_t> failed_series_{0};
   std::atomic<std::uint64_t> unmade_series_{0};  ///< those that have no file, each time
-  std::atomic<std::uint64_t> refusals_{0};       ///< of series, as they were told
+  std::atomic<std::uint64_t> refusals_{0};       ///< of series, as reported
   std::atomic<std::uint64_t> generations_{0};    ///< the newest series'
   std::atomic<bool> any_begun_{false};           ///< a series has had its file
   std::atomic<bool> told_to_stop_{false};

@@ -28,8 +28,8 @@ bool Recorder::end_idle_series() {
       longest = &open;
   const auto idle_ns = static_cast<std::int64_t>(config_.idle_timeout_s * 1e9);
   if (longest == nullptr || now - longest->file->last_activity_ns() < idle_ns) return false;
-  spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", longest->file->path(),
-               static_cast<double>(now - longest->file->last_activity_ns()) * 1e-9);
+  spdlog::warn("{}: closing the series after {:.0f} s without a frame, because another series needs its place",
+               longest->file->path(), static_cast<double>(now - longest->file->last_activity_ns()) * 1e-9);
   longest->file->ending().set(now, 0, true, EndedBy::room);
   return true;
 }
@@ -58,7 +58,7 @@ void Recorder::end_series() {
   std::lock_guard lock(mutex_);
   const auto now = monotonic_ns();
   for (const auto& [id, open] : open_) {
-    spdlog::info("{}: told to end the series", open.file->path());
+    spdlog::info("{}: ending the series on request", open.file->path());
     open.file->ending().set(now, 0, true, EndedBy::command);
   }
   changed_.notify_all();
@@ -69,7 +69,7 @@ void Recorder::end_silent_series(std::int64_t now_ns) {
   std::lock_guard lock(mutex_);
   for (const auto& [id, open] : open_) {
     if (!open.file->ending().is_silent(now_ns)) continue;
-    spdlog::warn("{}: no frame for {:.1f} s (end_after_s), and no end: the series is closed", open.file->path(),
+    spdlog::warn("{}: closing the series after {:.1f} s without a frame (end_after_s)", open.file->path(),
                  config_.end_after_s);
     open.file->ending().set(now_ns, 0, true, EndedBy::silence);
   }
@@ -106,7 +106,7 @@ void Recorder::note_early(const std::string& unique_id, FrameNumber number) {
   if (closed_names_.contains(unique_id) || closing_names_.contains(unique_id)) return;
   if (!early_frames_.contains(unique_id)) {
     if (early_frames_.size() >= early_series_max) early_frames_.erase(early_frames_.begin());
-    spdlog::warn("frames of series \"{}\" come, from number {} on, and it has not started: they are lost", unique_id,
+    spdlog::warn("frames of series \"{}\" arrive, from number {} on, but it has not started: they are lost", unique_id,
                  value(number));
   }
   auto& numbers = early_frames_[unique_id];
@@ -117,7 +117,7 @@ void Recorder::note_early(const std::string& unique_id, FrameNumber number) {
 void Recorder::enter_early(const std::string& unique_id, SeriesFile& file) {
   const auto early = early_frames_.extract(unique_id);
   if (early.empty()) return;
-  spdlog::warn("{}: {} frames came before the series started; they are counted as dropped", file.path(),
+  spdlog::warn("{}: {} frames arrived before the series started; they are counted as dropped", file.path(),
                early.mapped().size());
   for (const auto number : early.mapped()) file.drop(number);
 }

@@ -19,8 +19,8 @@ void Recorder::decode_maps(Series& series, std::uint64_t used_bytes) {
     if (!size.ok() || *size > left) {
       const auto needed = size.ok() ? fmt::format("it has {} bytes", *size) : size.error().message();
       note("start", make_error(Errc::too_large,
-                               "series \"{}\": {} of channel \"{}\" is left out: {} decoded, and of tables_bytes, "
-                               "which is {}, {} are left; enlarge tables_bytes",
+                               "series \"{}\": {} of channel \"{}\" is left out: it needs {}, but of tables_bytes ({}) "
+                               "only {} remain; increase tables_bytes",
                                series.unique_id, field, array.channel, needed, budget, left));
       return false;
     }

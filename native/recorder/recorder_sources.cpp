@@ -33,7 +33,7 @@ namespace {
 Result<void> check_same(const Series& begun, std::string_view field, const std::string& before,
                         const std::string& now) {
   if (before == now) return {};
-  return make_error(Errc::out_of_order, "{} is {}; series \"{}\" began with {}", field, now, begun.unique_id, before);
+  return make_error(Errc::out_of_order, "{} is {}; series \"{}\" started with {}", field, now, begun.unique_id, before);
 }
 
 Result<void> check_same_frame(const Series& begun, const Series& again) {
@@ -79,8 +79,8 @@ Result<void> Recorder::claim_element(const Series& start) {
   const auto& before = found->second.element_endpoints.try_emplace(number, here).first->second;
   if (before == here) return {};
   return make_error(Errc::mismatch,
-                    "element {} of series \"{}\" comes from {} already, and {} says that it is the same one; give each "
-                    "element a number of its own (user_data.penstock.element)",
+                    "element {} of series \"{}\" already comes from {}, but {} claims the same element; give each "
+                    "element a different number (user_data.penstock.element)",
                     number, start.unique_id, before, here);
 }
 
@@ -134,8 +134,8 @@ void Recorder::end_others_of(const std::string& source, const std::string& uniqu
         .id = 0, .unique_id = id, .by_all = true, .element = began->second, .source = source, .by_start = true};
     // Behind what waited for the place of that one, and is still let in.
     if (rank == job::lead && end_waits(end)) continue;
-    spdlog::warn("{}: {} begins series \"{}\" and has not ended this one, which is taken for ended", open.file->path(),
-                 source, unique_id);
+    spdlog::warn("{}: {} starts series \"{}\" without having ended this one, which is considered ended",
+                 open.file->path(), source, unique_id);
     end_open(open, rank, end);
   }
 }
@@ -178,7 +178,7 @@ Result<void> Recorder::begin_anew(Series series, const SeriesEnd& before) {
   const bool alone = team_.ranks() == 1;
   if (!alone && is_waiting(unique_id))
     return make_error(Errc::refused,
-                      "series \"{}\" waits until a file is closed, and another one of the same name begins", unique_id);
+                      "series \"{}\" waits until a file is closed, but another one of the same name starts", unique_id);
   if (alone || before.by_start) (void)end(before);  // it may be closed already
   if (alone) {
     if (auto ended = wait_until_ended(unique_id, before.generation); !ended.ok()) {
@@ -207,14 +207,14 @@ Result<void> Recorder::wait_until_ended(const std::string& unique_id, std::uint6
   changed_.wait(lock, [&] { return stops() || !waits(); });
   if (waits()) return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
   if (is_open())
-    spdlog::warn("{}: another series of the same name begins, which waits until this one is closed",
+    spdlog::warn("{}: another series of the same name starts, and waits until this one is closed",
                  open_.at(unique_id).file->path());
   changed_.wait_for(lock, patience, [&] { return stops() || !is_open(); });
   if (!is_open()) return {};
   if (stops()) return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
   return make_error(Errc::refused,
-                    "series \"{}\" is open, frames of it still come from elsewhere, and another one of the same name "
-                    "begins: it has waited for {:.0f} s",
+                    "series \"{}\" is open and still receives frames from other senders; another series of the same "
+                    "name has waited for {:.0f} s",
                     unique_id, patience.count());
 }
 
@@ -262,7 +262,7 @@ Result<std::shared_ptr<SeriesFile>> Recorder::make_file(Series series, std::stri
   // Nor that there is no room just now. What may be in a file that was left is not to be made anew.
   if (!file.ok() && file.error().code() == Errc::no_space && !config_.resume)
     file = SeriesFile::without_room(env_, config_, team_, series, path, file.error());
-  if (file.ok() && path != wanted) spdlog::warn("series \"{}\" goes into {}: {}", series.unique_id, path, why);
+  if (file.ok() && path != wanted) spdlog::warn("series \"{}\" is recorded into {}: {}", series.unique_id, path, why);
   return file;
 }
 

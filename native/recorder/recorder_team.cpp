@@ -286,7 +286,7 @@ Result<json> Recorder::answer_find(unsigned from, const json& question) {
                   {"channels", elsewhere != waits_elsewhere_.end() ? elsewhere->second : waiting->second.channels}};
     }
     if (opening_.contains(unique_id))
-      return make_error(Errc::locked, "the file of series \"{}\" is being made", unique_id);
+      return make_error(Errc::locked, "the file of series \"{}\" is being created", unique_id);
     if (found == open_.end()) return make_error(Errc::not_found, "series \"{}\" has not started", unique_id);
     found->second.joined.insert(from);
     file = found->second.file;
@@ -423,7 +423,7 @@ void Recorder::part_from_others(const Open& open) {
   for (const auto& part : parting.parts) open.file->add_part(part);
   for (const auto rank : parting.awaited)
     open.file->add_part(
-        {{"problem", fmt::format("rank {} has not handed over its frames within {} s", rank, part_patience.count())}});
+        {{"problem", fmt::format("rank {} has not delivered its frames within {} s", rank, part_patience.count())}});
 }
 
 /// Another rank's: hands over, and keeps its senders waiting for the lead's word.

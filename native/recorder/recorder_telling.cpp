@@ -52,7 +52,7 @@ void Recorder::tell(std::string_view event, std::string_view source, const Error
     suppressed = *admitted;
   }
   const auto message = what.message() + and_suppressed(suppressed);
-  spdlog::warn("{}{}: {}", event == "rejected" ? "refused from " : "", source, message);
+  spdlog::warn("{}{}: {}", event == "rejected" ? "rejected from " : "", source, message);
   events_.emit(event, {{"source", source}, {"code", name(what.code())}, {"message", message}});
 }
 
@@ -67,7 +67,7 @@ void Recorder::refuse_start(const std::string& series_unique_id, const Error& wh
   if (!team_.leads())
     return team_.tell(job::lead,
                       {{"tell", "refused"}, {"series_unique_id", series_unique_id}, {"problem", why.message()}});
-  note_refusal(series_unique_id.empty() ? "a series of no name" : series_unique_id, why);
+  note_refusal(series_unique_id.empty() ? "a series without a name" : series_unique_id, why);
   std::lock_guard lock(mutex_);
   changed_.notify_all();
 }
@@ -155,7 +155,7 @@ void Recorder::report_end(const Open& open, const std::string& problem) {
   const auto frames = std::max(series.frames, stats.ledger.end);
   const auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   if (open.file->was_removed())
-    spdlog::error("{} was removed while it was recorded: its {} frames are gone", open.file->path(),
+    spdlog::error("{} was deleted during the recording: its {} frames are lost", open.file->path(),
                   stats.frames_written);
   else
     spdlog::info("{} is complete: {} of {} frames, {:.1f} MB{}", open.file->path(), stats.ledger.received, frames,

@@ -29,7 +29,7 @@ Result<ValuesRoom> Recorder::room_for_values(const Frame& frame, const SeriesFil
     // One that waits has its own clock: others' small frames may find room all the time.
     write_chunks_that_hold_values(holds_back() ? here_full_ns : values_full_ns_);
     if (!holds_back())
-      return make_error(Errc::refused, "image {} is dropped: values that frames brought along use {} of {} bytes",
+      return make_error(Errc::refused, "image {} is dropped: metadata values of frames use {} of {} bytes",
                         value(frame.number), values_pool_.used_bytes(), values_budget_bytes);
     // Whoever stops does not wait for a chunk to be full, whose frames may hold all of it.
     std::lock_guard lock(mutex_);
@@ -53,8 +53,8 @@ void Recorder::write_chunks_that_hold_values(std::atomic<std::int64_t>& since_ns
   for (const auto& file : files)
     if (const auto chunks = file->assembler().write_what_gathers(); chunks > 0)
       spdlog::warn(
-          "{}: {} chunks are written without frames that did not come for {} s: values of the frames that they have "
-          "used up the {} bytes for values",
+          "{}: {} incomplete chunks are written, whose missing frames did not arrive for {} s: metadata values of "
+          "their frames used the {} bytes for values",
           file->path(), chunks, config_.end_timeout_s, values_budget_bytes);
 }
 
@@ -71,8 +71,8 @@ void Recorder::bound_columns(Frame& frame, const SeriesFile& series) {
   const auto room = value_columns_max - std::min(value_columns_max, others);
   if (frame.metadata.size() <= room) return;
   note(series.path(), make_error(Errc::too_large,
-                                 "{} of the {} values that its first frame brings along are not recorded: the files "
-                                 "that are open may have {} columns of values together; end other series first",
+                                 "{} of the {} metadata values of its first frame are not recorded: open files may "
+                                 "have {} columns together; end other series first",
                                  frame.metadata.size() - room, frame.metadata.size(), value_columns_max));
   frame.metadata.erase(frame.metadata.begin() + static_cast<std::ptrdiff_t>(room), frame.metadata.end());
 }

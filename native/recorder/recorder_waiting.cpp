@@ -35,8 +35,8 @@ Error leave_tables_out(Series& series, const WaitingBytes& room) {
   series.flatfield.clear();
   series.countrate_correction_table.reset();
   return make_error(Errc::too_large,
-                    "series \"{}\" is recorded without its masks, flat fields and tables ({} bytes): starts that wait "
-                    "hold {} of the {} bytes of tables_bytes; enlarge it",
+                    "series \"{}\" is recorded without its masks, flat fields and tables ({} bytes): waiting starts "
+                    "use {} of the {} bytes of tables_bytes; increase it",
                     series.unique_id, before - bytes_of(series), room.held(), room.max());
 }
 
@@ -55,8 +55,8 @@ Result<bool> Recorder::wait_with_start(const std::string& unique_id, Waiting::Ev
     ++found->second.refused;
     const bool is_start = std::holds_alternative<Waiting::Start>(event);
     return make_error(Errc::refused,
-                      "series \"{}\" waits for one of {} open files to be closed, and {} bytes of {} wait already; at "
-                      "most {} may: enlarge {}, or reduce end_timeout_s",
+                      "series \"{}\" cannot wait until one of {} open files is closed: {} bytes of {} wait already, "
+                      "the maximum is {}: increase {}, or reduce end_timeout_s",
                       unique_id, places_.places(), waiting.held(), is_start ? "such starts" : "what came behind starts",
                       waiting.max(), is_start ? "tables_bytes" : "pool_bytes");
   }
@@ -120,9 +120,9 @@ std::optional<Result<void>> Recorder::wait_for_place(Series& series, const std::
 }
 
 Result<void> Recorder::refuse_to_wait(const std::string& unique_id) {
-  auto refused = make_error(Errc::refused,
-                            "series \"{}\": {} files are open already, and no more starts may wait; end a series first",
-                            unique_id, places_.places());
+  auto refused =
+      make_error(Errc::refused, "series \"{}\": {} files are open, and no more starts may wait; end a series first",
+                 unique_id, places_.places());
   if (!team_.leads())
     refuse_start(unique_id, refused);
   else if (note_refusal(unique_id, refused))
@@ -260,7 +260,8 @@ void Recorder::let_in(const std::string& unique_id, const Result<void>& begun) {
   std::uint64_t refused = 0;
   for (auto item = next_waiting(unique_id); item; item = next_waiting(unique_id)) {
     if (begun.ok()) {
-      if (auto taken = take_waiting(unique_id, item->event); !taken.ok()) reject("a start that waited", taken.error());
+      if (auto taken = take_waiting(unique_id, item->event); !taken.ok())
+        reject("a waiting start message", taken.error());
     } else if (const auto* frame = std::get_if<Frame>(&item->event)) {
       note_early(unique_id, frame->number);
       ++refused;
@@ -271,9 +272,9 @@ void Recorder::let_in(const std::string& unique_id, const Result<void>& begun) {
     waiting_bytes_for(item->event).release(item->bytes);
   }
   if (refused > 0)
-    reject("a start that waited",
-           make_error(Errc::refused, "{} images are of series \"{}\", whose start was refused: {}", refused, unique_id,
-                      begun.error().message()));
+    reject("a waiting start message",
+           make_error(Errc::refused, "{} images belong to series \"{}\", whose start was rejected: {}", refused,
+                      unique_id, begun.error().message()));
 }
 
 /// What waits next; behind the last one nothing waits any more.
@@ -287,8 +288,8 @@ std::optional<Recorder::Waiting::Item> Recorder::next_waiting(const std::string&
       waiting.events.pop_front();
     } else {
       if (waiting.refused > 0)
-        spdlog::warn("series \"{}\": {} messages found no room behind its start, which had to wait", unique_id,
-                     waiting.refused);
+        spdlog::warn("series \"{}\": {} messages were dropped while its start was waiting, for lack of memory",
+                     unique_id, waiting.refused);
       waiting_.erase(unique_id);
     }
   }
@@ -307,7 +308,7 @@ Result<void> Recorder::take_waiting(const std::string& unique_id, Waiting::Event
   }
   if (auto* frame = std::get_if<Frame>(&event)) {
     if (frame->session != nullptr && frame->session->is_refused())
-      return make_error(Errc::refused, "image {} of series \"{}\" is of a client whose start was refused",
+      return make_error(Errc::refused, "image {} of series \"{}\" comes from a client whose start was rejected",
                         value(frame->number), unique_id);
     return put_now(find(unique_id), std::move(*frame));
   }
@@ -360,7 +361,7 @@ void Recorder::refuse_waiting(const std::string& unique_id) {
   places_.leave(unique_id);
   ++failed_series_;
   const auto why =
-      fmt::format("series \"{}\" is not recorded: it waited for a place when the recorder stopped", unique_id);
+      fmt::format("series \"{}\" is not recorded: its start was waiting when the recorder stopped", unique_id);
   spdlog::error("{}", why);
   team_.tell(job::lead, {{"tell", "waits_no_more"}, {"series_unique_id", unique_id}});
   for (auto& item : waiting.mapped().events) {
@@ -390,7 +391,7 @@ void Recorder::wait_with_frames(const std::string& unique_id, std::vector<std::s
     waiting.channels = std::move(channels);
     waiting.holds_source = holds_back() && has_sources_of_one_sender();
   }
-  spdlog::info("series \"{}\": its start waits for a place, and frames that come here wait for it", unique_id);
+  spdlog::info("series \"{}\": its start waits until a file is closed; frames that arrive here wait for it", unique_id);
   let_in_beside([this, unique_id] { let_in_when_open(unique_id); });
 }
 
@@ -403,7 +404,7 @@ Result<void> Recorder::wait_until_open(const std::string& unique_id) {
     changed_.wait(lock,
                   [&] { return stopping_ || open_.contains(unique_id) || !waits_elsewhere_.contains(unique_id); });
     if (open_.contains(unique_id)) return {};
-    return make_error(Errc::refused, "its start waited on another rank, and was not opened");
+    return make_error(Errc::refused, "its start waited on another rank and was not accepted");
   }
   for (;;) {
     auto found = team_.ask({{"ask", "find"}, {"series_unique_id", unique_id}}, std::chrono::seconds(60));
